@@ -1,0 +1,69 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Loss by cause. A trace either holds a record or says that it is missing, how often and why.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <trace_ring/position.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// Why a record is not there. Who counts it is part of the meaning: the ring counts `overwritten`,
+/// each reader its own `overrun`, the writer the others.
+enum class loss_cause : std::uint8_t {
+    overwritten,  ///< replaced by newer records before (or regardless of whether) it was read
+    overrun,      ///< replaced while, or just before, this reader copied it
+    refused,      ///< no room, and the `full` policy discards; or no lane, no sub-buffer to be had
+    too_long,     ///< longer than a sub-buffer can hold
+    nested,       ///< begun inside four records that were still open on the same thread
+    abandoned,    ///< reserved and never committed by a writer that died or was stopped
+    damaged,      ///< there, but its bytes contradict themselves: a reader's verdict
+};
+inline constexpr std::size_t loss_cause_count = 7;
+
+[[nodiscard]] constexpr std::string_view to_string(loss_cause cause) noexcept {
+    constexpr std::array<std::string_view, loss_cause_count> names{
+        "overwritten", "overrun", "refused", "too long", "nested", "abandoned", "damaged"};
+    return names[static_cast<std::size_t>(cause)];
+}
+
+/// One gap in a sequence: `count` records are missing from position `at` on, for one cause.
+struct loss {
+    position at = no_position;
+    std::uint64_t count = 0;
+    loss_cause cause = loss_cause::overwritten;
+
+    friend constexpr bool operator==(const loss&, const loss&) noexcept = default;
+};
+
+/// Totals, one for each cause.
+class loss_counts {
+public:
+    [[nodiscard]] constexpr std::uint64_t operator[](loss_cause cause) const noexcept {
+        return counts_[static_cast<std::size_t>(cause)];
+    }
+    constexpr void add(loss_cause cause, std::uint64_t count) noexcept {
+        counts_[static_cast<std::size_t>(cause)] += count;
+    }
+    constexpr loss_counts& operator+=(const loss_counts& other) noexcept {
+        for (std::size_t i = 0; i < loss_cause_count; ++i) counts_[i] += other.counts_[i];
+        return *this;
+    }
+    [[nodiscard]] constexpr std::uint64_t total() const noexcept {
+        std::uint64_t sum = 0;
+        for (const auto count : counts_) sum += count;
+        return sum;
+    }
+    friend constexpr bool operator==(const loss_counts&, const loss_counts&) noexcept = default;
+
+private:
+    std::array<std::uint64_t, loss_cause_count> counts_{};
+};
+
+}  // namespace trace_ring::inline v1
