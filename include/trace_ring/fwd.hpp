@@ -1,0 +1,34 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Names without their definitions: enough to mention the library in a header of one's own, or to
+/// write a policy of one's own, at the price of a few lines.
+
+namespace trace_ring::inline v1 {
+
+/// The families a policy can belong to. A policy says `using family = trace_ring::family::claim;`
+/// and models the concept of that family; a list of policies holds each family at most once.
+namespace family {
+struct record {};   ///< what one record is, and whether it may be seen torn
+struct claim {};    ///< who advances the cursor, and how
+struct full {};     ///< what happens when there is no room
+struct notify {};   ///< how the reader is told
+struct storage {};  ///< where the bytes live
+struct clock {};    ///< what time a record bears
+struct gate {};     ///< whether tracing is on
+}  // namespace family
+
+template <class... Policies>
+struct policies;
+
+template <class Kind>
+class ring;
+
+struct recording;
+template <class Kind>
+class basic_recorder;
+using recorder = basic_recorder<recording>;
+
+}  // namespace trace_ring::inline v1

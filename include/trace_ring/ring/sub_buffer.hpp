@@ -1,0 +1,243 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The sub-buffer: the one unit of everything that holds records of variable length. The live ring
+/// overwrites whole ones, a drain hands over whole ones, the trace file is an array of them, and a
+/// crash costs at most the record in flight. It describes itself, so a reader needs nothing else.
+///
+/// @code
+///  writer (one at a time)                        reader (any number, any process)
+///  claim:  state = (p, reset)       --swap-->    state? not this position, or reset: go away
+///          header, commit = 64
+///          state = (p, active)      --release->  state, acquire        read:A
+///  record: bytes                                 commit, acquire       read:B
+///          commit = n               --release->  copy [0, commit) by relaxed words
+///  close:  end time
+///          state = (p, closed)      --release->  acquire fence         read:C
+///                                                state again: same position, not reset? else
+///                                                overrun
+/// @endcode
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/position.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// States of a sub-buffer, the low three bits of its state word. Who may make each move:
+/// @code
+///   free --claimer--> reset --its claimer--> active --its writer--> closed --claimer--> reset ...
+///                                                                   closed <--reader--> reading
+///   any state of a dead owner --whoever holds the reclaim lock--> closed
+/// @endcode
+enum class sub_buffer_state : unsigned {
+    free = 0,     ///< never used: all zero
+    reset = 1,    ///< being prepared: header and records mean nothing
+    active = 2,   ///< held by its writer; what the commit word covers can be read
+    closed = 3,   ///< complete; may be overwritten
+    reading = 4,  ///< held by a consuming session; writers skip it
+};
+
+/// "TRSB" in a little-endian word.
+inline constexpr std::uint32_t sub_buffer_magic = 0x42535254;
+
+inline constexpr std::size_t min_sub_buffer_bytes = 512;
+inline constexpr std::size_t default_sub_buffer_bytes = 4096;
+inline constexpr std::size_t max_sub_buffer_bytes = 32768;
+
+/// True for sizes a sub-buffer may have: a power of two in the bounds above.
+[[nodiscard]] constexpr bool valid_sub_buffer_bytes(std::uint64_t bytes) noexcept {
+    return bytes >= min_sub_buffer_bytes && bytes <= max_sub_buffer_bytes &&
+           (bytes & (bytes - 1)) == 0;
+}
+
+/// The first 64 bytes of a sub-buffer. Every field is 8-aligned where it is 8 long, also on i386,
+/// and is written by the one that claimed the sub-buffer, but for `state`.
+struct sub_buffer_header {
+    shared_atomic<std::uint32_t> magic;
+    shared_atomic<std::uint32_t> lane;            ///< number of the lane; 0 in a ring of its own
+    shared_atomic<std::uint64_t> state;           ///< position << 3 | sub_buffer_state
+    shared_atomic<std::uint64_t> first_position;  ///< position in the lane of the first record
+    shared_atomic<std::uint64_t> base_time;       ///< clock when it was claimed
+    shared_atomic<std::uint64_t> previous;        ///< the lane's sub-buffer before; 0: none
+    shared_atomic<std::uint64_t> end_time;        ///< clock when it was closed; 0: not closed
+    shared_atomic<std::uint32_t> commit;          ///< records << 16 | offset of first free byte
+    shared_atomic<std::uint32_t> refused;         ///< lost before the first record: no room
+    shared_atomic<std::uint32_t> too_long;        ///< lost while this was current
+    shared_atomic<std::uint32_t> nested;          ///< lost while this was current
+};
+static_assert(sizeof(sub_buffer_header) == 64);
+static_assert(offsetof(sub_buffer_header, magic) == 0);
+static_assert(offsetof(sub_buffer_header, lane) == 4);
+static_assert(offsetof(sub_buffer_header, state) == 8);
+static_assert(offsetof(sub_buffer_header, first_position) == 16);
+static_assert(offsetof(sub_buffer_header, base_time) == 24);
+static_assert(offsetof(sub_buffer_header, previous) == 32);
+static_assert(offsetof(sub_buffer_header, end_time) == 40);
+static_assert(offsetof(sub_buffer_header, commit) == 48);
+static_assert(offsetof(sub_buffer_header, refused) == 52);
+static_assert(offsetof(sub_buffer_header, too_long) == 56);
+static_assert(offsetof(sub_buffer_header, nested) == 60);
+
+/// The commit word: one store publishes a record, and no byte past its offset is ever read. A
+/// sub-buffer holds at most 4088 records, so the count never reaches the word's top.
+struct commit_word {
+    static constexpr std::uint32_t one_record = 1U << 16;
+    static constexpr std::uint32_t empty = sizeof(sub_buffer_header);
+
+    [[nodiscard]] static constexpr std::uint32_t offset(std::uint32_t word) noexcept {
+        return word & 0xFFFFU;
+    }
+    [[nodiscard]] static constexpr std::uint32_t records(std::uint32_t word) noexcept {
+        return word >> 16;
+    }
+};
+
+/// The first 8 bytes of a record: the clock's low half, then this word.
+/// @code
+///   bit 31..28  27........16  15.........0
+///       flags   length / 8    event id      (length with this header; 1 to 4095 words)
+/// @endcode
+struct record_word {
+    enum flag : std::uint32_t {
+        cut = 1,       ///< a string or array did not fit and was cut
+        interval = 2,  ///< the time is the last anchor's: a lower bound
+        begin = 4,     ///< a span begins
+        end = 8,       ///< a span ends
+    };
+    static constexpr std::uint16_t time_id =
+        0;  ///< the id of the library's own 16-byte time record
+
+    [[nodiscard]] static constexpr std::uint32_t pack(std::uint32_t id, std::size_t bytes,
+                                                      std::uint32_t flags = 0) noexcept {
+        return id | static_cast<std::uint32_t>(bytes / 8) << 16 | flags << 28;
+    }
+    [[nodiscard]] static constexpr std::uint16_t id(std::uint32_t word) noexcept {
+        return static_cast<std::uint16_t>(word & 0xFFFFU);
+    }
+    [[nodiscard]] static constexpr std::uint32_t bytes(std::uint32_t word) noexcept {
+        return (word >> 16 & 0xFFFU) * 8;
+    }
+    [[nodiscard]] static constexpr std::uint32_t flags(std::uint32_t word) noexcept {
+        return word >> 28;
+    }
+};
+inline constexpr std::size_t record_header_bytes = 8;
+inline constexpr std::size_t time_record_bytes = 16;
+
+/// The longest record, its header included, that a sub-buffer of `bytes` can hold beside the time
+/// record that may have to go first.
+[[nodiscard]] constexpr std::size_t max_record_bytes(std::size_t bytes) noexcept {
+    return bytes - sizeof(sub_buffer_header) - time_record_bytes;
+}
+
+/// What came of copying a sub-buffer.
+enum class copy_result {
+    copied,   ///< the copy is consistent
+    vacant,   ///< nothing to read: never used, or being prepared
+    overrun,  ///< overwritten while it was copied
+    damaged,  ///< the commit word points outside the sub-buffer, or the magic is wrong
+};
+
+/// A consistent copy: header and the committed records, as they were at one moment.
+struct sub_buffer_copy {
+    stamped state;
+    std::uint32_t lane = 0;
+    std::uint64_t first_position = 0;
+    std::uint64_t base_time = 0;
+    position previous = no_position;
+    std::uint64_t end_time = 0;
+    std::uint32_t records = 0;
+    std::uint32_t refused = 0;
+    std::uint32_t too_long = 0;
+    std::uint32_t nested = 0;
+    std::uint32_t bytes = 0;  ///< offset of the first free byte: records lie in [64, bytes)
+};
+
+/// Copies the sub-buffer of `into.size() * 8` bytes at `source` while its writer may go on writing
+/// or a claimer take it over. On `copied`, `into` holds the bytes [0, out.bytes) as 64-bit words.
+/// Trusts nothing it reads; never waits; signal-safe; linear in the bytes committed.
+[[nodiscard]] inline copy_result copy_sub_buffer(const void* source, std::span<std::uint64_t> into,
+                                                 sub_buffer_copy& out) noexcept {
+    const auto& header = *static_cast<const sub_buffer_header*>(source);
+    // order: read:A pairs with claim:B, close:A
+    const auto before = stamped::from(header.state.load(acquire));
+    const auto state = static_cast<sub_buffer_state>(before.state);
+    if (state != sub_buffer_state::active && state != sub_buffer_state::closed &&
+        state != sub_buffer_state::reading) {
+        return state == sub_buffer_state::free || state == sub_buffer_state::reset
+                   ? copy_result::vacant
+                   : copy_result::damaged;
+    }
+    // order: read:B pairs with commit:A
+    const std::uint32_t commit = header.commit.load(acquire);
+    const std::uint32_t bytes = commit_word::offset(commit);
+    const bool sane =
+        bytes >= sizeof(sub_buffer_header) && bytes % 8 == 0 && bytes <= into.size() * 8;
+    if (sane) {
+        // relaxed: the fence below orders these loads before the second look at the state
+        for (std::size_t i = 0; i < bytes / 8; ++i) {
+            into[i] = word_at<std::uint64_t>(source, i * 8).load(relaxed);
+        }
+    }
+    // order: read:C pairs with claim:A
+    thread_fence(acquire);
+    // relaxed: ordered by the fence above
+    const auto after = stamped::from(header.state.load(relaxed));
+    if (after.pos != before.pos || after.state == static_cast<unsigned>(sub_buffer_state::reset)) {
+        return copy_result::overrun;
+    }
+    const auto low = [&](std::size_t word) { return static_cast<std::uint32_t>(into[word]); };
+    const auto high = [&](std::size_t word) {
+        return static_cast<std::uint32_t>(into[word] >> 32);
+    };
+    if (!sane || low(0) != sub_buffer_magic) return copy_result::damaged;
+    out.state = before;
+    out.lane = high(0);
+    out.first_position = into[2];
+    out.base_time = into[3];
+    out.previous = into[4];
+    out.end_time = into[5];
+    out.records = commit_word::records(commit);
+    out.refused = high(6);
+    out.too_long = low(7);
+    out.nested = high(7);
+    out.bytes = bytes;
+    return copy_result::copied;
+}
+
+/// Walks the records of a copy, oldest first, and calls `visit(word_offset, time, header_word)` for
+/// each that is not the library's own, `time` being the full 64-bit clock. Returns the offset of
+/// the first byte that makes no sense, or 0 when all of it did: lengths, their sum and the count of
+/// records are checked. Linear; does not allocate.
+template <class Visit>
+[[nodiscard]] constexpr std::uint32_t walk_records(std::span<const std::uint64_t> words,
+                                                   const sub_buffer_copy& copy, Visit&& visit) {
+    constexpr std::uint64_t low_half = 0xFFFFFFFFU;
+    std::uint64_t high = copy.base_time & ~low_half;
+    std::uint32_t count = 0;
+    std::uint32_t at = sizeof(sub_buffer_header);
+    while (at < copy.bytes) {
+        const std::uint64_t head = words[at / 8];
+        const auto word = static_cast<std::uint32_t>(head >> 32);
+        const std::uint32_t bytes = record_word::bytes(word);
+        if (bytes < record_header_bytes || bytes > copy.bytes - at) return at;
+        if (record_word::id(word) == record_word::time_id) {
+            if (bytes != time_record_bytes) return at;
+            high = words[at / 8 + 1] & ~low_half;
+        } else {
+            if (count == copy.records) return at;
+            visit(at / 8, high | (head & low_half), word);
+            ++count;
+        }
+        at += bytes;
+    }
+    return count == copy.records ? 0 : at;
+}
+
+}  // namespace trace_ring::inline v1
