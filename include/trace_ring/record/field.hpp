@@ -1,0 +1,79 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a field of an event is in the trace file: its type, its form, and how it lies in a record.
+///
+/// A record's payload, after the 8-byte header, holds the fixed part and then the variable data:
+/// - each fixed field at the next multiple of its element's size, in the order declared, the same
+///   on every machine; a fixed array is its elements in a row;
+/// - a variable field (a string, a span) has a 16-bit word in the fixed part, aligned to 2: bits
+///   0-14 its length in bytes, bit 15 set if it was cut; its data follows the fixed part, in the
+///   order declared, each beginning at the next multiple of its element's size;
+/// - the whole is padded with zeros to a multiple of 8.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace trace_ring::inline v1 {
+
+/// The element of a field. The values are the file format's.
+enum class field_type : std::uint8_t {
+    u8 = 1,
+    u16 = 2,
+    u32 = 3,
+    u64 = 4,
+    i8 = 5,
+    i16 = 6,
+    i32 = 7,
+    i64 = 8,
+    f32 = 9,
+    f64 = 10,
+    boolean = 11,  ///< one byte, 0 or 1
+    character = 12,
+    address = 13,  ///< a code or data address, 8 bytes on every machine; shown in hexadecimal
+};
+
+/// Bytes of one element; 0 for a number that is no type.
+[[nodiscard]] constexpr std::size_t size_of(field_type type) noexcept {
+    switch (type) {
+        case field_type::u8:
+        case field_type::i8:
+        case field_type::boolean:
+        case field_type::character:
+            return 1;
+        case field_type::u16:
+        case field_type::i16:
+            return 2;
+        case field_type::u32:
+        case field_type::i32:
+        case field_type::f32:
+            return 4;
+        case field_type::u64:
+        case field_type::i64:
+        case field_type::f64:
+        case field_type::address:
+            return 8;
+    }
+    return 0;
+}
+
+enum class field_form : std::uint8_t {
+    scalar = 0,
+    array = 1,     ///< a fixed number of elements
+    variable = 2,  ///< a number of elements told by each record; of characters: a string
+};
+
+/// What an event stands for on a timeline.
+enum class event_kind : std::uint8_t {
+    instant = 0,
+    span = 1,     ///< its records bear the flag begin or end, and nest within a lane
+    counter = 2,  ///< its fields are values that hold until the next record
+};
+
+inline constexpr std::uint16_t variable_length_mask = 0x7FFF;
+inline constexpr std::uint16_t variable_cut_bit = 0x8000;
+
+}  // namespace trace_ring::inline v1

@@ -1,0 +1,302 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The trace file, byte by byte. The file is the ring: writers of either word size map it and write
+/// into it, and after a kill it is read as it lies. Little-endian; offsets in bytes from the start.
+/// @code
+///   file_header     4096    magic, version, sizes: every other offset, count and stride is in it
+///   ring_state      4096    the words that change: cursor, capacity, totals
+///   clocks          64 each     (ticks, monotonic, realtime) taken together
+///   processes       128 each    who writes, or wrote
+///   gates           4096 each   one byte an event id, for each family of processes: the control
+///   page lanes           128 each    one writer's chain of sub-buffers totals          8 each
+///   `totals_per_lane` counters for each lane, then one row for the departed dictionary 64-byte
+///   units, event types, appended to and never overwritten index           32 each     one entry a
+///   sub-buffer: position, lane, first and last time sub-buffers     sub_buffer_bytes each, aligned
+///   to 4096
+/// @endcode
+/// A reader checks each number against the size of what it has before use (`check_layout`).
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+
+namespace trace_ring::inline v1::layout {
+
+/// "traceRNG" read as a little-endian word; a file of the other byte order shows it reversed.
+inline constexpr std::uint64_t file_magic = 0x474E526563617274;
+inline constexpr std::uint64_t file_magic_swapped = 0x74726163'65524E47;
+inline constexpr std::uint32_t file_version = 1;
+
+inline constexpr std::size_t page_bytes = 4096;
+
+struct file_header {
+    shared_atomic<std::uint64_t> magic;  ///< stored last at set-up: until then there is no file
+    shared_atomic<std::uint32_t> version;
+    shared_atomic<std::uint32_t> header_bytes;      ///< 4096
+    shared_atomic<std::uint32_t> creator_word;      ///< 4 or 8: the creator's word size in bytes
+    shared_atomic<std::uint32_t> clock;             ///< clock::clock_kind
+    shared_atomic<std::uint64_t> ticks_per_second;  ///< of the clock, as estimated at set-up
+    shared_atomic<std::uint64_t> id[2];             ///< random: tells two files apart
+    shared_atomic<std::uint64_t> created;           ///< realtime, nanoseconds since 1970
+    shared_atomic<std::uint32_t> sub_buffer_bytes;
+    shared_atomic<std::uint32_t> full;              ///< full_mode, for information
+    shared_atomic<std::uint64_t> sub_buffer_limit;  ///< how many there can ever be
+    shared_atomic<std::uint64_t> file_limit;        ///< bytes of the whole file at the limit
+    shared_atomic<std::uint64_t> ring_offset;
+    shared_atomic<std::uint64_t> clocks_offset;
+    shared_atomic<std::uint32_t> clock_stride;
+    shared_atomic<std::uint32_t> clock_count;
+    shared_atomic<std::uint64_t> processes_offset;
+    shared_atomic<std::uint32_t> process_stride;
+    shared_atomic<std::uint32_t> process_count;
+    shared_atomic<std::uint64_t> gates_offset;
+    shared_atomic<std::uint32_t> gate_stride;
+    shared_atomic<std::uint32_t> gate_count;
+    shared_atomic<std::uint64_t> lanes_offset;
+    shared_atomic<std::uint32_t> lane_stride;
+    shared_atomic<std::uint32_t> lane_count;
+    shared_atomic<std::uint64_t> totals_offset;
+    shared_atomic<std::uint32_t> totals_per_lane;  ///< at most 64
+    shared_atomic<std::uint32_t> reserved;
+    shared_atomic<std::uint64_t> dictionary_offset;
+    shared_atomic<std::uint64_t> dictionary_bytes;
+    shared_atomic<std::uint64_t> index_offset;
+    shared_atomic<std::uint32_t> index_stride;
+    shared_atomic<std::uint32_t> reserved2;
+    shared_atomic<std::uint64_t> sub_buffers_offset;
+};
+static_assert(sizeof(file_header) == 208);
+static_assert(offsetof(file_header, ticks_per_second) == 24);
+static_assert(offsetof(file_header, sub_buffer_bytes) == 56);
+static_assert(offsetof(file_header, sub_buffer_limit) == 64);
+static_assert(offsetof(file_header, ring_offset) == 80);
+static_assert(offsetof(file_header, processes_offset) == 104);
+static_assert(offsetof(file_header, lanes_offset) == 136);
+static_assert(offsetof(file_header, totals_offset) == 152);
+static_assert(offsetof(file_header, dictionary_offset) == 168);
+static_assert(offsetof(file_header, index_offset) == 184);
+static_assert(offsetof(file_header, sub_buffers_offset) == 200);
+
+/// The words of the ring that change, each group of writers on a cache line of its own.
+struct ring_state {
+    alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last; 0 at first
+
+    alignas(64) shared_atomic<std::uint64_t> capacity;  ///< sub-buffers there are; grows only
+    shared_atomic<std::uint32_t> stopped;  ///< 1: `full::stop` or discard_newest is full
+
+    alignas(64) shared_atomic<std::uint32_t> held;  ///< sub-buffers held by their writers
+    shared_atomic<std::uint32_t> reclaim_owner;     ///< process slot + 1 of who reclaims; 0: nobody
+    shared_atomic<std::uint64_t> overwritten_records;
+    shared_atomic<std::uint64_t> overwritten_sub_buffers;
+    shared_atomic<std::uint64_t> reclaimed;  ///< sub-buffers taken from dead processes
+
+    alignas(64) shared_atomic<std::uint32_t> last_lane;  ///< lane number given last; never reused
+    shared_atomic<std::uint32_t> clock_cursor;           ///< clock triples taken
+    shared_atomic<std::uint64_t> dictionary_used;        ///< bytes
+    shared_atomic<std::uint64_t> refused_without_lane;   ///< records lost for want of a lane
+    shared_atomic<std::uint64_t>
+        refused_without_type;  ///< records lost for want of a dictionary entry
+
+    /// What lanes amounted to whose entries have been given to others.
+    alignas(64) shared_atomic<std::uint64_t> folded_lanes;
+    shared_atomic<std::uint64_t> folded_written;
+    shared_atomic<std::uint64_t> folded_refused;
+    shared_atomic<std::uint64_t> folded_too_long;
+    shared_atomic<std::uint64_t> folded_nested;
+    shared_atomic<std::uint64_t> folded_abandoned;
+
+    alignas(64)
+        shared_atomic<std::uint32_t> snapshot_request;  ///< raised from outside; see control
+    shared_atomic<std::uint32_t> snapshot_done;
+};
+static_assert(sizeof(ring_state) == 384);
+static_assert(offsetof(ring_state, cursor) == 0);
+static_assert(offsetof(ring_state, capacity) == 64);
+static_assert(offsetof(ring_state, held) == 128);
+static_assert(offsetof(ring_state, overwritten_records) == 136);
+static_assert(offsetof(ring_state, last_lane) == 192);
+static_assert(offsetof(ring_state, dictionary_used) == 200);
+static_assert(offsetof(ring_state, folded_lanes) == 256);
+static_assert(offsetof(ring_state, snapshot_request) == 320);
+
+/// Three clocks read together. Entry 0 is the first ever taken, the others a ring of the newest.
+struct clock_entry {
+    shared_atomic<std::uint64_t> sequence;   ///< 0 while it is written; then its number, from 1
+    shared_atomic<std::uint64_t> ticks;      ///< of the file's clock, the middle of the bracket
+    shared_atomic<std::uint64_t> monotonic;  ///< nanoseconds
+    shared_atomic<std::uint64_t> realtime;   ///< nanoseconds since 1970
+    shared_atomic<std::uint64_t> width;    ///< ticks between the bracketing reads: the uncertainty
+    shared_atomic<std::uint32_t> process;  ///< slot of the process that took it
+    shared_atomic<std::uint32_t> reserved;
+    shared_atomic<std::uint64_t> reserved2[2];
+};
+static_assert(sizeof(clock_entry) == 64);
+static_assert(offsetof(clock_entry, process) == 40);
+
+enum class presence : std::uint32_t { free = 0, live = 1, departed = 2, preparing = 3 };
+
+/// One process. Its owner holds a lock on byte `lock_offset(slot)` as long as it lives.
+struct process_entry {
+    shared_atomic<std::uint32_t> state;  ///< presence
+    shared_atomic<std::uint32_t> pid;
+    shared_atomic<std::uint64_t> start;   ///< of the process: ticks since boot, /proc/PID/stat
+    shared_atomic<std::uint32_t> root;    ///< slot whose dictionary entries and gates apply
+    shared_atomic<std::uint32_t> parent;  ///< slot + 1 of the process it was forked from; 0: none
+    shared_atomic<std::uint32_t> word;    ///< 4 or 8
+    shared_atomic<std::uint32_t> gate_page;  ///< which page of the gates
+    shared_atomic<std::uint64_t> attached;   ///< clock
+    shared_atomic<std::uint64_t> departed;   ///< clock; 0 while it lives, or if it was killed
+    shared_atomic<std::uint64_t> name[4];    ///< up to 32 bytes, zero-filled
+    shared_atomic<std::uint64_t> reserved[6];
+};
+static_assert(sizeof(process_entry) == 128);
+static_assert(offsetof(process_entry, root) == 16);
+static_assert(offsetof(process_entry, attached) == 32);
+static_assert(offsetof(process_entry, name) == 48);
+
+/// One lane: what is known of a writer beside its records.
+struct lane_entry {
+    shared_atomic<std::uint32_t> number;   ///< 0: free; never reused while the file lives
+    shared_atomic<std::uint32_t> state;    ///< presence
+    shared_atomic<std::uint32_t> process;  ///< slot
+    shared_atomic<std::uint32_t> thread;   ///< kernel thread id
+    shared_atomic<std::uint32_t> depth;    ///< 0: the thread itself; 1 to 3: nested in it
+    shared_atomic<std::uint32_t> reserved;
+    shared_atomic<std::uint64_t> written;  ///< records in closed sub-buffers; stored before closing
+    shared_atomic<std::uint64_t> newest;   ///< position of its newest sub-buffer
+    shared_atomic<std::uint64_t> refused;  ///< of its records, by cause
+    shared_atomic<std::uint64_t> too_long;
+    shared_atomic<std::uint64_t> nested;
+    shared_atomic<std::uint64_t> abandoned;
+    shared_atomic<std::uint64_t> began;    ///< clock
+    shared_atomic<std::uint64_t> ended;    ///< clock; 0 while live
+    shared_atomic<std::uint64_t> name[2];  ///< thread name, up to 16 bytes
+    shared_atomic<std::uint64_t> reserved2[3];
+};
+static_assert(sizeof(lane_entry) == 128);
+static_assert(offsetof(lane_entry, written) == 24);
+static_assert(offsetof(lane_entry, name) == 88);
+
+/// What a seek needs of a sub-buffer, so that it reads neither headers nor records. A hint: the
+/// sub-buffer's own header decides.
+struct index_entry {
+    shared_atomic<std::uint64_t> pos;  ///< 0 while the entry is written
+    shared_atomic<std::uint64_t> first_time;
+    shared_atomic<std::uint64_t> last_time;  ///< 0 until it is closed
+    shared_atomic<std::uint32_t> lane;
+    shared_atomic<std::uint32_t> records;  ///< 0 until it is closed
+};
+static_assert(sizeof(index_entry) == 32);
+static_assert(offsetof(index_entry, lane) == 24);
+
+/// The head of a dictionary entry, at a multiple of 64 bytes. After it: `fields` field_entry, then
+/// the event's name, then the fields' names, without terminators, zero-padded to 64 bytes.
+/// A unit whose magic is not there was claimed by a writer that died: skip 64 bytes.
+struct type_entry {
+    shared_atomic<std::uint32_t> magic;  ///< type_magic; stored last
+    shared_atomic<std::uint32_t> bytes;  ///< of the whole entry, a multiple of 64
+    shared_atomic<std::uint32_t> root;   ///< process slot: ids are unique within one root
+    shared_atomic<std::uint16_t> id;     ///< 1 to 4095
+    shared_atomic<std::uint8_t> kind;    ///< event_kind
+    shared_atomic<std::uint8_t> total;   ///< column of its total + 1; 0: none
+    shared_atomic<std::uint16_t> fields;
+    shared_atomic<std::uint16_t> name_bytes;
+    shared_atomic<std::uint32_t> fixed_bytes;  ///< of the payload before variable-length data
+    shared_atomic<std::uint64_t> reserved;
+};
+static_assert(sizeof(type_entry) == 32);
+static_assert(offsetof(type_entry, id) == 12);
+static_assert(offsetof(type_entry, fields) == 16);
+static_assert(offsetof(type_entry, fixed_bytes) == 20);
+inline constexpr std::uint32_t type_magic = 0x45505954;  ///< "TYPE"
+inline constexpr std::size_t dictionary_unit = 64;
+inline constexpr std::uint32_t max_event_id = 4095;
+inline constexpr std::uint32_t max_totals = 64;
+
+struct field_entry {
+    shared_atomic<std::uint8_t> type;     ///< field_type
+    shared_atomic<std::uint8_t> form;     ///< field_form
+    shared_atomic<std::uint16_t> count;   ///< elements of a fixed array, else 1
+    shared_atomic<std::uint16_t> offset;  ///< in the payload (of the u16 length, if variable)
+    shared_atomic<std::uint16_t> name_bytes;
+};
+static_assert(sizeof(field_entry) == 8);
+
+/// What a gate byte says: zero is open. The bits are reasons, so that one can be lifted alone.
+enum gate_bits : std::uint8_t {
+    gate_event_off = 1,     ///< this event was switched off
+    gate_recorder_off = 2,  ///< recording as a whole was stopped
+};
+
+/// The byte that a process with slot `slot` keeps locked (fcntl) while it lives, far above any
+/// file's end so that a lock never covers data.
+[[nodiscard]] constexpr std::uint64_t lock_offset(std::uint32_t slot) noexcept {
+    return (std::uint64_t{1} << 62) + 1 + slot;
+}
+/// The byte whose lock guards set-up and the reclaiming of what the dead held.
+inline constexpr std::uint64_t reclaim_lock_offset = std::uint64_t{1} << 62;
+
+/// Where everything lies, as plain numbers.
+struct plan {
+    std::uint32_t sub_buffer_bytes = 0;
+    std::uint64_t sub_buffer_limit = 0;
+    std::uint64_t ring = 0;
+    std::uint64_t clocks = 0;
+    std::uint32_t clock_count = 0;
+    std::uint64_t processes = 0;
+    std::uint32_t process_count = 0;
+    std::uint64_t gates = 0;
+    std::uint32_t gate_count = 0;
+    std::uint64_t lanes = 0;
+    std::uint32_t lane_count = 0;
+    std::uint64_t totals = 0;
+    std::uint32_t totals_per_lane = 0;
+    std::uint64_t dictionary = 0;
+    std::uint64_t dictionary_bytes = 0;
+    std::uint64_t index = 0;
+    std::uint64_t sub_buffers = 0;
+    std::uint64_t file_limit = 0;
+
+    /// Bytes of the file with `count` sub-buffers.
+    [[nodiscard]] constexpr std::uint64_t bytes_for(std::uint64_t count) const noexcept {
+        return sub_buffers + count * sub_buffer_bytes;
+    }
+    /// Bytes of the tables before the index: allocated whole at set-up.
+    [[nodiscard]] constexpr std::uint64_t fixed_bytes() const noexcept { return index; }
+};
+
+[[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) noexcept {
+    return (value + unit - 1) / unit * unit;
+}
+
+/// Lays the regions out one after the other, each on a page of its own. The counts in `wanted` are
+/// taken as they are; its offsets are computed.
+[[nodiscard]] constexpr plan lay_out(plan wanted) noexcept {
+    std::uint64_t at = page_bytes;
+    const auto region = [&at](std::uint64_t bytes) {
+        const std::uint64_t here = at;
+        at = round_up(at + bytes, page_bytes);
+        return here;
+    };
+    wanted.ring = region(sizeof(ring_state));
+    wanted.clocks = region(sizeof(clock_entry) * wanted.clock_count);
+    wanted.processes = region(sizeof(process_entry) * wanted.process_count);
+    wanted.gates = region(page_bytes * wanted.gate_count);
+    wanted.lanes = region(sizeof(lane_entry) * wanted.lane_count);
+    wanted.totals = region(8ULL * wanted.totals_per_lane * (wanted.lane_count + 1ULL));
+    wanted.dictionary_bytes = round_up(wanted.dictionary_bytes, page_bytes);
+    wanted.dictionary = region(wanted.dictionary_bytes);
+    wanted.index = region(sizeof(index_entry) * wanted.sub_buffer_limit);
+    wanted.sub_buffers = at;
+    wanted.file_limit = wanted.bytes_for(wanted.sub_buffer_limit);
+    return wanted;
+}
+
+}  // namespace trace_ring::inline v1::layout
