@@ -1,0 +1,37 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// CLOCK_MONOTONIC in nanoseconds: more than twice the cost of the time stamp counter, right on
+/// every machine.
+
+#include <time.h>
+
+#include <cstdint>
+
+#include <trace_ring/policy/clock/clock.hpp>
+
+namespace trace_ring::inline v1::clock {
+
+namespace impl {
+/// Nanoseconds of a system clock; 0 where the system has no such clock.
+[[nodiscard]] inline std::uint64_t system_ns(clockid_t id) noexcept {
+    timespec t{};
+    ::clock_gettime(id, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U +
+           static_cast<std::uint64_t>(t.tv_nsec);
+}
+}  // namespace impl
+
+struct monotonic {
+    using family = trace_ring::family::clock;
+    static constexpr std::uint32_t kind = static_cast<std::uint32_t>(clock_kind::monotonic);
+
+    [[nodiscard]] static std::uint64_t now() noexcept { return impl::system_ns(CLOCK_MONOTONIC); }
+    [[nodiscard]] static constexpr bool usable() noexcept { return true; }
+    [[nodiscard]] static constexpr double ticks_per_second() noexcept { return 1e9; }
+};
+static_assert(policy<monotonic>);
+
+}  // namespace trace_ring::inline v1::clock

@@ -1,0 +1,121 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a trace clock's ticks are worth: snapshots of it beside CLOCK_MONOTONIC and CLOCK_REALTIME,
+/// and the line through two of them. A trace holds at least two, one from its beginning, one from
+/// its end; times between are on the line, with the uncertainty that the snapshots state.
+
+#include <time.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <trace_ring/policy/clock/clock.hpp>
+#include <trace_ring/policy/clock/monotonic.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// One moment by three clocks; 32 bytes, as trace files hold it. All three were read while `ticks`
+/// was within `uncertainty` of the value given.
+///
+///      0 u64 ticks          8 u64 monotonic, ns
+///     16 u64 realtime, ns  24 u64 uncertainty, ticks
+struct alignas(8) clock_snapshot {
+    alignas(8) std::uint64_t ticks = 0;
+    alignas(8) std::uint64_t monotonic = 0;
+    alignas(8) std::uint64_t realtime = 0;
+    alignas(8) std::uint64_t uncertainty = 0;
+
+    friend constexpr bool operator==(const clock_snapshot&, const clock_snapshot&) = default;
+};
+static_assert(sizeof(clock_snapshot) == 32 && alignof(clock_snapshot) == 8);
+static_assert(offsetof(clock_snapshot, monotonic) == 8 && offsetof(clock_snapshot, realtime) == 16);
+static_assert(offsetof(clock_snapshot, uncertainty) == 24);
+static_assert(std::is_trivially_copyable_v<clock_snapshot>);
+
+/// Reads the three clocks together, some times, and returns the narrowest: an interruption between
+/// the reads widens one, rarely all. Takes a few hundred ns. Signal-safe.
+template <clock::policy Clock>
+[[nodiscard]] inline clock_snapshot take_snapshot() noexcept {
+    constexpr int tries = 5;
+    clock_snapshot best{0, 0, 0, ~std::uint64_t{0}};
+    for (int i = 0; i < tries; ++i) {
+        const std::uint64_t before = Clock::now();
+        const std::uint64_t monotonic = clock::impl::system_ns(CLOCK_MONOTONIC);
+        const std::uint64_t realtime = clock::impl::system_ns(CLOCK_REALTIME);
+        const std::uint64_t width = Clock::now() - before;
+        const std::uint64_t half = width - width / 2;
+        if (half < best.uncertainty) best = {before + width / 2, monotonic, realtime, half};
+    }
+    return best;
+}
+
+/// Ticks to nanoseconds, by the line through two snapshots. Where these lie too near each other to
+/// tell a rate (or contradict each other: the counter jumped), the stated rate is used instead.
+class time_scale {
+public:
+    /// A rate is taken from snapshots at least this far apart: their uncertainty, some tens of ns,
+    /// then weighs less than 10 parts in a million.
+    static constexpr std::uint64_t shortest_baseline_ns = 10'000'000;
+
+    /// Ticks worth nothing: every time is 0.
+    constexpr time_scale() noexcept = default;
+
+    constexpr time_scale(const clock_snapshot& first, const clock_snapshot& last,
+                         double ticks_per_second) noexcept
+        : origin_(first), ns_per_tick_(ticks_per_second > 0 ? 1e9 / ticks_per_second : 0) {
+        consistent_ = last.ticks >= first.ticks && last.monotonic >= first.monotonic;
+        if (!consistent_ || last.monotonic - first.monotonic < shortest_baseline_ns) return;
+        if (last.ticks == first.ticks) {
+            consistent_ = false;  // ten milliseconds without a tick
+            return;
+        }
+        const double by_line = static_cast<double>(last.monotonic - first.monotonic) /
+                               static_cast<double>(last.ticks - first.ticks);
+        // A stopped or restarted counter (a moved virtual machine) shows as a rate far from the
+        // one it had: reported, never smoothed over. 1 % is beyond any clock's slewing.
+        if (ns_per_tick_ > 0 && (by_line > ns_per_tick_ * 1.01 || by_line < ns_per_tick_ * 0.99)) {
+            consistent_ = false;
+            return;
+        }
+        ns_per_tick_ = by_line;
+    }
+
+    /// CLOCK_MONOTONIC at `ticks`, in ns. Ticks before the first snapshot are as good as later
+    /// ones.
+    [[nodiscard]] constexpr std::uint64_t monotonic_ns(std::uint64_t ticks) const noexcept {
+        return shifted(origin_.monotonic, ticks);
+    }
+    /// CLOCK_REALTIME at `ticks`, in ns since 1970, as that clock stood at the first snapshot:
+    /// later changes by an administrator are not followed, so the order of records is kept.
+    [[nodiscard]] constexpr std::uint64_t realtime_ns(std::uint64_t ticks) const noexcept {
+        return shifted(origin_.realtime, ticks);
+    }
+    /// A length in ticks, in ns.
+    [[nodiscard]] constexpr double ns(double ticks) const noexcept { return ticks * ns_per_tick_; }
+    [[nodiscard]] constexpr double ns_per_tick() const noexcept { return ns_per_tick_; }
+    /// False: the snapshots contradict each other or the stated rate; times are guesses.
+    [[nodiscard]] constexpr bool consistent() const noexcept { return consistent_; }
+
+private:
+    [[nodiscard]] constexpr std::uint64_t shifted(std::uint64_t base,
+                                                  std::uint64_t ticks) const noexcept {
+        // The difference is scaled, not the value: a double holds days of it to the nanosecond.
+        // Limited before it becomes an integer, for ticks may come from a damaged file.
+        const bool back = ticks < origin_.ticks;
+        const double length =
+            static_cast<double>(back ? origin_.ticks - ticks : ticks - origin_.ticks) *
+            ns_per_tick_;
+        const auto ns = static_cast<std::uint64_t>(length < 9.2e18 ? length + 0.5 : 9.2e18);
+        return back ? (ns < base ? base - ns : 0) : base + ns;
+    }
+
+    clock_snapshot origin_{};
+    double ns_per_tick_ = 0;
+    bool consistent_ = false;
+};
+
+}  // namespace trace_ring::inline v1
