@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# Copyright the trace_ring authors.
+# Distributed under the Boost Software License, Version 1.0. See LICENSE.
+"""Shows that what must not compile does not, and for the intended reason.
+
+    check.py FILE -- COMPILER [FLAG...]
+
+FILE holds cases and their twins, each behind a macro of its own:
+
+    #ifdef FAILS_two_claims  // expect: names two policies of the family claim
+    using two_claims = trace_ring::policies<claim::fetch_add, claim::compare_exchange>;
+    #endif
+    #ifdef PASSES_two_claims
+    using one_claim = trace_ring::policies<claim::fetch_add>;
+    #endif
+
+The regular expression after `expect:` must match the message of a failed static_assert;
+`expect-error:` is for a constraint that has none, and matches any error. Every case has a twin,
+as like it as can be; the twins are compiled together, so their names must differ.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+CASE = re.compile(r"^\s*#\s*if(?:def)?\b.*\bFAILS_(\w+)")
+FULL_CASE = re.compile(r"^\s*#\s*ifdef\s+FAILS_(\w+)\s*//\s*expect(-error)?:\s*(\S.*?)\s*$")
+TWIN = re.compile(r"^\s*#\s*ifdef\s+PASSES_(\w+)\s*$")
+
+
+def parse(path):
+    """The cases as (name, regex, any error?), or the faults of the file itself."""
+    cases, twins, faults = [], [], []
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if twin := TWIN.match(line):
+                twins.append(twin[1])
+            if not CASE.match(line):
+                continue
+            if case := FULL_CASE.match(line):
+                cases.append((case[1], case[3], bool(case[2])))
+            else:
+                faults.append(f"{path}:{number}: a case without '// expect: <regex>'")
+    names = [name for name, _, _ in cases]
+    faults += [f"{path}: {name}: no PASSES_{name}" for name in names if name not in twins]
+    faults += [f"{path}: {name}: no FAILS_{name}" for name in twins if name not in names]
+    faults += [f"{path}: {name}: twice" for name in sorted(set(names)) if names.count(name) > 1]
+    if not cases:
+        faults.append(f"{path}: no cases")
+    return cases, faults
+
+
+def compile_with(command, path, names):
+    defines = [f"-D{name}" for name in names]
+    done = subprocess.run([*command, "-fsyntax-only", *defines, path], text=True,
+                          env={**os.environ, "LC_ALL": "C"},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout
+
+
+def check_case(command, path, case):
+    """What is wrong with one case, or nothing."""
+    name, expected, any_error = case
+    status, output = compile_with(command, path, [f"FAILS_{name}"])
+    if status == 0:
+        return f"{path}: FAILS_{name} compiles"
+    errors = [line for line in output.splitlines() if re.search(r"\berror: ", line)]
+    if not any_error:
+        errors = [line for line in errors if re.search(r"static[ _]assert", line)]
+    if any(re.search(expected, line) for line in errors):
+        return ""
+    return f"{path}: FAILS_{name} fails, but not by /{expected}/:\n{output}"
+
+
+def check(path, command):
+    cases, faults = parse(path)
+    if faults:
+        return faults
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        twins = pool.submit(compile_with, command, path, [f"PASSES_{c[0]}" for c in cases])
+        faults = [f for f in pool.map(lambda c: check_case(command, path, c), cases) if f]
+    status, output = twins.result()
+    if status != 0:
+        faults.append(f"{path}: the twins do not compile:\n{output}")
+    print(f"{path}: {len(cases)} cases, {len(faults)} faults")
+    return faults
+
+
+SOUND = """
+template <class T> struct small { static_assert(sizeof(T) < 3, "T must be small"); };
+#ifdef FAILS_size  // expect: must be small
+small<int> big;
+#endif
+#ifdef PASSES_size
+small<char> good;
+#endif
+"""
+
+
+def self_test(command):
+    """Each way in which a file can be wrong is planted once, and must be found."""
+    planted = {
+        "a case that compiles": SOUND.replace("small<int>", "small<char>"),
+        "another message": SOUND.replace("expect: must be small", "expect: must be large"),
+        "an error that is no static_assert": SOUND.replace("small<int> big", "int must be small"),
+        "a twin that does not compile": SOUND.replace("small<char> good", "small<int> good"),
+        "no twin": SOUND.replace("PASSES_size", "PASSES_other"),
+        "no expectation": SOUND.replace("// expect", "// expects"),
+        "no cases": "int nothing;\n",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "planted.cpp")
+
+        def faults_of(text):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            return check(path, command)
+
+        missed = [name for name, text in planted.items() if not faults_of(text)]
+        if faults := faults_of(SOUND):
+            missed.append("a sound file was refused: " + "\n".join(faults))
+    for name in missed:
+        print("not found:", name)
+    return 1 if missed else 0
+
+
+def main(arguments):
+    path, command = arguments[0], arguments[arguments.index("--") + 1:]
+    if path == "--self-test":
+        return self_test(command)
+    faults = check(path, command)
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
