@@ -10,8 +10,8 @@
 ///   on every machine; a fixed array is its elements in a row;
 /// - a variable field (a string, a span) has a 16-bit word in the fixed part, aligned to 2: bits
 ///   0-14 its length in bytes, bit 15 set if it was cut; its data follows the fixed part, in the
-///   order declared, each beginning at the next multiple of its element's size;
-/// - the whole is padded with zeros to a multiple of 8.
+///   order declared, each beginning at a multiple of 8 of the payload and padded with zeros to 8;
+/// - the fixed part, too, is padded with zeros to a multiple of 8.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,0 +1,257 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Memory from the system, for the storage policies and for trace files: anonymous or in a file,
+/// allocated before it is used, so that a full disk is an error here and not a SIGBUS later.
+/// File offsets are 64 bits long also where off_t is not.
+/// Everything here is set-up: it throws `setup_error` and is not signal-safe, unless it says so.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <trace_ring/atomic.hpp>
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
+
+namespace trace_ring::inline v1 {
+
+/// Set-up failed. `what()` names the file (or the argument), what was tried, and why it failed.
+class setup_error : public std::system_error {
+public:
+    setup_error(const std::string& subject, const std::string& attempt, int error)
+        : std::system_error(error, std::generic_category(), subject + ": " + attempt),
+          subject_(subject) {}
+
+    /// The file or argument at fault.
+    [[nodiscard]] const std::string& subject() const noexcept { return subject_; }
+
+private:
+    std::string subject_;
+};
+
+/// Owns one file descriptor.
+class file_descriptor {
+public:
+    file_descriptor() noexcept = default;
+    explicit file_descriptor(int fd) noexcept : fd_(fd) {}
+    file_descriptor(file_descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    file_descriptor& operator=(file_descriptor&& other) noexcept {
+        if (this != &other) reset(std::exchange(other.fd_, -1));
+        return *this;
+    }
+    ~file_descriptor() { reset(); }
+
+    [[nodiscard]] int get() const noexcept { return fd_; }
+    [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+    int release() noexcept { return std::exchange(fd_, -1); }
+    void reset(int fd = -1) noexcept {
+        if (fd_ >= 0) ::close(fd_);
+        fd_ = fd;
+    }
+
+private:
+    int fd_ = -1;
+};
+
+namespace storage {
+
+/// Creates `path`, readable and writable by its owner alone, closed on exec. Fails if it exists.
+[[nodiscard]] inline file_descriptor create_file(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) throw setup_error(path, "cannot create the file", errno);
+    return file_descriptor(fd);
+}
+
+/// Opens an existing regular file for reading and writing, closed on exec.
+[[nodiscard]] inline file_descriptor open_file(const std::string& path) {
+    file_descriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    if (!fd) throw setup_error(path, "cannot open the file", errno);
+    struct ::stat64 status {};
+    if (::fstat64(fd.get(), &status) != 0)
+        throw setup_error(path, "cannot examine the file", errno);
+    if (!S_ISREG(status.st_mode)) throw setup_error(path, "not a regular file", EINVAL);
+    return fd;
+}
+
+/// Memory with a descriptor: shared by passing it on, gone with the last who has it.
+[[nodiscard]] inline file_descriptor create_memory_file(const char* name) {
+#if defined(SYS_memfd_create)
+    constexpr unsigned close_on_exec = 1;
+    const auto fd = static_cast<int>(::syscall(SYS_memfd_create, name, close_on_exec));
+#else
+    const int fd = -1;
+    errno = ENOSYS;
+#endif
+    if (fd < 0) throw setup_error(name, "cannot create a memory file", errno);
+    return file_descriptor(fd);
+}
+
+/// Gives the file its blocks in [offset, offset + bytes), growing it if need be, so that no later
+/// store can find the disk full. Returns 0 or the error. Signal-safe.
+[[nodiscard]] inline int allocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
+    const int saved = errno;
+    int error = 0;
+    do {
+        error = ::fallocate64(fd, 0, static_cast<off64_t>(offset), static_cast<off64_t>(bytes)) == 0
+                    ? 0
+                    : errno;
+    } while (error == EINTR);
+    errno = saved;
+    return error;
+}
+
+/// Size of an open file in bytes, 0 if it cannot be told. Signal-safe.
+[[nodiscard]] inline std::uint64_t file_bytes(int fd) noexcept {
+    struct ::stat64 status {};
+    const int saved = errno;
+    const bool known = ::fstat64(fd, &status) == 0;
+    errno = saved;
+    return known ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+enum class lock_result { taken, held_by_another, failed };
+
+/// Takes the byte at `offset` for this process, without waiting, as a sign that it lives: the
+/// kernel drops it with the process, however that ends. It is also dropped when the process closes
+/// any descriptor of the same file. Signal-safe.
+inline lock_result lock_byte(int fd, std::uint64_t offset) noexcept {
+    struct ::flock64 region {};
+    region.l_type = F_WRLCK;
+    region.l_whence = SEEK_SET;
+    region.l_start = static_cast<off64_t>(offset);
+    region.l_len = 1;
+    const int saved = errno;
+    const int result = ::fcntl(fd, F_SETLK64, &region);
+    const int error = errno;
+    errno = saved;
+    if (result == 0) return lock_result::taken;
+    return error == EACCES || error == EAGAIN ? lock_result::held_by_another : lock_result::failed;
+}
+
+inline void unlock_byte(int fd, std::uint64_t offset) noexcept {
+    struct ::flock64 region {};
+    region.l_type = F_UNLCK;
+    region.l_whence = SEEK_SET;
+    region.l_start = static_cast<off64_t>(offset);
+    region.l_len = 1;
+    const int saved = errno;
+    static_cast<void>(::fcntl(fd, F_SETLK64, &region));
+    errno = saved;
+}
+
+/// True if another process holds the byte (or if that cannot be told). Signal-safe.
+[[nodiscard]] inline bool byte_is_locked(int fd, std::uint64_t offset,
+                                         std::uint64_t bytes = 1) noexcept {
+    struct ::flock64 region {};
+    region.l_type = F_WRLCK;
+    region.l_whence = SEEK_SET;
+    region.l_start = static_cast<off64_t>(offset);
+    region.l_len = static_cast<off64_t>(bytes);
+    const int saved = errno;
+    const int result = ::fcntl(fd, F_GETLK64, &region);
+    errno = saved;
+    return result != 0 || region.l_type != F_UNLCK;
+}
+
+/// Owns a range of mapped memory.
+class mapping {
+public:
+    mapping() noexcept = default;
+    mapping(mapping&& other) noexcept
+        : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    mapping& operator=(mapping&& other) noexcept {
+        if (this != &other) {
+            reset();
+            base_ = std::exchange(other.base_, nullptr);
+            bytes_ = std::exchange(other.bytes_, 0);
+        }
+        return *this;
+    }
+    ~mapping() { reset(); }
+
+    /// `bytes` of zeros, shared with children of a fork, populated; huge pages where they are had
+    /// for the asking.
+    [[nodiscard]] static mapping anonymous(std::uint64_t bytes) {
+        mapping made = map("anonymous memory", -1, bytes, MAP_SHARED | MAP_ANONYMOUS);
+#if defined(MADV_HUGEPAGE)
+        static_cast<void>(
+            ::madvise(made.base_, made.bytes_, MADV_HUGEPAGE));  // advice: may be refused
+#endif
+        made.populate(0, bytes);
+        return made;
+    }
+
+    /// The first `bytes` of a file, shared. The part beyond the file's end may be mapped, but must
+    /// not be touched before the file has grown.
+    [[nodiscard]] static mapping of_file(const std::string& path, int fd, std::uint64_t bytes) {
+        return map(path, fd, bytes, MAP_SHARED);
+    }
+
+    /// Takes the page faults of [offset, offset + bytes) now. Signal-safe.
+    void populate(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+        constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
+        const int saved = errno;
+        auto* const from = static_cast<std::byte*>(base_) + offset;
+        if (::madvise(from, static_cast<std::size_t>(bytes), populate_write) != 0) {
+            constexpr std::size_t page = 4096;
+            for (std::size_t at = 0; at < bytes; at += page) {
+                // relaxed: adding nothing dirties the page and, unlike a store, loses no one's data
+                __atomic_fetch_add(reinterpret_cast<unsigned char*>(from + at), 0,
+                                   __ATOMIC_RELAXED);
+            }
+        }
+        errno = saved;
+    }
+
+    [[nodiscard]] std::byte* data() const noexcept {
+        return static_cast<std::byte*>(base_);
+    }
+    [[nodiscard]] std::uint64_t size() const noexcept {
+        return bytes_;
+    }
+    [[nodiscard]] explicit operator bool() const noexcept {
+        return base_ != nullptr;
+    }
+
+    void reset() noexcept {
+        if (base_ != nullptr) ::munmap(base_, bytes_);
+        base_ = nullptr;
+        bytes_ = 0;
+    }
+
+private:
+    [[nodiscard]] static mapping map(const std::string& subject, int fd, std::uint64_t bytes,
+                                     int flags) {
+        if (bytes == 0 || bytes > SIZE_MAX / 2) {
+            throw setup_error(subject, "cannot map " + std::to_string(bytes) + " bytes", ENOMEM);
+        }
+        mapping made;
+        void* const base = ::mmap64(nullptr, static_cast<std::size_t>(bytes),
+                                    PROT_READ | PROT_WRITE, flags, fd, 0);
+        if (base == MAP_FAILED) {
+            throw setup_error(subject, "cannot map " + std::to_string(bytes) + " bytes", errno);
+        }
+        made.base_ = base;
+        made.bytes_ = static_cast<std::size_t>(bytes);
+        return made;
+    }
+
+    void* base_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace storage
+}  // namespace trace_ring::inline v1
