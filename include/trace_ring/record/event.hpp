@@ -1,0 +1,291 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Event types: a name and named, typed fields, declared once as a struct.
+/// @code
+///   struct order_sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>,
+///                                         trace_ring::field<"price", double>> {};
+///   struct request : trace_ring::span<"request", trace_ring::field<"url", std::string_view>> {};
+///   struct depth : trace_ring::counter<"queue.depth", trace_ring::field<"value", int>> {};
+/// @endcode
+/// A field may be an integer, float, double, bool, char, an enum, `address`, a pointer to an
+/// object, `std::array` of those, `std::string_view`, `std::span<const T>`, or a type of the user's
+/// for which `as_field` is specialised. How each lies in a record: record/field.hpp. An event whose
+/// struct says `static constexpr bool counted = true;` also has a total that survives the wrap.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <trace_ring/record/field.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// A string literal as a template argument.
+template <std::size_t N>
+struct literal {
+    char text[N]{};
+    constexpr literal(const char (&from)[N]) noexcept {  // implicit: so that "name" converts
+        std::copy_n(from, N, text);
+    }
+    [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, N - 1}; }
+};
+
+/// A code or data address: 8 bytes in the file whatever the program's word size.
+struct address {
+    std::uint64_t value = 0;
+    constexpr address() noexcept = default;
+    constexpr explicit address(std::uint64_t where) noexcept : value(where) {}
+    explicit address(const void* where) noexcept : value(reinterpret_cast<std::uintptr_t>(where)) {}
+    friend constexpr bool operator==(address, address) noexcept = default;
+};
+static_assert(sizeof(address) == 8);
+
+/// Customisation point: how a type of the user's is recorded. Specialise with `type`, one of the
+/// types a field may have, and `static type convert(const T&) noexcept`. The conversion runs before
+/// the record is opened, so it may itself record.
+template <class T>
+struct as_field;
+
+template <literal Name, class T>
+struct field {
+    using type = T;
+    static constexpr std::string_view name = Name.view();
+};
+
+namespace impl {
+
+template <class T>
+concept has_as_field = requires(const T& value) {
+    typename as_field<T>::type;
+    { as_field<T>::convert(value) }
+    noexcept;
+};
+
+template <class T>
+consteval field_type scalar_type() {
+    if constexpr (std::is_same_v<T, bool>) {
+        return field_type::boolean;
+    } else if constexpr (std::is_same_v<T, char>) {
+        return field_type::character;
+    } else if constexpr (std::is_same_v<T, address>) {
+        return field_type::address;
+    } else if constexpr (std::is_floating_point_v<T>) {
+        static_assert(sizeof(T) == 4 || sizeof(T) == 8,
+                      "trace_ring: a field may be float or double, not long double");
+        return sizeof(T) == 4 ? field_type::f32 : field_type::f64;
+    } else if constexpr (std::is_integral_v<T>) {
+        constexpr int log = std::countr_zero(sizeof(T));
+        return static_cast<field_type>((std::is_signed_v<T> ? 5 : 1) + log);
+    }
+}
+
+/// A scalar as the bits that go into a word. `T` is arithmetic or `address`.
+template <class T>
+[[nodiscard]] constexpr std::uint64_t bits_of(T value) noexcept {
+    if constexpr (std::is_same_v<T, address>) {
+        return value.value;
+    } else if constexpr (std::is_same_v<T, bool>) {
+        return value ? 1 : 0;
+    } else if constexpr (std::is_same_v<T, float>) {
+        return std::bit_cast<std::uint32_t>(value);
+    } else if constexpr (std::is_same_v<T, double>) {
+        return std::bit_cast<std::uint64_t>(value);
+    } else {
+        return static_cast<std::make_unsigned_t<T>>(value);
+    }
+}
+
+// The codec of a type: what it is on the wire, and how a value becomes that.
+template <class T>
+struct codec {
+    static_assert(
+        has_as_field<T>,
+        "trace_ring: this type cannot be a field; specialise trace_ring::as_field for it");
+    using inner = codec<typename as_field<T>::type>;
+    using wire = typename inner::wire;
+    static constexpr field_form form = inner::form;
+    static constexpr field_type type = inner::type;
+    static constexpr std::size_t count = inner::count;
+    static wire encode(const T& value) noexcept {
+        return inner::encode(as_field<T>::convert(value));
+    }
+};
+
+template <class T>
+requires(std::is_arithmetic_v<T> || std::is_same_v<T, address>) struct codec<T> {
+    using wire = T;
+    static constexpr field_form form = field_form::scalar;
+    static constexpr field_type type = scalar_type<T>();
+    static constexpr std::size_t count = 1;
+    static constexpr wire encode(T value) noexcept { return value; }
+};
+
+template <class T>
+requires(std::is_enum_v<T> && !has_as_field<T>) struct codec<T> {
+    using wire = std::underlying_type_t<T>;
+    static constexpr field_form form = field_form::scalar;
+    static constexpr field_type type = scalar_type<wire>();
+    static constexpr std::size_t count = 1;
+    static constexpr wire encode(T value) noexcept { return static_cast<wire>(value); }
+};
+
+template <class T>
+requires(std::is_object_v<T> || std::is_void_v<T>) struct codec<T*> {
+    static_assert(!std::is_same_v<std::remove_cv_t<T>, char>,
+                  "trace_ring: a char pointer is ambiguous; use std::string_view for text or "
+                  "trace_ring::address for the pointer");
+    using wire = address;
+    static constexpr field_form form = field_form::scalar;
+    static constexpr field_type type = field_type::address;
+    static constexpr std::size_t count = 1;
+    static wire encode(const volatile T* value) noexcept {
+        return address(reinterpret_cast<std::uintptr_t>(value));
+    }
+};
+
+template <class T, std::size_t N>
+struct codec<std::array<T, N>> {
+    static_assert(N > 0 && N <= 0xFFFF, "trace_ring: a fixed array has 1 to 65535 elements");
+    using wire = std::array<typename codec<T>::wire, N>;
+    static_assert(codec<T>::form == field_form::scalar, "trace_ring: arrays hold scalars only");
+    static constexpr field_form form = field_form::array;
+    static constexpr field_type type = codec<T>::type;
+    static constexpr std::size_t count = N;
+    static constexpr wire encode(const std::array<T, N>& value) noexcept {
+        wire out{};
+        for (std::size_t i = 0; i < N; ++i) out[i] = codec<T>::encode(value[i]);
+        return out;
+    }
+};
+
+template <>
+struct codec<std::string_view> {
+    using wire = std::string_view;
+    static constexpr field_form form = field_form::variable;
+    static constexpr field_type type = field_type::character;
+    static constexpr std::size_t count = 1;
+    static constexpr wire encode(std::string_view value) noexcept { return value; }
+};
+
+template <class T>
+requires(std::is_arithmetic_v<T> || std::is_same_v<T, address>) struct codec<std::span<const T>> {
+    using wire = std::span<const T>;
+    static constexpr field_form form = field_form::variable;
+    static constexpr field_type type = scalar_type<T>();
+    static constexpr std::size_t count = 1;
+    static constexpr wire encode(wire value) noexcept { return value; }
+};
+
+}  // namespace impl
+
+/// One field as the dictionary describes it.
+struct field_description {
+    std::string_view name;
+    field_type type{};
+    field_form form{};
+    std::uint16_t count = 1;
+    std::uint16_t offset = 0;  ///< in the payload
+};
+
+/// An event type as the dictionary describes it. Static storage; the views point to literals.
+struct type_description {
+    std::string_view name;
+    event_kind kind{};
+    bool counted = false;
+    std::uint32_t fixed_bytes = 0;  ///< of the payload, a multiple of 8
+    std::span<const field_description> fields;
+};
+
+namespace impl {
+
+template <event_kind Kind, literal Name, class... Fields>
+struct event_base {
+    static constexpr event_kind kind = Kind;
+    static constexpr std::string_view name = Name.view();
+    static constexpr std::size_t field_count = sizeof...(Fields);
+    static_assert(!name.empty(), "trace_ring: an event has a name");
+
+    /// The values of one record, converted and ready to be stored.
+    using wires = std::tuple<typename codec<typename Fields::type>::wire...>;
+
+    static constexpr bool variable =
+        ((codec<typename Fields::type>::form == field_form::variable) || ...);
+
+    static constexpr std::array<field_description, field_count> fields = [] {
+        std::array<field_description, field_count> made{};
+        [[maybe_unused]] std::size_t at = 0;
+        [[maybe_unused]] std::size_t i = 0;
+        [[maybe_unused]] const auto add = [&]<class F>(std::type_identity<F>) {
+            using c = codec<typename F::type>;
+            const std::size_t unit = c::form == field_form::variable ? 2 : size_of(c::type);
+            at = (at + unit - 1) / unit * unit;
+            made[i++] = {F::name, c::type, c::form, static_cast<std::uint16_t>(c::count),
+                         static_cast<std::uint16_t>(at)};
+            at += unit * c::count;
+        };
+        (add(std::type_identity<Fields>{}), ...);
+        return made;
+    }();
+
+    static constexpr std::size_t fixed_bytes = [] {
+        std::size_t end = 0;
+        for (const auto& f : fields) {
+            end = f.offset + (f.form == field_form::variable ? 2U : size_of(f.type) * f.count);
+        }
+        return (end + 7) / 8 * 8;
+    }();
+    static_assert(fixed_bytes <= 32000, "trace_ring: an event's fixed fields exceed 32000 bytes");
+
+    [[nodiscard]] static wires encode(const typename Fields::type&... values) noexcept {
+        return wires(codec<typename Fields::type>::encode(values)...);
+    }
+};
+
+template <class Event>
+[[nodiscard]] consteval bool is_counted() {
+    if constexpr (requires { Event::counted; }) {
+        return Event::counted;
+    } else {
+        return false;
+    }
+}
+
+/// What the dictionary says of an event.
+template <class Event>
+inline constexpr type_description description{Event::name, Event::kind, is_counted<Event>(),
+                                              static_cast<std::uint32_t>(Event::fixed_bytes),
+                                              Event::fields};
+
+}  // namespace impl
+
+/// A moment.
+template <literal Name, class... Fields>
+struct event : impl::event_base<event_kind::instant, Name, Fields...> {};
+
+/// Something that begins and ends; the fields are recorded when it begins.
+template <literal Name, class... Fields>
+struct span : impl::event_base<event_kind::span, Name, Fields...> {};
+
+/// Values that hold until the next record of the same event.
+template <literal Name, class... Fields>
+struct counter : impl::event_base<event_kind::counter, Name, Fields...> {};
+
+/// What `record`, `reserve` and `scope` take: a struct derived from `event`, `span` or `counter`.
+template <class E>
+concept recordable = requires {
+    typename E::wires;
+    { E::kind } -> std::convertible_to<event_kind>;
+    { E::name } -> std::convertible_to<std::string_view>;
+};
+
+}  // namespace trace_ring::inline v1

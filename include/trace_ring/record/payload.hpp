@@ -1,0 +1,139 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// From the values of one record to the words of its payload. The writer's side of
+/// record/field.hpp: lengths are measured before the record is opened, so that between opening and
+/// commit there are only stores.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/record/event.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+template <class T>
+inline constexpr bool is_variable_wire = false;
+template <>
+inline constexpr bool is_variable_wire<std::string_view> = true;
+template <class T>
+inline constexpr bool is_variable_wire<std::span<const T>> = true;
+
+template <class T>
+[[nodiscard]] constexpr std::size_t bytes_in(const T& wire) noexcept {
+    if constexpr (std::is_same_v<T, std::string_view>) {
+        return wire.size();
+    } else {
+        return wire.size_bytes();
+    }
+}
+
+/// The lengths of the variable fields of one record, cut so that the whole fits.
+template <class Event>
+struct measured {
+    std::array<std::uint16_t, Event::field_count + 1> lengths{};  // with the cut bit
+    std::uint32_t bytes = 0;                                      // of all variable data, padded
+    bool cut = false;
+};
+
+/// `room` is what variable data may take, a multiple of 8.
+template <class Event>
+[[nodiscard]] constexpr measured<Event> measure(const typename Event::wires& values,
+                                                std::size_t room) noexcept {
+    measured<Event> out;
+    [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        const auto& wire = std::get<I>(values);
+        using wire_type = std::remove_cvref_t<decltype(wire)>;
+        if constexpr (is_variable_wire<wire_type>) {
+            const std::size_t unit = size_of(Event::fields[I].type);
+            std::size_t bytes = bytes_in(wire);
+            const std::size_t most =
+                std::min<std::size_t>(room - out.bytes, variable_length_mask) / unit * unit;
+            if (bytes > most) {
+                bytes = most;
+                out.cut = true;
+                out.lengths[I] = static_cast<std::uint16_t>(bytes | variable_cut_bit);
+            } else {
+                out.lengths[I] = static_cast<std::uint16_t>(bytes);
+            }
+            out.bytes += static_cast<std::uint32_t>((bytes + 7) / 8 * 8);
+        }
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (one(std::integral_constant<std::size_t, I>{}), ...);
+    }
+    (std::make_index_sequence<Event::field_count>{});
+    return out;
+}
+
+/// Stores a payload at `to` (8-aligned) as relaxed words: no reader looks before the commit.
+template <class Event>
+[[gnu::always_inline]] inline void store_payload(
+    std::byte* to, const typename Event::wires& values,
+    [[maybe_unused]] const measured<Event>& m) noexcept {
+    constexpr std::size_t words = Event::fixed_bytes / 8;
+    std::array<std::uint64_t, words + 1> fixed{};
+    [[maybe_unused]] std::byte* data = to + Event::fixed_bytes;
+    [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>)
+        __attribute__((always_inline)) {
+        const auto& wire = std::get<I>(values);
+        constexpr field_description f = Event::fields[I];
+        if constexpr (f.form == field_form::scalar) {
+            fixed[f.offset / 8] |= bits_of(wire) << (f.offset % 8 * 8);
+        } else if constexpr (f.form == field_form::array) {
+            for (std::size_t k = 0; k < f.count; ++k) {
+                const std::size_t at = f.offset + k * size_of(f.type);
+                fixed[at / 8] |= bits_of(wire[k]) << (at % 8 * 8);
+            }
+        } else {
+            fixed[f.offset / 8] |= std::uint64_t{m.lengths[I]} << (f.offset % 8 * 8);
+            const std::size_t bytes = m.lengths[I] & variable_length_mask;
+            const auto* from = reinterpret_cast<const std::byte*>(wire.data());
+            std::size_t at = 0;
+            for (; at + 8 <= bytes; at += 8) {
+                std::uint64_t word = 0;
+                std::memcpy(&word, from + at, 8);
+                // relaxed: published by the commit word
+                word_at<std::uint64_t>(data, at).store(word, relaxed);
+            }
+            if (at < bytes) {
+                std::uint64_t word = 0;
+                for (std::size_t k = 0; at + k < bytes; ++k) {
+                    word |= std::to_integer<std::uint64_t>(from[at + k]) << (k * 8);
+                }
+                // relaxed: published by the commit word
+                word_at<std::uint64_t>(data, at).store(word, relaxed);
+            }
+            data += (bytes + 7) / 8 * 8;
+        }
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+        (one(std::integral_constant<std::size_t, I>{}), ...);
+    }
+    (std::make_index_sequence<Event::field_count>{});
+    const auto store = [&](std::size_t i) {
+        // relaxed: published by the commit word
+        word_at<std::uint64_t>(to, i * 8).store(fixed[i], relaxed);
+    };
+    if constexpr (words <= 16) {  // spelled out, so that no word need go through memory
+        [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+            (store(I), ...);
+        }
+        (std::make_index_sequence<words>{});
+    } else {
+        for (std::size_t i = 0; i < words; ++i) store(i);
+    }
+}
+
+}  // namespace trace_ring::inline v1::impl
