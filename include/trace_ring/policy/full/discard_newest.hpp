@@ -1,0 +1,23 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What is there stays until it is consumed: a record for which there is no room is refused and
+/// counted. Recording goes on as soon as the consumer has made room.
+
+#include <trace_ring/policy/full/full.hpp>
+
+namespace trace_ring::inline v1::full {
+
+struct discard_newest {
+    using family = trace_ring::family::full;
+    static constexpr bool overwrites = false;
+    static constexpr bool waits = false;
+    static constexpr bool grows = false;
+
+    [[nodiscard]] static constexpr answer when_full(room&) noexcept { return answer::refuse; }
+};
+static_assert(policy<discard_newest>);
+
+}  // namespace trace_ring::inline v1::full

@@ -1,0 +1,52 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Bytes from operator new: for a ring whose size is known only when it is made, in one process.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include <trace_ring/policy/storage/storage.hpp>
+
+namespace trace_ring::inline v1::storage {
+
+class heap {
+public:
+    using family = trace_ring::family::storage;
+
+    /// `bytes` for records, zeroed (and so touched: no page fault is left for a writer). Throws
+    /// std::bad_alloc.
+    explicit heap(std::uint64_t bytes)
+        : bytes_(allocate(control_bytes + bytes)), size_(control_bytes + bytes) {}
+
+    [[nodiscard]] std::byte* data() noexcept { return bytes_.get(); }
+    [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+    [[nodiscard]] static constexpr bool fresh() noexcept { return true; }
+
+private:
+    struct free_aligned {
+        void operator()(std::byte* bytes) const noexcept {
+            ::operator delete (bytes, std::align_val_t{alignment});
+        }
+    };
+    using owner = std::unique_ptr<std::byte, free_aligned>;
+
+    [[nodiscard]] static owner allocate(std::uint64_t bytes) {
+        if (bytes > SIZE_MAX / 2 || bytes < control_bytes) throw std::bad_alloc();
+        const auto size = static_cast<std::size_t>(bytes);
+        owner made(static_cast<std::byte*>(::operator new (size, std::align_val_t{alignment})));
+        std::memset(made.get(), 0, size);
+        return made;
+    }
+
+    owner bytes_;
+    std::uint64_t size_;
+};
+static_assert(policy<heap> && !fixed<heap> && !growable<heap>);
+
+}  // namespace trace_ring::inline v1::storage

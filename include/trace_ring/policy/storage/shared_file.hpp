@@ -1,0 +1,156 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A ring in a file that several processes map, of either word size; it outlives them all. The
+/// file's space is allocated before it is used, so that a full disk is an error at set-up (or the
+/// limit reached, in a ring that grows) and never a SIGBUS. Files are made with mode 0600, never
+/// over an existing one, and closed on exec. A memory file (memfd) does the same without a name.
+///
+/// Who writes holds a lock on a byte far above the file's end as long as it lives, so that the
+/// living are told from the dead. The kernel drops such locks with the process, and also when the
+/// process closes any other descriptor of the same file; children of a fork do not inherit them.
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/policy/storage/storage.hpp>
+
+namespace trace_ring::inline v1::storage {
+
+/// Says that a process attaches to read (and consume), not to write records.
+struct as_reader_t {};
+inline constexpr as_reader_t as_reader{};
+
+/// Says that the name is that of a memory file, which is given to others as a descriptor.
+struct in_memory_t {};
+inline constexpr in_memory_t in_memory{};
+
+class shared_file {
+public:
+    using family = trace_ring::family::storage;
+
+    /// Makes a file with `bytes` for records, which may grow to `limit`. Throws setup_error if the
+    /// file exists, or the disk has no room; no file is left behind then.
+    explicit shared_file(std::string path, std::uint64_t bytes, std::uint64_t limit = 0)
+        : name_(std::move(path)), file_(create_file(name_)), fresh_(true) {
+        try {
+            create(bytes, limit);
+        } catch (...) {
+            ::unlink(name_.c_str());
+            throw;
+        }
+    }
+    /// The same in memory. `name` is for messages and /proc alone.
+    shared_file(in_memory_t, std::string name, std::uint64_t bytes, std::uint64_t limit = 0)
+        : name_(std::move(name)), file_(create_memory_file(name_.c_str())), fresh_(true) {
+        create(bytes, limit);
+    }
+
+    /// Attaches to a ring that is there, to write. Throws setup_error.
+    explicit shared_file(std::string path) : shared_file(std::move(path), as_reader) {
+        reads_only_ = false;
+    }
+    /// Attaches to read and to consume.
+    shared_file(std::string path, as_reader_t)
+        : name_(std::move(path)), file_(open_file(name_)), reads_only_(true) {
+        attach();
+    }
+    /// Attaches by a descriptor, of which a duplicate is kept.
+    explicit shared_file(const file_descriptor& file) : shared_file(file, as_reader) {
+        reads_only_ = false;
+    }
+    shared_file(const file_descriptor& file, as_reader_t)
+        : name_("file descriptor " + std::to_string(file.get())),
+          file_(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)),
+          reads_only_(true) {
+        if (!file_) throw setup_error(name_, "cannot duplicate the descriptor", errno);
+        attach();
+    }
+
+    [[nodiscard]] std::byte* data() noexcept { return bytes_.data(); }
+    [[nodiscard]] std::uint64_t size() const noexcept {
+        // Another process may have made the file longer since.
+        const std::uint64_t now = file_bytes(file_.get());
+        return now < limit() ? now : limit();
+    }
+    [[nodiscard]] bool fresh() const noexcept { return fresh_; }
+
+    [[nodiscard]] std::uint64_t limit() const noexcept { return bytes_.size(); }
+    [[nodiscard]] bool grow(std::uint64_t bytes) noexcept {
+        const std::uint64_t now = size();
+        if (bytes <= now) return true;
+        // Allocating what is allocated changes nothing: writers may do it at once.
+        if (bytes > limit() || allocate(file_.get(), now, bytes - now) != 0) return false;
+        bytes_.populate(now, bytes - now);
+        return true;
+    }
+
+    /// Maps as far as the ring that was found says that it may grow. Throws setup_error.
+    void reach(std::uint64_t bytes) {
+        if (bytes > limit()) bytes_ = mapping::of_file(name_, file_.get(), bytes);
+    }
+    /// Takes this process's byte among the writers'.
+    void own(bool alone) {
+        if (reads_only_) return;
+        const std::uint64_t bytes_to_try = alone ? 1 : max_writers;
+        for (std::uint64_t i = 0; i < bytes_to_try; ++i) {
+            const lock_result got = lock_byte(file_.get(), first_lock + i);
+            if (got == lock_result::taken) return;
+            if (got == lock_result::failed)
+                throw setup_error(name_, "cannot lock the file", ENOLCK);
+        }
+        throw setup_error(name_,
+                          alone ? "another process writes into this ring"
+                                : "too many processes write into this ring",
+                          EBUSY);
+    }
+    /// Another process that writes into the ring is alive.
+    [[nodiscard]] bool has_other_writers() const noexcept {
+        return byte_is_locked(file_.get(), first_lock, max_writers);
+    }
+    /// This process attached to read.
+    [[nodiscard]] bool reads_only() const noexcept { return reads_only_; }
+
+    [[nodiscard]] std::string name() const { return name_; }
+    /// To be passed to another process.
+    [[nodiscard]] const file_descriptor& file() const noexcept { return file_; }
+
+private:
+    static constexpr std::uint64_t first_lock = std::uint64_t{1} << 62;
+    static constexpr std::uint64_t max_writers = 1024;
+    static constexpr std::uint64_t most = std::uint64_t{1} << 62;
+
+    void create(std::uint64_t bytes, std::uint64_t limit) {
+        if (bytes > most || limit > most)
+            throw setup_error(name_, "more bytes than any file has", EFBIG);
+        const std::uint64_t now = control_bytes + bytes;
+        const std::uint64_t later = control_bytes + (limit > bytes ? limit : bytes);
+        if (const int error = allocate(file_.get(), 0, now); error != 0)
+            throw setup_error(name_, "cannot allocate " + std::to_string(now) + " bytes", error);
+        bytes_ = mapping::of_file(name_, file_.get(), later);
+        bytes_.populate(0, now);
+    }
+    void attach() {
+        const std::uint64_t now = file_bytes(file_.get());
+        if (now < control_bytes) throw setup_error(name_, "too short to be a ring", EINVAL);
+        bytes_ = mapping::of_file(name_, file_.get(), now);
+    }
+
+    std::string name_;
+    file_descriptor file_;
+    mapping bytes_;
+    bool fresh_ = false;
+    bool reads_only_ = false;
+};
+static_assert(growable<shared_file> && shared<shared_file>);
+
+}  // namespace trace_ring::inline v1::storage

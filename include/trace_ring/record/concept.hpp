@@ -1,0 +1,98 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The record family: what is written, and how it lies in the ring.
+///
+/// | model                | a ring with it is |
+/// |----------------------|------------------------------------------------------------------------|
+/// | `record::bare<T>`    | a table of T, contiguous, no library byte among them. A reader may see
+/// | |                      | one torn while it is overwritten or, with many writers, filled | |
+/// `record::sequenced<T>` | a table of T with a sequence word each: no reader ever sees one torn  |
+/// | `record::sub_buffers<Bytes>` | a ring of sub-buffers with records of variable length | | a T
+/// that says `using family = trace_ring::family::record` | the same as `bare<T>`              |
+///
+/// What a user may add is the last: an element type.
+///
+/// | expression  | result           | meaning |
+/// |-------------|------------------|---------------------------------------------------------------|
+/// | `T::family` | `family::record` | |
+///
+/// and T is trivially copyable, for it is copied as bytes, across processes too. The smallest valid
+/// model is a struct of one field with that alias. A T without it stands in `bare<T>` or
+/// `sequenced<T>`.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <trace_ring/family.hpp>
+
+namespace trace_ring::inline v1::record {
+
+/// How records lie in a ring; the values are part of what rings in files say of themselves.
+enum class layout : std::uint32_t { bare = 1, sequenced = 2, sub_buffers = 3 };
+
+template <class T>
+concept copied_as_bytes = std::is_trivially_copyable_v<T> && std::is_object_v<T>;
+
+/// Records of one type, contiguous: `capacity` times sizeof(T) bytes and nothing else.
+template <copied_as_bytes T>
+struct bare {
+    using family = trace_ring::family::record;
+    using element = T;
+    static constexpr layout kind = layout::bare;
+};
+
+/// Records of one type, each in a slot of whole 64-bit words behind its sequence word. T must be
+/// default-constructible: it is filled beside the slot, and stored in words when it is committed.
+template <copied_as_bytes T>
+requires std::is_default_constructible_v<T>
+struct sequenced {
+    using family = trace_ring::family::record;
+    using element = T;
+    static constexpr layout kind = layout::sequenced;
+};
+
+/// Records of variable length in sub-buffers of `Bytes`, a power of two from 512 to 32768.
+template <std::size_t Bytes = 4096>
+struct sub_buffers {
+    static_assert(Bytes >= 512 && Bytes <= 32768 && (Bytes & (Bytes - 1)) == 0,
+                  "record::sub_buffers needs a power of two from 512 to 32768 bytes");
+    using family = trace_ring::family::record;
+    static constexpr layout kind = layout::sub_buffers;
+    static constexpr std::size_t bytes = Bytes;
+};
+
+/// One of the three layouts.
+template <class R>
+concept names_a_layout = in_family<R, trace_ring::family::record> && requires {
+    { R::kind } -> std::convertible_to<layout>;
+};
+
+/// An element that stands for itself.
+template <class R>
+concept element =
+    in_family<R, trace_ring::family::record> && !names_a_layout<R> && copied_as_bytes<R>;
+
+template <class R>
+concept policy = names_a_layout<R> || element<R>;
+
+namespace impl {
+template <class R>
+struct layout_of {
+    using type = bare<R>;
+};
+template <names_a_layout R>
+struct layout_of<R> {
+    using type = R;
+};
+}  // namespace impl
+
+/// The layout that a record policy means.
+template <policy R>
+using layout_of = typename impl::layout_of<R>::type;
+
+}  // namespace trace_ring::inline v1::record

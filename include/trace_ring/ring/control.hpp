@@ -1,0 +1,124 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a ring keeps of its own: 384 bytes in front of its records, wherever its storage lies, and
+/// the same for every kind, every process and either word size. Members are grouped by who writes
+/// them, a cache line each. All zero is a ring at its beginning, so one in static storage needs no
+/// set-up; only one in a file needs the first line to say what it is.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/policy/claim/claim.hpp>
+#include <trace_ring/policy/notify/notify.hpp>
+#include <trace_ring/policy/storage/storage.hpp>
+#include <trace_ring/position.hpp>
+#include <trace_ring/record/concept.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// "TRRG" in a little-endian word.
+inline constexpr std::uint32_t ring_magic = 0x47525254;
+inline constexpr std::uint32_t ring_version = 1;
+
+struct ring_control {
+    // What the ring is. Written at set-up, but for `extent` (grows, by writers) and `stopped`.
+    shared_atomic<std::uint32_t> magic;  ///< stored last: until then there is no ring
+    shared_atomic<std::uint32_t> version;
+    shared_atomic<std::uint32_t> layout;        ///< record::layout
+    shared_atomic<std::uint32_t> record_bytes;  ///< of an element or a sub-buffer
+    shared_atomic<std::uint32_t> stride;        ///< from one slot or sub-buffer to the next
+    shared_atomic<std::uint32_t> many_writers;
+    shared_atomic<std::uint64_t> limit;   ///< bytes of the storage at most, this control included
+    shared_atomic<std::uint64_t> extent;  ///< slots << 1 | 1 once it is certain that no more come
+    shared_atomic<std::uint64_t> origin;  ///< position before the first
+    shared_atomic<std::uint32_t> clock;   ///< clock_kind
+    shared_atomic<std::uint32_t> stopped;
+    shared_atomic<std::uint32_t> creator_word;  ///< 4 or 8: the creator's word size in bytes
+    shared_atomic<std::uint32_t> reserved;
+
+    claim::line claimed;  ///< the writers'
+
+    // The consumer's.
+    shared_atomic<std::uint64_t> consumed;     ///< positions up to here may be overwritten
+    shared_atomic<std::uint64_t> passed_over;  ///< records it gave up waiting for
+    shared_atomic<std::uint64_t> reserved2[6];
+
+    // The writers', where something is lost.
+    shared_atomic<std::uint64_t> refused;
+    shared_atomic<std::uint64_t> too_long;
+    shared_atomic<std::uint64_t> nested;
+    shared_atomic<std::uint64_t> vacant;       ///< positions that never came to hold a record
+    shared_atomic<std::uint64_t> overwritten;  ///< sub-buffers: records; tables compute it
+    shared_atomic<std::uint64_t> reserved3[3];
+
+    notify::line notified;
+
+    // The clock at set-up: see clock_snapshot.
+    shared_atomic<std::uint64_t> ticks;
+    shared_atomic<std::uint64_t> monotonic;
+    shared_atomic<std::uint64_t> realtime;
+    shared_atomic<std::uint64_t> uncertainty;
+    shared_atomic<std::uint64_t> ticks_per_second;
+    shared_atomic<std::uint64_t> reserved4[3];
+};
+static_assert(sizeof(ring_control) == storage::control_bytes);
+static_assert(std::is_standard_layout_v<ring_control>);
+static_assert(offsetof(ring_control, layout) == 8);
+static_assert(offsetof(ring_control, stride) == 16);
+static_assert(offsetof(ring_control, limit) == 24);
+static_assert(offsetof(ring_control, extent) == 32);
+static_assert(offsetof(ring_control, origin) == 40);
+static_assert(offsetof(ring_control, clock) == 48);
+static_assert(offsetof(ring_control, creator_word) == 56);
+static_assert(offsetof(ring_control, claimed) == 64);
+static_assert(offsetof(ring_control, consumed) == 128);
+static_assert(offsetof(ring_control, refused) == 192);
+static_assert(offsetof(ring_control, vacant) == 216);
+static_assert(offsetof(ring_control, notified) == 256);
+static_assert(offsetof(ring_control, ticks) == 320);
+
+/// What a program expects of a ring that it attaches to.
+struct ring_shape {
+    record::layout layout;
+    std::uint32_t record_bytes;
+    std::uint32_t stride;
+    bool many_writers;
+    bool grows;
+};
+
+/// What is wrong with the control at the start of `bytes` bytes; empty if nothing is. Everything
+/// that is used later to compute an address is checked here.
+[[nodiscard]] inline std::string_view fault_of(const ring_control& control, std::uint64_t bytes,
+                                               const ring_shape& expected) noexcept {
+    // order: ring.attach:A pairs with ring.publish:A
+    if (control.magic.load(acquire) != ring_magic) return "not a ring";
+    const auto differs = [](const shared_atomic<std::uint32_t>& word, std::uint32_t value) {
+        return word.load(relaxed) != value;  // relaxed: unchanged since the magic was stored
+    };
+    if (differs(control.version, ring_version)) return "a ring of another version";
+    if (differs(control.layout, static_cast<std::uint32_t>(expected.layout)))
+        return "a ring of another layout";
+    if (differs(control.record_bytes, expected.record_bytes) ||
+        differs(control.stride, expected.stride))
+        return "a ring of records of another size";
+    if (differs(control.many_writers, expected.many_writers ? 1U : 0U))
+        return "a ring with another claim";
+    // relaxed: bounds that only grow, and are checked against the bytes there are
+    const std::uint64_t extent = control.extent.load(relaxed);
+    const std::uint64_t limit = control.limit.load(relaxed);  // relaxed: as above
+    const std::uint64_t slots = (bytes - sizeof(ring_control)) / expected.stride;
+    if (extent >> 1 == 0 || extent >> 1 > slots) return "a ring cut short";
+    if ((extent & 1U) == 0 && !expected.grows) return "a ring that grows";
+    if (limit < sizeof(ring_control) || limit > std::uint64_t{1} << 62)
+        return "a ring of an impossible size";
+    return {};
+}
+
+}  // namespace trace_ring::inline v1

@@ -1,0 +1,170 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Slots of a table: how a record is put into one, and how it is copied out while writers go on.
+/// @code
+///  sequenced, writer                             reader
+///  hold:   seq (older, done) -> (p, writing)     seq: (p, committed)?            read:A
+///          release fence             hold:A
+///          words of the record                   copy words
+///  commit: seq = (p, committed)      commit:A    acquire fence                   read:B
+///                                                seq unchanged? else overrun
+///
+///  bare, one writer                              reader
+///  touched = p, release fence        touch:A     p within the cursor?            look:A
+///          the record, in place                  copy words
+///  cursor = p                        advance:A   acquire fence                   look:B
+///                                                touched less than a lap on? else overrun
+/// @endcode
+/// With many writers a bare slot has no mark of its own: nothing tells a record that is being
+/// filled, as in the historic tables.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/position.hpp>
+
+namespace trace_ring::inline v1::slots {
+
+/// The widest word that cuts slots of `bytes` without a rest, at most the machine's own.
+template <std::size_t Bytes>
+using word_for = std::conditional_t<
+    Bytes % 8 == 0 && sizeof(void*) == 8, std::uint64_t,
+    std::conditional_t<Bytes % 4 == 0, std::uint32_t,
+                       std::conditional_t<Bytes % 2 == 0, std::uint16_t, std::uint8_t>>>;
+
+/// Stores an object's bytes as shared words. `to` is aligned to the word.
+template <class T>
+[[gnu::always_inline]] inline void store(std::byte* to, const T& value) noexcept {
+    using word = word_for<sizeof(T)>;
+    for (std::size_t at = 0; at < sizeof(T); at += sizeof(word)) {
+        word w;
+        std::memcpy(&w, reinterpret_cast<const std::byte*>(&value) + at, sizeof(word));
+        // relaxed: the slot's sequence or the cursor publishes it
+        word_at<word>(to, at).store(w, relaxed);
+    }
+}
+
+/// Copies an object's bytes out, word by word.
+template <class T>
+[[gnu::always_inline]] inline void load(T& value, const std::byte* from) noexcept {
+    using word = word_for<sizeof(T)>;
+    for (std::size_t at = 0; at < sizeof(T); at += sizeof(word)) {
+        // relaxed: whether it may be used is decided by what is loaded after the fence
+        const word w = word_at<word>(from, at).load(relaxed);
+        std::memcpy(reinterpret_cast<std::byte*>(&value) + at, &w, sizeof(word));
+    }
+}
+
+/// States of a sequenced slot, below its position. Who may make each move:
+/// @code
+///   empty, committed, vacant  (older) --any writer--> (p, writing)
+///   (p, writing) --its writer--> (p, committed) or (p, vacant)
+///   (q, writing) --a writer of p > q--> (p, passed)      its own record goes elsewhere
+///   (p, passed)  --a writer of a later lap--> (r, passed)
+///   (p, passed)  --the late writer--> (p, vacant)        its record is lost, the slot is free
+/// @endcode
+/// So a slot has one holder at a time, and each position one fate.
+enum class state : unsigned {
+    empty = 0,      ///< never used
+    writing = 1,    ///< held by the writer of this position
+    committed = 2,  ///< readable
+    vacant = 3,     ///< this position has no record
+    passed = 4,     ///< nor has this one: an older writer still holds the slot
+};
+
+[[nodiscard]] constexpr std::uint64_t word_of(position p, state s) noexcept {
+    return stamped{p, static_cast<unsigned>(s)}.word();
+}
+
+/// The sequence word of a sequenced slot, by its writers and readers.
+class sequence {
+public:
+    explicit sequence(std::byte* slot) noexcept : word_(word_at<std::uint64_t>(slot, 0)) {}
+
+    /// One of many writers takes the slot for position `p`. False: `p` is vacant now, as a newer
+    /// position has the slot or an older writer still holds it.
+    [[nodiscard]] bool hold(position p) noexcept {
+        std::uint64_t seen = word_.load(relaxed);  // relaxed: the swap looks again
+        for (;;) {
+            const auto found = stamped::from(seen);
+            if (found.pos >= p) return false;
+            const bool held = found.state == static_cast<unsigned>(state::writing) ||
+                              found.state == static_cast<unsigned>(state::passed);
+            const std::uint64_t next = word_of(p, held ? state::passed : state::writing);
+            // Acquire: the last holder's words come before this one's, on every machine.
+            // order: ring.hold:B pairs with ring.commit:A, ring.leave:A
+            if (!word_.compare_exchange_weak(seen, next, acquire, relaxed)) continue;
+            if (held) return false;
+            // order: ring.hold:A pairs with ring.read:B
+            thread_fence(release);
+            return true;
+        }
+    }
+    /// The only writer takes it.
+    [[gnu::always_inline]] void hold_alone(position p) noexcept {
+        word_.store(word_of(p, state::writing), relaxed);  // relaxed: the fence below orders it
+        // order: ring.hold:A pairs with ring.read:B
+        thread_fence(release);
+    }
+
+    /// Publishes the record, or leaves its position vacant. False: not published, or too late.
+    bool settle(position p, bool publish) noexcept {
+        std::uint64_t seen = word_of(p, state::writing);
+        // order: ring.commit:A pairs with ring.read:A, ring.hold:B
+        if (word_.compare_exchange_strong(
+                seen, word_of(p, publish ? state::committed : state::vacant), release, relaxed)) {
+            return publish;
+        }
+        // Passed over meanwhile: hand the slot on. order: ring.leave:A pairs with ring.hold:B
+        while (!word_.compare_exchange_weak(seen, word_of(stamped::from(seen).pos, state::vacant),
+                                            release, relaxed)) {
+        }
+        return false;
+    }
+    [[gnu::always_inline]] void settle_alone(position p, bool publish) noexcept {
+        // order: ring.commit:A pairs with ring.read:A, ring.hold:B
+        word_.store(word_of(p, publish ? state::committed : state::vacant), release);
+    }
+
+private:
+    shared_atomic<std::uint64_t>& word_;
+};
+
+/// What a reader finds at a position.
+enum class found {
+    record,   ///< copied, whole
+    pending,  ///< claimed, and not yet written to its end
+    vacant,   ///< never will hold a record
+    newer,    ///< overwritten before this look
+    overrun,  ///< overwritten during it
+};
+
+/// Copies position `p` out of its sequenced slot; `value` means something only with `record`.
+template <class T>
+[[nodiscard]] inline found read_sequenced(const std::byte* slot, position p, T& value) noexcept {
+    const auto& word = word_at<std::uint64_t>(slot, 0);
+    // order: ring.read:A pairs with ring.commit:A
+    const std::uint64_t before = word.load(acquire);
+    const auto seen = stamped::from(before);
+    if (seen.pos < p) return found::pending;
+    if (seen.pos > p) return found::newer;
+    if (seen.state == static_cast<unsigned>(state::writing)) return found::pending;
+    if (seen.state != static_cast<unsigned>(state::committed)) return found::vacant;
+    load(value, slot + sizeof(std::uint64_t));
+    // order: ring.read:B pairs with ring.hold:A
+    thread_fence(acquire);
+    // relaxed: ordered by the fence
+    return word.load(relaxed) == before ? found::record : found::overrun;
+}
+
+/// Bytes of a sequenced slot: whole 64-bit words, the first the sequence.
+template <class T>
+inline constexpr std::size_t sequenced_stride = 8 + (sizeof(T) + 7) / 8 * 8;
+
+}  // namespace trace_ring::inline v1::slots
