@@ -1,0 +1,127 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The rule by which System/370 and its relatives advance through a trace table: three control
+/// words (current, first, last), an addition, a compare. It has two forms and two wrap tests:
+/// @code
+///                    current is       entry of a step     becomes current
+///   pre-increment    last used        advanced current    advanced current
+///   post-increment   next to be used  current             advanced current
+///
+///   advanced: next = current + size; the wrap test passes ? first : next
+///     at_or_past   next >= last       System/370 DAS tracing (pre-increment)
+///     only_at      next == last       CP's own trace table (post-increment)
+///     never        no                 ESA/390 (post-increment): see `reaches_page_end`
+/// @endcode
+/// A control word is an unsigned number: a guest's 32-bit word, a host's pointer or an index. The
+/// addition drops its carry and the compare takes all bits, so that with 32-bit words the rule is
+/// the machine's, to the bit. Source: System/370 Principles of Operation, GA22-7000-10,
+/// "Trace-Table-Entry Header".
+
+#include <concepts>
+#include <cstdint>
+
+namespace trace_ring::inline v1::claim {
+
+/// The three control words of a table, by value. `last` lies one past the last entry.
+template <std::unsigned_integral Word>
+struct controls {
+    Word current = 0, first = 0, last = 0;
+    friend constexpr bool operator==(const controls&, const controls&) noexcept = default;
+};
+
+/// What a step yields: where the record goes, and the current-entry control after it.
+template <std::unsigned_integral Word>
+struct step {
+    Word entry = 0, current = 0;
+    friend constexpr bool operator==(const step&, const step&) noexcept = default;
+};
+
+/// Wraps at the end and anywhere past it, so that no step leaves [.., last) but one that began
+/// outside it; a table whose size is no multiple of the entry's lets its last entry run over.
+struct at_or_past {
+    template <std::unsigned_integral Word>
+    [[nodiscard]] static constexpr bool wraps(Word next, Word last) noexcept {
+        return next >= last;
+    }
+};
+
+/// Wraps on an equal compare alone: steps that miss `last` run on beyond the table, so the table's
+/// size must be a multiple of the entry's.
+struct only_at {
+    template <std::unsigned_integral Word>
+    [[nodiscard]] static constexpr bool wraps(Word next, Word last) noexcept {
+        return next == last;
+    }
+};
+
+/// Never wraps: something else ends the table.
+struct never {
+    template <std::unsigned_integral Word>
+    [[nodiscard]] static constexpr bool wraps(Word, Word) noexcept {
+        return false;
+    }
+};
+
+/// Current is the entry last used: the one it designates at first is not used first.
+template <class WrapTest>
+struct pre_increment {
+    template <std::unsigned_integral Word>
+    [[nodiscard]] static constexpr step<Word> advance(const controls<Word>& at,
+                                                      Word size) noexcept {
+        const auto next = static_cast<Word>(at.current + size);
+        const Word used = WrapTest::wraps(next, at.last) ? at.first : next;
+        return {used, used};
+    }
+    /// The current of an unused table [first, last) from which the first step uses `first`.
+    template <std::unsigned_integral Word>
+    [[nodiscard]] static constexpr Word before(Word, Word last, Word size) noexcept {
+        return static_cast<Word>(last - size);
+    }
+};
+
+/// Current is the entry to be used next.
+template <class WrapTest>
+struct post_increment {
+    template <std::unsigned_integral Word>
+    [[nodiscard]] static constexpr step<Word> advance(const controls<Word>& at,
+                                                      Word size) noexcept {
+        const auto next = static_cast<Word>(at.current + size);
+        return {at.current, WrapTest::wraps(next, at.last) ? at.first : next};
+    }
+    /// The current of an unused table [first, last) from which the first step uses `first`.
+    template <std::unsigned_integral Word>
+    [[nodiscard]] static constexpr Word before(Word first, Word, Word) noexcept {
+        return first;
+    }
+};
+
+using das_rule = pre_increment<at_or_past>;  ///< System/370 DAS tracing
+using cp_rule = post_increment<only_at>;     ///< CP's own trace table, VM/370 and VM/SP
+using esa390_rule = post_increment<never>;   ///< ESA/390: one word a processor, and no swap
+
+/// ESA/390 has no bounds: an entry of `size` bytes whose end reaches or passes a 4 KiB boundary is
+/// not stored and raises the trace-table exception, and the control program supplies a new page.
+template <std::unsigned_integral Word>
+[[nodiscard]] constexpr bool reaches_page_end(Word entry, Word size) noexcept {
+    return ((entry ^ static_cast<Word>(entry + size)) & ~Word{0xFFF}) != 0;
+}
+
+/// Bytes of a DAS entry, and the power of two it is aligned to.
+inline constexpr std::uint32_t das_entry_bytes = 32;
+
+/// Whether a new current-entry control may stand: bits 27-31 zero. Otherwise the machine recognizes
+/// a specification exception.
+[[nodiscard]] constexpr bool on_entry_boundary(std::uint32_t control) noexcept {
+    return control % das_entry_bytes == 0;
+}
+
+/// The 24-bit logical address in a control word: bits 0-7 took part in the compare, and address
+/// nothing.
+[[nodiscard]] constexpr std::uint32_t entry_address(std::uint32_t control) noexcept {
+    return control & 0x00FFFFE0U;
+}
+
+}  // namespace trace_ring::inline v1::claim

@@ -1,0 +1,93 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a host (an emulator, a hypervisor, a test) supplies so that this library can trace into the
+/// storage of its System/370 guest: the concept `guest_storage`. Translation, protection, reference
+/// and change recording, storage-alteration events and the byte order of words are the host's.
+/// Neither allocation nor atomics nor threads are used here.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace trace_ring::inline v1 {
+
+/// Program exceptions that tracing can meet, by their interruption codes.
+enum class program_exception : std::uint16_t {
+    none = 0x0000,
+    protection = 0x0004,
+    addressing = 0x0005,
+    specification = 0x0006,
+    segment_translation = 0x0010,
+    page_translation = 0x0011,
+    translation_specification = 0x0012,
+};
+
+/// Which exceptions a test of access is to look for. Key-controlled protection is never among them:
+/// it does not apply to DAS tracing.
+enum class guest_access : std::uint8_t {
+    unprotected,      ///< addressing and translation
+    protected_store,  ///< addressing and translation, low-address and segment protection of a store
+};
+
+/// A guest's storage as tracing sees it. Addresses are logical, 24 bits, in the address space that
+/// is current when the traced instruction begins. Every word fetched or swapped lies on a word
+/// boundary and every DAS entry on a 32-byte one, so that none of them crosses a page.
+///
+/// | expression                   | result            | meaning                                  |
+/// |------------------------------|-------------------|------------------------------------------|
+/// | `s.test(address, n, access)` | program_exception | what such an access to n bytes would     |
+/// |                              |                   | meet, or none; changes nothing           |
+/// | `s.fetch(address)`           | std::uint32_t     | the word's value, read in one piece; the |
+/// |                              |                   | guest holds it big-endian                |
+/// | `s.swap(address, was, word)` | bool              | interlocked: where the word is `was`,    |
+/// |                              |                   | stores `word`, true; else puts what it   |
+/// |                              |                   | found into `was`, false                  |
+/// | `s.store(address, bytes)`    |                   | stores an entry, in pieces and more than |
+/// |                              |                   | once if it likes                         |
+/// | `s.serialize()`              |                   | the machine's serialization and          |
+/// |                              |                   | checkpoint synchronization               |
+///
+/// `test` may leave by throwing or by longjmp instead of yielding an exception: nothing has been
+/// stored when it is called. `swap` must not fail for ever where nobody else stores.
+///
+/// `fetch`, `swap` and `store` come only after a `test` of the same bytes that met nothing; what
+/// another processor of the guest does to the mapping in between is for the host to hold off.
+/// The concept asks for no more, so that a host without paging needs five short functions; see
+/// ring/guest_memory.hpp for such a one.
+template <class S>
+concept guest_storage = requires(S& s, std::uint32_t address, std::uint32_t& expected,
+                                 std::uint32_t word, std::span<const std::byte> bytes) {
+    { s.test(address, word, guest_access::unprotected) } -> std::same_as<program_exception>;
+    { s.fetch(address) } -> std::same_as<std::uint32_t>;
+    { s.swap(address, expected, word) } -> std::same_as<bool>;
+    s.store(address, bytes);
+    s.serialize();
+};
+
+/// What came of tracing one instruction.
+struct trace_result {
+    enum class outcome : std::uint8_t { traced, gate_closed, exception };
+
+    outcome what = outcome::gate_closed;
+    program_exception exception = program_exception::none;  ///< none unless `what` is exception
+    /// Traced: where the entry lies. Exception: the logical address whose access met it, or for a
+    /// specification exception the one that is ill-formed.
+    std::uint32_t address = 0;
+
+    [[nodiscard]] constexpr bool traced() const noexcept { return what == outcome::traced; }
+    [[nodiscard]] static constexpr trace_result at(std::uint32_t address) noexcept {
+        return {outcome::traced, program_exception::none, address};
+    }
+    [[nodiscard]] static constexpr trace_result closed() noexcept { return {}; }
+    [[nodiscard]] static constexpr trace_result failed(program_exception exception,
+                                                       std::uint32_t address) noexcept {
+        return {outcome::exception, exception, address};
+    }
+    friend constexpr bool operator==(const trace_result&, const trace_result&) noexcept = default;
+};
+
+}  // namespace trace_ring::inline v1
