@@ -4,6 +4,13 @@
 // DAS tracing by one processor: the vectors, the order of the steps, every exception and its
 // priority, the programming notes, and a second model written from the rules alone.
 
+#include <trace_ring/ring/das_table.hpp>
+
+// An emulator includes that header for itself, and gets no atomics with it.
+#if defined(BOOST_CONFIG_HPP) || defined(_GLIBCXX_ATOMIC)
+#error "das_table.hpp brings in atomics"
+#endif
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,0 +1,91 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A host's ring advanced as the historic tables are: by three control words (current, first, last)
+/// and a swap of current, with the rules of das_controls.hpp. There are no positions: a current
+/// that has come round to the same entry is the same word again, so nobody can tell one lap from
+/// another and nothing is counted. Meant for tables that are to look like the originals, in a
+/// debugger or to a tool that knows them; compare_exchange is the same claim with positions, and
+/// counts.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/policy/claim/claim.hpp>
+#include <trace_ring/policy/claim/das_controls.hpp>
+
+namespace trace_ring::inline v1::claim {
+
+/// What a control word of a host's ring designates an entry by.
+struct pointers {
+    using word = std::uintptr_t;  ///< its address: for rings of one process
+    [[nodiscard]] static word first(const std::byte* base) noexcept {
+        return reinterpret_cast<word>(base);
+    }
+};
+struct offsets {
+    using word = std::uint32_t;  ///< its distance from the first entry: for shared mappings too
+    [[nodiscard]] static word first(const std::byte*) noexcept { return 0; }
+};
+
+/// The claim. Any number of threads; a swap fails only where another one claimed; signal-safe. It
+/// cannot refuse or wait, so it goes with full::overwrite_oldest, and as it does not count it goes
+/// with bare tables. In the ring's line, own[0] is current, own[1] first, own[2] last. A table of
+/// offsets must be smaller than 4 GiB.
+template <class Designation, class Rule>
+struct control_words {
+    using family = trace_ring::family::claim;
+    using word = typename Designation::word;
+    static constexpr bool many_writers = true;
+    static constexpr bool asks_first = false;
+    static constexpr bool counts = false;
+
+    /// Sets the words up so that the first entry is the first one used.
+    template <class Table>
+    static void prepare(line& shared, Table& table) noexcept {
+        const word first = Designation::first(table.base());
+        const auto last = static_cast<word>(first + table.capacity() * table.stride());
+        const auto size = static_cast<word>(table.stride());
+        // relaxed, all three: the line is not shared yet
+        shared.own[0].store(Rule::before(first, last, size), relaxed);
+        shared.own[1].store(first, relaxed);  // relaxed: as above
+        shared.own[2].store(last, relaxed);   // relaxed: as above
+    }
+
+    template <class Table>
+    [[nodiscard]] static ticket take(line& shared, Table& table) noexcept {
+        const auto size = static_cast<word>(table.stride());
+        auto at = look(shared);
+        for (;;) {
+            const auto next = Rule::advance(at, size);
+            std::uint64_t found = at.current;
+            // relaxed: the words say where an entry lies, not what is in it; entries may be torn
+            if (shared.own[0].compare_exchange_weak(found, next.current, relaxed))
+                return {static_cast<word>(next.entry - at.first) / size, no_position};
+            at.current = static_cast<word>(found);
+        }
+    }
+    static void commit(line&, const ticket&) noexcept {}
+    static void discard(line&, const ticket&) noexcept {}
+
+    /// The three words as they are now.
+    [[nodiscard]] static controls<word> look(const line& shared) noexcept {
+        return {static_cast<word>(shared.own[0].load(relaxed)),   // relaxed: see take
+                static_cast<word>(shared.own[1].load(relaxed)),   // relaxed: never changes
+                static_cast<word>(shared.own[2].load(relaxed))};  // relaxed: never changes
+    }
+};
+
+using das_pointers = control_words<pointers, das_rule>;  ///< current is the entry last used
+using das_offsets = control_words<offsets, das_rule>;
+using cp_pointers = control_words<pointers, cp_rule>;  ///< current is the entry to be used next
+using cp_offsets = control_words<offsets, cp_rule>;
+
+static_assert(policy<das_pointers> && policy<das_offsets>);
+static_assert(policy<cp_pointers> && policy<cp_offsets>);
+static_assert(prepares<das_pointers> && prepares<cp_offsets>);
+
+}  // namespace trace_ring::inline v1::claim
