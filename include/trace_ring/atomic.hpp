@@ -19,6 +19,7 @@
 #include TRACE_RING_ATOMICS_HEADER
 #else
 #include <boost/atomic/atomic.hpp>
+#include <boost/atomic/atomic_ref.hpp>
 #include <boost/atomic/fences.hpp>
 #include <boost/atomic/ipc_atomic.hpp>
 
@@ -36,6 +37,34 @@ using atomic = boost::atomic<T>;
 
 template <class T>
 using shared_atomic = boost::ipc_atomic<T>;
+
+/// An atomic pointer that can be constant-initialised to an address, which Boost's cannot: what
+/// must be there before the first constructor runs.
+template <class T>
+class atomic_pointer {
+public:
+    constexpr atomic_pointer(T* initial = nullptr) noexcept : value_(initial) {}  // as boost's
+    atomic_pointer(const atomic_pointer&) = delete;
+    atomic_pointer& operator=(const atomic_pointer&) = delete;
+
+    [[nodiscard]] T* load(memory_order order) const noexcept { return ref().load(order); }
+    void store(T* value, memory_order order) noexcept { ref().store(value, order); }
+    T* exchange(T* value, memory_order order) noexcept { return ref().exchange(value, order); }
+    bool compare_exchange_strong(T*& expected, T* desired, memory_order order) noexcept {
+        return ref().compare_exchange_strong(expected, desired, order);
+    }
+    bool compare_exchange_weak(T*& expected, T* desired, memory_order order) noexcept {
+        return ref().compare_exchange_weak(expected, desired, order);
+    }
+
+private:
+    [[nodiscard]] boost::atomic_ref<T*> ref() const noexcept {
+        // Tells the compiler what atomic_ref asserts, so that no check is left in the hot path.
+        if (reinterpret_cast<std::uintptr_t>(&value_) % alignof(T*) != 0) __builtin_unreachable();
+        return boost::atomic_ref<T*>(value_);
+    }
+    mutable T* value_;
+};
 
 /// Orders this thread's accesses as other threads see them.
 inline void thread_fence(memory_order order) noexcept {

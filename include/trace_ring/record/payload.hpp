@@ -49,8 +49,8 @@ struct measured {
 
 /// `room` is what variable data may take, a multiple of 8.
 template <class Event>
-[[nodiscard]] constexpr measured<Event> measure(const typename Event::wires& values,
-                                                std::size_t room) noexcept {
+[[nodiscard, gnu::always_inline]] constexpr measured<Event> measure(
+    const typename Event::wires& values, std::size_t room) noexcept {
     measured<Event> out;
     [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
         const auto& wire = std::get<I>(values);
@@ -122,7 +122,7 @@ template <class Event>
         (one(std::integral_constant<std::size_t, I>{}), ...);
     }
     (std::make_index_sequence<Event::field_count>{});
-    const auto store = [&](std::size_t i) {
+    const auto store = [&](std::size_t i) __attribute__((always_inline)) {
         // relaxed: published by the commit word
         word_at<std::uint64_t>(to, i * 8).store(fixed[i], relaxed);
     };

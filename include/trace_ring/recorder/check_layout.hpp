@@ -109,7 +109,7 @@ struct header_fault {
         {h.lanes_offset, offsetof(file_header, lanes_offset),
          std::uint64_t{p.lane_count} * sizeof(lane_entry), p.lanes},
         {h.totals_offset, offsetof(file_header, totals_offset),
-         8ULL * p.totals_per_lane * (p.lane_count + 1ULL), p.totals},
+         8ULL * p.totals_per_lane * (p.lane_count + std::uint64_t{p.process_count}), p.totals},
         {h.dictionary_offset, offsetof(file_header, dictionary_offset), p.dictionary_bytes,
          p.dictionary},
         {h.index_offset, offsetof(file_header, index_offset), 0, p.index},

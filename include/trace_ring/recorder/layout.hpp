@@ -89,7 +89,7 @@ struct ring_state {
     alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last; 0 at first
 
     alignas(64) shared_atomic<std::uint64_t> capacity;  ///< sub-buffers there are; grows only
-    shared_atomic<std::uint32_t> stopped;  ///< 1: `full::stop` or discard_newest is full
+    shared_atomic<std::uint32_t> growth_ended;          ///< 1: the disk was full before the limit
 
     alignas(64) shared_atomic<std::uint32_t> held;  ///< sub-buffers held by their writers
     shared_atomic<std::uint32_t> reclaim_owner;     ///< process slot + 1 of who reclaims; 0: nobody
@@ -101,8 +101,7 @@ struct ring_state {
     shared_atomic<std::uint32_t> clock_cursor;           ///< clock triples taken
     shared_atomic<std::uint64_t> dictionary_used;        ///< bytes
     shared_atomic<std::uint64_t> refused_without_lane;   ///< records lost for want of a lane
-    shared_atomic<std::uint64_t>
-        refused_without_type;  ///< records lost for want of a dictionary entry
+    shared_atomic<std::uint64_t> types_without_room;     ///< types the dictionary had no room for
 
     /// What lanes amounted to whose entries have been given to others.
     alignas(64) shared_atomic<std::uint64_t> folded_lanes;
@@ -290,7 +289,8 @@ struct plan {
     wanted.processes = region(sizeof(process_entry) * wanted.process_count);
     wanted.gates = region(page_bytes * wanted.gate_count);
     wanted.lanes = region(sizeof(lane_entry) * wanted.lane_count);
-    wanted.totals = region(8ULL * wanted.totals_per_lane * (wanted.lane_count + 1ULL));
+    wanted.totals = region(8ULL * wanted.totals_per_lane *
+                           (wanted.lane_count + std::uint64_t{wanted.process_count}));
     wanted.dictionary_bytes = round_up(wanted.dictionary_bytes, page_bytes);
     wanted.dictionary = region(wanted.dictionary_bytes);
     wanted.index = region(sizeof(index_entry) * wanted.sub_buffer_limit);

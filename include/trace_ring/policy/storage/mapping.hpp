@@ -194,6 +194,12 @@ public:
         return made;
     }
 
+    /// `bytes` of addresses shared with children of a fork, whose pages come when they are
+    /// populated.
+    [[nodiscard]] static mapping reserve(std::uint64_t bytes) {
+        return map("anonymous memory", -1, bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE);
+    }
+
     /// The first `bytes` of a file, shared. The part beyond the file's end may be mapped, but must
     /// not be touched before the file has grown.
     [[nodiscard]] static mapping of_file(const std::string& path, int fd, std::uint64_t bytes) {

@@ -1,0 +1,441 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The cold path: everything a writer does other than put one more record behind the last. A record
+/// begins here when its lane has no room, the clock's high half changed, the thread or the process
+/// is new, the event has no id, or a record is open already (`open`); it is claimed, closed and
+/// reclaimed in claim.hpp. No lock, no C++ heap; errno is kept; signal-safe throughout.
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include <trace_ring/recorder/set_up.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// Keeps errno over a scope.
+class errno_kept {
+public:
+    errno_kept() noexcept : saved_(errno) {}
+    ~errno_kept() { errno = saved_; }
+    errno_kept(const errno_kept&) = delete;
+    errno_kept& operator=(const errno_kept&) = delete;
+
+private:
+    int saved_;
+};
+
+/// True while this thread is past its last round of exit destructors: what it still records goes
+/// into a lane that is closed after each record, for nobody would close it later.
+inline constinit thread_local bool thread_is_late __attribute__((tls_model("initial-exec"))) =
+    false;
+
+class core {
+public:
+    core(const recorder_options& options, std::uint32_t hot_clock);
+    ~core();
+    core(const core&) = delete;
+    core& operator=(const core&) = delete;
+
+    [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+    [[nodiscard]] trace_memory& memory() noexcept { return memory_; }
+    [[nodiscard]] const trace_memory& memory() const noexcept { return memory_; }
+    [[nodiscard]] std::uint32_t max_record() const noexcept {
+        return static_cast<std::uint32_t>(max_record_bytes(memory_.plan().sub_buffer_bytes));
+    }
+    [[nodiscard]] std::uint32_t process() const noexcept {
+        return process_.load(relaxed);  // relaxed: set before any lane that leads here
+    }
+    [[nodiscard]] gate_page& own_gates() const noexcept {
+        return memory_.gates(
+            memory_.process(process()).gate_page.load(relaxed));  // relaxed: as above
+    }
+
+    /// Opens a record of `bytes` (header included) in the first of the calling thread's lanes that
+    /// has none open, with room for it, and returns that lane; null if the gate is shut or the
+    /// record is lost, which is then counted. `opener` is the mark to leave: where the caller's
+    /// frame is.
+    [[nodiscard]] lane_state* open(event_state& type, std::uint32_t bytes,
+                                   mark_type opener) noexcept;
+
+    /// What a mark is when no record is open: 0 where every record must come through `open`.
+    [[nodiscard]] mark_type idle_mark() const noexcept {
+        return always_cold_ || thread_is_late
+                   ? 0
+                   : -static_cast<mark_type>(memory_.plan().sub_buffer_bytes);
+    }
+
+    /// The low half of the time for a record in an open lane: never past the half that the lane's
+    /// last time record announced.
+    [[nodiscard]] std::uint32_t record_time(lane_state& lane) const noexcept {
+        const std::uint64_t t = memory_.now();
+        const bool same =
+            static_cast<std::uint32_t>(t >> 32) == lane.high.load(relaxed);  // own lane
+        return same ? static_cast<std::uint32_t>(t) : 0xFFFFFFFFU;
+    }
+
+    /// After a record that came through `open`.
+    void finish(lane_state& lane) noexcept {
+        mark_of(lane).value.store(idle_mark(), relaxed);  // relaxed: own thread and its handlers
+        if (thread_is_late) leave_thread(*thread_lanes.load(relaxed));  // relaxed: own word
+    }
+
+    void add_type(const type_node& node) noexcept;
+    void close_lane(lane_state& lane) noexcept;
+    /// Closes what the calling thread has, and forgets its lanes.
+    void leave_thread(lane_block& block) noexcept;
+    void shut(bool shut_now) noexcept;
+
+    std::size_t enable(std::string_view glob, bool on) noexcept;
+    /// The space set aside for copying one sub-buffer, for one copier at a time.
+    [[nodiscard]] bool begin_copy() noexcept { return copying_.exchange(1, acquire) == 0; }
+    void end_copy() noexcept { copying_.store(0, release); }
+    [[nodiscard]] std::span<std::uint64_t> copy_space() noexcept {
+        return {copy_space_.get(), memory_.plan().sub_buffer_bytes / 8};
+    }
+
+    static void register_type(event_state& type) noexcept;
+    static void leave_all(thread_node& node) noexcept;
+    /// In a child of a fork, where the kernel did not do it.
+    void forget_process() noexcept { alive_->store(0, release); }
+
+private:
+    [[nodiscard]] bool enter_child() noexcept;
+    [[nodiscard]] lane_block* enter_thread() noexcept;
+    [[nodiscard]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
+    [[nodiscard]] bool make_lane(lane_state& lane, std::uint32_t depth) noexcept;
+    [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
+    void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
+    [[nodiscard]] bool make_room(lane_state& lane, std::uint32_t bytes) noexcept;
+    [[nodiscard]] sub_buffer_header* claim(lane_state& lane) noexcept;
+    [[nodiscard]] bool next_slot(position& at) noexcept;
+    void grow(std::uint64_t wanted) noexcept;
+    [[nodiscard]] bool wait_for_room(std::uint64_t& waited) noexcept;
+    [[nodiscard]] sub_buffer_header* take_slot(lane_state& lane, position at) noexcept;
+    bool reclaim_dead() noexcept;
+    void reclaim_lane(layout::lane_entry& entry) noexcept;
+
+    trace_memory memory_;
+    full_mode full_;
+    on_fork fork_;
+    std::uint64_t step_;  // in sub-buffers
+    std::uint64_t block_ns_;
+    bool always_cold_ = false;
+    std::uint32_t index_ = 0;
+    atomic<std::uint32_t> process_{0};
+    atomic<std::uint32_t> failed_claims_{0};
+    atomic<std::uint64_t> next_clock_{0};
+    atomic<std::uint64_t> clock_gap_{0};
+    atomic<std::uint32_t> copying_{0};
+    std::unique_ptr<std::uint64_t[]> copy_space_;
+    atomic<std::uint32_t>* alive_ = nullptr;  // in a page that fork wipes: 1 here, 0 in a new child
+    atomic<std::uint64_t> known_types_[(layout::max_event_id + 1) / 64]{};
+};
+
+/// Is the frame that opened a record gone, left by longjmp? It is if it lies below `opener` on the
+/// same stack: the stack has been cut back since. `handler_left` also takes a frame on the signal
+/// stack for gone when the caller is not on it.
+[[nodiscard]] inline bool frame_is_gone(mark_type mark, mark_type opener,
+                                        bool handler_left) noexcept {
+    const bool reserved = (mark & reserved_bit) != 0;
+    const mark_type frame = mark & ~reserved_bit;
+    const mark_type here = opener & ~reserved_bit;
+    if (frame == here) return !reserved;
+    if (frame > here && !handler_left) return false;
+    stack_t alternate{};
+    if (::sigaltstack(nullptr, &alternate) != 0) return false;
+    constexpr int shift = sizeof(void*) == 4 ? 1 : 0;  // as stack_position
+    const auto low =
+        static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(alternate.ss_sp) >> shift);
+    const auto high = low + static_cast<mark_type>(alternate.ss_size >> shift);
+    const bool on_alternate = (alternate.ss_flags & SS_ONSTACK) != 0;
+    const bool frame_on_alternate =
+        (alternate.ss_flags & SS_DISABLE) == 0 && frame >= low && frame < high;
+    if (on_alternate) return frame_on_alternate && frame < here;
+    return frame_on_alternate || frame < here;
+}
+
+/// A record's address, length and total, once its lane is open.
+[[nodiscard]] inline std::byte* end_of_records(lane_state& lane) noexcept {
+    sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
+    return reinterpret_cast<std::byte*>(sub) + commit_word::offset(sub->commit.load(relaxed));
+}
+
+inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
+    sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
+    const std::uint32_t next = sub->commit.load(relaxed) + commit_word::one_record + bytes;
+    // order: cold.commit:A pairs with read:B
+    sub->commit.store(next, release);
+}
+
+inline void count_record(lane_state& lane, const event_state& type) noexcept {
+    // relaxed: own lane; an add, so that readers see the old count or the new
+    const std::uint32_t column = type.total.load(relaxed) - 1;
+    if (column >= lane.columns.load(relaxed)) return;  // relaxed: as above
+    shared_atomic<std::uint64_t>& total = lane.totals.load(relaxed)[column];
+    total.store(total.load(relaxed) + 1, relaxed);  // relaxed: one writer at a time
+}
+
+/// The end of a span: no fields, and the id of the span.
+template <class E>
+struct end_of {
+    using wires = std::tuple<>;
+    static constexpr bool variable = false;
+    static constexpr std::size_t fixed_bytes = 0;
+    static constexpr std::size_t field_count = 0;
+    static constexpr std::array<field_description, 0> fields{};
+};
+template <class E>
+inline constexpr bool is_end = false;
+template <class E>
+inline constexpr bool is_end<end_of<E>> = true;
+
+template <class Clock>
+[[gnu::always_inline]] inline clock::tsc::halves read_halves() noexcept {
+    if constexpr (Clock::kind == clock::tsc::kind) {
+        return clock::tsc::now_halves();
+    } else {
+        const std::uint64_t now = Clock::now();
+        return {static_cast<std::uint32_t>(now), static_cast<std::uint32_t>(now >> 32)};
+    }
+}
+
+inline void core::register_type(event_state& type) noexcept {
+    type_node* const node = find_type(*type.description);
+    if (node == nullptr) return;
+    for (auto& slot : the_registry.cores) {
+        if (core* const each = slot.load(seq_cst)) each->add_type(*node);
+    }
+    const std::uint32_t bytes =
+        static_cast<std::uint32_t>(record_header_bytes) + type.description->fixed_bytes;
+    // relaxed: numbers that any thread would store alike; the step, last, opens the hot path
+    type.total.store(node->total, relaxed);
+    type.header.store(record_word::pack(node->id, bytes), relaxed);
+    type.step.store(commit_word::one_record + bytes, release);
+}
+
+/// Registers an event type when the program, or the library that records it, is loaded.
+struct event_registrar {
+    explicit event_registrar(event_state& type) noexcept { core::register_type(type); }
+};
+template <class E>
+inline const event_registrar registrar{event_of<E>::state};
+
+inline void core::add_type(const type_node& node) noexcept {
+    const std::uint64_t bit = std::uint64_t{1} << (node.id % 64);
+    // relaxed: whoever sets the bit writes the entry; nobody waits for it
+    if ((known_types_[node.id / 64].fetch_or(bit, relaxed) & bit) != 0) return;
+    const std::uint32_t slot = process();
+    // relaxed: as in process()
+    if (!memory_.add_type(node, memory_.process(slot).root.load(relaxed))) {
+        memory_.ring().types_without_room.fetch_add(1, relaxed);  // relaxed: a counter
+    }
+}
+
+inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type opener) noexcept {
+    const errno_kept keep_errno;
+    if (type.header.load(relaxed) == 0) register_type(type);  // relaxed: 0 or the final value
+    const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as above
+    // relaxed: a gate is advice that takes effect soon
+    if (gates_of[index_].load(relaxed)->gates[id].load(relaxed) != 0) return nullptr;
+    if (alive_->load(acquire) == 0 && !enter_child()) return nullptr;
+    lane_block* block = thread_lanes.load(relaxed);  // relaxed: own word
+    if (block == &vacant_block) block = enter_thread();
+    if (block == nullptr) {
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return nullptr;
+    }
+    lane_state* const lane = choose_lane(*block, opener);
+    if (lane == nullptr) return nullptr;
+    // From here on the lane is open: whatever a handler begins goes one deeper.
+    mark_of(*lane).value.store(opener, relaxed);  // relaxed: own thread and its handlers
+    signal_fence(seq_cst);
+    const auto depth =
+        static_cast<std::uint32_t>(static_cast<std::size_t>(lane - block->states) % lane_depths);
+    if (bytes > max_record() || id == 0) {
+        // No lane need be made for it; one that is there takes the count where it happened.
+        sub_buffer_header* const sub = lane->sub.load(relaxed);  // relaxed: own lane
+        if (mark_of(*lane).valid.load(relaxed) != 0 || make_lane(*lane, depth)) {
+            lane->entry.load(relaxed)->too_long.fetch_add(1, relaxed);  // relaxed: counters
+            if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
+        }
+        finish(*lane);
+        return nullptr;
+    }
+    // relaxed: own lane
+    if ((mark_of(*lane).valid.load(relaxed) == 0 && !make_lane(*lane, depth)) ||
+        !make_room(*lane, bytes)) {
+        // Back to cold, not idle: there may be no sub-buffer to fill.
+        mark_of(*lane).value.store(0, relaxed);  // relaxed: own lane
+        return nullptr;
+    }
+    return lane;
+}
+
+inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexcept {
+    lane_state* const first = &block.states[index_ * lane_depths];
+    for (const bool handler_left : {false, true}) {
+        for (std::size_t depth = 0; depth < lane_depths; ++depth) {
+            lane_state& lane = first[depth];
+            const mark_type mark = mark_of(lane).value.load(relaxed);  // relaxed: own lane
+            if (mark <= 0) return &lane;
+            if (frame_is_gone(mark, opener, handler_left)) {
+                // relaxed: own lane; the record was never committed and is not there
+                if (mark_of(lane).valid.load(relaxed) != 0) {
+                    lane.entry.load(relaxed)->abandoned.fetch_add(1,
+                                                                  relaxed);  // relaxed: a counter
+                }
+                return &lane;
+            }
+        }
+    }
+    lane_state& deepest = first[lane_depths - 1];
+    // relaxed: own lane, and counters
+    if (mark_of(deepest).valid.load(relaxed) != 0) {
+        deepest.entry.load(relaxed)->nested.fetch_add(1, relaxed);
+        sub_buffer_header* const sub = deepest.sub.load(relaxed);
+        if (sub != &nowhere) sub->nested.fetch_add(1, relaxed);  // relaxed: a counter
+    } else {
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+    }
+    return nullptr;
+}
+
+/// A thread that ends closes its lanes; the value of the key is its node.
+inline void thread_ends(void* value) noexcept {
+    auto& node = *static_cast<thread_node*>(value);
+    // Destructors of other keys may still record: come again in each round but the last.
+    const std::uint32_t rounds = node.late.fetch_add(1, relaxed) + 1;  // relaxed: own node
+    if (rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        if (::pthread_setspecific(the_registry.key, &node) == 0) return;
+    }
+    thread_is_late = true;
+    thread_lanes.store(&vacant_block, relaxed);  // relaxed: own word
+    signal_fence(seq_cst);
+    core::leave_all(node);
+    give_node(node);
+}
+
+inline void core::leave_all(thread_node& node) noexcept {
+    for (auto& slot : the_registry.cores) {
+        if (core* const each = slot.load(acquire)) each->leave_thread(block_of(node));
+    }
+}
+
+inline void core::leave_thread(lane_block& block) noexcept {
+    for (std::size_t depth = 0; depth < lane_depths; ++depth) {
+        lane_state& lane = block.states[index_ * lane_depths + depth];
+        lane_mark& mark = mark_of(lane);
+        // relaxed, to the end: own lanes, or those of threads that record no more
+        if (mark.valid.load(relaxed) == 0) continue;
+        mark.value.store(0, relaxed);
+        close_lane(lane);
+        layout::lane_entry& entry = *lane.entry.load(relaxed);
+        entry.ended.store(memory_.now(), relaxed);
+        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+        mark.valid.store(0, relaxed);  // relaxed: as above
+    }
+}
+
+inline lane_block* core::enter_thread() noexcept {
+    thread_node* const node = take_node();
+    if (node == nullptr) return nullptr;
+    lane_block* expected = &vacant_block;
+    lane_block* const mine = &block_of(*node);
+    // relaxed: own word; a swap, because a handler may have been here in between
+    if (!thread_lanes.compare_exchange_strong(expected, mine, relaxed)) {
+        give_node(*node);
+        return expected;
+    }
+    if (!thread_is_late && the_registry.key_state.load(acquire) == 2) {
+        static_cast<void>(::pthread_setspecific(the_registry.key, node));
+    }
+    return mine;
+}
+
+/// In a child of a fork: takes an entry of its own, once. False: it does not record.
+inline bool core::enter_child() noexcept {
+    std::uint32_t new_child = 0;
+    // Another thread, or the one that this handler interrupted, may be at it: this record is lost.
+    if (!alive_->compare_exchange_strong(new_child, 2, acq_rel)) {
+        if (new_child == 1) return true;
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return false;
+    }
+    const std::uint32_t slot = fork_ == on_fork::stop ? 0 : memory_.enter_process(process() + 1);
+    if (slot == 0) {
+        gates_of[index_].store(shut_gates(), release);
+        return false;
+    }
+    process_.store(slot - 1, relaxed);  // relaxed: published by the next line
+    alive_->store(1, release);
+    return true;
+}
+
+/// '*' is any number of characters, '?' one.
+[[nodiscard]] constexpr bool matches_glob(std::string_view text, std::string_view glob) noexcept {
+    std::size_t t = 0;
+    std::size_t g = 0;
+    std::size_t star = std::string_view::npos;
+    std::size_t resume = 0;
+    while (t < text.size()) {
+        if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
+            ++t;
+            ++g;
+        } else if (g < glob.size() && glob[g] == '*') {
+            star = g++;
+            resume = t;
+        } else if (star != std::string_view::npos) {
+            g = star + 1;
+            t = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (g < glob.size() && glob[g] == '*') ++g;
+    return g == glob.size();
+}
+
+inline std::size_t core::enable(std::string_view glob, bool on) noexcept {
+    std::size_t changed = 0;
+    for (type_node* t = the_registry.types.load(acquire); t != nullptr; t = t->next.load(acquire)) {
+        if (!matches_glob(t->description.name, glob)) continue;
+        auto& gate = own_gates().gates[t->id];
+        // relaxed: a gate is advice that takes effect soon
+        if (on) {
+            gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_event_off), relaxed);
+        } else {
+            gate.fetch_or(layout::gate_event_off, relaxed);
+        }
+        ++changed;
+    }
+    return changed;
+}
+
+inline void core::shut(bool shut_now) noexcept {
+    for (auto& gate : own_gates().gates) {
+        // relaxed: a gate is advice that takes effect soon
+        if (shut_now) {
+            gate.fetch_or(layout::gate_recorder_off, relaxed);
+        } else {
+            gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_recorder_off), relaxed);
+        }
+    }
+}
+
+}  // namespace trace_ring::inline v1::impl
+
+#include <trace_ring/recorder/claim.hpp>

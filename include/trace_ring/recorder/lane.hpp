@@ -1,0 +1,108 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The private side of a lane: the few words that a thread reads and writes for each record, and
+/// where it finds them.
+///
+/// A thread has one block of lanes, `lane_depths` for each recorder of the process. A block lies
+/// across a page boundary:
+/// @code
+///   ... | state of lane 0, 1, 2 ... | mark of lane 0, 1, 2 ...
+///       an ordinary page            ^ a page that fork wipes
+/// @endcode
+/// The mark says whether the lane's record may be begun where the lane stands:
+/// - negative: idle; minus the offset up to which the sub-buffer may be filled
+/// - positive: a record is open; the stack pointer of who opened it
+/// - zero: ask the cold path. A new thread's lane, a lane after fork, a lane of a recorder that is
+///   gone: all find zero, without having been told.
+/// So that `offset of the new end + mark > 0` is the one question asked on the way to a record.
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// Recorders that a process may have at the same time, counting from 1: index 0 is nobody's, so
+/// that a recorder of static storage that is not constructed yet finds closed doors.
+inline constexpr std::size_t max_recorders = 8;
+
+/// A record begun inside an open one goes one deeper; beyond the last it is lost as `nested`.
+inline constexpr std::size_t lane_depths = 4;
+inline constexpr std::size_t lanes_in_block = (max_recorders + 1) * lane_depths;
+
+using mark_type = std::intptr_t;
+
+/// What a lane without a sub-buffer points at: so full that no record fits, and never written.
+inline constinit sub_buffer_header nowhere{{0}, {0},      {0}, {0}, {0}, {0},
+                                           {0}, {0x8000}, {0}, {0}, {0}};
+
+/// What a lane is doing. Written by its own thread and that thread's signal handlers only; atomic
+/// words because handlers see them at every instruction, and a recorder's destructor clears them.
+struct alignas(64) lane_state {
+    atomic_pointer<sub_buffer_header> sub{&nowhere};  ///< current sub-buffer
+    atomic<std::uint32_t> high{0};    ///< high half of the clock at the last time record
+    atomic<std::uint32_t> number{0};  ///< in the file
+    atomic_pointer<layout::lane_entry> entry{nullptr};
+    atomic_pointer<shared_atomic<std::uint64_t>> totals{nullptr};  ///< a row
+    atomic<std::uint64_t> where{0};                                ///< position of `sub`
+    atomic<std::uint32_t> columns{0};                              ///< in that row
+    atomic<std::uint32_t> refused{0};  ///< lost since the last sub-buffer was closed
+};
+static_assert(sizeof(lane_state) == 64);
+
+struct alignas(64) lane_mark {
+    atomic<mark_type> value{0};
+    atomic<std::uint32_t> valid{0};  ///< 1: the lane_state means something in this process
+};
+static_assert(sizeof(lane_mark) == 64);
+
+struct lane_block {
+    lane_state states[lanes_in_block];
+    lane_mark marks[lanes_in_block];
+};
+inline constexpr std::size_t mark_distance = offsetof(lane_block, marks);
+static_assert(mark_distance == sizeof(lane_state) * lanes_in_block);
+static_assert(mark_distance <= layout::page_bytes &&
+              sizeof(lane_mark) * lanes_in_block <= layout::page_bytes);
+
+/// A lane is named by the address of its state; its mark lies a fixed distance further.
+[[nodiscard]] inline lane_mark& mark_of(lane_state& lane) noexcept {
+    return *reinterpret_cast<lane_mark*>(reinterpret_cast<std::byte*>(&lane) + mark_distance);
+}
+
+/// The block of a thread that has none: every mark is zero or, while a thread is on its way to the
+/// cold path, positive.
+inline constinit lane_block vacant_block{};
+
+/// Where this thread's lanes are. Initial-exec: one load, no call, also in a library.
+inline constinit thread_local atomic_pointer<lane_block> thread_lanes
+    __attribute__((tls_model("initial-exec"))){&vacant_block};
+
+/// The stack pointer, to tell whether a frame that opened a record is still there.
+[[nodiscard, gnu::always_inline]] inline mark_type stack_position() noexcept {
+#if defined(__x86_64__)
+    mark_type position;
+    asm volatile("movq %%rsp, %0" : "=r"(position));
+    return position;
+#elif defined(__i386__)
+    std::uintptr_t position;
+    asm volatile("movl %%esp, %0" : "=r"(position));
+    return static_cast<mark_type>(position >> 1);  // stacks lie in the upper half there
+#else
+    return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) &
+                                  ~std::uintptr_t{7});
+#endif
+}
+
+/// Set in a mark whose record is a reservation, open for as long as its holder likes.
+inline constexpr mark_type reserved_bit = 1;
+
+}  // namespace trace_ring::inline v1::impl

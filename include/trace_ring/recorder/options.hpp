@@ -1,0 +1,88 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a recorder is asked to be. Everything is decided at set-up.
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace trace_ring::inline v1 {
+
+/// What happens when every sub-buffer has been used.
+enum class full_mode : std::uint32_t {
+    overwrite_oldest = 0,       ///< the flight recorder: the newest records are kept
+    discard_newest = 1,         ///< what came first is kept; later records are refused and counted
+    stop = 2,                   ///< as discard_newest, and the first refusal shuts every gate
+    block = 3,                  ///< the writer waits for a reader, up to `block_for`, then refuses
+    extend_then_discard = 4,    ///< the file grows up to `limit`, then as discard_newest
+    extend_then_overwrite = 5,  ///< the file grows up to `limit`, then as overwrite_oldest
+};
+
+enum class if_exists {
+    fail,     ///< an existing file is an error
+    replace,  ///< an old trace file is replaced in one step; one in use, or no trace file, is an
+              ///< error
+    attach,   ///< join the processes that record into it (it is made if there is none)
+};
+
+enum class on_fork {
+    own_lanes,  ///< the child goes on recording, in lanes of its own
+    stop,       ///< the child records nothing
+};
+
+struct recorder_options {
+    /// The trace file. Empty: memory. "%p" stands for the process id, "%e" for the program's name,
+    /// "%%" for a percent sign.
+    std::string file{};
+    /// Memory with a file descriptor (`recorder::descriptor`), to hand to another process.
+    bool memory_file = false;
+    /// Bytes of sub-buffers at first; rounded up to whole ones, at least eight.
+    std::uint64_t size = std::uint64_t{16} << 20;
+    /// Bytes of sub-buffers at most, for the modes that extend; 0: sixteen times `size`.
+    std::uint64_t limit = 0;
+    /// Bytes by which a growing file grows.
+    std::uint64_t step = std::uint64_t{16} << 20;
+    /// A power of two from 512 to 32768. The longest record is 80 bytes shorter.
+    std::uint32_t sub_buffer_bytes = 4096;
+    full_mode full = full_mode::overwrite_oldest;
+    std::chrono::nanoseconds block_for = std::chrono::milliseconds{1};
+    if_exists exists = if_exists::fail;
+    on_fork fork = on_fork::own_lanes;
+    /// Lanes remembered; 0: a quarter of the sub-buffers, from 64 to 4096.
+    std::uint32_t lanes = 0;
+    /// Processes remembered (each child of a fork that records is one).
+    std::uint32_t processes = 256;
+    /// Unrelated processes that may attach: each has gates and event ids of its own.
+    std::uint32_t programs = 8;
+    /// Event types with totals, at most 64.
+    std::uint32_t totals = 16;
+    std::uint64_t dictionary_bytes = std::uint64_t{256} << 10;
+    /// Set up with every gate shut; `resume()` opens them.
+    bool paused = false;
+};
+
+/// `pattern` with "%p", "%e" and "%%" replaced; other uses of '%' stay as they are.
+[[nodiscard]] inline std::string expand_file_name(std::string_view pattern) {
+    std::string out;
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+        const char next = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+        if (pattern[i] != '%' || (next != 'p' && next != 'e' && next != '%')) {
+            out += pattern[i];
+            continue;
+        }
+        ++i;
+        if (next == 'p') out += std::to_string(::getpid());
+        if (next == 'e') out += program_invocation_short_name;
+        if (next == '%') out += '%';
+    }
+    return out;
+}
+
+}  // namespace trace_ring::inline v1

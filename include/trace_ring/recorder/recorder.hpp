@@ -1,0 +1,357 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The application's flight recorder: typed events of any thread into one trace file (or memory),
+/// at about the cost of reading the clock.
+/// @code
+///   trace_ring::recorder recorder{{.file = "orders.trace"}};
+///   recorder.record<order_sent>(42, 3.14);
+/// @endcode
+/// With TRACE_RING_DISABLE defined every use compiles to nothing: the arguments are not evaluated
+/// further than the language demands, no file is made, `record` is false.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <trace_ring/record/payload.hpp>
+#include <trace_ring/recorder/core.hpp>
+#include <trace_ring/recorder/snapshot.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// The default kind of recorder: an exact clock, the processor's own. A kind of one's own names
+/// another, for instance `struct untimed { using clock = trace_ring::clock::none; };`.
+struct recording {
+    using clock = trace_ring::clock::tsc;
+};
+
+/// What a recorder counted so far; the file holds the same and more (see reduce/).
+struct recorder_statistics {
+    std::uint64_t overwritten = 0;           ///< records
+    std::uint64_t refused_without_lane = 0;  ///< records
+    std::uint64_t types_without_room = 0;    ///< event types not in the dictionary
+    std::uint64_t sub_buffers = 0;           ///< there are
+    std::uint64_t held = 0;                  ///< sub-buffers in the hands of writers
+    std::uint64_t claimed = 0;               ///< sub-buffers so far
+    std::uint64_t reclaimed = 0;             ///< sub-buffers taken from dead processes
+};
+
+template <class Kind>
+class basic_recorder {
+    using clock_policy = typename Kind::clock;
+    static_assert(clock::policy<clock_policy>, "trace_ring: Kind::clock must be a clock policy");
+
+public:
+    class reservation;
+    template <recordable E>
+    class scoped;
+
+#if !defined(TRACE_RING_DISABLE)
+    /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
+    /// cause.
+    explicit basic_recorder(const recorder_options& options)
+        : core_(std::make_unique<impl::core>(options, clock_policy::kind)),
+          index_(core_->index()),
+          max_record_(core_->max_record()) {}
+#else
+    explicit basic_recorder(const recorder_options&) {}
+#endif
+    basic_recorder(const basic_recorder&) = delete;
+    basic_recorder& operator=(const basic_recorder&) = delete;
+    /// Closes the lanes of all threads of this process. No thread may be recording any more.
+    ~basic_recorder() = default;
+
+    /// Records one event, with the time and the given field values. False: the event's gate is
+    /// shut, or the record was lost and counted. Any thread, signal handlers, and children of a
+    /// fork; no lock, no allocation, no system call (but once a thread, and when a file grows).
+    /// Constant time for fixed fields, linear in the bytes of variable ones, which are cut to fit.
+    template <recordable E, class... Values>
+    [[gnu::always_inline]] bool record(const Values&... values) noexcept {
+        return put<E, 0>(values...);
+    }
+
+    /// A record that is filled now and counts only once committed: `commit()` or `discard()`; the
+    /// destructor discards. Until then other records of the same thread go to its next lane, and
+    /// time in its own lane stands still. Empty if the gate is shut or there is no room.
+    template <recordable E, class... Values>
+    [[nodiscard]] reservation reserve(const Values&... values) noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        const auto wires = E::encode(values...);
+        const auto sizes = measure_for<E>(wires);
+        impl::event_state& type = touch<E>();
+        const mark_type opener = impl::stack_position() | impl::reserved_bit;
+        const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
+        if (core_ == nullptr) return {};
+        impl::lane_state* const lane = core_->open(type, bytes, opener);
+        if (lane == nullptr) return {};
+        store_record<E, 0>(impl::end_of_records(*lane), type, wires, sizes,
+                           core_->record_time(*lane));
+        return reservation(*core_, *lane, opener, bytes, impl::is_counted<E>() ? &type : nullptr);
+#else
+        ((void)values, ...);
+        return {};
+#endif
+    }
+
+    /// A span: recorded as begun now, and as ended when the returned object dies.
+    template <recordable E, class... Values>
+    [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
+        static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
+        return scoped<E>(put<E, record_word::begin>(values...) ? this : nullptr);
+    }
+
+    /// Shuts every gate of this program, or opens them again. Takes effect at once on this thread,
+    /// soon on others. Signal-safe.
+    void pause() noexcept {
+        shut(true);
+    }
+    void resume() noexcept {
+        shut(false);
+    }
+
+    /// Shuts or opens the gate of one event type, or of all whose names match a glob of '*' and
+    /// '?'. Returns how many did. Signal-safe.
+    template <recordable E>
+    std::size_t enable(bool on) noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        impl::core::register_type(impl::event_of<E>::state);
+#endif
+        return enable(E::name, on);
+    }
+    std::size_t enable(std::string_view glob, bool on) noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        return core_->enable(glob, on);
+#else
+        static_cast<void>(glob);
+        static_cast<void>(on);
+        return 0;
+#endif
+    }
+
+    /// Writes a consistent copy of the trace to a new file (through a temporary name), while
+    /// recording goes on. Returns 0 or an errno value. Signal-safe: a crash handler, an assertion
+    /// or a handler for a request from outside may call it. EBUSY: another thread is at it.
+    int snapshot(const char* file) noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        return impl::write_snapshot(*core_, file);
+#else
+        static_cast<void>(file);
+        return 0;
+#endif
+    }
+
+    /// Closes the calling thread's sub-buffers, so that a reader finds them complete. The thread's
+    /// next record begins a new lane.
+    void flush_thread() noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        impl::lane_block* const block = impl::thread_lanes.load(relaxed);  // relaxed: own word
+        if (block != &impl::vacant_block) core_->leave_thread(*block);
+#endif
+    }
+
+    /// The file's name as it was expanded; empty for memory.
+    [[nodiscard]] std::string_view path() const noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        return core_->memory().path();
+#else
+        return {};
+#endif
+    }
+    /// The descriptor of the file or memory file; -1 for plain memory.
+    [[nodiscard]] int descriptor() const noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        return core_->memory().descriptor();
+#else
+        return -1;
+#endif
+    }
+    /// The mapped trace, as a reader takes it: bytes there are now.
+    [[nodiscard]] std::pair<const std::byte*, std::size_t> bytes() const noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        const impl::trace_memory& memory = core_->memory();
+        const std::uint64_t capacity = memory.ring().capacity.load(acquire);
+        return {memory.base(), static_cast<std::size_t>(memory.plan().bytes_for(capacity))};
+#else
+        return {nullptr, 0};
+#endif
+    }
+    [[nodiscard]] recorder_statistics statistics() const noexcept;
+
+private:
+    using mark_type = impl::mark_type;
+
+    template <class E>
+    static constexpr std::uint32_t fixed_record = static_cast<std::uint32_t>(record_header_bytes +
+                                                                             E::fixed_bytes);
+
+    void shut(bool now) noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        core_->shut(now);
+#else
+        static_cast<void>(now);
+#endif
+    }
+
+#if !defined(TRACE_RING_DISABLE)
+    /// The state of an event type, and a reason for it to be registered before main.
+    template <class E>
+    [[gnu::always_inline]] static impl::event_state& touch() noexcept {
+        static_cast<void>(&impl::registrar<E>);
+        return impl::event_of<E>::state;
+    }
+
+    template <class E>
+    [[nodiscard]] impl::measured<E> measure_for(const typename E::wires& wires) const noexcept {
+        if constexpr (E::variable) {
+            return impl::measure<E>(
+                wires, max_record_ > fixed_record<E> ? max_record_ - fixed_record<E> : 0);
+        } else {
+            static_cast<void>(wires);
+            return {};
+        }
+    }
+
+    /// Stores a record at `to`. It is not there before it is committed.
+    template <class E, std::uint32_t Flags>
+    [[gnu::always_inline]] static void store_record(std::byte* to, const impl::event_state& type,
+                                                    const typename E::wires& wires,
+                                                    const impl::measured<E>& sizes,
+                                                    std::uint32_t time) noexcept {
+        // relaxed, to the end: published by the commit word
+        std::uint32_t header = type.header.load(relaxed);
+        if constexpr (impl::is_end<E>) {
+            header = record_word::pack(record_word::id(header), record_header_bytes);
+        }
+        if constexpr (E::variable) {
+            header += sizes.bytes / 8 << 16;
+            if (sizes.cut) header |= std::uint32_t{record_word::cut} << 28;
+        }
+        word_at<std::uint32_t>(to, 0).store(time, relaxed);
+        word_at<std::uint32_t>(to, 4).store(header | Flags << 28, relaxed);
+        impl::store_payload<E>(to + record_header_bytes, wires, sizes);
+    }
+
+    template <class E>
+    [[gnu::always_inline]] static void count(impl::lane_state& lane,
+                                             const impl::event_state& type) {
+        if constexpr (impl::is_counted<E>()) impl::count_record(lane, type);
+    }
+
+    template <class E, std::uint32_t Flags, class... Values>
+    [[gnu::always_inline]] bool put(const Values&... values) noexcept {
+        impl::event_state& type = touch<E>();
+        // relaxed: a gate is advice that takes effect soon
+        const std::uint32_t id = record_word::id(type.header.load(relaxed));
+        if (impl::gates_of[index_].load(relaxed)->gates[id].load(relaxed) != 0) [[unlikely]] {
+            return false;
+        }
+        return append<E, Flags>(type, E::encode(values...));
+    }
+
+    /// The end of a span: written even if the gate has been shut since, or it would never end.
+    template <class E>
+    void put_end() noexcept {
+        append<impl::end_of<E>, record_word::end>(impl::event_of<E>::state, {});
+    }
+
+    /// The hot path: one run of code in the caller, without a lock, a call or an allocation.
+    template <class E, std::uint32_t Flags>
+    [[gnu::always_inline]] bool append(impl::event_state& type,
+                                       const typename E::wires& wires) noexcept {
+        const auto sizes = measure_for<E>(wires);
+        // relaxed, to the commit: words of this thread and its signal handlers alone
+        impl::lane_state& lane =
+            impl::thread_lanes.load(relaxed)->states[index_ * impl::lane_depths];
+        impl::lane_mark& mark = impl::mark_of(lane);
+        const mark_type idle = mark.value.load(relaxed);
+        const mark_type opener = impl::stack_position();
+        mark.value.store(opener, relaxed);
+        signal_fence(seq_cst);
+        sub_buffer_header* const sub = lane.sub.load(relaxed);
+        const std::uint32_t word = sub->commit.load(relaxed);
+        std::uint32_t step = commit_word::one_record + fixed_record<E>;
+        if constexpr (!impl::is_end<E>) step = type.step.load(relaxed);
+        bool cold = false;
+        if constexpr (E::variable) {
+            // A variable length could carry the step of an event without an id past the word's end.
+            cold = step == impl::unregistered_step;
+            step += sizes.bytes;
+        }
+        const std::uint32_t next = word + step;
+        if (cold || static_cast<mark_type>(commit_word::offset(next)) + idle > 0) [[unlikely]] {
+            mark.value.store(idle, relaxed);  // relaxed: as above
+            return append_cold<E, Flags>(type, wires, opener);
+        }
+        std::uint32_t time = 0;
+        if constexpr (clock_policy::kind != static_cast<std::uint32_t>(clock_kind::none)) {
+            const auto now = impl::read_halves<clock_policy>();
+            if (now.high != lane.high.load(relaxed)) [[unlikely]] {
+                mark.value.store(idle, relaxed);  // relaxed: as above
+                return append_cold<E, Flags>(type, wires, opener);
+            }
+            time = now.low;
+        }
+        store_record<E, Flags>(reinterpret_cast<std::byte*>(sub) + commit_word::offset(word), type,
+                               wires, sizes, time);
+        // order: record.commit:A pairs with read:B
+        sub->commit.store(next, release);
+        count<E>(lane, type);
+        signal_fence(seq_cst);
+        mark.value.store(idle, relaxed);  // relaxed: as above
+        return true;
+    }
+
+    /// The same through the cold path.
+    template <class E, std::uint32_t Flags>
+    [[gnu::noinline, gnu::cold]] bool append_cold(impl::event_state& type, typename E::wires wires,
+                                                  mark_type opener) noexcept {
+        if (core_ == nullptr) return false;  // static storage, not constructed yet or no more
+        const auto sizes = measure_for<E>(wires);
+        const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
+        impl::lane_state* const lane = core_->open(type, bytes, opener);
+        if (lane == nullptr) return false;
+        store_record<E, Flags>(impl::end_of_records(*lane), type, wires, sizes,
+                               core_->record_time(*lane));
+        impl::commit_record(*lane, bytes);
+        count<E>(*lane, type);
+        core_->finish(*lane);
+        return true;
+    }
+
+    std::unique_ptr<impl::core> core_;
+    std::uint32_t index_ = 0;
+    std::uint32_t max_record_ = 0;
+#else
+    template <class E, std::uint32_t Flags, class... Values>
+    [[gnu::always_inline]] static bool put(const Values&...) noexcept {
+        return false;
+    }
+#endif
+};
+
+template <class Kind>
+recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
+    recorder_statistics out;
+#if !defined(TRACE_RING_DISABLE)
+    const layout::ring_state& ring = core_->memory().ring();
+    // relaxed, to the end: counters, each by itself
+    out.overwritten = ring.overwritten_records.load(relaxed);
+    out.refused_without_lane = ring.refused_without_lane.load(relaxed);
+    out.types_without_room = ring.types_without_room.load(relaxed);
+    out.sub_buffers = ring.capacity.load(relaxed);
+    out.held = ring.held.load(relaxed);
+    out.claimed = ring.cursor.load(relaxed);
+    out.reclaimed = ring.reclaimed.load(relaxed);
+#endif
+    return out;
+}
+
+}  // namespace trace_ring::inline v1
+
+#include <trace_ring/recorder/reservation.hpp>

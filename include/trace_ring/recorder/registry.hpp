@@ -1,0 +1,257 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What the recorders of one process share: the event types that code in it can record, the blocks
+/// of lanes of its threads, and the list of the recorders themselves.
+///
+/// Everything here is constant-initialised and lock-free, so that it is there before the first
+/// constructor runs, after the last destructor, and in a signal handler. A library loaded with its
+/// symbols to itself has a registry of its own; a trace file then sees two "processes" with one
+/// pid, each with its own event ids.
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <string_view>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/record/event.hpp>
+#include <trace_ring/recorder/lane.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+class core;  // one recorder, as the cold path knows it: core.hpp
+
+/// A step that leads past any limit: what an event that has no id yet adds to the commit word.
+inline constexpr std::uint32_t unregistered_step = 0x7FFF;
+
+/// One event type as the code that records it sees it. The hot path reads `header` and `step`.
+struct event_state {
+    atomic<std::uint32_t> header{
+        0};  ///< record_word with the id and the fixed length; 0: no id yet
+    atomic<std::uint32_t> step{unregistered_step};  ///< commit word's growth by one (fixed) record
+    atomic<std::uint32_t> total{0};                 ///< column of its total + 1; 0: none
+    const type_description* description = nullptr;
+};
+
+/// The state of event type E.
+template <class E>
+struct event_of {
+    static inline constinit event_state state{{0}, {unregistered_step}, {0}, &description<E>};
+};
+
+/// What the process remembers of an event type, in memory of its own: the library that declared it
+/// may be unloaded, and when it is loaded again, the same description finds the same id.
+struct type_node {
+    atomic_pointer<type_node> next{nullptr};
+    std::uint32_t id = 0;
+    std::uint32_t total = 0;  ///< column + 1; 0: none
+    type_description description;
+};
+
+/// A thread's block of lanes and what the process must know of it. The block ends this page and
+/// begins the next, which fork wipes.
+struct thread_node {
+    atomic_pointer<thread_node> next{nullptr};  ///< nodes are added, never removed
+    atomic<std::uint32_t> used{0};              ///< 1: some thread's
+    atomic<std::uint32_t> late{0};              ///< rounds of thread-exit destructors seen
+};
+
+inline constexpr std::size_t node_bytes = 2 * layout::page_bytes;
+inline constexpr std::size_t block_offset = layout::page_bytes - mark_distance;
+static_assert(block_offset % 64 == 0 && block_offset >= sizeof(thread_node));
+
+[[nodiscard]] inline lane_block& block_of(thread_node& node) noexcept {
+    return *reinterpret_cast<lane_block*>(reinterpret_cast<std::byte*>(&node) + block_offset);
+}
+[[nodiscard]] inline thread_node& node_of(lane_block& block) noexcept {
+    return *reinterpret_cast<thread_node*>(reinterpret_cast<std::byte*>(&block) - block_offset);
+}
+
+/// Every gate open, every gate shut: what a recorder that has no gates of its own points at.
+struct gate_page {
+    shared_atomic<std::uint8_t> gates[layout::max_event_id + 1];
+};
+static_assert(sizeof(gate_page) == layout::page_bytes);
+inline constinit gate_page open_gates{};
+[[nodiscard]] inline gate_page* shut_gates() noexcept;
+
+/// Memory for type nodes: never given back, at most a few hundred bytes a type.
+struct chunk {
+    static constexpr std::uint32_t bytes = 65536;
+    atomic<std::uint32_t> used{sizeof(std::uint64_t)};
+    alignas(8) std::byte data[bytes - sizeof(std::uint64_t)];
+};
+static_assert(sizeof(chunk) == chunk::bytes);
+
+struct registry {
+    atomic<std::uint32_t> last_event_id{0};
+    atomic<std::uint32_t> last_total{0};
+    atomic_pointer<type_node> types{nullptr};
+    atomic_pointer<chunk> chunks{nullptr};
+    atomic_pointer<thread_node> nodes{nullptr};
+    atomic_pointer<core> cores[max_recorders + 1]{};
+    atomic<std::uint32_t> key_state{0};  ///< none, being made, made
+    pthread_key_t key{};
+};
+inline constinit registry the_registry{};
+
+/// The gates of each recorder, by its index. The hot path's first look: index 0 and recorders that
+/// are not there yet, or no more, find open gates and then a lane that leads to the cold path,
+/// which knows better. (Shut ones would be right only until the recorder came.)
+inline constinit atomic_pointer<gate_page> gates_of[max_recorders + 1]{
+    {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates},
+    {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates}};
+
+inline gate_page* shut_gates() noexcept {
+    // Only recorders told to stop after fork need it, so it is filled on demand; relaxed: the same
+    // value from whoever comes first.
+    static constinit gate_page shut{};
+    for (auto& gate : shut.gates) gate.store(layout::gate_recorder_off, relaxed);
+    return &shut;
+}
+
+/// `bytes` of memory that stays, zeroed and 8-aligned; null if there is none. Lock-free,
+/// signal-safe.
+[[nodiscard]] inline std::byte* keep(std::uint32_t bytes) noexcept {
+    bytes = (bytes + 7) / 8 * 8;
+    if (bytes > chunk::bytes - sizeof(std::uint64_t)) return nullptr;
+    for (;;) {
+        chunk* current = the_registry.chunks.load(acquire);
+        if (current != nullptr) {
+            // relaxed: the bytes are the caller's alone, by the count it drew
+            const std::uint32_t at = current->used.fetch_add(bytes, relaxed);
+            if (at <= chunk::bytes - bytes) return reinterpret_cast<std::byte*>(current) + at;
+            current->used.store(chunk::bytes, relaxed);  // relaxed: full, and stays so
+        }
+        const int saved = errno;
+        void* const memory = ::mmap(nullptr, sizeof(chunk), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        errno = saved;
+        if (memory == MAP_FAILED) return nullptr;
+        auto* const fresh = ::new (memory) chunk;
+        if (!the_registry.chunks.compare_exchange_strong(current, fresh, acq_rel)) {
+            ::munmap(memory, sizeof(chunk));
+        }
+    }
+}
+
+[[nodiscard]] inline bool same_type(const type_description& a, const type_description& b) noexcept {
+    if (a.name != b.name || a.kind != b.kind || a.counted != b.counted ||
+        a.fixed_bytes != b.fixed_bytes || a.fields.size() != b.fields.size()) {
+        return false;
+    }
+    for (std::size_t i = 0; i < a.fields.size(); ++i) {
+        const field_description& f = a.fields[i];
+        const field_description& g = b.fields[i];
+        if (f.name != g.name || f.type != g.type || f.form != g.form || f.count != g.count ||
+            f.offset != g.offset) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// The node of a type, made if it is new; null when ids (4095) or memory have run out. Two threads
+/// that come at once may make two nodes of one type: two ids that mean the same. Lock-free,
+/// signal-safe, linear in the number of types.
+[[nodiscard]] inline type_node* find_type(const type_description& wanted) noexcept {
+    for (type_node* t = the_registry.types.load(acquire); t != nullptr; t = t->next.load(acquire)) {
+        if (same_type(t->description, wanted)) return t;
+    }
+    std::size_t text = wanted.name.size();
+    for (const auto& f : wanted.fields) text += f.name.size();
+    const std::size_t fields_at = (sizeof(type_node) + 7) / 8 * 8;
+    const std::size_t text_at = fields_at + sizeof(field_description) * wanted.fields.size();
+    if (text_at + text > chunk::bytes / 2) return nullptr;
+    // relaxed, here and below: numbers out of a counter, ordered by nothing else
+    if (the_registry.last_event_id.load(relaxed) >= layout::max_event_id) return nullptr;
+    std::byte* const memory = keep(static_cast<std::uint32_t>(text_at + text));
+    if (memory == nullptr) return nullptr;
+    char* out = reinterpret_cast<char*>(memory + text_at);
+    const auto copy = [&out](std::string_view from) {
+        const char* const start = out;
+        for (const char c : from) *out++ = c;
+        return std::string_view(start, from.size());
+    };
+    auto* const node = ::new (static_cast<void*>(memory)) type_node;
+    auto* const fields = reinterpret_cast<field_description*>(memory + fields_at);
+    node->description = wanted;
+    node->description.name = copy(wanted.name);
+    for (std::size_t i = 0; i < wanted.fields.size(); ++i) {
+        auto* const field =
+            ::new (static_cast<void*>(fields + i)) field_description(wanted.fields[i]);
+        field->name = copy(wanted.fields[i].name);
+    }
+    node->description.fields = {fields, wanted.fields.size()};
+    node->id = the_registry.last_event_id.fetch_add(1, relaxed) + 1;
+    if (node->id > layout::max_event_id) return nullptr;
+    if (wanted.counted) {
+        const std::uint32_t total = the_registry.last_total.fetch_add(1, relaxed) + 1;
+        node->total = total <= layout::max_totals ? total : 0;
+    }
+    type_node* head = the_registry.types.load(relaxed);  // relaxed: the swap checks it
+    do {
+        node->next.store(head, relaxed);  // relaxed: published by the swap
+    } while (!the_registry.types.compare_exchange_weak(head, node, seq_cst));
+    return node;
+}
+
+/// A node for the calling thread, its lanes all vacant. Null if there is no memory. Maps two pages
+/// when no thread that ended has left one; not from the C++ heap. Lock-free, signal-safe.
+[[nodiscard]] inline thread_node* take_node() noexcept {
+    // order: registry.take:A pairs with registry.give:A
+    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
+         node = node->next.load(acquire)) {
+        std::uint32_t unused = 0;
+        if (node->used.compare_exchange_strong(unused, 1, acquire)) return node;
+    }
+    const int saved = errno;
+    void* const memory = ::mmap(nullptr, node_bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) {
+        errno = saved;
+        return nullptr;
+    }
+#if defined(MADV_WIPEONFORK)
+    // Where the kernel refuses, the handler of pthread_atfork does it (core.hpp).
+    static_cast<void>(::madvise(static_cast<std::byte*>(memory) + layout::page_bytes,
+                                layout::page_bytes, MADV_WIPEONFORK));
+#endif
+    errno = saved;
+    auto* const node = ::new (memory) thread_node;
+    ::new (static_cast<void*>(&block_of(*node))) lane_block;
+    node->used.store(1, relaxed);                          // relaxed: published with the node
+    thread_node* head = the_registry.nodes.load(relaxed);  // relaxed: the swap checks it
+    do {
+        node->next.store(head, relaxed);  // relaxed: published by the swap
+    } while (!the_registry.nodes.compare_exchange_weak(head, node, release));
+    return node;
+}
+
+/// Gives a node back, whose lanes the caller has closed and cleared.
+inline void give_node(thread_node& node) noexcept {
+    node.late.store(0, relaxed);  // relaxed: published by the next line
+    // order: registry.give:A pairs with registry.take:A
+    node.used.store(0, release);
+}
+
+/// Calls `visit(lane_state&, lane_mark&)` for every lane that any thread has for recorder `index`.
+template <class Visit>
+inline void for_each_lane(std::size_t index, Visit&& visit) {
+    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
+         node = node->next.load(acquire)) {
+        for (std::size_t depth = 0; depth < lane_depths; ++depth) {
+            lane_state& lane = block_of(*node).states[index * lane_depths + depth];
+            visit(lane, mark_of(lane));
+        }
+    }
+}
+
+}  // namespace trace_ring::inline v1::impl

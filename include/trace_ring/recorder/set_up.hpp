@@ -1,0 +1,199 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Making a trace file, or joining one. Nothing here is fast or signal-safe, and everything that
+/// can fail fails here, with the file's name and the cause.
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include <trace_ring/recorder/trace_memory.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// The plan that the options lead to. Throws setup_error that names the option.
+[[nodiscard]] inline layout::plan plan_for(const recorder_options& options) {
+    const auto refuse = [](const char* option, const char* rule) {
+        throw setup_error(std::string("recorder_options::") + option, rule, EINVAL);
+    };
+    layout::plan plan;
+    if (!valid_sub_buffer_bytes(options.sub_buffer_bytes)) {
+        refuse("sub_buffer_bytes", "must be a power of two from 512 to 32768");
+    }
+    if (options.totals > layout::max_totals) refuse("totals", "must be at most 64");
+    if (options.processes == 0 || options.processes > 65536) {
+        refuse("processes", "must be from 1 to 65536");
+    }
+    if (options.programs == 0 || options.programs > options.processes) {
+        refuse("programs", "must be from 1 to `processes`");
+    }
+    if (options.lanes > 65536) refuse("lanes", "must be at most 65536");
+    if (options.dictionary_bytes < 4096 || options.dictionary_bytes > (1ULL << 30)) {
+        refuse("dictionary_bytes", "must be from 4096 to 1 GiB");
+    }
+    const bool extends = options.full == full_mode::extend_then_discard ||
+                         options.full == full_mode::extend_then_overwrite;
+    if (extends && options.step == 0) refuse("step", "must not be zero");
+    const std::uint64_t size =
+        std::max<std::uint64_t>(options.size, 8ULL * options.sub_buffer_bytes);
+    std::uint64_t limit = size;
+    if (extends) limit = options.limit != 0 ? std::max(options.limit, size) : size * 16;
+    if (limit > (1ULL << 47)) refuse(extends ? "limit" : "size", "must be at most 128 TiB");
+    plan.sub_buffer_bytes = options.sub_buffer_bytes;
+    plan.sub_buffer_limit = (limit + options.sub_buffer_bytes - 1) / options.sub_buffer_bytes;
+    plan.clock_count = 64;
+    plan.process_count = options.processes;
+    plan.gate_count = options.programs;
+    plan.lane_count = options.lanes != 0 ? options.lanes
+                                         : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+                                               plan.sub_buffer_limit / 4, 64, 4096));
+    plan.totals_per_lane = options.totals;
+    plan.dictionary_bytes = options.dictionary_bytes;
+    return layout::lay_out(plan);
+}
+
+inline void trace_memory::create(const recorder_options& options, std::uint32_t wanted_clock) {
+    plan_ = plan_for(options);
+    const std::uint64_t first = std::min<std::uint64_t>(
+        plan_.sub_buffer_limit,
+        std::max<std::uint64_t>(
+            8, (options.size + plan_.sub_buffer_bytes - 1) / plan_.sub_buffer_bytes));
+    std::string made;  // what to remove if set-up fails
+    const bool replaces = !path_.empty() && options.exists == if_exists::replace;
+    if (!path_.empty()) {
+        made = replaces ? path_ + ".new." + std::to_string(::getpid()) : path_;
+        fd_ = storage::create_file(made);
+    } else if (options.memory_file) {
+        path_ = "memory";
+        fd_ = storage::create_memory_file("trace_ring");
+    }
+    try {
+        if (fd_) {
+            remember_file();
+            if (const int error = storage::allocate(fd_.get(), 0, plan_.fixed_bytes())) {
+                throw setup_error(made.empty() ? path_ : made, "cannot allocate the tables", error);
+            }
+            memory_ = storage::mapping::of_file(path_, fd_.get(), plan_.file_limit);
+        } else {
+            memory_ = storage::mapping::reserve(plan_.file_limit);
+        }
+        memory_.populate(0, plan_.fixed_bytes());
+        if (const int error = provide(0, first)) {
+            throw setup_error(path_.empty() ? "memory" : path_,
+                              "cannot allocate " + std::to_string(first * plan_.sub_buffer_bytes) +
+                                  " bytes of sub-buffers",
+                              error);
+        }
+        clock_ = wanted_clock;
+        auto& h = header();
+        // relaxed, to the end: published by the magic
+        h.version.store(layout::file_version, relaxed);
+        h.header_bytes.store(layout::page_bytes, relaxed);
+        h.creator_word.store(sizeof(void*), relaxed);
+        h.clock.store(clock_, relaxed);
+        const double rate = clock_ == clock::tsc::kind ? clock::tsc::ticks_per_second()
+                            : clock_ == clock::monotonic::kind
+                                ? clock::monotonic::ticks_per_second()
+                                : 0.0;
+        h.ticks_per_second.store(static_cast<std::uint64_t>(rate), relaxed);
+        std::uint64_t id[2] = {};
+        if (::getrandom(id, sizeof id, 0) != static_cast<ssize_t>(sizeof id)) {
+            id[0] = now();
+            id[1] = static_cast<std::uint64_t>(::getpid());
+        }
+        for (int i = 0; i < 2; ++i) h.id[i].store(id[i], relaxed);             // relaxed: as above
+        h.created.store(take_snapshot<clock::monotonic>().realtime, relaxed);  // relaxed: as above
+        h.sub_buffer_bytes.store(plan_.sub_buffer_bytes, relaxed);
+        h.full.store(static_cast<std::uint32_t>(options.full), relaxed);
+        h.sub_buffer_limit.store(plan_.sub_buffer_limit, relaxed);
+        h.file_limit.store(plan_.file_limit, relaxed);
+        // relaxed, to the end: as above
+        h.ring_offset.store(plan_.ring, relaxed);
+        h.clocks_offset.store(plan_.clocks, relaxed);
+        h.clock_stride.store(sizeof(layout::clock_entry), relaxed);
+        h.clock_count.store(plan_.clock_count, relaxed);
+        h.processes_offset.store(plan_.processes, relaxed);
+        h.process_stride.store(sizeof(layout::process_entry), relaxed);
+        h.process_count.store(plan_.process_count, relaxed);
+        h.gates_offset.store(plan_.gates, relaxed);
+        h.gate_stride.store(layout::page_bytes, relaxed);
+        h.gate_count.store(plan_.gate_count, relaxed);
+        // relaxed, to the end: as above
+        h.lanes_offset.store(plan_.lanes, relaxed);
+        h.lane_stride.store(sizeof(layout::lane_entry), relaxed);
+        h.lane_count.store(plan_.lane_count, relaxed);
+        h.totals_offset.store(plan_.totals, relaxed);
+        h.totals_per_lane.store(plan_.totals_per_lane, relaxed);
+        h.dictionary_offset.store(plan_.dictionary, relaxed);
+        h.dictionary_bytes.store(plan_.dictionary_bytes, relaxed);
+        h.index_offset.store(plan_.index, relaxed);
+        h.index_stride.store(sizeof(layout::index_entry), relaxed);
+        h.sub_buffers_offset.store(plan_.sub_buffers, relaxed);
+        // relaxed: as above
+        ring().capacity.store(first, relaxed);
+        // order: layout.publish:A pairs with layout.check:A
+        h.magic.store(layout::file_magic, release);
+        if (replaces) replace_old(made);
+    } catch (...) {
+        if (!made.empty()) ::unlink(made.c_str());
+        throw;
+    }
+}
+
+/// Puts the file just made in the place of an old one, if that is a trace file that nobody writes.
+inline void trace_memory::replace_old(const std::string& made) {
+    if (::access(path_.c_str(), F_OK) == 0) {
+        const file_descriptor old = storage::open_file(path_);
+        std::uint64_t magic = 0;
+        if (::pread(old.get(), &magic, sizeof magic, 0) != sizeof magic ||
+            magic != layout::file_magic) {
+            throw setup_error(path_, "will not replace what is not a trace file", EEXIST);
+        }
+        if (storage::byte_is_locked(old.get(), layout::reclaim_lock_offset, 65537)) {
+            throw setup_error(path_, "will not replace a trace file in use", EBUSY);
+        }
+    }
+    if (::rename(made.c_str(), path_.c_str()) != 0) {
+        throw setup_error(path_, "cannot put the new file in place", errno);
+    }
+}
+
+/// False if there is no file to join. Throws if there is one that cannot be joined.
+inline bool trace_memory::join() {
+    if (::access(path_.c_str(), F_OK) != 0) return false;
+    fd_ = storage::open_file(path_);
+    remember_file();
+    const std::uint64_t bytes = storage::file_bytes(fd_.get());
+    if (bytes < layout::page_bytes) throw setup_error(path_, "not a trace file", EINVAL);
+    const storage::mapping first = storage::mapping::of_file(path_, fd_.get(), layout::page_bytes);
+    // Only the first page is mapped; what the check says of sizes it takes from `bytes`.
+    if (const auto fault = layout::check_layout(first.data(), bytes, plan_)) {
+        throw setup_error(path_,
+                          "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
+                          EINVAL);
+    }
+    const std::uint64_t present = layout::present_sub_buffers(plan_, bytes);
+    memory_ = storage::mapping::of_file(path_, fd_.get(), plan_.file_limit);
+    // relaxed: any capacity that was ever true will do for the check
+    const std::uint64_t capacity = ring().capacity.load(relaxed);
+    if (capacity == 0 || capacity > present) {
+        throw setup_error(path_, "offset " + std::to_string(plan_.ring) + ": impossible capacity",
+                          EINVAL);
+    }
+    clock_ = header().clock.load(relaxed);  // relaxed: does not change after the magic
+    const bool known = clock_ == 0 || clock_ == clock::monotonic::kind ||
+                       (clock_ == clock::tsc::kind && clock::tsc::usable());
+    if (!known) throw setup_error(path_, "its clock cannot be read here", ENOTSUP);
+    memory_.populate(0, plan_.fixed_bytes());
+    memory_.populate(plan_.sub_buffers, capacity * plan_.sub_buffer_bytes);
+    return true;
+}
+
+}  // namespace trace_ring::inline v1::impl

@@ -1,0 +1,150 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A copy of the trace while recording goes on: tables first, then each sub-buffer as a reader
+/// would copy it, then what the dictionary and the lane table have gained since. Only system calls
+/// that a signal handler may make, and no memory but what was set aside at set-up.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include <trace_ring/recorder/core.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// Writes all of it, or says why not.
+[[nodiscard]] inline int write_at(int fd, const void* from, std::size_t bytes,
+                                  std::uint64_t at) noexcept {
+    const auto* next = static_cast<const std::byte*>(from);
+    while (bytes != 0) {
+        const ssize_t done = ::pwrite64(fd, next, bytes, static_cast<off64_t>(at));
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return done < 0 ? errno : ENOSPC;
+        next += done;
+        at += static_cast<std::uint64_t>(done);
+        bytes -= static_cast<std::size_t>(done);
+    }
+    return 0;
+}
+
+class snapshot_writer {
+public:
+    snapshot_writer(core& from, int to) noexcept : core_(from), memory_(from.memory()), to_(to) {}
+
+    [[nodiscard]] int run() noexcept {
+        const layout::plan& plan = memory_.plan();
+        if (memory_.clock() != 0) memory_.add_clocks(core_.process());
+        const std::uint64_t capacity = memory_.ring().capacity.load(acquire);
+        // Lanes before sub-buffers: a lane then never claims more records than were copied.
+        if (const int error = copy(8, plan.dictionary - 8)) return error;
+        for (std::uint64_t slot = 0; slot < capacity; ++slot) {
+            if (const int error = copy_slot(slot)) return error;
+        }
+        if (const int error = copy(plan.dictionary, plan.dictionary_bytes)) return error;
+        if (const int error = copy(plan.index, capacity * sizeof(layout::index_entry)))
+            return error;
+        if (const int error =
+                copy(plan.processes, plan.process_count * sizeof(layout::process_entry))) {
+            return error;
+        }
+        if (const int error = add_new_lanes()) return error;
+        const std::uint64_t capacity_at = plan.ring + offsetof(layout::ring_state, capacity);
+        if (const int error = write_at(to_, &capacity, sizeof capacity, capacity_at)) return error;
+        if (::ftruncate64(to_, static_cast<off64_t>(plan.bytes_for(capacity))) != 0) return errno;
+        const std::uint64_t magic = layout::file_magic;  // last: until then it is no trace file
+        return write_at(to_, &magic, sizeof magic, 0);
+    }
+
+private:
+    /// Copies shared words through a buffer of the stack.
+    [[nodiscard]] int copy(std::uint64_t at, std::uint64_t bytes) noexcept {
+        std::uint64_t words[128];
+        while (bytes != 0) {
+            const auto part = static_cast<std::size_t>(bytes < sizeof words ? bytes : sizeof words);
+            for (std::uint64_t i = 0; i < part / 8; ++i) {
+                // relaxed: readers of the copy check each entry as those of the original do
+                words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(relaxed);
+            }
+            if (const int error = write_at(to_, words, part, at)) return error;
+            at += part;
+            bytes -= part;
+        }
+        return 0;
+    }
+
+    [[nodiscard]] int copy_slot(std::uint64_t slot) noexcept {
+        const std::span<std::uint64_t> words = core_.copy_space();
+        sub_buffer_copy taken;
+        for (int attempt = 0; attempt < 4; ++attempt) {
+            const copy_result result = copy_sub_buffer(&memory_.sub_buffer(slot), words, taken);
+            if (result == copy_result::overrun) continue;
+            if (result != copy_result::copied) return 0;  // stays a hole: free
+            if (taken.state.state == static_cast<unsigned>(sub_buffer_state::active)) {
+                words[1] = stamped{taken.state.pos, static_cast<unsigned>(sub_buffer_state::closed)}
+                               .word();
+            }
+            words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) | taken.records << 16 | taken.bytes;
+            return write_at(to_, words.data(), taken.bytes,
+                            memory_.plan().sub_buffers + slot * memory_.plan().sub_buffer_bytes);
+        }
+        return 0;  // overwritten four times running: a gap that the positions show
+    }
+
+    /// Lanes that began while the sub-buffers were copied; how much they wrote is not known.
+    [[nodiscard]] int add_new_lanes() noexcept {
+        const layout::plan& plan = memory_.plan();
+        for (std::uint32_t slot = 0; slot < plan.lane_count; ++slot) {
+            const std::uint64_t at = plan.lanes + slot * sizeof(layout::lane_entry);
+            std::uint32_t copied = 0;
+            if (::pread64(to_, &copied, sizeof copied, static_cast<off64_t>(at)) < 0) return errno;
+            const std::uint32_t number = memory_.lane(slot).number.load(acquire);
+            if (number == copied) continue;
+            if (const int error = copy(at, sizeof(layout::lane_entry))) return error;
+            const std::uint64_t unknown = 0;
+            const std::uint64_t written_at = at + offsetof(layout::lane_entry, written);
+            if (const int error = write_at(to_, &unknown, sizeof unknown, written_at)) return error;
+        }
+        return 0;
+    }
+
+    core& core_;
+    trace_memory& memory_;
+    int to_;
+};
+
+/// See basic_recorder::snapshot.
+[[nodiscard]] inline int write_snapshot(core& from, const char* file) noexcept {
+    const errno_kept keep_errno;
+    char temporary[4096];
+    constexpr std::string_view suffix = ".part";
+    const std::size_t length = std::strlen(file);
+    if (length + suffix.size() + 1 > sizeof temporary) return ENAMETOOLONG;
+    std::memcpy(temporary, file, length);
+    std::memcpy(temporary + length, suffix.data(), suffix.size());
+    temporary[length + suffix.size()] = '\0';
+    if (!from.begin_copy()) return EBUSY;
+    int error = 0;
+    const int fd = ::open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        error = errno;
+    } else {
+        error = snapshot_writer(from, fd).run();
+        ::close(fd);
+        // link, not rename: an existing file of that name is not overwritten.
+        if (error == 0 && ::link(temporary, file) != 0) error = errno;
+        ::unlink(temporary);
+    }
+    from.end_copy();
+    return error;
+}
+
+}  // namespace trace_ring::inline v1::impl

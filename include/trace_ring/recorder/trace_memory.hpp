@@ -1,0 +1,320 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The mapping that a recorder writes into: made or joined at set-up, described region by region.
+/// What is written rarely (clock triples, the dictionary, process entries) is written here; the
+/// sub-buffers are claimed in core.hpp.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/clock/snapshot.hpp>
+#include <trace_ring/policy/clock/tsc.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/recorder/check_layout.hpp>
+#include <trace_ring/recorder/options.hpp>
+#include <trace_ring/recorder/registry.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// Field 22 of /proc/PID/stat: when the process started, in ticks since boot; with the pid it names
+/// a process for good. 0 if it cannot be read. Signal-safe.
+[[nodiscard]] inline std::uint64_t start_of_process(std::uint32_t pid) noexcept {
+    const int saved = errno;
+    char text[1024];
+    std::snprintf(text, sizeof text, "/proc/%u/stat", pid);  // no allocation for %u
+    const int fd = ::open(text, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd < 0 ? -1 : ::read(fd, text, sizeof text - 1);
+    if (fd >= 0) ::close(fd);
+    errno = saved;
+    if (got <= 0) return 0;
+    // The name, field 2, is in brackets and may hold anything: count from the last bracket.
+    const std::string_view all(text, static_cast<std::size_t>(got));
+    std::size_t at = all.rfind(')');
+    for (int field = 2; field < 22 && at != std::string_view::npos; ++field) {
+        at = all.find(' ', at + 1);
+    }
+    std::uint64_t start = 0;
+    for (++at; at < all.size() && all[at] >= '0' && all[at] <= '9'; ++at) {
+        start = start * 10 + static_cast<std::uint64_t>(all[at] - '0');
+    }
+    return start;
+}
+
+/// Stores text into words, zero-filled.
+template <std::size_t N>
+inline void store_text(shared_atomic<std::uint64_t> (&to)[N], std::string_view text) noexcept {
+    for (std::size_t i = 0; i < N; ++i) {
+        std::uint64_t word = 0;
+        for (std::size_t k = 0; k < 8 && i * 8 + k < text.size(); ++k) {
+            word |= std::uint64_t{static_cast<unsigned char>(text[i * 8 + k])} << (k * 8);
+        }
+        to[i].store(word, relaxed);  // relaxed: published by the entry's state
+    }
+}
+
+class trace_memory {
+public:
+    /// Makes or joins what the options ask for. Throws setup_error.
+    trace_memory(const recorder_options& options, std::uint32_t wanted_clock) {
+        path_ = expand_file_name(options.file);
+        if (!path_.empty() && options.exists == if_exists::attach && join()) return;
+        create(options, wanted_clock);
+    }
+
+    [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    [[nodiscard]] int descriptor() const noexcept { return fd_.get(); }
+    [[nodiscard]] std::byte* base() const noexcept { return memory_.data(); }
+    [[nodiscard]] std::uint32_t clock() const noexcept { return clock_; }
+
+    [[nodiscard]] layout::file_header& header() const noexcept {
+        return at<layout::file_header>(0);
+    }
+    [[nodiscard]] layout::ring_state& ring() const noexcept {
+        return at<layout::ring_state>(plan_.ring);
+    }
+    [[nodiscard]] layout::process_entry& process(std::uint32_t slot) const noexcept {
+        return at<layout::process_entry>(plan_.processes + slot * sizeof(layout::process_entry));
+    }
+    [[nodiscard]] gate_page& gates(std::uint32_t page) const noexcept {
+        return at<gate_page>(plan_.gates + page * layout::page_bytes);
+    }
+    [[nodiscard]] layout::lane_entry& lane(std::uint32_t slot) const noexcept {
+        return at<layout::lane_entry>(plan_.lanes + slot * sizeof(layout::lane_entry));
+    }
+    /// Row `row` of the totals: lanes first, then processes.
+    [[nodiscard]] shared_atomic<std::uint64_t>* totals(std::uint32_t row) const noexcept {
+        return plan_.totals_per_lane == 0
+                   ? nullptr
+                   : &at<shared_atomic<std::uint64_t>>(
+                         plan_.totals + std::uint64_t{row} * plan_.totals_per_lane * 8);
+    }
+    [[nodiscard]] layout::index_entry& index(std::uint64_t slot) const noexcept {
+        return at<layout::index_entry>(plan_.index + slot * sizeof(layout::index_entry));
+    }
+    [[nodiscard]] sub_buffer_header& sub_buffer(std::uint64_t slot) const noexcept {
+        return at<sub_buffer_header>(plan_.sub_buffers + slot * plan_.sub_buffer_bytes);
+    }
+
+    [[nodiscard]] std::uint64_t slot_number(const sub_buffer_header& sub) const noexcept {
+        const auto at = reinterpret_cast<const std::byte*>(&sub) - memory_.data();
+        return (static_cast<std::uint64_t>(at) - plan_.sub_buffers) / plan_.sub_buffer_bytes;
+    }
+
+    /// The file's clock, now. Signal-safe.
+    [[nodiscard]] std::uint64_t now() const noexcept {
+        if (clock_ == clock::tsc::kind) return clock::tsc::now();
+        if (clock_ == clock::monotonic::kind) return clock::monotonic::now();
+        return 0;
+    }
+
+    /// Adds a triple of clocks. Signal-safe.
+    void add_clocks(std::uint32_t process) const noexcept {
+        const clock_snapshot taken = clock_ == clock::tsc::kind ? take_snapshot<clock::tsc>()
+                                                                : take_snapshot<clock::monotonic>();
+        // relaxed: a number out of a counter
+        const std::uint64_t n = ring().clock_cursor.fetch_add(1, relaxed) + 1ULL;
+        const std::uint64_t slot = n == 1 ? 0 : 1 + (n - 2) % (plan_.clock_count - 1);
+        auto& entry = at<layout::clock_entry>(plan_.clocks + slot * sizeof(layout::clock_entry));
+        entry.sequence.store(0, relaxed);  // relaxed: ordered by the fence
+        // order: clocks.write:A pairs with clocks.read:B
+        thread_fence(release);
+        // relaxed, five times: published by the sequence
+        entry.ticks.store(clock_ == 0 ? 0 : taken.ticks, relaxed);
+        entry.monotonic.store(taken.monotonic, relaxed);
+        entry.realtime.store(taken.realtime, relaxed);
+        entry.width.store(taken.uncertainty * 2, relaxed);
+        entry.process.store(process, relaxed);
+        // order: clocks.write:B pairs with clocks.read:A
+        entry.sequence.store(n, release);
+    }
+
+    /// Appends a type to the dictionary; false if there is no room. Signal-safe.
+    bool add_type(const type_node& node, std::uint32_t root) const noexcept {
+        const type_description& type = node.description;
+        std::uint64_t bytes = sizeof(layout::type_entry) +
+                              sizeof(layout::field_entry) * type.fields.size() + type.name.size();
+        for (const auto& f : type.fields) bytes += f.name.size();
+        bytes = layout::round_up(bytes, layout::dictionary_unit);
+        if (bytes > plan_.dictionary_bytes) return false;
+        // relaxed: the bytes are the caller's alone, by the count it drew
+        const std::uint64_t offset = ring().dictionary_used.fetch_add(bytes, relaxed);
+        if (offset > plan_.dictionary_bytes - bytes) return false;
+        auto& entry = at<layout::type_entry>(plan_.dictionary + offset);
+        // relaxed, here and below: published by the magic
+        entry.bytes.store(static_cast<std::uint32_t>(bytes), relaxed);
+        entry.root.store(root, relaxed);
+        entry.id.store(static_cast<std::uint16_t>(node.id), relaxed);
+        entry.kind.store(static_cast<std::uint8_t>(type.kind), relaxed);
+        const bool has_total = node.total != 0 && node.total <= plan_.totals_per_lane;
+        entry.total.store(static_cast<std::uint8_t>(has_total ? node.total : 0), relaxed);
+        entry.fields.store(static_cast<std::uint16_t>(type.fields.size()), relaxed);
+        entry.name_bytes.store(static_cast<std::uint16_t>(type.name.size()), relaxed);
+        entry.fixed_bytes.store(type.fixed_bytes, relaxed);
+        auto* const fields = reinterpret_cast<layout::field_entry*>(&entry + 1);
+        auto* text = reinterpret_cast<shared_atomic<std::uint8_t>*>(fields + type.fields.size());
+        const auto put = [&text](std::string_view from) {
+            for (const char c : from)
+                (text++)->store(static_cast<std::uint8_t>(c), relaxed);  // as above
+        };
+        put(type.name);
+        for (std::size_t i = 0; i < type.fields.size(); ++i) {
+            const field_description& f = type.fields[i];
+            // relaxed, five times: as above
+            fields[i].type.store(static_cast<std::uint8_t>(f.type), relaxed);
+            fields[i].form.store(static_cast<std::uint8_t>(f.form), relaxed);
+            fields[i].count.store(f.count, relaxed);
+            fields[i].offset.store(f.offset, relaxed);
+            fields[i].name_bytes.store(static_cast<std::uint16_t>(f.name.size()), relaxed);
+            put(f.name);
+        }
+        // order: dictionary.write:A pairs with dictionary.read:A
+        entry.magic.store(layout::type_magic, release);
+        return true;
+    }
+
+    /// Enters the calling process. `parent` is its parent's slot + 1 after a fork, else 0: a
+    /// program of its own, with gates of its own. Returns its slot + 1, or 0 if the table is full.
+    /// Signal-safe.
+    [[nodiscard]] std::uint32_t enter_process(std::uint32_t parent) const noexcept {
+        for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
+            auto& entry = process(slot);
+            auto expected = static_cast<std::uint32_t>(layout::presence::free);
+            // order: process.enter:A pairs with process.enter:B
+            if (!entry.state.compare_exchange_strong(
+                    expected, static_cast<std::uint32_t>(layout::presence::preparing), acq_rel)) {
+                continue;
+            }
+            std::uint32_t page = 0;
+            std::uint32_t root = slot;
+            if (parent != 0) {
+                // relaxed: the parent's entry was complete before it forked
+                root = process(parent - 1).root.load(relaxed);
+                page = process(parent - 1).gate_page.load(relaxed);  // relaxed: as above
+            } else if (!free_gate_page(slot, page)) {
+                entry.state.store(static_cast<std::uint32_t>(layout::presence::free), release);
+                return 0;
+            }
+            const auto pid = static_cast<std::uint32_t>(::getpid());
+            if (fd_) static_cast<void>(storage::lock_byte(fd_.get(), layout::lock_offset(slot)));
+            // relaxed, here and below: published by the state
+            entry.pid.store(pid, relaxed);
+            entry.start.store(start_of_process(pid), relaxed);
+            entry.root.store(root, relaxed);
+            entry.parent.store(parent, relaxed);
+            entry.word.store(sizeof(void*), relaxed);
+            entry.gate_page.store(page, relaxed);
+            entry.attached.store(now(), relaxed);
+            entry.departed.store(0, relaxed);
+            store_text(entry.name, program_invocation_short_name);
+            // order: process.enter:B pairs with process.enter:A, process.read:A
+            entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
+            return slot + 1;
+        }
+        return 0;
+    }
+
+    void leave_process(std::uint32_t slot) const noexcept {
+        auto& entry = process(slot);
+        entry.departed.store(now(), relaxed);  // relaxed: published by the state
+        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+        if (fd_) storage::unlock_byte(fd_.get(), layout::lock_offset(slot));
+    }
+
+    /// False only if the process of `slot` is certainly gone: it holds no lock, and no process has
+    /// its pid and start. Signal-safe.
+    [[nodiscard]] bool may_live(std::uint32_t slot) const noexcept {
+        auto& entry = process(slot);
+        const std::uint32_t pid = entry.pid.load(acquire);
+        if (pid == static_cast<std::uint32_t>(::getpid())) return true;
+        if (fd_ && storage::byte_is_locked(fd_.get(), layout::lock_offset(slot))) return true;
+        const int saved = errno;
+        const bool there = ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
+        errno = saved;
+        // relaxed: the entry was complete before the lane that led here
+        return there && start_of_process(pid) == entry.start.load(relaxed);
+    }
+
+    /// Gives the sub-buffers up to `count`, and their index, memory of their own; 0 or the error.
+    /// Does nothing that could harm another file if the descriptor was closed and its number given
+    /// to one. Signal-safe.
+    [[nodiscard]] int provide(std::uint64_t from, std::uint64_t count) const noexcept {
+        const std::uint64_t at = plan_.bytes_for(from);
+        const std::uint64_t bytes = plan_.bytes_for(count) - at;
+        const std::uint64_t index_at = plan_.index + from * sizeof(layout::index_entry);
+        const std::uint64_t index_bytes = (count - from) * sizeof(layout::index_entry);
+        if (fd_) {
+            struct ::stat64 status {};
+            const int saved = errno;
+            const bool ours = ::fstat64(fd_.get(), &status) == 0 && status.st_dev == device_ &&
+                              status.st_ino == inode_;
+            errno = saved;
+            if (!ours) return EBADF;
+            if (const int error = storage::allocate(fd_.get(), index_at, index_bytes)) return error;
+            if (const int error = storage::allocate(fd_.get(), at, bytes)) return error;
+        }
+        const std::uint64_t page_start = index_at / layout::page_bytes * layout::page_bytes;
+        memory_.populate(page_start, index_at + index_bytes - page_start);
+        const std::uint64_t sub_start = at / layout::page_bytes * layout::page_bytes;
+        memory_.populate(sub_start, at + bytes - sub_start);
+        return 0;
+    }
+
+private:
+    template <class T>
+    [[nodiscard]] T& at(std::uint64_t offset) const noexcept {
+        return *reinterpret_cast<T*>(memory_.data() + offset);
+    }
+
+    void remember_file() {
+        struct ::stat64 status {};
+        if (::fstat64(fd_.get(), &status) != 0) {
+            throw setup_error(path_, "cannot examine the file", errno);
+        }
+        device_ = status.st_dev;
+        inode_ = status.st_ino;
+        // Out of the way of programs that count on small numbers or close them wholesale.
+        const int high = ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 500);
+        if (high >= 0) fd_.reset(high);
+    }
+
+    [[nodiscard]] bool free_gate_page(std::uint32_t self, std::uint32_t& page) const noexcept {
+        for (page = 0; page < plan_.gate_count; ++page) {
+            bool taken = false;
+            for (std::uint32_t slot = 0; slot < plan_.process_count && !taken; ++slot) {
+                // A page goes to the lowest slot that asks: programs are entered under the lock.
+                taken = slot != self && process(slot).state.load(acquire) != 0 &&
+                        process(slot).gate_page.load(relaxed) == page;  // relaxed: after the state
+            }
+            if (!taken) return true;
+        }
+        return false;
+    }
+
+    void create(const recorder_options& options, std::uint32_t wanted_clock);
+    bool join();
+    void replace_old(const std::string& made);
+
+    std::string path_;
+    file_descriptor fd_;
+    dev_t device_ = 0;
+    ino64_t inode_ = 0;
+    storage::mapping memory_;
+    layout::plan plan_;
+    std::uint32_t clock_ = 0;
+};
+
+}  // namespace trace_ring::inline v1::impl
