@@ -147,7 +147,9 @@ private:
 
 /// Is the frame that opened a record gone, left by longjmp? It is if it lies below `opener` on the
 /// same stack: the stack has been cut back since. `handler_left` also takes a frame on the signal
-/// stack for gone when the caller is not on it.
+/// stack for gone when the caller is not on it. A mistake costs the record, never its neighbours:
+/// a one-shot record runs no code of others but handlers, and a reservation looks at its mark again
+/// before it commits.
 [[nodiscard]] inline bool frame_is_gone(mark_type mark, mark_type opener,
                                         bool handler_left) noexcept {
     const bool reserved = (mark & reserved_bit) != 0;
@@ -287,12 +289,13 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
 
 inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexcept {
     lane_state* const first = &block.states[index_ * lane_depths];
-    for (const bool handler_left : {false, true}) {
+    // A reservation may outlive the frame that made it, so it is given up only for want of lanes.
+    for (const bool for_want : {false, true}) {
         for (std::size_t depth = 0; depth < lane_depths; ++depth) {
             lane_state& lane = first[depth];
             const mark_type mark = mark_of(lane).value.load(relaxed);  // relaxed: own lane
             if (mark <= 0) return &lane;
-            if (frame_is_gone(mark, opener, handler_left)) {
+            if (((mark & reserved_bit) == 0 || for_want) && frame_is_gone(mark, opener, for_want)) {
                 // relaxed: own lane; the record was never committed and is not there
                 if (mark_of(lane).valid.load(relaxed) != 0) {
                     lane.entry.load(relaxed)->abandoned.fetch_add(1,

@@ -80,7 +80,7 @@ public:
     /// destructor discards. Until then other records of the same thread go to its next lane, and
     /// time in its own lane stands still. Empty if the gate is shut or there is no room.
     template <recordable E, class... Values>
-    [[nodiscard]] reservation reserve(const Values&... values) noexcept {
+    [[nodiscard, gnu::always_inline]] reservation reserve(const Values&... values) noexcept {
 #if !defined(TRACE_RING_DISABLE)
         const auto wires = E::encode(values...);
         const auto sizes = measure_for<E>(wires);

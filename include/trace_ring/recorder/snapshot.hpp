@@ -70,7 +70,7 @@ private:
         std::uint64_t words[128];
         while (bytes != 0) {
             const auto part = static_cast<std::size_t>(bytes < sizeof words ? bytes : sizeof words);
-            for (std::uint64_t i = 0; i < part / 8; ++i) {
+            for (std::size_t i = 0; i < part / 8; ++i) {
                 // relaxed: readers of the copy check each entry as those of the original do
                 words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(relaxed);
             }
