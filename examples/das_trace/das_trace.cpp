@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
         traced += result.traced() ? 1 : 0;
     }
 
-    std::printf("%u executed, %u traced, %u entries of 32 bytes\n", static_cast<unsigned>(count),
+    std::printf("%u executed, %u traced, table of %u\n", static_cast<unsigned>(count),
                 static_cast<unsigned>(traced), static_cast<unsigned>(entries));
     const auto end = das::walk(memory, print);
     if (traced != 0) std::printf("newest: %06X\n", static_cast<unsigned>(end.address));

@@ -147,6 +147,20 @@ BOOST_AUTO_TEST_CASE(in_the_esa_390_form_a_page_ends_the_table) {
     BOOST_TEST(!claim::reaches_page_end(0x00013000U, 16U));
 }
 
+BOOST_AUTO_TEST_CASE(an_unused_table_has_a_current_from_which_its_first_entry_is_used_first) {
+    const auto first_used = [](auto rule, std::uint32_t first, std::uint32_t last) {
+        const auto current = rule.before(first, last, 32U);
+        return rule.advance(controls{current, first, last}, 32U).entry;
+    };
+    for (const std::uint32_t first : {0U, 0x10000U, 0xFFFFFF00U}) {
+        const std::uint32_t last = first + 96;
+        BOOST_TEST(first_used(claim::pre_increment<claim::at_or_past>{}, first, last) == first);
+        BOOST_TEST(first_used(claim::pre_increment<claim::only_at>{}, first, last) == first);
+        BOOST_TEST(first_used(claim::post_increment<claim::at_or_past>{}, first, last) == first);
+        BOOST_TEST(first_used(claim::post_increment<claim::only_at>{}, first, last) == first);
+    }
+}
+
 // The claims of host rings.
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_ring_claimed_by_control_words_uses_its_slots_in_turn, claim_policy,
