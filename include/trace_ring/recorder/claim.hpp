@@ -232,6 +232,8 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
             memory_.add_clocks(process());
         }
     }
+    // relaxed: a request is served soon, not at once
+    if (ring.snapshot_request.load(relaxed) != ring.snapshot_done.load(relaxed)) serve_requests();
     return &sub;
 }
 

@@ -22,6 +22,7 @@
 #include <span>
 #include <string_view>
 
+#include <trace_ring/glob.hpp>
 #include <trace_ring/recorder/set_up.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -107,6 +108,9 @@ public:
         return {copy_space_.get(), memory_.plan().sub_buffer_bytes / 8};
     }
 
+    /// Writes the snapshots that were asked for from outside (control.hpp).
+    void serve_requests() noexcept;
+
     static void register_type(event_state& type) noexcept;
     static void leave_all(thread_node& node) noexcept;
     /// In a child of a fork, where the kernel did not do it.
@@ -141,6 +145,7 @@ private:
     atomic<std::uint64_t> clock_gap_{0};
     atomic<std::uint32_t> copying_{0};
     std::unique_ptr<std::uint64_t[]> copy_space_;
+    std::string snapshot_base_;
     atomic<std::uint32_t>* alive_ = nullptr;  // in a page that fork wipes: 1 here, 0 in a new child
     atomic<std::uint64_t> known_types_[(layout::max_event_id + 1) / 64]{};
 };
@@ -388,34 +393,10 @@ inline bool core::enter_child() noexcept {
     return true;
 }
 
-/// '*' is any number of characters, '?' one.
-[[nodiscard]] constexpr bool matches_glob(std::string_view text, std::string_view glob) noexcept {
-    std::size_t t = 0;
-    std::size_t g = 0;
-    std::size_t star = std::string_view::npos;
-    std::size_t resume = 0;
-    while (t < text.size()) {
-        if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
-            ++t;
-            ++g;
-        } else if (g < glob.size() && glob[g] == '*') {
-            star = g++;
-            resume = t;
-        } else if (star != std::string_view::npos) {
-            g = star + 1;
-            t = ++resume;
-        } else {
-            return false;
-        }
-    }
-    while (g < glob.size() && glob[g] == '*') ++g;
-    return g == glob.size();
-}
-
 inline std::size_t core::enable(std::string_view glob, bool on) noexcept {
     std::size_t changed = 0;
     for (type_node* t = the_registry.types.load(acquire); t != nullptr; t = t->next.load(acquire)) {
-        if (!matches_glob(t->description.name, glob)) continue;
+        if (!matches_glob(glob, t->description.name)) continue;
         auto& gate = own_gates().gates[t->id];
         // relaxed: a gate is advice that takes effect soon
         if (on) {

@@ -217,6 +217,9 @@ inline core::core(const recorder_options& options, std::uint32_t hot_clock)
       step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
       block_ns_(static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.block_for.count()))),
       always_cold_(memory_.clock() != hot_clock) {
+    snapshot_base_ = options.snapshot_file.empty()
+                         ? (options.file.empty() ? std::string() : memory_.path() + ".snapshot")
+                         : expand_file_name(options.snapshot_file);
     copy_space_ = std::make_unique<std::uint64_t[]>(memory_.plan().sub_buffer_bytes / 8);
     const std::string subject = memory_.path().empty() ? "memory" : memory_.path();
     std::uint32_t none = 0;

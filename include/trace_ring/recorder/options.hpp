@@ -51,6 +51,9 @@ struct recorder_options {
     std::uint64_t step = std::uint64_t{16} << 20;
     /// A power of two from 512 to 32768. The longest record is 80 bytes shorter.
     std::uint32_t sub_buffer_bytes = 4096;
+    /// Where snapshots go that are asked for from outside, ".N" added; empty: beside `file`. The
+    /// same patterns as in `file`.
+    std::string snapshot_file{};
     full_mode full = full_mode::overwrite_oldest;
     std::chrono::nanoseconds block_for = std::chrono::milliseconds{1};
     if_exists exists = if_exists::fail;

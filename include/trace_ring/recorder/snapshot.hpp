@@ -147,4 +147,27 @@ private:
     return error;
 }
 
+inline void core::serve_requests() noexcept {
+    layout::ring_state& ring = memory_.ring();
+    std::uint32_t done = ring.snapshot_done.load(acquire);
+    const std::uint32_t wanted = ring.snapshot_request.load(acquire);
+    // One writer takes them all; several requests that wait are served by one snapshot.
+    if (done == wanted || snapshot_base_.empty()) return;
+    char name[4096];
+    if (snapshot_base_.size() + 12 > sizeof name) return;
+    std::memcpy(name, snapshot_base_.data(), snapshot_base_.size());
+    char digits[10];
+    std::size_t count = 0;
+    for (std::uint32_t left = wanted; count == 0 || left != 0; left /= 10) {
+        digits[count++] = static_cast<char>('0' + left % 10);
+    }
+    char* out = name + snapshot_base_.size();
+    *out++ = '.';
+    while (count != 0) *out++ = digits[--count];
+    *out = '\0';
+    const int error = write_snapshot(*this, name);
+    if (error == EBUSY) return;  // another is at it
+    static_cast<void>(ring.snapshot_done.compare_exchange_strong(done, wanted, acq_rel));
+}
+
 }  // namespace trace_ring::inline v1::impl

@@ -1,0 +1,64 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Names by pattern, as gates are set and filters select by them: signal-safe, so not fnmatch.
+
+#include <cstddef>
+#include <string_view>
+
+namespace trace_ring::inline v1 {
+
+/// True if `text` matches the glob: `*` any characters, `?` one, `[a-z]` and `[!a-z]` one of a set,
+/// `\` takes the next literally. Time: the product of both lengths at worst.
+[[nodiscard]] inline bool matches_glob(std::string_view glob, std::string_view text) noexcept {
+    constexpr std::size_t none = std::string_view::npos;
+    const auto one = [glob](std::size_t& g, char c) {
+        if (glob[g] == '?') return ++g, true;
+        if (glob[g] == '[') {
+            const bool negated = g + 1 < glob.size() && (glob[g + 1] == '!' || glob[g + 1] == '^');
+            const std::size_t first = g + (negated ? 2 : 1);
+            const std::size_t end = glob.find(']', first + 1);
+            if (end != none) {
+                bool in = false;
+                for (std::size_t i = first; i < end; ++i) {
+                    if (i + 2 < end && glob[i + 1] == '-') {
+                        in = in || (glob[i] <= c && c <= glob[i + 2]);
+                        i += 2;
+                    } else {
+                        in = in || glob[i] == c;
+                    }
+                }
+                g = end + 1;
+                return in != negated;
+            }
+        }
+        if (glob[g] == '\\' && g + 1 < glob.size()) ++g;
+        return glob[g++] == c;
+    };
+    std::size_t g = 0;
+    std::size_t t = 0;
+    std::size_t star = none;
+    std::size_t star_text = 0;
+    while (t < text.size()) {
+        if (g < glob.size() && glob[g] == '*') {
+            star = g++;
+            star_text = t;
+            continue;
+        }
+        std::size_t after = g;
+        if (g < glob.size() && one(after, text[t])) {
+            g = after;
+            ++t;
+            continue;
+        }
+        if (star == none) return false;
+        g = star + 1;  // the star takes one character more
+        t = ++star_text;
+    }
+    while (g < glob.size() && glob[g] == '*') ++g;
+    return g == glob.size();
+}
+
+}  // namespace trace_ring::inline v1

@@ -1,0 +1,138 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Control of a recording from outside: another process maps the same file and writes the gates and
+/// the request words. No thread of the recording program takes part; a gate is seen by its next
+/// record, a request by the next thread that needs a sub-buffer.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <trace_ring/glob.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/recorder/check_layout.hpp>
+
+namespace trace_ring::inline v1 {
+
+class control {
+public:
+    /// Opens a trace file, or `/proc/PID/fd/N` of a memory file. Throws setup_error, which names
+    /// the file, the offset and the cause.
+    explicit control(const std::string& file) {
+        const file_descriptor fd = storage::open_file(file);
+        const std::uint64_t bytes = storage::file_bytes(fd.get());
+        if (bytes == 0) throw setup_error(file, "offset 0: the file is empty", EINVAL);
+        memory_ = storage::mapping::of_file(file, fd.get(), bytes);
+        if (const auto fault = layout::check_layout(memory_.data(), bytes, plan_)) {
+            throw setup_error(
+                file, "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
+                EINVAL);
+        }
+    }
+
+    /// Shuts or opens the gates of all event types, of every program that records into the file,
+    /// whose names match a glob. Types that are registered later are not affected.
+    /// Returns how many types matched.
+    std::size_t enable(std::string_view glob, bool on) {
+        std::size_t matched = 0;
+        for_each_type([&](std::string_view name, shared_atomic<std::uint8_t>& gate) {
+            if (!matches_glob(glob, name)) return;
+            set(gate, layout::gate_event_off, !on);
+            ++matched;
+        });
+        return matched;
+    }
+
+    /// Stops all recording into the file, or lets it go on.
+    void pause() { set_all(true); }
+    void resume() { set_all(false); }
+
+    /// Asks for a snapshot. The next writer that needs a sub-buffer writes it, to the trace file's
+    /// name (or recorder_options::snapshot_file) with ".N" behind it, N being the number returned.
+    std::uint32_t request_snapshot() { return ring().snapshot_request.fetch_add(1, acq_rel) + 1; }
+    /// True when request `number` has been served (successfully or not).
+    [[nodiscard]] bool snapshot_done(std::uint32_t number) const {
+        return static_cast<std::int32_t>(ring().snapshot_done.load(acquire) - number) >= 0;
+    }
+
+    /// Calls `visit(name, is_open)` for every event type in the dictionary.
+    template <class Visit>
+    void list(Visit&& visit) {
+        for_each_type([&](std::string_view name, shared_atomic<std::uint8_t>& gate) {
+            visit(name, gate.load(relaxed) == 0);  // relaxed: a byte by itself
+        });
+    }
+
+private:
+    [[nodiscard]] layout::ring_state& ring() const {
+        return *reinterpret_cast<layout::ring_state*>(memory_.data() + plan_.ring);
+    }
+
+    static void set(shared_atomic<std::uint8_t>& gate, std::uint8_t bit, bool shut) {
+        // relaxed: a gate is advice that takes effect soon
+        if (shut) {
+            gate.fetch_or(bit, relaxed);
+        } else {
+            gate.fetch_and(static_cast<std::uint8_t>(~bit), relaxed);
+        }
+    }
+
+    void set_all(bool shut) {
+        for (std::uint64_t i = 0; i < std::uint64_t{plan_.gate_count} * layout::page_bytes; ++i) {
+            set(word_at<std::uint8_t>(memory_.data() + plan_.gates, static_cast<std::size_t>(i)),
+                layout::gate_recorder_off, shut);
+        }
+    }
+
+    template <class Visit>
+    void for_each_type(Visit&& visit) {
+        std::string name;
+        std::byte* const base = memory_.data() + plan_.dictionary;
+        for (std::uint64_t at = 0; at + sizeof(layout::type_entry) <= plan_.dictionary_bytes;) {
+            const auto& entry = *reinterpret_cast<const layout::type_entry*>(base + at);
+            // order: dictionary.read:B pairs with dictionary.write:A
+            if (entry.magic.load(acquire) != layout::type_magic) {
+                at += layout::dictionary_unit;
+                continue;
+            }
+            // relaxed, to the end: written before the magic; checked, for the file may be damaged
+            const std::uint32_t bytes = entry.bytes.load(relaxed);
+            const std::uint64_t name_at =
+                sizeof entry + sizeof(layout::field_entry) * entry.fields.load(relaxed);
+            const std::uint32_t root = entry.root.load(relaxed);
+            const std::uint32_t id = entry.id.load(relaxed);
+            const std::uint64_t length = entry.name_bytes.load(relaxed);
+            if (bytes % layout::dictionary_unit != 0 || bytes == 0 ||
+                bytes > plan_.dictionary_bytes - at || name_at + length > bytes ||
+                root >= plan_.process_count || id > layout::max_event_id) {
+                at += layout::dictionary_unit;
+                continue;
+            }
+            const auto& process = *reinterpret_cast<const layout::process_entry*>(
+                memory_.data() + plan_.processes + root * sizeof(layout::process_entry));
+            const std::uint32_t page = process.gate_page.load(relaxed);  // relaxed: as above
+            if (page < plan_.gate_count) {
+                name.clear();
+                for (std::uint64_t i = 0; i < length; ++i) {
+                    name += static_cast<char>(
+                        // relaxed: as above
+                        word_at<std::uint8_t>(base + at, static_cast<std::size_t>(name_at + i))
+                            .load(relaxed));
+                }
+                visit(std::string_view(name),
+                      word_at<std::uint8_t>(
+                          memory_.data() + plan_.gates + page * layout::page_bytes, id));
+            }
+            at += bytes;
+        }
+    }
+
+    storage::mapping memory_;
+    layout::plan plan_;
+};
+
+}  // namespace trace_ring::inline v1
