@@ -1,0 +1,99 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// Switches events of a running program on and off, pauses it, asks it for a snapshot: through the
+/// control page of its trace file, without its doing.
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <trace_ring/recorder/control.hpp>
+
+namespace {
+
+constexpr int bad_input = 2;
+
+/// Waits up to `seconds` for a writer to serve the request.
+bool snapshot(trace_ring::control& control, double seconds) {
+    const std::uint32_t number = control.request_snapshot();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (!control.snapshot_done(number)) {
+        if (std::chrono::steady_clock::now() > until) {
+            std::fprintf(stderr,
+                         "trace-control: request %u is not served yet: no thread has needed a "
+                         "sub-buffer since\n",
+                         number);
+            return false;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::printf("snapshot %u\n", number);
+    return true;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    std::string file;
+    std::vector<std::string> on;
+    std::vector<std::string> off;
+    bool list = false;
+    bool pause = false;
+    bool resume = false;
+    bool wants_snapshot = false;
+    double wait = 5;
+
+    CLI::App app("Controls a program that records with trace_ring, through its trace file.");
+    app.set_version_flag("--version", "trace-control " TRACE_RING_VERSION);
+    app.add_option("FILE", file, "the trace file, or /proc/PID/fd/N of a memory file")->required();
+    app.add_flag("--list", list, "list the event types and whether they are recorded");
+    app.add_option("--enable", on, "record the events whose names match this glob");
+    app.add_option("--disable", off, "do not record the events whose names match this glob");
+    auto* const pausing = app.add_flag("--pause", pause, "stop all recording into the file");
+    app.add_flag("--resume", resume, "let recording go on")->excludes(pausing);
+    app.add_flag("--snapshot", wants_snapshot, "ask for a snapshot, and wait until it is there");
+    app.add_option("--wait", wait, "seconds to wait for it")->capture_default_str();
+    try {
+        app.parse(count, arguments);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 1;
+    }
+    try {
+        trace_ring::control control(file);
+        bool all_matched = true;
+        const auto change = [&](const std::vector<std::string>& globs, bool open) {
+            for (const auto& glob : globs) {
+                const std::size_t matched = control.enable(glob, open);
+                std::printf("%s: %zu event types %s\n", glob.c_str(), matched,
+                            open ? "enabled" : "disabled");
+                all_matched = all_matched && matched != 0;
+            }
+        };
+        change(off, false);
+        change(on, true);
+        if (pause) control.pause();
+        if (resume) control.resume();
+        if (wants_snapshot && !snapshot(control, wait)) return 1;
+        if (list) {
+            control.list([](std::string_view name, bool open) {
+                std::printf("%-3s  %.*s\n", open ? "on" : "off", static_cast<int>(name.size()),
+                            name.data());
+            });
+        }
+        return all_matched ? 0 : 1;
+    } catch (const trace_ring::setup_error& error) {
+        std::fprintf(stderr, "trace-control: %s\n", error.what());
+        return bad_input;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "trace-control: %s\n", error.what());
+        return 1;
+    }
+}
