@@ -1,0 +1,73 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Keeping a trace that lives in memory when the program crashes. A trace in a file needs none of
+/// this: the file is there already.
+
+#include <signal.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// While it lives, SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT (so abort, failed assertions and
+/// uncaught exceptions) write a snapshot of a recorder to a file, once, and then do what they did
+/// before. The handler runs on the signal stack if the thread has one (a stack overflow needs one).
+/// Set-up, and one object a process: throws setup_error. The recorder must outlive it.
+class crash_snapshot {
+public:
+    template <class Kind>
+    crash_snapshot(basic_recorder<Kind>& recorder, std::string file) : file_(std::move(file)) {
+        take_ = [](void* from, const char* to) noexcept {
+            static_cast<void>(static_cast<basic_recorder<Kind>*>(from)->snapshot(to));
+        };
+        recorder_ = &recorder;
+        crash_snapshot* none = nullptr;
+        if (!current.compare_exchange_strong(none, this, acq_rel)) {
+            throw setup_error(file_, "a process has one crash_snapshot, and has it", EBUSY);
+        }
+        struct ::sigaction action {};
+        action.sa_handler = &handle;
+        action.sa_flags = SA_ONSTACK | SA_NODEFER;
+        ::sigemptyset(&action.sa_mask);
+        for (std::size_t i = 0; i < count; ++i) ::sigaction(signals[i], &action, &before_[i]);
+    }
+    crash_snapshot(const crash_snapshot&) = delete;
+    crash_snapshot& operator=(const crash_snapshot&) = delete;
+    ~crash_snapshot() {
+        restore();
+        current.store(nullptr, release);
+    }
+
+private:
+    static constexpr int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    static constexpr std::size_t count = sizeof signals / sizeof signals[0];
+    static inline constinit atomic_pointer<crash_snapshot> current{nullptr};
+
+    void restore() noexcept {
+        for (std::size_t i = 0; i < count; ++i) ::sigaction(signals[i], &before_[i], nullptr);
+    }
+
+    static void handle(int signal) noexcept {
+        // Taken once: a crash inside the snapshot, or on another thread, finds the old handlers.
+        if (crash_snapshot* const self = current.exchange(nullptr, acq_rel)) {
+            self->take_(self->recorder_, self->file_.c_str());
+            self->restore();
+        }
+        ::raise(signal);  // as it was before; for a fault, returning would do it again as well
+    }
+
+    std::string file_;
+    void (*take_)(void*, const char*) noexcept = nullptr;
+    void* recorder_ = nullptr;
+    struct ::sigaction before_[count] {};
+};
+
+}  // namespace trace_ring::inline v1
