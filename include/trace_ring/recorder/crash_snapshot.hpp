@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/recorder.hpp>
@@ -24,18 +25,18 @@ namespace trace_ring::inline v1 {
 class crash_snapshot {
 public:
     template <class Kind>
-    crash_snapshot(basic_recorder<Kind>& recorder, std::string file) : file_(std::move(file)) {
+    crash_snapshot(basic_recorder<Kind>& of, std::string file) : file_(std::move(file)) {
         take_ = [](void* from, const char* to) noexcept {
             static_cast<void>(static_cast<basic_recorder<Kind>*>(from)->snapshot(to));
         };
-        recorder_ = &recorder;
+        recorder_ = &of;
         crash_snapshot* none = nullptr;
         if (!current.compare_exchange_strong(none, this, acq_rel)) {
             throw setup_error(file_, "a process has one crash_snapshot, and has it", EBUSY);
         }
         struct ::sigaction action {};
         action.sa_handler = &handle;
-        action.sa_flags = SA_ONSTACK | SA_NODEFER;
+        action.sa_flags = SA_ONSTACK;
         ::sigemptyset(&action.sa_mask);
         for (std::size_t i = 0; i < count; ++i) ::sigaction(signals[i], &action, &before_[i]);
     }
@@ -61,7 +62,9 @@ private:
             self->take_(self->recorder_, self->file_.c_str());
             self->restore();
         }
-        ::raise(signal);  // as it was before; for a fault, returning would do it again as well
+        // Delivered when this returns, to whoever had it before; on another thread that crashed
+        // meanwhile, again to this handler, until the first has put the old ones back.
+        ::raise(signal);
     }
 
     std::string file_;
