@@ -1,0 +1,386 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Items as lines of text:
+/// @code
+///   2024-05-01 12:34:56.123456789 [1234 worker] order.sent id=42 price=3.14
+///   2024-05-01 12:34:56.123456901 [1234 worker] request:begin url="GET /"
+///   2024-05-01 12:34:56.123457388 [1234 worker+1] event#7 raw=0102030405060708
+///   -- 1234 records lost: overwritten (lane 3, from position 0)
+/// @endcode
+/// `+1`: recorded inside a record that was open on the same thread. Strings are quoted; control
+/// characters and bytes that are not UTF-8 appear as \xNN, so that no file can send commands to a
+/// terminal. `"abc"...` was cut, `~` before the thread marks a time that is a lower bound,
+/// addresses are hexadecimal, arrays are in brackets. An event that the dictionary lacks, or a
+/// record that contradicts it, shows its bytes.
+
+#include <time.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/loss.hpp>
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/tables/timeline.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+enum class time_format {
+    local,     ///< date and time of day here, to the nanosecond
+    relative,  ///< seconds since the trace was set up
+    raw,       ///< ticks of the trace's clock
+};
+
+struct text_options {
+    time_format time = time_format::local;
+    bool colour = false;     ///< ANSI colours
+    bool processes = false;  ///< process ids too: `[1200/1234 worker]`
+};
+
+namespace impl {
+
+template <class T>
+inline void append_number(std::string& out, T value, int base = 10) {
+    char digits[72];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value, base).ptr;
+    out.append(digits, end);
+}
+/// The shortest decimal that reads back as the same number.
+template <class T>
+inline void append_floating(std::string& out, T value) {
+    char digits[64];
+    out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+inline void append_padded(std::string& out, std::uint64_t value, std::size_t width) {
+    char digits[24];
+    for (std::size_t i = width; i > 0; --i) {
+        digits[i - 1] = static_cast<char>('0' + value % 10);
+        value /= 10;
+    }
+    out.append(digits, width);
+}
+inline void append_hex_byte(std::string& out, unsigned byte) {
+    constexpr char digits[] = "0123456789abcdef";
+    out += digits[byte >> 4 & 15U];
+    out += digits[byte & 15U];
+}
+inline void append_hex(std::string& out, std::span<const std::byte> bytes) {
+    for (const auto byte : bytes) append_hex_byte(out, std::to_integer<unsigned>(byte));
+}
+
+/// Bytes of the valid UTF-8 sequence that `text` begins with; 0 if it is none (overlong forms,
+/// surrogates and what lies beyond U+10FFFF are none). `text` is not empty.
+[[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
+    const auto at = [text](std::size_t i) -> unsigned {
+        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+    };
+    const auto more = [&](std::size_t i) { return (at(i) & 0xC0U) == 0x80U; };
+    const unsigned first = at(0);
+    if (first < 0x80) return 1;
+    if (first >= 0xC2 && first <= 0xDF) return more(1) ? 2 : 0;
+    if (first >= 0xE0 && first <= 0xEF) {
+        if (!more(1) || !more(2)) return 0;
+        if (first == 0xE0 && at(1) < 0xA0) return 0;
+        return first == 0xED && at(1) > 0x9F ? 0 : 3;
+    }
+    if (first >= 0xF0 && first <= 0xF4) {
+        if (!more(1) || !more(2) || !more(3)) return 0;
+        if (first == 0xF0 && at(1) < 0x90) return 0;
+        return first == 0xF4 && at(1) > 0x8F ? 0 : 4;
+    }
+    return 0;
+}
+
+/// `quote` is escaped too, if it is not 0.
+inline void append_escaped(std::string& out, std::string_view text, char quote) {
+    std::size_t done = 0;
+    std::size_t i = 0;
+    const auto flush = [&] { out.append(text.substr(done, i - done)); };
+    while (i < text.size()) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        if (c >= 0x20 && c < 0x7F && c != '\\' && text[i] != quote) {
+            ++i;
+            continue;
+        }
+        const std::size_t length = utf8_length(text.substr(i));
+        const bool c1 = length == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+        if (length > 1 && !c1) {
+            i += length;
+            continue;
+        }
+        flush();
+        const std::size_t bytes = c1 ? 2 : 1;
+        for (std::size_t k = 0; k < bytes; ++k) {
+            const char byte = text[i + k];
+            out += '\\';
+            if (byte == '\\' || (byte == quote && quote != 0)) {
+                out += byte;
+            } else if (byte == '\n') {
+                out += 'n';
+            } else if (byte == '\t') {
+                out += 't';
+            } else if (byte == '\r') {
+                out += 'r';
+            } else {
+                out += 'x';
+                append_hex_byte(out, static_cast<unsigned char>(byte));
+            }
+        }
+        i += bytes;
+        done = i;
+    }
+    flush();
+}
+
+}  // namespace impl
+
+/// Appends items as lines. Keeps what it needs of event types, so use one for a whole trace.
+class text_writer {
+public:
+    /// `time` must outlive it, and may be brought up to date meanwhile.
+    explicit text_writer(const reduce::timeline& time, text_options options = {})
+        : time_(&time), options_(options) {}
+
+    void append(std::string& out, const reduce::item& what) {
+        if (const auto* record = std::get_if<reduce::record_view>(&what)) {
+            append_record(out, *record);
+        } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
+            append_loss(out, *loss);
+        } else {
+            append_jump(out, std::get<reduce::clock_jump>(what));
+        }
+        out += '\n';
+    }
+
+    /// A time alone, as the lines show it.
+    void append_time(std::string& out, std::uint64_t ticks) {
+        if (options_.time == time_format::raw || !time_->known()) {
+            impl::append_number(out, ticks);
+        } else if (options_.time == time_format::relative) {
+            const std::int64_t ns = time_->relative_ns(ticks);
+            const std::uint64_t size =
+                ns < 0 ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
+            if (ns < 0) out += '-';
+            impl::append_number(out, size / 1'000'000'000);
+            out += '.';
+            impl::append_padded(out, size % 1'000'000'000, 9);
+        } else {
+            append_local(out, time_->realtime_ns(ticks));
+        }
+    }
+
+private:
+    // What is the same in each record of an event, escaped once.
+    struct prepared {
+        bool done = false;
+        std::string name;
+        std::vector<std::string> fields;  // " name="
+    };
+
+    void append_record(std::string& out, const reduce::record_view& record) {
+        colour(out, "\x1b[2m");
+        append_time(out, record.time());
+        if (record.interval()) out += " ~";
+        out += ' ';
+        append_thread(out, record.lane());
+        colour(out, "\x1b[0m");
+        out += ' ';
+        const bool faulty = !record.fault().empty();
+        colour(out, faulty ? "\x1b[31m" : "\x1b[36m");
+        const prepared* words = nullptr;
+        if (record.known()) {
+            words = &prepare(record.type());
+            out += words->name;
+        } else {
+            out += "event#";
+            impl::append_number(out, record.id());
+        }
+        if (record.begins()) out += ":begin";
+        if (record.ends()) out += ":end";
+        colour(out, "\x1b[0m");
+        if (faulty) {
+            out += " raw=";
+            impl::append_hex(out, record.payload());
+            return;
+        }
+        std::size_t i = 0;
+        record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
+            out += words->fields[i++];
+            append_value(out, value);
+        });
+    }
+
+    void append_value(std::string& out, const reduce::field_value& value) const {
+        if (value.is_text()) {
+            out += '"';
+            impl::append_escaped(out, value.text(), '"');
+            out += value.cut() ? "\"..." : "\"";
+            return;
+        }
+        if (value.form() == field_form::scalar) return append_scalar(out, value);
+        out += '[';
+        for (std::size_t i = 0; i < value.size(); ++i) {
+            if (i != 0) out += ' ';
+            append_scalar(out, value.at(i));
+        }
+        if (value.cut()) out += value.size() == 0 ? "..." : " ...";
+        out += ']';
+    }
+
+    static void append_scalar(std::string& out, const reduce::field_value& value) {
+        switch (value.type()) {
+            case field_type::u8:
+            case field_type::u16:
+            case field_type::u32:
+            case field_type::u64:
+                return impl::append_number(out, value.u64());
+            case field_type::i8:
+            case field_type::i16:
+            case field_type::i32:
+            case field_type::i64:
+                return impl::append_number(out, value.i64());
+            case field_type::f32:
+                return impl::append_floating(out, value.f32());
+            case field_type::f64:
+                return impl::append_floating(out, value.f64());
+            case field_type::boolean:
+                out += value.boolean() ? "true" : "false";
+                return;
+            case field_type::character: {
+                const char c = static_cast<char>(value.u64());
+                out += '\'';
+                impl::append_escaped(out, {&c, 1}, '\'');
+                out += '\'';
+                return;
+            }
+            case field_type::address:
+                out += "0x";
+                return impl::append_number(out, value.u64(), 16);
+        }
+    }
+
+    void append_loss(std::string& out, const reduce::loss_item& loss) const {
+        colour(out, "\x1b[31m");
+        out += "-- ";
+        if (loss.cause != loss_cause::damaged || loss.count != 0) {
+            impl::append_number(out, loss.count);
+            out += loss.count == 1 ? " record lost: " : " records lost: ";
+        }
+        out += to_string(loss.cause);
+        if (loss.cause == loss_cause::damaged) {
+            out += " at offset ";
+            impl::append_number(out, loss.offset);
+            out += ": ";
+            out += loss.what;
+        }
+        if (loss.lane != nullptr) {
+            out += " (lane ";
+            impl::append_number(out, loss.lane->number);
+            out += ", from position ";
+            impl::append_number(out, loss.at);
+            out += ')';
+        }
+        colour(out, "\x1b[0m");
+    }
+
+    void append_jump(std::string& out, const reduce::clock_jump& jump) {
+        colour(out, "\x1b[31m");
+        out += "-- time goes back";
+        if (time_->known()) {
+            out += " by ";
+            const double seconds = time_->ns(static_cast<double>(jump.from - jump.time)) / 1e9;
+            char digits[400];
+            out.append(digits, std::to_chars(digits, digits + sizeof digits, seconds,
+                                             std::chars_format::fixed, 9)
+                                   .ptr);
+            out += " s";
+        }
+        out += " (lane ";
+        impl::append_number(out, jump.lane == nullptr ? 0 : jump.lane->number);
+        out += ", at position ";
+        impl::append_number(out, jump.at);
+        out += ')';
+        colour(out, "\x1b[0m");
+    }
+
+    void append_thread(std::string& out, const reduce::lane_info& lane) const {
+        out += '[';
+        if (!lane.listed) {
+            out += "lane ";
+            impl::append_number(out, lane.number);
+        } else {
+            if (options_.processes) {
+                impl::append_number(out, lane.pid);
+                out += '/';
+            }
+            impl::append_number(out, lane.thread);
+            if (!lane.name.empty()) {
+                out += ' ';
+                impl::append_escaped(out, lane.name, 0);
+            }
+            if (lane.depth != 0) {
+                out += '+';
+                impl::append_number(out, lane.depth);
+            }
+        }
+        out += ']';
+    }
+
+    void append_local(std::string& out, std::int64_t ns) {
+        constexpr std::int64_t second = 1'000'000'000;
+        const std::int64_t seconds = ns / second - (ns % second < 0 ? 1 : 0);
+        if (seconds != shown_second_ || shown_.empty()) {
+            shown_second_ = seconds;
+            shown_.clear();
+            const auto when = static_cast<time_t>(seconds);
+            tm parts{};
+            char text[64];
+            if (static_cast<std::int64_t>(when) != seconds ||
+                ::localtime_r(&when, &parts) == nullptr) {
+                impl::append_number(shown_, seconds);
+            } else {
+                shown_.append(text, ::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts));
+            }
+        }
+        out += shown_;
+        out += '.';
+        impl::append_padded(out, static_cast<std::uint64_t>(ns - seconds * second), 9);
+    }
+
+    [[nodiscard]] const prepared& prepare(const reduce::event_type& type) {
+        if (type.number >= prepared_.size()) prepared_.resize(type.number + 1);
+        prepared& words = prepared_[type.number];
+        if (!words.done) {
+            impl::append_escaped(words.name, type.name, 0);
+            for (const auto& field : type.fields) {
+                std::string& name = words.fields.emplace_back(" ");
+                impl::append_escaped(name, field.name, '=');
+                name += '=';
+            }
+            words.done = true;
+        }
+        return words;
+    }
+
+    void colour(std::string& out, const char* code) const {
+        if (options_.colour) out += code;
+    }
+
+    const reduce::timeline* time_;
+    text_options options_;
+    std::vector<prepared> prepared_;
+    std::int64_t shown_second_ = 0;
+    std::string shown_;
+};
+
+}  // namespace trace_ring::inline v1::exporter

@@ -1,0 +1,280 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Where a reader's bytes come from: a file, by descriptor, or memory, by relaxed words. Both may
+/// be written, and a file may also be cut short by anyone, while they are read. A file is therefore
+/// read into memory of one's own and never mapped: a mapping of a file that shrinks faults, and a
+/// library has no business with signal handlers. The price is one system call for each sub-buffer,
+/// less than a tenth of what it takes to walk and print its records.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+namespace impl {
+
+// Offsets are 64 bits wide in programs of either word size. Only glibc on 32-bit machines has, by
+// default, an off_t that is not.
+#if defined(__GLIBC__) && __SIZEOF_POINTER__ == 4
+using file_status = struct stat64;
+inline constexpr int open_flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_LARGEFILE;
+inline int status_of(int fd, file_status& into) noexcept {
+    return ::fstat64(fd, &into);
+}
+inline ssize_t read_at(int fd, void* into, std::size_t bytes, std::uint64_t offset) noexcept {
+    return ::pread64(fd, into, bytes, static_cast<off64_t>(offset));
+}
+inline std::int64_t seek_data(int fd, std::uint64_t offset) noexcept {
+    return ::lseek64(fd, static_cast<off64_t>(offset), SEEK_DATA);
+}
+using lock_type = struct flock64;
+inline int lock_query(int fd, lock_type& lock) noexcept {
+    return ::fcntl(fd, F_GETLK64, &lock);
+}
+#else
+using file_status = struct stat;
+inline constexpr int open_flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+inline int status_of(int fd, file_status& into) noexcept {
+    return ::fstat(fd, &into);
+}
+inline ssize_t read_at(int fd, void* into, std::size_t bytes, std::uint64_t offset) noexcept {
+    return ::pread(fd, into, bytes, static_cast<off_t>(offset));
+}
+inline std::int64_t seek_data(int fd, std::uint64_t offset) noexcept {
+    return ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+}
+using lock_type = struct flock;
+inline int lock_query(int fd, lock_type& lock) noexcept {
+    return ::fcntl(fd, F_GETLK, &lock);
+}
+#endif
+
+}  // namespace impl
+
+/// A file or a span of memory. Copies share the descriptor, which the last one closes. Reading is
+/// safe from several threads at once.
+class source {
+public:
+    /// Opens a regular file. Throws std::system_error if it cannot be opened, format_error if it is
+    /// no regular file.
+    [[nodiscard]] static source open(const std::string& path) {
+        const int fd = ::open(path.c_str(), impl::open_flags);
+        if (fd < 0) throw std::system_error(errno, std::generic_category(), path);
+        return adopt(fd, path);
+    }
+
+    /// Takes a descriptor over: of a file, a memfd, whatever can be read at an offset.
+    [[nodiscard]] static source adopt(int fd, std::string name) {
+        source s;
+        s.file_ = std::shared_ptr<const int>(new int(fd), [](const int* held) {
+            ::close(*held);
+            delete held;
+        });
+        s.name_ = std::move(name);
+        impl::file_status status{};
+        if (impl::status_of(fd, status) != 0) {
+            throw std::system_error(errno, std::generic_category(), s.name_);
+        }
+        if (!S_ISREG(status.st_mode)) {
+            throw format_error(s.name_, 0,
+                               S_ISDIR(status.st_mode) ? "a directory" : "not a regular file");
+        }
+        // A dense file says at least its size here; then its holes are not worth asking for.
+        s.sparse_ = static_cast<std::uint64_t>(status.st_blocks) * 512 <
+                    static_cast<std::uint64_t>(status.st_size);
+        return s;
+    }
+
+    /// Memory that stays readable, whole, as long as this is used; others may write to it. It must
+    /// be aligned to 8 bytes: throws format_error if not.
+    [[nodiscard]] static source from(std::span<const std::byte> memory, std::string name) {
+        if (reinterpret_cast<std::uintptr_t>(memory.data()) % 8 != 0) {
+            throw format_error(std::move(name), 0, "the memory is not aligned to 8 bytes");
+        }
+        source s;
+        s.memory_ = memory;
+        s.name_ = std::move(name);
+        return s;
+    }
+
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    /// The descriptor, or -1 for memory.
+    [[nodiscard]] int fd() const noexcept { return file_ ? *file_ : -1; }
+
+    /// Bytes there are now: a file grows, and may shrink.
+    [[nodiscard]] std::uint64_t size() const noexcept {
+        if (!file_) return memory_.size();
+        impl::file_status status{};
+        return impl::status_of(*file_, status) == 0 ? static_cast<std::uint64_t>(status.st_size)
+                                                    : 0;
+    }
+
+    /// Copies up to `bytes` from `offset`, a multiple of 8, and returns how many were there.
+    [[nodiscard]] std::size_t read(std::uint64_t offset, void* into,
+                                   std::size_t bytes) const noexcept {
+        return file_ ? read_file(offset, into, bytes) : read_memory(offset, into, bytes);
+    }
+
+    /// The first offset from `offset` on that may hold anything but zeros; `offset` itself where
+    /// that is not known.
+    [[nodiscard]] std::uint64_t next_data(std::uint64_t offset) const noexcept {
+        if (!sparse_) return offset;
+        const std::int64_t at = impl::seek_data(*file_, offset);
+        if (at < 0) return errno == ENXIO ? ~std::uint64_t{0} : offset;
+        return std::max(offset, static_cast<std::uint64_t>(at));
+    }
+
+    /// The header of the sub-buffer at `offset`, for a first look: of a live one it may be a
+    /// mixture of two, so what is concluded from it must be concluded again from a copy. False if
+    /// the file ends before.
+    [[nodiscard]] bool peek(std::uint64_t offset, sub_buffer_copy& out,
+                            std::uint32_t& magic) const noexcept {
+        std::array<std::uint64_t, sizeof(sub_buffer_header) / 8> words{};
+        if (read(offset, words.data(), sizeof words) != sizeof words) return false;
+        magic = static_cast<std::uint32_t>(words[0]);
+        tell(words, static_cast<std::uint32_t>(words[6]), out);
+        return true;
+    }
+
+    /// Copies the sub-buffer of `into.size() * 8` bytes at `offset`, by the protocol of
+    /// ring/sub_buffer.hpp, while its writer may go on writing. What is not `copied` leaves `out`
+    /// alone. Trusts nothing; never waits. If the file ends inside, what is there is copied and
+    /// `out.bytes` is less than the commit word says: a walk of it finds records missing.
+    [[nodiscard]] copy_result copy(std::uint64_t offset, std::span<std::uint64_t> into,
+                                   sub_buffer_copy& out) const noexcept {
+        if (!file_) {
+            const std::size_t bytes = into.size() * 8;
+            if (offset <= memory_.size() && memory_.size() - offset >= bytes) {
+                return copy_sub_buffer(memory_.data() + offset, into, out);
+            }
+        }
+        return copy_by_reading(offset, into, out);
+    }
+
+private:
+    [[nodiscard]] std::size_t read_file(std::uint64_t offset, void* into,
+                                        std::size_t bytes) const noexcept {
+        if (offset >> 62 != 0) return 0;
+        std::size_t done = 0;
+        while (done < bytes) {
+            const ssize_t got = impl::read_at(*file_, static_cast<std::byte*>(into) + done,
+                                              bytes - done, offset + done);
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) break;  // the end, or a place the device cannot read
+            done += static_cast<std::size_t>(got);
+        }
+        return done;
+    }
+
+    [[nodiscard]] std::size_t read_memory(std::uint64_t offset, void* into,
+                                          std::size_t bytes) const noexcept {
+        if (offset >= memory_.size()) return 0;
+        const auto from = static_cast<std::size_t>(offset);
+        const std::size_t there = std::min(bytes, memory_.size() - from);
+        auto* to = static_cast<std::byte*>(into);
+        std::size_t at = 0;
+        for (; at + 8 <= there; at += 8) {
+            // relaxed: a table's readers judge what they got by its own marks
+            const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(relaxed);
+            std::memcpy(to + at, &word, 8);
+        }
+        for (; at < there; ++at) {
+            // relaxed: as above
+            to[at] = std::byte{word_at<std::uint8_t>(memory_.data(), from + at).load(relaxed)};
+        }
+        return there;
+    }
+
+    /// The protocol of copy_sub_buffer with reads of the file for loads, each of which is ordered
+    /// after the one before: the state; then the commit word (with a closed sub-buffer, together
+    /// with the records: it is final); the records; the state again. The kernel copies from the
+    /// very pages that writers have mapped. The fences stand for read:A to read:C there.
+    [[nodiscard]] copy_result copy_by_reading(std::uint64_t offset, std::span<std::uint64_t> into,
+                                              sub_buffer_copy& out) const noexcept {
+        constexpr std::size_t head = sizeof(sub_buffer_header);
+        if (read(offset, into.data(), head) != head) return copy_result::damaged;
+        const auto before = stamped::from(into[1]);
+        const auto state = static_cast<sub_buffer_state>(before.state);
+        if (state == sub_buffer_state::free || state == sub_buffer_state::reset) {
+            return copy_result::vacant;
+        }
+        if (before.state > static_cast<unsigned>(sub_buffer_state::reading)) {
+            return copy_result::damaged;
+        }
+        thread_fence(acquire);
+        std::size_t got = 0;
+        std::uint32_t commit = 0;
+        if (state == sub_buffer_state::active) {
+            if (read(offset, into.data(), head) != head) return copy_result::damaged;
+            commit = static_cast<std::uint32_t>(into[6]);
+            thread_fence(acquire);
+            got = read(offset, into.data(),
+                       std::min<std::size_t>(commit_word::offset(commit), into.size() * 8));
+        } else {
+            got = read(offset, into.data(), into.size() * 8);
+            commit = static_cast<std::uint32_t>(into[6]);
+        }
+        thread_fence(acquire);
+        std::uint64_t again = 0;
+        if (read(offset + offsetof(sub_buffer_header, state), &again, 8) != 8) {
+            return copy_result::damaged;
+        }
+        const auto after = stamped::from(again);
+        if (after.pos != before.pos ||
+            after.state == static_cast<unsigned>(sub_buffer_state::reset)) {
+            return copy_result::overrun;
+        }
+        const std::uint32_t bytes = commit_word::offset(commit);
+        if (bytes < head || bytes % 8 != 0 || bytes > into.size() * 8 || got < head ||
+            static_cast<std::uint32_t>(into[0]) != sub_buffer_magic) {
+            return copy_result::damaged;
+        }
+        tell(into, commit, out);
+        out.state = before;
+        out.bytes = static_cast<std::uint32_t>(std::min<std::size_t>(got / 8 * 8, bytes));
+        return copy_result::copied;
+    }
+
+    static void tell(std::span<const std::uint64_t> words, std::uint32_t commit,
+                     sub_buffer_copy& out) noexcept {
+        out.state = stamped::from(words[1]);
+        out.lane = static_cast<std::uint32_t>(words[0] >> 32);
+        out.first_position = words[2];
+        out.base_time = words[3];
+        out.previous = words[4];
+        out.end_time = words[5];
+        out.records = commit_word::records(commit);
+        out.refused = static_cast<std::uint32_t>(words[6] >> 32);
+        out.too_long = static_cast<std::uint32_t>(words[7]);
+        out.nested = static_cast<std::uint32_t>(words[7] >> 32);
+        out.bytes = commit_word::offset(commit);
+    }
+
+    std::shared_ptr<const int> file_;
+    std::span<const std::byte> memory_;
+    std::string name_;
+    bool sparse_ = false;
+};
+
+}  // namespace trace_ring::inline v1::reduce

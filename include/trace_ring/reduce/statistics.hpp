@@ -1,0 +1,115 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A trace in numbers: how many records and bytes, of which events and lanes, over what time, and
+/// what was lost for which cause.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/loss.hpp>
+#include <trace_ring/reduce/cursor.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/tables.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+struct event_statistics {
+    const event_type* type = nullptr;  ///< null: records of events that the dictionary lacks
+    std::uint64_t records = 0;
+    std::uint64_t bytes = 0;
+    std::optional<std::uint64_t> total;  ///< times it happened, the lost ones included
+};
+
+struct lane_statistics {
+    const lane_info* lane = nullptr;  ///< null: losses that concern no lane
+    std::uint64_t records = 0;
+    std::uint64_t bytes = 0;
+    loss_counts lost;
+};
+
+struct trace_statistics {
+    std::uint64_t records = 0;
+    std::uint64_t bytes = 0;  ///< of records, with their headers
+    loss_counts lost;
+    std::uint64_t faulty = 0;       ///< records whose fields cannot be told; among `records`
+    std::uint64_t damages = 0;      ///< damaged places found while reading
+    std::uint64_t clock_jumps = 0;  ///< times that went back within a lane
+    std::uint64_t first_time = 0;   ///< ticks
+    std::uint64_t last_time = 0;
+    std::vector<event_statistics> events;  ///< those with records or a total; most records first
+    std::vector<lane_statistics> lanes;    ///< by number; those without records or losses too
+
+    /// Seconds from the first record to the last.
+    [[nodiscard]] double seconds(const timeline& time) const noexcept {
+        return records == 0 ? 0 : time.ns(static_cast<double>(last_time - first_time)) / 1e9;
+    }
+};
+
+/// Reads all that `what` wants, lane by lane.
+[[nodiscard]] inline trace_statistics count(tables& in, const filter& what) {
+    trace_statistics sum;
+    std::map<const event_type*, event_statistics> events;
+    std::map<const lane_info*, lane_statistics> lanes;
+    sum.first_time = ~std::uint64_t{0};
+    cursor all(in, what, direction::forward, merging::by_lane);
+    const lane_info* last_lane = nullptr;
+    lane_statistics* lane = nullptr;
+    const event_type* last_type = nullptr;
+    event_statistics* event = nullptr;
+    const auto in_lane = [&](const lane_info* of) -> lane_statistics& {
+        if (lane == nullptr || of != last_lane) lane = &lanes[last_lane = of];
+        return *lane;
+    };
+    while (const item* next = all.next()) {
+        if (const auto* record = std::get_if<record_view>(next)) {
+            const event_type* type = record->known() ? &record->type() : nullptr;
+            if (event == nullptr || type != last_type) event = &events[last_type = type];
+            auto& of_lane = in_lane(&record->lane());
+            for (auto* each : {&event->records, &of_lane.records, &sum.records}) ++*each;
+            for (auto* each : {&event->bytes, &of_lane.bytes, &sum.bytes}) *each += record->bytes();
+            sum.first_time = std::min(sum.first_time, record->time());
+            sum.last_time = std::max(sum.last_time, record->time());
+            if (!record->fault().empty()) ++sum.faulty;
+        } else if (const auto* loss = std::get_if<loss_item>(next)) {
+            in_lane(loss->lane).lost.add(loss->cause, loss->count);
+            sum.lost.add(loss->cause, loss->count);
+            if (loss->cause == loss_cause::damaged) ++sum.damages;
+        } else {
+            ++sum.clock_jumps;
+        }
+    }
+    if (sum.records == 0) sum.first_time = 0;
+    for (const auto& type : in.events().types()) {
+        if (what.wants_event(type.name) && type.total) events[&type].total = in.total_of(type);
+    }
+    for (const auto& each : in.lanes()) {
+        if (what.wants(each)) lanes[&each];
+    }
+    for (auto& [type, each] : events) {
+        each.type = type;
+        sum.events.push_back(each);
+    }
+    std::sort(sum.events.begin(), sum.events.end(), [](const auto& a, const auto& b) {
+        if (a.records != b.records) return a.records > b.records;
+        if (a.type == nullptr || b.type == nullptr) return b.type == nullptr && a.type != nullptr;
+        return a.type->number < b.type->number;
+    });
+    for (auto& [key, each] : lanes) {
+        each.lane = key;
+        sum.lanes.push_back(each);
+    }
+    std::sort(sum.lanes.begin(), sum.lanes.end(), [](const auto& a, const auto& b) {
+        return (a.lane == nullptr ? 0 : a.lane->number) < (b.lane == nullptr ? 0 : b.lane->number);
+    });
+    return sum;
+}
+
+}  // namespace trace_ring::inline v1::reduce

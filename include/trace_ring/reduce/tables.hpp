@@ -1,0 +1,288 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a trace file says beside its records: who wrote (processes, lanes), what (the dictionary),
+/// when (clock readings), and how much of it was lost before it reached a sub-buffer. Read whole
+/// into memory of one's own, with every number checked, and again when a live file has gone on.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/recorder/check_layout.hpp>
+#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/source.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/tables/timeline.hpp>
+#include <trace_ring/reduce/tables/writers.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+class tables {
+public:
+    /// Reads and checks everything. Throws format_error if this is no trace file that can be read,
+    /// std::bad_alloc; lesser damage goes to `damages()`.
+    explicit tables(source from) : source_(std::move(from)) {
+        alignas(8) std::byte head[layout::page_bytes]{};
+        const std::uint64_t size = source_.size();
+        const std::size_t there = source_.read(0, head, sizeof head);
+        // The file may have shrunk between the two calls: then the shorter one counts.
+        const auto fault = layout::check_layout(head, there < sizeof head ? there : size, plan_);
+        if (fault) throw format_error(name(), fault.offset, std::string(fault.what));
+        check_counts();
+        const auto& header = *reinterpret_cast<const layout::file_header*>(head);
+        // relaxed, all of them: a copy that nobody else sees
+        clock_ = header.clock.load(relaxed);
+        ticks_per_second_ = header.ticks_per_second.load(relaxed);
+        created_ = header.created.load(relaxed);
+        if (clock_ > 3) {
+            damages_.push_back({offsetof(layout::file_header, clock), "an unknown clock"});
+        }
+        refresh();
+        const std::uint64_t end = plan_.bytes_for(present());
+        if (ring_.capacity > plan_.sub_buffer_limit) {
+            damages_.push_back({plan_.ring + offsetof(layout::ring_state, capacity),
+                                "more sub-buffers than the file can hold"});
+        } else if (ring_.capacity > present()) {
+            damages_.push_back(
+                {size, "the file is cut short: " + std::to_string(ring_.capacity - present()) +
+                           " of " + std::to_string(ring_.capacity) + " sub-buffers are missing"});
+        } else if (present() < plan_.sub_buffer_limit && size > end) {
+            damages_.push_back({size, "the file ends inside a sub-buffer"});
+        }
+    }
+    tables(const tables&) = delete;
+    tables& operator=(const tables&) = delete;
+
+    /// Reads again what changes in a live file. Event types, processes and lanes known before stay
+    /// where they are in memory; their contents are brought up to date.
+    void refresh() {
+        read_ring();
+        read_processes();
+        read_lanes();
+        read_dictionary();
+        read_clocks();
+    }
+
+    [[nodiscard]] const source& bytes() const noexcept { return source_; }
+    [[nodiscard]] const std::string& name() const noexcept { return source_.name(); }
+    [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
+    [[nodiscard]] const dictionary& events() const noexcept { return dictionary_; }
+    [[nodiscard]] const timeline& time() const noexcept { return timeline_; }
+    [[nodiscard]] const ring_info& ring() const noexcept { return ring_; }
+    [[nodiscard]] const std::vector<process_info>& processes() const noexcept { return processes_; }
+    [[nodiscard]] const std::deque<lane_info>& lanes() const noexcept { return lanes_; }
+    [[nodiscard]] const std::vector<damage>& damages() const noexcept { return damages_; }
+    /// What ticks count: 0 nothing, 1 the x86 time stamp counter, 2 CLOCK_MONOTONIC, 3 the aarch64
+    /// generic timer.
+    [[nodiscard]] std::uint32_t clock() const noexcept { return clock_; }
+    [[nodiscard]] std::uint64_t created_ns() const noexcept { return created_; }
+
+    /// Whole sub-buffers that the file holds now.
+    [[nodiscard]] std::uint64_t present() const noexcept {
+        return layout::present_sub_buffers(plan_, source_.size());
+    }
+
+    /// The lane of this number; null if neither the table nor `note_lane` ever named it.
+    [[nodiscard]] const lane_info* find_lane(std::uint32_t number) const noexcept {
+        const auto found = by_number_.find(number);
+        return found == by_number_.end() ? nullptr : found->second;
+    }
+    /// The same, and makes one up for records of a lane whose entry was given to another.
+    [[nodiscard]] const lane_info& note_lane(std::uint32_t number) { return add_lane(number); }
+
+    /// The type of a record with this id in this lane; null if the dictionary has none.
+    [[nodiscard]] const event_type* type_of(const lane_info& lane,
+                                            std::uint32_t id) const noexcept {
+        return lane.root ? dictionary_.find(*lane.root, id) : dictionary_.find_only(id);
+    }
+
+    /// The lane's count of records in closed sub-buffers, read again if it is less than `at_least`;
+    /// a very great number if it is not known.
+    [[nodiscard]] std::uint64_t written_now(const lane_info& lane,
+                                            std::uint64_t at_least) const noexcept {
+        constexpr std::uint64_t unknown = ~std::uint64_t{0} >> 1;
+        if (!lane.listed) return unknown;
+        if (lane.written >= at_least) return std::min(lane.written, unknown);
+        std::uint64_t entry[sizeof(layout::lane_entry) / 8]{};
+        (void)source_.read(lane.offset, entry, sizeof entry);
+        const table_row row{entry, lane.offset, 0};
+        if (row.get<std::uint32_t>(offsetof(layout::lane_entry, number)) != lane.number) {
+            return unknown;
+        }
+        return std::min(row.get<std::uint64_t>(offsetof(layout::lane_entry, written)), unknown);
+    }
+
+    /// How often the events of this type happened, the lost ones included; nothing if it has no
+    /// total. Reads the file.
+    [[nodiscard]] std::optional<std::uint64_t> total_of(const event_type& type) const {
+        if (!type.total) return std::nullopt;
+        // A row for each lane, then one for each family of processes with what its departed lanes
+        // amounted to.
+        std::uint64_t sum = total_at(plan_.lane_count + std::uint64_t{type.root}, *type.total);
+        for (const auto& lane : lanes_) {
+            if (lane.listed && lane.root == type.root) sum += total_at(lane.row, *type.total);
+        }
+        return sum;
+    }
+
+    /// True if the process still has the file open for recording, by its lock. Of this very process
+    /// the system tells no locks: false. Memory has no locks: what the table says.
+    [[nodiscard]] bool alive(const process_info& process) const noexcept {
+        if (process.state != layout::presence::live) return false;
+        if (source_.fd() < 0) return true;
+        impl::lock_type lock{};
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        lock.l_start = static_cast<decltype(lock.l_start)>(layout::lock_offset(process.slot));
+        lock.l_len = 1;
+        return impl::lock_query(source_.fd(), lock) == 0 && lock.l_type != F_UNLCK;
+    }
+
+private:
+    // What no recorder makes, and would only make a reader ask for memory without end.
+    void check_counts() const {
+        using layout::file_header;
+        constexpr std::uint64_t most_dictionary = 1U << 26;
+        constexpr std::uint32_t most_lanes = 1U << 20;
+        constexpr std::uint32_t most = 1U << 16;
+        if (plan_.dictionary_bytes > most_dictionary) {
+            throw format_error(name(), offsetof(file_header, dictionary_bytes),
+                               "impossible size of the dictionary");
+        }
+        if (plan_.lane_count > most_lanes) {
+            throw format_error(name(), offsetof(file_header, lane_count),
+                               "impossible number of lanes");
+        }
+        if (plan_.process_count > most) {
+            throw format_error(name(), offsetof(file_header, process_count),
+                               "impossible number of processes");
+        }
+        if (plan_.clock_count > most) {
+            throw format_error(name(), offsetof(file_header, clock_count),
+                               "impossible number of clock readings");
+        }
+    }
+
+    [[nodiscard]] std::uint64_t total_at(std::uint64_t row, std::uint32_t column) const noexcept {
+        std::uint64_t count = 0;
+        (void)source_.read(plan_.totals + (row * plan_.totals_per_lane + column) * 8, &count, 8);
+        return count;
+    }
+
+    /// A region as words; what the file has lost meanwhile reads as zero.
+    [[nodiscard]] std::vector<std::uint64_t> region(std::uint64_t offset,
+                                                    std::uint64_t bytes) const {
+        std::vector<std::uint64_t> words(static_cast<std::size_t>(bytes / 8));
+        (void)source_.read(offset, words.data(), words.size() * 8);
+        return words;
+    }
+    void read_ring() {
+        const auto words = region(plan_.ring, sizeof(layout::ring_state));
+        ring_ = ring_info::from({words, plan_.ring});
+    }
+
+    void read_processes() {
+        constexpr std::size_t stride = sizeof(layout::process_entry);
+        const auto words = region(plan_.processes, std::uint64_t{plan_.process_count} * stride);
+        const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };
+        processes_.resize(plan_.process_count);
+        for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
+            const table_row row{words, plan_.processes, slot * stride};
+            processes_[slot] = process_info::from(row, slot, plan_.process_count, noting);
+        }
+    }
+
+    void read_lanes() {
+        using layout::lane_entry;
+        const std::uint64_t bytes = std::uint64_t{plan_.lane_count} * sizeof(lane_entry);
+        const auto words = region(plan_.lanes, bytes);
+        // A row that is given to another lane just now would be a mixture: numbers are compared,
+        // before and after, and what changed is read the next time.
+        thread_fence(acquire);
+        const auto again = region(plan_.lanes, bytes);
+        const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };
+        for (std::size_t i = 0; i < plan_.lane_count; ++i) {
+            const table_row row{words, plan_.lanes, i * sizeof(lane_entry)};
+            const table_row later{again, plan_.lanes, i * sizeof(lane_entry)};
+            const auto number = row.get<std::uint32_t>(offsetof(lane_entry, number));
+            if (number == 0 || number != later.get<std::uint32_t>(offsetof(lane_entry, number))) {
+                continue;
+            }
+            auto& lane = add_lane(number);
+            if (lane.listed && lane.row != i) {
+                note(row.offset(offsetof(lane_entry, number)), "a lane listed twice");
+            } else {
+                lane.row = i;
+                lane.update(row, processes_, noting);
+            }
+        }
+    }
+
+    [[nodiscard]] lane_info& add_lane(std::uint32_t number) {
+        auto& lane = by_number_[number];
+        if (lane == nullptr) {
+            lane = &lanes_.emplace_back();
+            lane->number = number;
+        }
+        return *lane;
+    }
+
+    void read_dictionary() {
+        const auto words = region(plan_.dictionary, plan_.dictionary_bytes);
+        std::vector<damage> found;
+        dictionary_.add(words, plan_.dictionary, plan_.process_count, plan_.totals_per_lane, found);
+        for (auto& fault : found) note(fault.offset, std::move(fault.what));
+    }
+
+    void read_clocks() {
+        using layout::clock_entry;
+        const auto words =
+            region(plan_.clocks, std::uint64_t{plan_.clock_count} * sizeof(clock_entry));
+        std::vector<clock_triple> readings;
+        for (std::uint32_t i = 0; i < plan_.clock_count; ++i) {
+            const table_row row{words, plan_.clocks, i * sizeof(clock_entry)};
+            const auto u64 = [&row](std::size_t field) { return row.get<std::uint64_t>(field); };
+            if (u64(offsetof(clock_entry, sequence)) == 0) continue;
+            readings.push_back(
+                {u64(offsetof(clock_entry, ticks)), u64(offsetof(clock_entry, monotonic)),
+                 u64(offsetof(clock_entry, realtime)), u64(offsetof(clock_entry, width)),
+                 row.get<std::uint32_t>(offsetof(clock_entry, process))});
+        }
+        timeline_ = timeline(std::move(readings), clock_ == 0 ? 0 : ticks_per_second_);
+    }
+
+    void note(std::uint64_t offset, std::string what) {
+        damage found{offset, std::move(what)};
+        constexpr std::size_t most = 1000;  // one wrong number can make every entry wrong
+        if (damages_.size() < most &&
+            std::find(damages_.begin(), damages_.end(), found) == damages_.end()) {
+            damages_.push_back(std::move(found));
+        }
+    }
+
+    source source_;
+    layout::plan plan_;
+    std::uint32_t clock_ = 0;
+    std::uint64_t ticks_per_second_ = 0;
+    std::uint64_t created_ = 0;
+    ring_info ring_;
+    std::vector<process_info> processes_;
+    std::deque<lane_info> lanes_;
+    std::unordered_map<std::uint32_t, lane_info*> by_number_;
+    dictionary dictionary_;
+    timeline timeline_;
+    std::vector<damage> damages_;
+};
+
+}  // namespace trace_ring::inline v1::reduce

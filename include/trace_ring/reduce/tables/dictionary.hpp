@@ -1,0 +1,265 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The dictionary of a trace file as a reader holds it: event types whose every offset and length
+/// has been checked, so that decoding a record need only check the record. An entry that makes no
+/// sense is left out, and said to be damaged; the records of its event are then shown as raw bytes.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/reduce/format_error.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// One field of an event, as record/field.hpp describes it.
+struct field_info {
+    std::string name;  ///< as in the file: any bytes
+    field_type type = field_type::u8;
+    field_form form = field_form::scalar;
+    std::uint16_t count = 1;   ///< elements of a fixed array, else 1
+    std::uint16_t offset = 0;  ///< in the payload; of a variable field: of its length word
+
+    [[nodiscard]] bool variable() const noexcept { return form == field_form::variable; }
+};
+
+/// One event type. For all fields, what lies in the fixed part lies within `fixed_bytes`.
+struct event_type {
+    static constexpr std::size_t npos = ~std::size_t{0};
+
+    std::string name;  ///< as in the file: any bytes
+    std::uint32_t root = 0;
+    std::uint16_t id = 0;
+    event_kind kind = event_kind::instant;
+    std::optional<std::uint32_t> total;  ///< column of its total
+    std::uint32_t fixed_bytes = 0;       ///< of the payload before variable-length data
+    bool variable = false;               ///< some field is
+    std::vector<field_info> fields;
+    std::uint64_t offset = 0;  ///< of its entry in the file
+    std::size_t number = 0;    ///< its place in `dictionary::types()`
+
+    /// Which field has this name; npos if none. Linear.
+    [[nodiscard]] std::size_t find(std::string_view field) const noexcept {
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            if (fields[i].name == field) return i;
+        }
+        return npos;
+    }
+};
+
+class dictionary {
+public:
+    /// All types, in the order of the file. Addresses stay as they are when more are added.
+    [[nodiscard]] const std::deque<event_type>& types() const noexcept { return types_; }
+
+    /// The type of event `id` of the family of processes `root`; null if it is not known.
+    [[nodiscard]] const event_type* find(std::uint32_t root, std::uint32_t id) const noexcept {
+        if (slots_.empty()) return nullptr;
+        for (std::size_t i = hash(root, id);; ++i) {
+            const event_type* type = slots_[i & (slots_.size() - 1)];
+            if (type == nullptr || (type->root == root && type->id == id)) return type;
+        }
+    }
+
+    /// Like `find` for a lane whose process is not known any more: the type if only one family has
+    /// an event of that id.
+    [[nodiscard]] const event_type* find_only(std::uint32_t id) const noexcept {
+        return id < only_.size() && only_[id].families == 1 ? only_[id].type : nullptr;
+    }
+
+    /// Reads the dictionary, which lies at `offset` in the file, and adds what is new since it was
+    /// read last. What makes no sense is added to `damages`. Linear in its bytes.
+    void add(std::span<const std::uint64_t> words, std::uint64_t offset,
+             std::uint32_t process_count, std::uint32_t totals_per_lane,
+             std::vector<damage>& damages) {
+        constexpr std::size_t unit_words = layout::dictionary_unit / 8;
+        const std::size_t units = words.size() / unit_words;
+        if (seen_.size() < units) seen_.resize(units, 0);
+        const std::size_t before = types_.size();
+        bool in_step = true;  // at the end of a sound entry, not somewhere in one never finished
+        for (std::size_t unit = 0; unit < units;) {
+            if (seen_[unit] != 0) {  // read earlier
+                unit += seen_[unit];
+                in_step = true;
+                continue;
+            }
+            entry_reader entry{words.subspan(unit * unit_words),
+                               offset + unit * layout::dictionary_unit};
+            const auto magic = entry.get<std::uint32_t>(offsetof(layout::type_entry, magic));
+            if (magic != layout::type_magic) {
+                // Zero: not used yet, or claimed by a writer that died before it was done; then
+                // any part of the entry may follow, and is passed over.
+                if (magic != 0 && in_step) {
+                    damages.push_back({entry.offset, "not an entry of the dictionary"});
+                }
+                in_step = false;
+                ++unit;
+                continue;
+            }
+            event_type type;
+            const damage fault = entry.parse(type, process_count, totals_per_lane);
+            if (fault.what.empty()) {
+                type.number = types_.size();
+                types_.push_back(std::move(type));
+            } else {
+                damages.push_back(fault);
+            }
+            const std::size_t length = entry.sane_bytes() / layout::dictionary_unit;
+            in_step = length != 0;
+            seen_[unit] = static_cast<std::uint32_t>(length == 0 ? 1 : length);
+            unit += seen_[unit];
+        }
+        if (types_.size() != before) rehash();
+    }
+
+private:
+    /// One entry, from its first byte to the dictionary's end.
+    struct entry_reader {
+        std::span<const std::uint64_t> words;
+        std::uint64_t offset;
+
+        template <class T>
+        [[nodiscard]] T get(std::size_t at) const noexcept {
+            T value;
+            std::memcpy(&value, reinterpret_cast<const std::byte*>(words.data()) + at, sizeof(T));
+            return value;
+        }
+        [[nodiscard]] std::string text(std::size_t at, std::size_t bytes) const {
+            return {reinterpret_cast<const char*>(words.data()) + at, bytes};
+        }
+        /// Bytes of the whole entry; 0 if the number cannot be right.
+        [[nodiscard]] std::uint32_t sane_bytes() const noexcept {
+            const auto bytes = get<std::uint32_t>(offsetof(layout::type_entry, bytes));
+            return bytes % layout::dictionary_unit == 0 && bytes <= words.size() * 8 ? bytes : 0;
+        }
+
+        [[nodiscard]] damage parse(event_type& type, std::uint32_t process_count,
+                                   std::uint32_t totals_per_lane) const {
+            using layout::field_entry;
+            using layout::type_entry;
+            const auto fault = [this](std::size_t at, const char* what) {
+                return damage{offset + at, what};
+            };
+            const std::uint32_t bytes = sane_bytes();
+            if (bytes == 0) {
+                return fault(offsetof(type_entry, bytes), "impossible length of an event type");
+            }
+            type.offset = offset;
+            type.root = get<std::uint32_t>(offsetof(type_entry, root));
+            if (type.root >= process_count) {
+                return fault(offsetof(type_entry, root), "an event type of no process");
+            }
+            type.id = get<std::uint16_t>(offsetof(type_entry, id));
+            if (type.id == record_word::time_id || type.id > layout::max_event_id) {
+                return fault(offsetof(type_entry, id), "impossible number of an event type");
+            }
+            const auto kind = get<std::uint8_t>(offsetof(type_entry, kind));
+            if (kind > static_cast<std::uint8_t>(event_kind::counter)) {
+                return fault(offsetof(type_entry, kind), "an event type of no known kind");
+            }
+            type.kind = static_cast<event_kind>(kind);
+            const auto total = get<std::uint8_t>(offsetof(type_entry, total));
+            if (total > totals_per_lane) {
+                return fault(offsetof(type_entry, total), "an event type with an impossible total");
+            }
+            if (total != 0) type.total = total - 1U;
+            type.fixed_bytes = get<std::uint32_t>(offsetof(type_entry, fixed_bytes));
+            if (type.fixed_bytes > max_sub_buffer_bytes || type.fixed_bytes % 8 != 0) {
+                return fault(offsetof(type_entry, fixed_bytes), "an event type of impossible size");
+            }
+            const std::size_t count = get<std::uint16_t>(offsetof(type_entry, fields));
+            const std::size_t fields_end = sizeof(type_entry) + count * sizeof(field_entry);
+            if (fields_end > bytes) {
+                return fault(offsetof(type_entry, fields), "an event type with too many fields");
+            }
+            const std::size_t name_bytes = get<std::uint16_t>(offsetof(type_entry, name_bytes));
+            if (name_bytes == 0 || name_bytes > bytes - fields_end) {
+                return fault(offsetof(type_entry, name_bytes),
+                             "impossible length of an event type's name");
+            }
+            type.name = text(fields_end, name_bytes);
+            std::size_t name_at = fields_end + name_bytes;
+            type.fields.reserve(count);
+            for (std::size_t i = 0; i < count; ++i) {
+                const std::size_t at = sizeof(type_entry) + i * sizeof(field_entry);
+                field_info field;
+                field.type =
+                    static_cast<field_type>(get<std::uint8_t>(at + offsetof(field_entry, type)));
+                const auto form = get<std::uint8_t>(at + offsetof(field_entry, form));
+                field.form = static_cast<field_form>(form);
+                field.count = get<std::uint16_t>(at + offsetof(field_entry, count));
+                field.offset = get<std::uint16_t>(at + offsetof(field_entry, offset));
+                const std::size_t size = size_of(field.type);
+                if (size == 0 || form > static_cast<std::uint8_t>(field_form::variable)) {
+                    return fault(at, "a field of no known type");
+                }
+                if (field.form == field_form::scalar && field.count != 1) {
+                    return fault(at + offsetof(field_entry, count), "a field with a wrong count");
+                }
+                const std::size_t unit = field.variable() ? 2 : size;
+                const std::size_t length = field.variable() ? 2 : size * field.count;
+                if (field.offset % unit != 0 || field.offset + length > type.fixed_bytes) {
+                    return fault(at + offsetof(field_entry, offset),
+                                 "a field outside its event's records");
+                }
+                const std::size_t field_name =
+                    get<std::uint16_t>(at + offsetof(field_entry, name_bytes));
+                if (field_name > bytes - name_at) {
+                    return fault(at + offsetof(field_entry, name_bytes),
+                                 "impossible length of a field's name");
+                }
+                field.name = text(name_at, field_name);
+                name_at += field_name;
+                type.variable = type.variable || field.variable();
+                type.fields.push_back(std::move(field));
+            }
+            return {};
+        }
+    };
+
+    [[nodiscard]] std::size_t hash(std::uint32_t root, std::uint32_t id) const noexcept {
+        return (root * 0x9E3779B1U) ^ (id * 0x85EBCA6BU >> 7) ^ id;
+    }
+
+    // Open addressing, at most half full. A number given twice in one family (its process slot was
+    // given to another process) means the later type: the older one's records are the older ones.
+    void rehash() {
+        std::size_t size = 16;
+        while (size < types_.size() * 2) size *= 2;
+        slots_.assign(size, nullptr);
+        only_.assign(layout::max_event_id + 1, {});
+        for (const auto& type : types_) {
+            std::size_t i = hash(type.root, type.id);
+            while (slots_[i & (size - 1)] != nullptr) {
+                const auto& other = *slots_[i & (size - 1)];
+                if (other.root == type.root && other.id == type.id) break;
+                ++i;
+            }
+            if (slots_[i & (size - 1)] == nullptr) ++only_[type.id].families;
+            slots_[i & (size - 1)] = &type;
+            only_[type.id].type = &type;
+        }
+    }
+
+    struct by_id {
+        const event_type* type = nullptr;
+        std::uint32_t families = 0;
+    };
+    std::vector<by_id> only_;
+    std::deque<event_type> types_;
+    std::vector<const event_type*> slots_;
+    std::vector<std::uint32_t> seen_;  // by unit: length in units of the entry read there
+};
+
+}  // namespace trace_ring::inline v1::reduce

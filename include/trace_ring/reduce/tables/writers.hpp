@@ -1,0 +1,192 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Who wrote a trace: processes, lanes, and the ring that they shared, as a reader holds them.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <trace_ring/loss.hpp>
+#include <trace_ring/position.hpp>
+#include <trace_ring/recorder/layout.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// One row of a table that was copied from the file.
+struct table_row {
+    std::span<const std::uint64_t> words;  ///< the whole table
+    std::uint64_t table = 0;               ///< where it lies in the file
+    std::size_t at = 0;                    ///< where the row begins in it, in bytes
+
+    template <class T>
+    [[nodiscard]] T get(std::size_t field) const noexcept {
+        T value;
+        std::memcpy(&value, bytes() + field, sizeof(T));
+        return value;
+    }
+    /// Up to `most` bytes, or as many as come before a zero.
+    [[nodiscard]] std::string text(std::size_t field, std::size_t most) const {
+        const auto* from = reinterpret_cast<const char*>(bytes() + field);
+        return {from, std::find(from, from + most, '\0')};
+    }
+    /// Where a field lies in the file.
+    [[nodiscard]] std::uint64_t offset(std::size_t field) const noexcept {
+        return table + at + field;
+    }
+
+private:
+    [[nodiscard]] const std::byte* bytes() const noexcept {
+        return reinterpret_cast<const std::byte*>(words.data()) + at;
+    }
+};
+
+/// A process that writes, or wrote, into the file.
+struct process_info {
+    std::uint32_t slot = 0;
+    std::uint32_t pid = 0;
+    std::uint32_t root = 0;               ///< slot of the process whose event numbers it uses
+    std::optional<std::uint32_t> parent;  ///< slot of the process it was forked from
+    std::uint32_t word = 0;               ///< its word size in bytes, 4 or 8
+    layout::presence state = layout::presence::free;
+    std::uint64_t start = 0;     ///< clock ticks since boot, as /proc/PID/stat says
+    std::uint64_t attached = 0;  ///< trace clock
+    std::uint64_t departed = 0;  ///< trace clock; 0: it lives, or was killed
+    std::string name;            ///< any bytes
+
+    /// `note(offset, what)` is told what makes no sense; it is replaced by what does no harm.
+    template <class Note>
+    [[nodiscard]] static process_info from(const table_row& row, std::uint32_t slot,
+                                           std::uint32_t process_count, const Note& note) {
+        using layout::presence;
+        using layout::process_entry;
+        const auto u32 = [&row](std::size_t field) { return row.get<std::uint32_t>(field); };
+        process_info process;
+        process.slot = slot;
+        process.root = slot;
+        const auto state = u32(offsetof(process_entry, state));
+        process.state = static_cast<presence>(state);
+        if (process.state == presence::free || process.state == presence::preparing) return process;
+        if (state > static_cast<std::uint32_t>(presence::preparing)) {
+            note(row.offset(offsetof(process_entry, state)), "a process in no known state");
+            process.state = presence::departed;
+        }
+        process.pid = u32(offsetof(process_entry, pid));
+        process.start = row.get<std::uint64_t>(offsetof(process_entry, start));
+        if (const auto root = u32(offsetof(process_entry, root)); root < process_count) {
+            process.root = root;
+        } else {
+            note(row.offset(offsetof(process_entry, root)), "a process that uses no one's events");
+        }
+        const auto parent = u32(offsetof(process_entry, parent));
+        if (parent > process_count) {
+            note(row.offset(offsetof(process_entry, parent)), "a process forked from none");
+        } else if (parent != 0) {
+            process.parent = parent - 1;
+        }
+        process.word = u32(offsetof(process_entry, word));
+        process.attached = row.get<std::uint64_t>(offsetof(process_entry, attached));
+        process.departed = row.get<std::uint64_t>(offsetof(process_entry, departed));
+        process.name = row.text(offsetof(process_entry, name), 32);
+        return process;
+    }
+};
+
+/// One writer: a thread, or what interrupted it (depth above 0).
+struct lane_info {
+    std::uint32_t number = 0;
+    bool listed = false;  ///< in the file's table; a lane long gone is known by its records alone
+    std::optional<std::uint32_t> process;  ///< slot
+    std::optional<std::uint32_t> root;     ///< slot whose event numbers its records use
+    std::uint32_t pid = 0;
+    std::uint32_t thread = 0;  ///< kernel thread id
+    std::uint32_t depth = 0;
+    std::string name;  ///< of the thread; any bytes
+    layout::presence state = layout::presence::free;
+    std::uint64_t written = 0;  ///< records in closed sub-buffers
+    position newest = no_position;
+    loss_counts lost;  ///< refused, too long, nested, abandoned: as the writer counted
+    std::uint64_t began = 0;
+    std::uint64_t ended = 0;   ///< 0 while live
+    std::uint64_t offset = 0;  ///< of its entry in the file
+    std::size_t row = 0;       ///< of its entry: which row of the totals is its own
+
+    /// Takes over what the table says of it; `note` as above.
+    template <class Note>
+    void update(const table_row& from, const std::vector<process_info>& processes,
+                const Note& note) {
+        using layout::lane_entry;
+        const auto u32 = [&from](std::size_t field) { return from.get<std::uint32_t>(field); };
+        const auto u64 = [&from](std::size_t field) { return from.get<std::uint64_t>(field); };
+        listed = true;
+        offset = from.offset(0);
+        const auto presence = u32(offsetof(lane_entry, state));
+        if (presence > static_cast<std::uint32_t>(layout::presence::preparing)) {
+            note(from.offset(offsetof(lane_entry, state)), "a lane in no known state");
+        }
+        state = static_cast<layout::presence>(presence);
+        if (const auto slot = u32(offsetof(lane_entry, process)); slot < processes.size()) {
+            process = slot;
+            root = processes[slot].root;
+            pid = processes[slot].pid;
+        } else {
+            note(from.offset(offsetof(lane_entry, process)), "a lane of no process");
+            process.reset();
+            root.reset();
+        }
+        thread = u32(offsetof(lane_entry, thread));
+        depth = u32(offsetof(lane_entry, depth));
+        written = u64(offsetof(lane_entry, written));
+        newest = u64(offsetof(lane_entry, newest));
+        lost = {};
+        lost.add(loss_cause::refused, u64(offsetof(lane_entry, refused)));
+        lost.add(loss_cause::too_long, u64(offsetof(lane_entry, too_long)));
+        lost.add(loss_cause::nested, u64(offsetof(lane_entry, nested)));
+        lost.add(loss_cause::abandoned, u64(offsetof(lane_entry, abandoned)));
+        began = u64(offsetof(lane_entry, began));
+        ended = u64(offsetof(lane_entry, ended));
+        name = from.text(offsetof(lane_entry, name), 16);
+    }
+};
+
+/// The words of the ring that a reader needs.
+struct ring_info {
+    position cursor = no_position;  ///< sub-buffer position claimed last
+    std::uint64_t capacity = 0;     ///< sub-buffers there are
+    std::uint64_t overwritten_records = 0;
+    std::uint64_t overwritten_sub_buffers = 0;
+    std::uint64_t refused_without_lane = 0;
+    std::uint64_t types_without_room = 0;
+    std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
+    std::uint64_t folded_written = 0;  ///< what they wrote
+    loss_counts folded_lost;           ///< what they lost, as they counted
+
+    [[nodiscard]] static ring_info from(const table_row& words) {
+        using layout::ring_state;
+        const auto u64 = [&words](std::size_t field) { return words.get<std::uint64_t>(field); };
+        ring_info ring;
+        ring.cursor = u64(offsetof(ring_state, cursor));
+        ring.capacity = u64(offsetof(ring_state, capacity));
+        ring.overwritten_records = u64(offsetof(ring_state, overwritten_records));
+        ring.overwritten_sub_buffers = u64(offsetof(ring_state, overwritten_sub_buffers));
+        ring.refused_without_lane = u64(offsetof(ring_state, refused_without_lane));
+        ring.types_without_room = u64(offsetof(ring_state, types_without_room));
+        ring.folded_lanes = u64(offsetof(ring_state, folded_lanes));
+        ring.folded_written = u64(offsetof(ring_state, folded_written));
+        auto& lost = ring.folded_lost;
+        lost.add(loss_cause::refused, u64(offsetof(ring_state, folded_refused)));
+        lost.add(loss_cause::too_long, u64(offsetof(ring_state, folded_too_long)));
+        lost.add(loss_cause::nested, u64(offsetof(ring_state, folded_nested)));
+        lost.add(loss_cause::abandoned, u64(offsetof(ring_state, folded_abandoned)));
+        return ring;
+    }
+};
+
+}  // namespace trace_ring::inline v1::reduce

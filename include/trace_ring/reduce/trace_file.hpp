@@ -1,0 +1,113 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A trace, to be read: of a program that runs, of one that ended or was killed, of this very
+/// program. What reading needs is all here.
+/// @code
+///   auto trace = trace_ring::reduce::trace_file::open("orders.trace");
+///   for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+///       if (const auto* record = std::get_if<trace_ring::reduce::record_view>(item)) {
+///           use(record->name(), record->field("id").u64(),
+///           trace.time().realtime_ns(record->time()));
+///       } else if (const auto* loss = std::get_if<trace_ring::reduce::loss_item>(item)) {
+///           complain(loss->count, loss->cause);
+///       }
+///   }
+/// @endcode
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/reduce/cursor.hpp>
+#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/source.hpp>
+#include <trace_ring/reduce/statistics.hpp>
+#include <trace_ring/reduce/tables.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// Movable; cursors and views stay good when it is moved, and must not outlive it. Not to be used
+/// by two threads at once.
+class trace_file {
+public:
+    /// Throws std::system_error if the file cannot be opened, format_error if it is no trace file
+    /// that can be read. A program that records into the file itself should read it by `from` or
+    /// `of_descriptor`: closing a file lets go of the locks that the process has on it.
+    [[nodiscard]] static trace_file open(const std::string& path) {
+        return trace_file(source::open(path));
+    }
+    /// Memory that holds a trace, live or not, aligned to 8 bytes; `name` for messages.
+    [[nodiscard]] static trace_file from(std::span<const std::byte> memory,
+                                         std::string name = "memory") {
+        return trace_file(source::from(memory, std::move(name)));
+    }
+    /// Takes over a descriptor: of a file, or of memory that has one.
+    [[nodiscard]] static trace_file of_descriptor(int fd, std::string name) {
+        return trace_file(source::adopt(fd, std::move(name)));
+    }
+
+    [[nodiscard]] const std::string& name() const noexcept { return tables_->name(); }
+    [[nodiscard]] const std::deque<event_type>& event_types() const noexcept {
+        return tables_->events().types();
+    }
+    [[nodiscard]] const std::deque<lane_info>& lanes() const noexcept { return tables_->lanes(); }
+    [[nodiscard]] const std::vector<process_info>& processes() const noexcept {
+        return tables_->processes();
+    }
+    [[nodiscard]] const ring_info& ring() const noexcept { return tables_->ring(); }
+    /// The clock: readings, and what ticks are worth.
+    [[nodiscard]] const timeline& time() const noexcept { return tables_->time(); }
+    [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks) const noexcept {
+        return time().realtime_ns(ticks);
+    }
+    [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
+        return time().relative_ns(ticks);
+    }
+    /// Everything else that the file says beside its records.
+    [[nodiscard]] const tables& about() const noexcept { return *tables_; }
+    /// What is wrong with the file's tables. What is wrong with its records, reading tells.
+    [[nodiscard]] const std::vector<damage>& damages() const noexcept { return tables_->damages(); }
+    /// Brings all of the above up to date with a live file.
+    void refresh() { tables_->refresh(); }
+    /// True if some process still has the file open for recording.
+    [[nodiscard]] bool live() const noexcept {
+        for (const auto& process : processes()) {
+            if (tables_->alive(process)) return true;
+        }
+        return false;
+    }
+
+    /// What is there now, from the oldest record to the newest, or the other way round: the same
+    /// items in the opposite order, where within each lane time does not go back.
+    [[nodiscard]] cursor forward(filter what = {}, merging order = merging::by_time) const {
+        return cursor(*tables_, std::move(what), direction::forward, order);
+    }
+    [[nodiscard]] cursor backward(filter what = {}, merging order = merging::by_time) const {
+        return cursor(*tables_, std::move(what), direction::backward, order);
+    }
+    /// What is there now and what comes: `next()` gives null when there is nothing new yet. Each
+    /// lane's records are in order, none twice; lanes are merged by time as far as can be known,
+    /// for which the newest records are held back until the next call.
+    [[nodiscard]] cursor follow(filter what = {}) const {
+        return cursor(*tables_, std::move(what), direction::forward, merging::by_time, true);
+    }
+    [[nodiscard]] trace_statistics statistics(const filter& what = {}) const {
+        return count(*tables_, what);
+    }
+
+private:
+    explicit trace_file(source from) : tables_(std::make_unique<tables>(std::move(from))) {}
+
+    std::unique_ptr<tables> tables_;
+};
+
+}  // namespace trace_ring::inline v1::reduce
