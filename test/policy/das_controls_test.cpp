@@ -168,11 +168,13 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_ring_claimed_by_control_words_uses_its_slots_in_
     table t;
     claim::line line{};
     claim_policy::prepare(line, t);
+    BOOST_TEST(claim_policy::newest(line, t) == 4U);
     for (std::uint64_t i = 0; i < 13; ++i) {
         const auto taken = claim_policy::take(line, t);
         BOOST_TEST_REQUIRE(static_cast<bool>(taken));
         BOOST_TEST(taken.index == i % 5);
         BOOST_TEST(taken.pos == trace_ring::no_position);
+        BOOST_TEST(claim_policy::newest(line, t) == i % 5);
     }
 }
 

@@ -71,6 +71,15 @@ struct control_words {
     static void commit(line&, const ticket&) noexcept {}
     static void discard(line&, const ticket&) noexcept {}
 
+    /// The index of the slot used last; of the last slot of all, in an unused ring. Whether its
+    /// record is complete is not told.
+    template <class Table>
+    [[nodiscard]] static std::uint64_t newest(const line& shared, const Table& table) noexcept {
+        const auto size = static_cast<word>(table.stride());
+        const auto at = look(shared);
+        return static_cast<word>(Rule::newest(at, size) - at.first) / size;
+    }
+
     /// The three words as they are now.
     [[nodiscard]] static controls<word> look(const line& shared) noexcept {
         return {static_cast<word>(shared.own[0].load(relaxed)),   // relaxed: see take

@@ -80,6 +80,11 @@ struct pre_increment {
     [[nodiscard]] static constexpr Word before(Word, Word last, Word size) noexcept {
         return static_cast<Word>(last - size);
     }
+    /// The entry used last; in an unused table, the one that would have been.
+    template <std::unsigned_integral Word>
+    [[nodiscard]] static constexpr Word newest(const controls<Word>& at, Word) noexcept {
+        return at.current;
+    }
 };
 
 /// Current is the entry to be used next.
@@ -95,6 +100,12 @@ struct post_increment {
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr Word before(Word first, Word, Word) noexcept {
         return first;
+    }
+    /// The entry used last, in a table whose size is a multiple of the entry's; in an unused one,
+    /// the one that would have been.
+    template <std::unsigned_integral Word>
+    [[nodiscard]] static constexpr Word newest(const controls<Word>& at, Word size) noexcept {
+        return static_cast<Word>((at.current == at.first ? at.last : at.current) - size);
     }
 };
 
