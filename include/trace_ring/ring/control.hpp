@@ -46,9 +46,10 @@ struct ring_control {
     claim::line claimed;  ///< the writers'
 
     // The consumer's.
-    shared_atomic<std::uint64_t> consumed;     ///< positions up to here may be overwritten
-    shared_atomic<std::uint64_t> passed_over;  ///< records it gave up waiting for
-    shared_atomic<std::uint64_t> reserved2[6];
+    shared_atomic<std::uint64_t> consumed;          ///< positions up to here may be overwritten
+    shared_atomic<std::uint64_t> passed_over;       ///< records it gave up waiting for
+    shared_atomic<std::uint64_t> consumed_records;  ///< sub-buffers: records in those consumed
+    shared_atomic<std::uint64_t> reserved2[5];
 
     // The writers', where something is lost.
     shared_atomic<std::uint64_t> refused;

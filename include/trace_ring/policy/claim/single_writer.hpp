@@ -46,7 +46,7 @@ struct single_writer {
         return {};
     }
     [[gnu::always_inline]] static inline void commit(line& shared, const ticket& taken) noexcept {
-        // order: ring.advance:A pairs with ring.look:A
+        // order: ring.advance:A pairs with ring.look:A, ring.produced:A
         shared.cursor.store(taken.pos, release);
         close(shared);
     }

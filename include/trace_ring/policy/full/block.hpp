@@ -38,6 +38,7 @@ struct block {
     static constexpr bool overwrites = false;
     static constexpr bool waits = true;
     static constexpr bool grows = false;
+    static constexpr bool stops = false;
 
     [[nodiscard]] static answer when_full(room& r) noexcept {
         constexpr std::uint64_t spins = 64;

@@ -15,6 +15,7 @@ struct discard_newest {
     static constexpr bool overwrites = false;
     static constexpr bool waits = false;
     static constexpr bool grows = false;
+    static constexpr bool stops = false;
 
     [[nodiscard]] static constexpr answer when_full(room&) noexcept { return answer::refuse; }
 };

@@ -25,6 +25,7 @@ struct extend {
     static constexpr bool overwrites = Then::overwrites;
     static constexpr bool waits = Then::waits;
     static constexpr bool grows = true;
+    static constexpr bool stops = Then::stops;
 
     [[nodiscard]] static answer when_full(room& r) noexcept {
         return r.grow(Step) ? answer::retry : Then::when_full(r);

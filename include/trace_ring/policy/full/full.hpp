@@ -13,6 +13,7 @@
 /// |                   |                | `when_full` is called for want of bytes alone          |
 /// | `F::waits`        | `bool`         | constant: `when_full` may sleep                        |
 /// | `F::grows`        | `bool`         | constant: `when_full` asks the storage for more bytes  |
+/// | `F::stops`        | `bool`         | constant: it may answer `stop`                         |
 /// | `F::when_full(r)` | `full::answer` | asked again after each `retry`, with the same `r`;     |
 /// |                   |                | noexcept. Signal-safe unless it waits                  |
 ///
@@ -24,8 +25,8 @@
 /// | `r.attempt`     | number | how often this record has been answered `retry`                 |
 /// | `r.memory`      | number | the policy's own, between attempts; 0 at first                  |
 ///
-/// The smallest valid model is full::discard_newest. The concept is not weaker: without `waits` and
-/// `grows` a ring could not refuse a claim or a storage that does not fit.
+/// The smallest valid model is full::discard_newest. The concept is not weaker: without its
+/// constants a ring could not refuse a claim or a storage that does not fit.
 
 #include <concepts>
 #include <cstdint>
@@ -65,7 +66,8 @@ concept policy = in_family<F, trace_ring::family::full> && requires(room& r) {
     { F::overwrites } -> std::convertible_to<bool>;
     { F::waits } -> std::convertible_to<bool>;
     { F::grows } -> std::convertible_to<bool>;
-    typename std::bool_constant<F::overwrites && F::waits && F::grows>;
+    { F::stops } -> std::convertible_to<bool>;
+    typename std::bool_constant<F::overwrites && F::waits && F::grows && F::stops>;
     { F::when_full(r) }
     noexcept->std::same_as<answer>;
 };

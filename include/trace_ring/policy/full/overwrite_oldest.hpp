@@ -14,6 +14,7 @@ struct overwrite_oldest {
     static constexpr bool overwrites = true;
     static constexpr bool waits = false;
     static constexpr bool grows = false;
+    static constexpr bool stops = false;
 
     [[nodiscard]] static constexpr answer when_full(room&) noexcept { return answer::overwrite; }
 };

@@ -21,10 +21,12 @@
 /// With many writers a bare slot has no mark of its own: nothing tells a record that is being
 /// filled, as in the historic tables.
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/position.hpp>
@@ -38,27 +40,42 @@ using word_for = std::conditional_t<
     std::conditional_t<Bytes % 4 == 0, std::uint32_t,
                        std::conditional_t<Bytes % 2 == 0, std::uint16_t, std::uint8_t>>>;
 
+/// An object's bytes as words.
+template <class T>
+using words_of = std::array<word_for<sizeof(T)>, sizeof(T) / sizeof(word_for<sizeof(T)>)>;
+
+/// Up to so many words a copy is written out, so that the words stay in registers.
+inline constexpr std::size_t written_out = 16;
+
 /// Stores an object's bytes as shared words. `to` is aligned to the word.
 template <class T>
 [[gnu::always_inline]] inline void store(std::byte* to, const T& value) noexcept {
-    using word = word_for<sizeof(T)>;
-    for (std::size_t at = 0; at < sizeof(T); at += sizeof(word)) {
-        word w;
-        std::memcpy(&w, reinterpret_cast<const std::byte*>(&value) + at, sizeof(word));
+    const auto words = std::bit_cast<words_of<T>>(value);
+    using word = typename words_of<T>::value_type;
+    const auto put = [&](std::size_t i) {
         // relaxed: the slot's sequence or the cursor publishes it
-        word_at<word>(to, at).store(w, relaxed);
+        word_at<word>(to, i * sizeof(word)).store(words[i], relaxed);
+    };
+    if constexpr (words.size() <= written_out) {
+        [&]<std::size_t... I>(std::index_sequence<I...>) {
+            (put(I), ...);
+        }
+        (std::make_index_sequence<words.size()>{});
+    } else {
+        for (std::size_t i = 0; i < words.size(); ++i) put(i);
     }
 }
 
 /// Copies an object's bytes out, word by word.
 template <class T>
-[[gnu::always_inline]] inline void load(T& value, const std::byte* from) noexcept {
-    using word = word_for<sizeof(T)>;
-    for (std::size_t at = 0; at < sizeof(T); at += sizeof(word)) {
+inline void load(T& value, const std::byte* from) noexcept {
+    words_of<T> words;
+    using word = typename words_of<T>::value_type;
+    for (std::size_t i = 0; i < words.size(); ++i) {
         // relaxed: whether it may be used is decided by what is loaded after the fence
-        const word w = word_at<word>(from, at).load(relaxed);
-        std::memcpy(reinterpret_cast<std::byte*>(&value) + at, &w, sizeof(word));
+        words[i] = word_at<word>(from, i * sizeof(word)).load(relaxed);
     }
+    value = std::bit_cast<T>(words);
 }
 
 /// States of a sequenced slot, below its position. Who may make each move:
@@ -109,7 +126,7 @@ public:
     /// The only writer takes it.
     [[gnu::always_inline]] void hold_alone(position p) noexcept {
         word_.store(word_of(p, state::writing), relaxed);  // relaxed: the fence below orders it
-        // order: ring.hold:A pairs with ring.read:B
+        // order: ring.hold_alone:A pairs with ring.read:B
         thread_fence(release);
     }
 
@@ -121,14 +138,15 @@ public:
                 seen, word_of(p, publish ? state::committed : state::vacant), release, relaxed)) {
             return publish;
         }
-        // Passed over meanwhile: hand the slot on. order: ring.leave:A pairs with ring.hold:B
+        // Passed over meanwhile: hand the slot on.
+        // order: ring.leave:A pairs with ring.hold:B
         while (!word_.compare_exchange_weak(seen, word_of(stamped::from(seen).pos, state::vacant),
                                             release, relaxed)) {
         }
         return false;
     }
     [[gnu::always_inline]] void settle_alone(position p, bool publish) noexcept {
-        // order: ring.commit:A pairs with ring.read:A, ring.hold:B
+        // order: ring.commit_alone:A pairs with ring.read:A
         word_.store(word_of(p, publish ? state::committed : state::vacant), release);
     }
 
@@ -149,7 +167,7 @@ enum class found {
 template <class T>
 [[nodiscard]] inline found read_sequenced(const std::byte* slot, position p, T& value) noexcept {
     const auto& word = word_at<std::uint64_t>(slot, 0);
-    // order: ring.read:A pairs with ring.commit:A
+    // order: ring.read:A pairs with ring.commit:A, ring.commit_alone:A
     const std::uint64_t before = word.load(acquire);
     const auto seen = stamped::from(before);
     if (seen.pos < p) return found::pending;
@@ -157,7 +175,7 @@ template <class T>
     if (seen.state == static_cast<unsigned>(state::writing)) return found::pending;
     if (seen.state != static_cast<unsigned>(state::committed)) return found::vacant;
     load(value, slot + sizeof(std::uint64_t));
-    // order: ring.read:B pairs with ring.hold:A
+    // order: ring.read:B pairs with ring.hold:A, ring.hold_alone:A
     thread_fence(acquire);
     // relaxed: ordered by the fence
     return word.load(relaxed) == before ? found::record : found::overrun;

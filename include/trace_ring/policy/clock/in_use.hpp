@@ -1,0 +1,34 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A clock with its fall-back: the one asked for where it is usable on this machine, else
+/// CLOCK_MONOTONIC. What a trace says of its clock is `kind()`.
+
+#include <cstdint>
+
+#include <trace_ring/policy/clock/clock.hpp>
+#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/clock/snapshot.hpp>
+
+namespace trace_ring::inline v1::clock {
+
+template <policy C>
+struct in_use {
+    /// One predictable branch more than `C::now()`.
+    [[nodiscard]] static std::uint64_t now() noexcept {
+        return C::usable() ? C::now() : monotonic::now();
+    }
+    [[nodiscard]] static clock_kind kind() noexcept {
+        return static_cast<clock_kind>(C::usable() ? C::kind : monotonic::kind);
+    }
+    [[nodiscard]] static double ticks_per_second() noexcept {
+        return C::usable() ? C::ticks_per_second() : monotonic::ticks_per_second();
+    }
+    [[nodiscard]] static clock_snapshot snapshot() noexcept {
+        return C::usable() ? take_snapshot<C>() : take_snapshot<monotonic>();
+    }
+};
+
+}  // namespace trace_ring::inline v1::clock

@@ -1,0 +1,357 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What both layouts have in common: the storage with its control, room, growth, loss, the gate,
+/// the clock. Positions here are those of slots: records of a table, sub-buffers of the other.
+
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/policy/clock/in_use.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/position.hpp>
+#include <trace_ring/ring/control.hpp>
+#include <trace_ring/ring/policies.hpp>
+
+namespace trace_ring::inline v1 {
+
+template <kind_of_ring Kind>
+class ring_frame {
+public:
+    using layout = typename Kind::record_policy;
+    using claim_policy = typename Kind::claim_policy;
+    using full_policy = typename Kind::full_policy;
+    using notify_policy = typename Kind::notify_policy;
+    using storage_policy = typename Kind::storage_policy;
+    using clock_policy = typename Kind::clock_policy;
+    using gate_policy = typename Kind::gate_policy;
+
+    /// Bytes from one slot to the next.
+    static constexpr std::uint32_t stride = impl::stride_of<layout>();
+
+    ring_frame(const ring_frame&) = delete;
+    ring_frame& operator=(const ring_frame&) = delete;
+
+    [[nodiscard]] storage_policy& storage() noexcept { return storage_; }
+    [[nodiscard]] gate_policy& gate() noexcept { return gate_; }
+    [[nodiscard]] notify_policy& notifier() noexcept { return notify_; }
+
+    /// What the ring keeps of its own, and readers look at.
+    [[nodiscard]] ring_control& control() noexcept {
+        return *reinterpret_cast<ring_control*>(storage_.data());
+    }
+    [[nodiscard]] const ring_control& control() const noexcept {
+        return const_cast<ring_frame*>(this)->control();
+    }
+
+    /// Slots there are. A fixed storage has as many as fit, a growing one too; any other a power of
+    /// two, so that no division is on the write path.
+    [[nodiscard]] std::uint64_t capacity() const noexcept {
+        if constexpr (full_policy::grows) {
+            return control().extent.load(relaxed) >> 1;  // relaxed: it only grows
+        } else if constexpr (fixed_capacity != 0) {
+            return fixed_capacity;
+        } else {
+            return capacity_;
+        }
+    }
+
+    /// The time by the ring's clock, or by CLOCK_MONOTONIC where that is not usable.
+    [[nodiscard]] static std::uint64_t now() noexcept { return clock::in_use<clock_policy>::now(); }
+
+    /// Opens a ring again that full::stop has ended. Any thread.
+    void restart() noexcept {
+        control().stopped.store(0, relaxed);  // relaxed: writers may notice late
+    }
+    /// full::stop has ended recording.
+    [[nodiscard]] bool stopped() const noexcept {
+        return control().stopped.load(relaxed) != 0;  // relaxed: a report
+    }
+
+    /// Numbers records from `last` + 1 on, as a continuation of an earlier ring. Before the first
+    /// record only; at most 2^60 for what is sequenced.
+    void begin_after(position last) noexcept requires(claim_policy::counts && !full_policy::grows &&
+                                                      layout::kind != record::layout::sub_buffers) {
+        auto& c = control();
+        c.origin.store(last, relaxed);           // relaxed, all: the ring is not shared yet
+        c.claimed.cursor.store(last, relaxed);   // relaxed: as above
+        c.claimed.touched.store(last, relaxed);  // relaxed: as above
+        c.consumed.store(last, relaxed);         // relaxed: as above
+        consumed_seen_ = last;
+    }
+
+    /// Closes a record that its writer left by longjmp, or that a process which died had open. Only
+    /// with claim::single_writer, by the writer, when it knows that no record of its is open.
+    void abandon() noexcept requires(!claim_policy::many_writers) {
+        control().claimed.open.store(0, relaxed);  // relaxed: the writer's own word
+    }
+
+    /// The slot of a position. Positions begin at 1.
+    [[nodiscard]] std::uint64_t index_of(position p) const noexcept {
+        if constexpr (full_policy::grows) {
+            // Nothing wraps while the ring can grow, so the order of slots never changes.
+            const std::uint64_t n = capacity();
+            return p - 1 < n ? p - 1 : slot_of(p, n);
+        } else if constexpr (fixed_capacity != 0) {
+            return slot_of(p, fixed_capacity);
+        } else {
+            return (p - 1) & (capacity_ - 1);
+        }
+    }
+    [[nodiscard]] std::byte* slot_at(std::uint64_t index) const noexcept {
+        return const_cast<ring_frame*>(this)->storage_.data() + storage::control_bytes +
+               static_cast<std::size_t>(index * stride);
+    }
+
+protected:
+    /// Attaches, or sets up. A constant-initialised ring runs no code here: all zero is its start.
+    template <class... A>
+    constexpr explicit ring_frame(A&&... arguments) : storage_(std::forward<A>(arguments)...) {
+        if constexpr (!storage::fixed<storage_policy>) {
+            set_up();
+        } else if (!std::is_constant_evaluated()) {
+            describe(fixed_capacity);
+        }
+    }
+
+    static constexpr std::uint64_t fixed_capacity = [] {
+        if constexpr (storage::fixed<storage_policy>) {
+            return (storage_policy::extent - storage::control_bytes) / stride;
+        } else {
+            return std::uint64_t{0};
+        }
+    }();
+
+    /// The gate is open, and nothing else shuts the ring.
+    [[nodiscard, gnu::always_inline]] bool is_open() const noexcept {
+        if (!gate_.is_open()) return false;
+        if constexpr (storage::shared<storage_policy>) {
+            if (!writes_) return false;
+        }
+        if constexpr (full_policy::stops) {
+            if (stopped()) [[unlikely]] {
+                const_cast<ring_frame*>(this)->count(loss_cause::refused);
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /// There is room for position `p`. A refusal is counted.
+    [[nodiscard, gnu::always_inline]] bool admits(position p) noexcept {
+        if constexpr (full_policy::overwrites && !full_policy::grows) {
+            return true;
+        } else {
+            if (fits(p)) [[likely]]
+                return true;
+            return make_room(p);
+        }
+    }
+
+    [[gnu::noinline, gnu::cold]] void count(loss_cause cause, std::uint64_t n = 1) noexcept {
+        auto& c = control();
+        auto& word = cause == loss_cause::refused    ? c.refused
+                     : cause == loss_cause::too_long ? c.too_long
+                                                     : c.nested;
+        // Locked, also with one writer: what it counts as nested happens within anything else.
+        word.fetch_add(n, relaxed);  // relaxed: a total
+    }
+    [[gnu::noinline, gnu::cold]] void count_vacant() noexcept {
+        control().vacant.fetch_add(1, relaxed);  // relaxed: a total
+    }
+
+    [[nodiscard]] loss_counts lost_by_writers() const noexcept {
+        const auto& c = control();
+        loss_counts lost;
+        lost.add(loss_cause::refused, c.refused.load(relaxed));        // relaxed: totals, all of
+        lost.add(loss_cause::too_long, c.too_long.load(relaxed));      // relaxed: them, each for
+        lost.add(loss_cause::nested, c.nested.load(relaxed));          // relaxed: itself
+        lost.add(loss_cause::abandoned, c.passed_over.load(relaxed));  // relaxed: as above
+        return lost;
+    }
+
+    gate_policy gate_{};
+    notify_policy notify_{};
+
+private:
+    [[nodiscard, gnu::always_inline]] bool fits(position p) noexcept {
+        std::uint64_t slots = 0;
+        if constexpr (full_policy::grows) {
+            const std::uint64_t extent = control().extent.load(relaxed);  // relaxed: only grows
+            slots = extent >> 1;
+            if ((extent & 1U) == 0) return p <= slots;
+            if constexpr (full_policy::overwrites) return true;
+        } else {
+            slots = capacity();
+        }
+        if constexpr (claim_policy::many_writers) {
+            // order: ring.admit:A pairs with ring.consume:A
+            return within(p, control().consumed.load(acquire), slots);
+        } else {
+            if (within(p, consumed_seen_, slots)) [[likely]]
+                return true;
+            // order: ring.admit_alone:A pairs with ring.consume:A, ring.consume_all:A
+            consumed_seen_ = control().consumed.load(acquire);
+            return within(p, consumed_seen_, slots);
+        }
+    }
+
+    /// Signed: a position that was looked up long ago may have been consumed meanwhile, by way of
+    /// another writer; the swap finds out.
+    [[nodiscard]] static constexpr bool within(position p, position consumed,
+                                               std::uint64_t slots) noexcept {
+        return static_cast<std::int64_t>(p - consumed) <= static_cast<std::int64_t>(slots);
+    }
+
+    [[nodiscard, gnu::noinline, gnu::cold]] bool make_room(position p) noexcept {
+        full::room room(
+            [](void* self, std::uint64_t bytes) noexcept {
+                return static_cast<ring_frame*>(self)->grow(bytes);
+            },
+            this);
+        for (;; ++room.attempt) {
+            switch (full_policy::when_full(room)) {
+                case full::answer::retry:
+                    break;
+                case full::answer::overwrite:
+                    finish_growing();
+                    return true;
+                case full::answer::stop:
+                    control().stopped.store(1, relaxed);  // relaxed: others may notice late
+                    [[fallthrough]];
+                case full::answer::refuse:
+                    count(loss_cause::refused);
+                    return false;
+            }
+            if (fits(p)) return true;
+        }
+    }
+
+    /// No more slots come: from now on positions wrap.
+    void finish_growing() noexcept {
+        if constexpr (full_policy::grows) {
+            control().extent.fetch_or(1, relaxed);  // relaxed: a bound that never changes again
+        }
+    }
+    [[nodiscard]] bool grow([[maybe_unused]] std::uint64_t bytes) noexcept {
+        if constexpr (full_policy::grows) {
+            auto& word = control().extent;
+            std::uint64_t extent = word.load(relaxed);  // relaxed: the swap below decides
+            if ((extent & 1U) != 0) return false;
+            const std::uint64_t slots = extent >> 1;
+            const std::uint64_t now = storage::control_bytes + slots * stride;
+            const std::uint64_t limit = storage_.limit();
+            const std::uint64_t wanted = bytes < limit - now ? now + bytes : limit;
+            const std::uint64_t more = (wanted - storage::control_bytes) / stride;
+            if (more <= slots || !storage_.grow(wanted)) {
+                // Only if nobody else had more luck meanwhile.
+                // relaxed: as in finish_growing
+                if (word.compare_exchange_strong(extent, extent | 1U, relaxed)) return false;
+                return extent >> 1 > slots;
+            }
+            while ((extent & 1U) == 0 && extent >> 1 < more) {
+                // relaxed: the new bytes are zero, as the system gives them
+                if (word.compare_exchange_weak(extent, more << 1, relaxed)) return true;
+            }
+            return extent >> 1 > slots;
+        } else {
+            return false;
+        }
+    }
+
+    [[nodiscard]] static constexpr ring_shape shape() noexcept {
+        ring_shape s{layout::kind, stride, stride, claim_policy::many_writers, full_policy::grows};
+        if constexpr (layout::kind != record::layout::sub_buffers)
+            s.record_bytes = sizeof(typename layout::element);
+        return s;
+    }
+
+    void set_up() {
+        if (storage_.fresh()) {
+            const std::uint64_t slots = storage_.size() < storage::control_bytes
+                                            ? 0
+                                            : (storage_.size() - storage::control_bytes) / stride;
+            if (slots < impl::fewest_slots<layout>) refuse("too small for a ring of these records");
+            own();
+            capacity_ = full_policy::grows ? slots : std::bit_floor(slots);
+            describe(capacity_);
+            return;
+        }
+        if constexpr (storage::shared<storage_policy>) {
+            const auto fault = fault_of(control(), storage_.size(), shape());
+            if (!fault.empty()) refuse(fault);
+            // relaxed: checked just now
+            const std::uint64_t extent = control().extent.load(relaxed);
+            if constexpr (full_policy::grows) {
+                storage_.reach(control().limit.load(relaxed));  // relaxed: as above
+            } else if (!std::has_single_bit(extent >> 1)) {
+                refuse("a ring with an impossible number of slots");
+            }
+            own();
+            capacity_ = extent >> 1;
+            if constexpr (!claim_policy::many_writers) {
+                // Alone by its lock: what a writer before it left open is nobody's any more.
+                if (writes_) abandon();
+            }
+        }
+    }
+    void own() {
+        if constexpr (storage::shared<storage_policy>) {
+            writes_ = !storage_.reads_only();
+            storage_.own(!claim_policy::many_writers);
+        }
+    }
+    [[noreturn]] void refuse(std::string_view fault) const {
+        std::string subject = "a ring's storage";
+        if constexpr (storage::shared<storage_policy>) subject = storage_.name();
+        throw setup_error(subject, std::string(fault), EINVAL);
+    }
+
+    void describe(std::uint64_t slots) noexcept {
+        auto& c = control();
+        const ring_shape s = shape();
+        const clock_snapshot t = clock::in_use<clock_policy>::snapshot();
+        const auto rate =
+            static_cast<std::uint64_t>(clock::in_use<clock_policy>::ticks_per_second());
+        const auto put = [](auto& word, auto value) {
+            using number = typename std::remove_reference_t<decltype(word)>::value_type;
+            word.store(static_cast<number>(value), relaxed);  // relaxed: the magic publishes it
+        };
+        put(c.version, ring_version);
+        put(c.layout, s.layout);
+        put(c.record_bytes, s.record_bytes);
+        put(c.stride, s.stride);
+        put(c.many_writers, s.many_writers);
+        if constexpr (storage::growable<storage_policy>) {
+            put(c.limit, storage_.limit());
+        } else {
+            put(c.limit, storage_.size());
+        }
+        put(c.extent, slots << 1 | (full_policy::grows ? 0U : 1U));
+        put(c.clock, clock::in_use<clock_policy>::kind());
+        put(c.creator_word, sizeof(void*));
+        put(c.ticks, t.ticks);
+        put(c.monotonic, t.monotonic);
+        put(c.realtime, t.realtime);
+        put(c.uncertainty, t.uncertainty);
+        put(c.ticks_per_second, rate);
+        // order: ring.publish:A pairs with ring.attach:A
+        c.magic.store(ring_magic, release);
+    }
+
+    std::uint64_t capacity_ = 0;
+    std::uint64_t consumed_seen_ = 0;
+    bool writes_ = true;
+    storage_policy storage_;
+};
+
+}  // namespace trace_ring::inline v1

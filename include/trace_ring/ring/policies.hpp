@@ -1,0 +1,229 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A kind of ring is a named list of policies:
+/// @code
+/// struct io_trace : trace_ring::policies<trace_ring::record::das_entry,
+///                                        trace_ring::claim::compare_exchange,
+///                                        trace_ring::full::overwrite_oldest,
+///                                        trace_ring::storage::inline_bytes<64 * 1024>> {};
+/// @endcode
+/// In any order, each family at most once. The name is what a debugger and a test's id show. What a
+/// list leaves out:
+///
+/// | family  | default                                                                        |
+/// |---------|--------------------------------------------------------------------------------|
+/// | record  | `record::sub_buffers<>`                                                        |
+/// | claim   | `claim::single_writer` for sub-buffers, `claim::compare_exchange` for tables   |
+/// | full    | `full::overwrite_oldest`                                                       |
+/// | notify  | `notify::never`                                                                |
+/// | storage | `storage::inline_bytes<65536>`                                                 |
+/// | clock   | `clock::tsc` for sub-buffers, `clock::none` for tables                         |
+/// | gate    | `gate::always`                                                                 |
+///
+/// A list that cannot work is refused where it is written, by one static_assert that names the
+/// rule.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <trace_ring/family.hpp>
+#include <trace_ring/policy/claim/claim.hpp>
+#include <trace_ring/policy/claim/compare_exchange.hpp>
+#include <trace_ring/policy/claim/single_writer.hpp>
+#include <trace_ring/policy/clock/clock.hpp>
+#include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/policy/clock/tsc.hpp>
+#include <trace_ring/policy/full/full.hpp>
+#include <trace_ring/policy/full/overwrite_oldest.hpp>
+#include <trace_ring/policy/gate/always.hpp>
+#include <trace_ring/policy/gate/gate.hpp>
+#include <trace_ring/policy/notify/never.hpp>
+#include <trace_ring/policy/notify/notify.hpp>
+#include <trace_ring/policy/storage/inline_bytes.hpp>
+#include <trace_ring/policy/storage/storage.hpp>
+#include <trace_ring/record/concept.hpp>
+#include <trace_ring/ring/control.hpp>
+#include <trace_ring/ring/table/slots.hpp>
+
+namespace trace_ring::inline v1 {
+
+namespace impl {
+
+template <class Family, class... P>
+inline constexpr std::size_t count_of = (std::size_t{in_family<P, Family>} + ... + 0);
+
+/// The first of the list that is of the family, or the default.
+template <class Family, class Default, class... P>
+struct first_of {
+    using type = Default;
+};
+template <class Family, class Default, class First, class... Rest>
+struct first_of<Family, Default, First, Rest...> {
+    using type = typename std::conditional_t<in_family<First, Family>, std::type_identity<First>,
+                                             first_of<Family, Default, Rest...>>::type;
+};
+template <class Family, class Default, class... P>
+using pick = typename first_of<Family, Default, P...>::type;
+
+/// A policy that is not what its family asks for has been refused: the rest of the list is looked
+/// at as if the default stood there, so that one fault gives one message.
+template <bool Models, class Policy, class Default>
+using or_default = std::conditional_t<Models, Policy, Default>;
+
+/// Bytes from one record or sub-buffer to the next.
+template <class Layout>
+[[nodiscard]] consteval std::size_t stride_of() {
+    if constexpr (Layout::kind == record::layout::sub_buffers) {
+        return Layout::bytes;
+    } else if constexpr (Layout::kind == record::layout::sequenced) {
+        return slots::sequenced_stride<typename Layout::element>;
+    } else {
+        return sizeof(typename Layout::element);
+    }
+}
+
+/// The fewest slots a ring works with: a sub-buffer is read while the next is filled.
+template <class Layout>
+inline constexpr std::uint64_t fewest_slots = Layout::kind == record::layout::sub_buffers ? 2 : 1;
+
+template <class Storage, class Layout>
+[[nodiscard]] consteval bool has_room() {
+    if constexpr (storage::fixed<Storage>) {
+        return Storage::extent >=
+               storage::control_bytes + fewest_slots<Layout> * stride_of<Layout>();
+    } else {
+        return true;
+    }
+}
+
+}  // namespace impl
+
+template <class... P>
+struct policies {
+    static_assert((names_a_family<P> && ...),
+                  "trace_ring::policies: one of the list is no policy, for it does not name its "
+                  "family (`using family = trace_ring::family::...`; a record type of your own may "
+                  "stand in record::bare<T> or record::sequenced<T>)");
+    static_assert(impl::count_of<family::record, P...> <= 1,
+                  "trace_ring::policies: the list names two policies of the family record");
+    static_assert(impl::count_of<family::claim, P...> <= 1,
+                  "trace_ring::policies: the list names two policies of the family claim");
+    static_assert(impl::count_of<family::full, P...> <= 1,
+                  "trace_ring::policies: the list names two policies of the family full");
+    static_assert(impl::count_of<family::notify, P...> <= 1,
+                  "trace_ring::policies: the list names two policies of the family notify");
+    static_assert(impl::count_of<family::storage, P...> <= 1,
+                  "trace_ring::policies: the list names two policies of the family storage");
+    static_assert(impl::count_of<family::clock, P...> <= 1,
+                  "trace_ring::policies: the list names two policies of the family clock");
+    static_assert(impl::count_of<family::gate, P...> <= 1,
+                  "trace_ring::policies: the list names two policies of the family gate");
+
+private:
+    using default_record = record::sub_buffers<>;
+    using default_storage = storage::inline_bytes<std::uint64_t{64} * 1024>;
+
+    using named_record = impl::pick<family::record, default_record, P...>;
+    static constexpr bool record_models = record::policy<named_record>;
+    static_assert(record_models,
+                  "trace_ring::policies: the record policy is not what the table in "
+                  "record/concept.hpp asks for: records are trivially copyable");
+
+public:
+    /// The layout and, for tables, the element.
+    using record_policy =
+        record::layout_of<impl::or_default<record_models, named_record, default_record>>;
+
+private:
+    static constexpr bool varying = record_policy::kind == record::layout::sub_buffers;
+    static constexpr bool bare = record_policy::kind == record::layout::bare;
+
+    using default_claim =
+        std::conditional_t<varying, claim::single_writer, claim::compare_exchange>;
+    using default_clock = std::conditional_t<varying, clock::tsc, clock::none>;
+
+    using named_claim = impl::pick<family::claim, default_claim, P...>;
+    using named_full = impl::pick<family::full, full::overwrite_oldest, P...>;
+    using named_notify = impl::pick<family::notify, notify::never, P...>;
+    using named_storage = impl::pick<family::storage, default_storage, P...>;
+    using named_clock = impl::pick<family::clock, default_clock, P...>;
+    using named_gate = impl::pick<family::gate, gate::always, P...>;
+
+    static constexpr bool claim_models = claim::policy<named_claim>;
+    static constexpr bool full_models = full::policy<named_full>;
+    static constexpr bool notify_models = notify::policy<named_notify>;
+    static constexpr bool storage_models = storage::policy<named_storage>;
+    static constexpr bool clock_models = clock::policy<named_clock>;
+    static constexpr bool gate_models = gate::policy<named_gate>;
+    static_assert(claim_models,
+                  "trace_ring::policies: the claim policy is not what the table in "
+                  "policy/claim/claim.hpp asks for");
+    static_assert(full_models,
+                  "trace_ring::policies: the full policy is not what the table in "
+                  "policy/full/full.hpp asks for");
+    static_assert(notify_models,
+                  "trace_ring::policies: the notify policy is not what the table in "
+                  "policy/notify/notify.hpp asks for");
+    static_assert(storage_models,
+                  "trace_ring::policies: the storage policy is not what the table in "
+                  "policy/storage/storage.hpp asks for");
+    static_assert(clock_models,
+                  "trace_ring::policies: the clock policy is not what the table in "
+                  "policy/clock/clock.hpp asks for");
+    static_assert(gate_models,
+                  "trace_ring::policies: the gate policy is not what the table in "
+                  "policy/gate/gate.hpp asks for");
+
+public:
+    using claim_policy = impl::or_default<claim_models, named_claim, default_claim>;
+    using full_policy = impl::or_default<full_models, named_full, full::overwrite_oldest>;
+    using notify_policy = impl::or_default<notify_models, named_notify, notify::never>;
+    using storage_policy = impl::or_default<storage_models, named_storage, default_storage>;
+    using clock_policy = impl::or_default<clock_models, named_clock, default_clock>;
+    using gate_policy = impl::or_default<gate_models, named_gate, gate::always>;
+
+private:
+    // What cannot work together, each rule once.
+    static_assert(claim_policy::asks_first || !full_policy::waits,
+                  "trace_ring::policies: full::block needs a claim that can wait, and this one has "
+                  "taken its place before it knows of room: use claim::compare_exchange or "
+                  "claim::single_writer");
+    static_assert(claim_policy::asks_first || full_policy::overwrites || full_policy::waits,
+                  "trace_ring::policies: a claim that has taken its place before it knows of room "
+                  "cannot refuse a record: use full::overwrite_oldest, or "
+                  "claim::compare_exchange or claim::single_writer");
+    static_assert(!full_policy::waits || !bare || !claim_policy::many_writers,
+                  "trace_ring::policies: full::block with a bare table of many writers would wait "
+                  "for ever, as nothing tells a consumer which records are complete: use "
+                  "record::sequenced, or claim::single_writer");
+    static_assert(!full_policy::grows || storage::growable<storage_policy>,
+                  "trace_ring::policies: full::extend needs a storage that grows: use "
+                  "storage::mapped or storage::shared_file");
+    static_assert(!varying || std::is_same_v<claim_policy, claim::single_writer>,
+                  "trace_ring::policies: records of variable length have one writer in a plain "
+                  "ring: use claim::single_writer, or a recorder for many threads");
+    static_assert(claim_policy::counts || varying ||
+                      (bare && !full_policy::grows && !notify_policy::watches),
+                  "trace_ring::policies: a claim that does not count positions goes with a bare "
+                  "table of a fixed size and notify::never");
+    static_assert(impl::has_room<storage_policy, record_policy>(),
+                  "trace_ring::policies: the storage is too small for a ring of these records");
+};
+
+/// A named list of policies.
+template <class Kind>
+concept kind_of_ring = requires {
+    typename Kind::record_policy;
+    typename Kind::claim_policy;
+    typename Kind::full_policy;
+    typename Kind::notify_policy;
+    typename Kind::storage_policy;
+    typename Kind::clock_policy;
+    typename Kind::gate_policy;
+};
+
+}  // namespace trace_ring::inline v1

@@ -1,0 +1,299 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Reading a ring of sub-buffers while it is written: forward, backward, and as the consumer that
+/// makes room. Readers work on copies of whole sub-buffers, which are consistent or are not used.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/position.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// What reading one step yields. `payload` is valid until the reader's next step.
+struct sub_buffer_item {
+    enum class kind : std::uint8_t {
+        end,     ///< nothing more now
+        record,  ///< one record
+        loss,    ///< `lost`: a gap in the sequence, here
+    };
+
+    kind what = kind::end;
+    position at = no_position;  ///< the record's number, from 1
+    std::uint64_t time = 0;     ///< by the ring's clock
+    std::uint16_t id = 0;
+    std::uint32_t flags = 0;
+    std::span<const std::uint64_t> payload;  ///< in words of 8 bytes, the last filled up with zeros
+    loss lost{};
+
+    [[nodiscard]] constexpr explicit operator bool() const noexcept { return what != kind::end; }
+    [[nodiscard]] constexpr bool is_record() const noexcept { return what == kind::record; }
+    [[nodiscard]] constexpr bool is_loss() const noexcept { return what == kind::loss; }
+};
+
+/// A copy of one sub-buffer, walked into an array of its records, and the counts of its reader.
+template <class Ring>
+class sub_buffer_copies {
+public:
+    /// Records yielded.
+    [[nodiscard]] std::uint64_t read() const noexcept { return read_; }
+    /// What this reader missed or was told of, by cause, in records.
+    [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
+
+protected:
+    explicit sub_buffer_copies(const Ring& ring)
+        : ring_(&ring), words_(Ring::sub_buffer_bytes / 8) {
+        records_.reserve(Ring::sub_buffer_bytes / 8);
+    }
+
+    struct place {
+        std::uint32_t word;  ///< where in the copy the record begins
+        std::uint32_t header;
+        std::uint64_t time;
+    };
+
+    /// The oldest sub-buffer that the ring can still hold, if `newest` is the newest.
+    [[nodiscard]] position oldest(position newest) const noexcept {
+        const std::uint64_t slots = ring_->capacity();
+        return newest > slots ? newest - slots + 1 : 1;
+    }
+    /// Copies sub-buffer `p`, and finds its records.
+    [[nodiscard]] copy_result take(position p) {
+        records_.clear();
+        const auto result = copy_sub_buffer(ring_->slot_at(ring_->index_of(p)), words_, copy_);
+        if (result != copy_result::copied) return result;
+        if (copy_.state.pos != p) return copy_result::vacant;
+        const bool whole =
+            walk_records(words_, copy_,
+                         [this](std::uint32_t word, std::uint64_t time, std::uint32_t h) {
+                             records_.push_back({word, h, time});
+                         }) == 0;
+        return whole ? copy_result::copied : copy_result::damaged;
+    }
+    [[nodiscard]] sub_buffer_item yield(std::size_t index) noexcept {
+        const place& r = records_[index];
+        ++read_;
+        sub_buffer_item item;
+        item.what = sub_buffer_item::kind::record;
+        item.at = copy_.first_position + index + 1;
+        item.time = r.time;
+        item.id = record_word::id(r.header);
+        item.flags = record_word::flags(r.header);
+        item.payload = std::span<const std::uint64_t>(words_).subspan(
+            r.word + 1, record_word::bytes(r.header) / 8 - 1);
+        return item;
+    }
+    [[nodiscard]] sub_buffer_item missed(position from, std::uint64_t count,
+                                         loss_cause cause) noexcept {
+        lost_.add(cause, count);
+        sub_buffer_item item;
+        item.what = sub_buffer_item::kind::loss;
+        item.at = from;
+        item.lost = {from, count, cause};
+        return item;
+    }
+
+    const Ring* ring_;
+    std::vector<std::uint64_t> words_;
+    std::vector<place> records_;
+    sub_buffer_copy copy_;
+    std::uint64_t read_ = 0;
+    loss_counts lost_;
+};
+
+/// Reads forward from the oldest record. Any number of readers, on any thread; each is one
+/// thread's.
+template <class Ring>
+class sub_buffer_reader : public sub_buffer_copies<Ring> {
+    using base = sub_buffer_copies<Ring>;
+
+public:
+    explicit sub_buffer_reader(const Ring& ring) : sub_buffer_reader(ring, 1, 0) {
+        sub_ = base::oldest(ring.produced());
+    }
+
+    /// The next record or loss; `end` where there is none yet: ask again later.
+    [[nodiscard]] sub_buffer_item next() {
+        for (;;) {
+            if (began_) {
+                if (const auto told = tell_of_writer(); told) return told;
+                if (index_ < base::records_.size()) {
+                    ++expected_;
+                    return base::yield(index_++);
+                }
+                if (complete_) finish();
+            }
+            const position newest = base::ring_->produced();
+            if (sub_ > newest) return {};
+            if (const position first = base::oldest(newest); sub_ < first) go_to(first);
+            const std::size_t known = index_;
+            switch (base::take(sub_)) {
+                case copy_result::copied:
+                    break;
+                case copy_result::damaged: {
+                    // Nothing in it can be believed: it is one loss, of an unknown number.
+                    const auto gap = base::missed(expected_ + 1, 1, loss_cause::damaged);
+                    go_to(sub_ + 1);
+                    return gap;
+                }
+                default:  // overwritten meanwhile, or being so: look where the ring stands now
+                    cause_ = loss_cause::overrun;
+                    if (sub_ + base::ring_->capacity() > base::ring_->produced() + 1) return {};
+                    go_to(sub_ + 1);
+                    continue;
+            }
+            complete_ = base::copy_.state.state != static_cast<unsigned>(sub_buffer_state::active);
+            if (!began_) {
+                began_ = true;
+                told_ = {};
+                if (const auto gap = gap_before(); gap) return gap;
+            }
+            if (base::records_.size() == known && !complete_ && !has_news()) return {};
+        }
+    }
+
+    /// The number of the record that was yielded last.
+    [[nodiscard]] position at() const noexcept { return expected_; }
+
+protected:
+    /// Begins with sub-buffer `first`, as if `before` records had been read.
+    sub_buffer_reader(const Ring& ring, position first, std::uint64_t before)
+        : base(ring), sub_(first), expected_(before) {}
+
+    /// Records before the sub-buffer that is being read.
+    [[nodiscard]] std::uint64_t passed() const noexcept { return passed_; }
+    /// Sub-buffers up to here have been read to their end.
+    [[nodiscard]] position finished() const noexcept { return sub_ - 1; }
+
+private:
+    void go_to(position sub) noexcept {
+        passed_ = expected_;
+        sub_ = sub;
+        index_ = 0;
+        began_ = false;
+        complete_ = false;
+    }
+    void finish() noexcept { go_to(sub_ + 1); }
+
+    /// What lies between the last record and the first of this sub-buffer.
+    [[nodiscard]] sub_buffer_item gap_before() noexcept {
+        const std::uint64_t before = base::copy_.first_position;
+        const loss_cause cause = cause_;
+        cause_ = loss_cause::overwritten;
+        if (before <= expected_) return {};
+        const position from = expected_ + 1;
+        const std::uint64_t count = before - expected_;
+        expected_ = before;
+        return base::missed(from, count, cause);
+    }
+    struct counts {
+        std::uint32_t refused = 0, too_long = 0, nested = 0;
+    };
+    [[nodiscard]] bool has_news() const noexcept {
+        return base::copy_.refused != told_.refused || base::copy_.too_long != told_.too_long ||
+               base::copy_.nested != told_.nested;
+    }
+    /// What the writer lost: before this sub-buffer's first record, or while it was current.
+    [[nodiscard]] sub_buffer_item tell_of_writer() noexcept {
+        const auto news = [this](std::uint32_t now, std::uint32_t& known, loss_cause cause) {
+            const std::uint32_t more = now - known;
+            known = now;
+            return more == 0 ? sub_buffer_item{} : base::missed(expected_ + 1, more, cause);
+        };
+        if (const auto item = news(base::copy_.refused, told_.refused, loss_cause::refused); item)
+            return item;
+        if (index_ < base::records_.size()) return {};  // the others after the records
+        if (const auto item = news(base::copy_.too_long, told_.too_long, loss_cause::too_long);
+            item)
+            return item;
+        return news(base::copy_.nested, told_.nested, loss_cause::nested);
+    }
+
+    position sub_;
+    bool began_ = false;     ///< there is a copy of this sub-buffer
+    bool complete_ = false;  ///< and it was made after it was closed
+    std::size_t index_ = 0;
+    std::uint64_t passed_ = 0;
+    position expected_;  ///< the number of the last record yielded or lost
+    loss_cause cause_ = loss_cause::overwritten;
+    counts told_{};
+};
+
+/// Reads backward from the newest record at the time it is made.
+template <class Ring>
+class backward_sub_buffer_reader : public sub_buffer_copies<Ring> {
+    using base = sub_buffer_copies<Ring>;
+
+public:
+    explicit backward_sub_buffer_reader(const Ring& ring) : base(ring), sub_(ring.produced()) {}
+
+    /// The record before; `end` at the ring's beginning. What has been overwritten is one loss, the
+    /// last item.
+    [[nodiscard]] sub_buffer_item next() {
+        for (;;) {
+            if (left_ != 0) return base::yield(--left_);
+            if (sub_ == no_position) return {};
+            const position p = sub_--;
+            switch (base::take(p)) {
+                case copy_result::copied:
+                    left_ = base::records_.size();
+                    before_ = base::copy_.first_position;
+                    known_ = true;
+                    break;
+                case copy_result::damaged:
+                    return base::missed(no_position, 1, loss_cause::damaged);
+                default:
+                    // Here and below everything has been overwritten; how much, the sub-buffer
+                    // after it has said.
+                    if (!known_) break;
+                    sub_ = no_position;
+                    if (before_ == 0) return {};
+                    return base::missed(1, before_, loss_cause::overwritten);
+            }
+        }
+    }
+
+private:
+    position sub_;
+    std::size_t left_ = 0;
+    std::uint64_t before_ = 0;  ///< records before those of the last copy
+    bool known_ = false;
+};
+
+/// The reader that makes room: sub-buffers it has read to their end may be used again. One at a
+/// time, on one thread; it goes on with the sub-buffer that the last one had not finished.
+template <class Ring>
+class sub_buffer_consumer : public sub_buffer_reader<Ring> {
+    using base = sub_buffer_reader<Ring>;
+
+public:
+    explicit sub_buffer_consumer(Ring& ring)
+        // relaxed: this side's own words
+        : base(ring, ring.control().consumed.load(relaxed) + 1,
+               ring.control().consumed_records.load(relaxed)),
+          writable_(&ring) {}
+
+    [[nodiscard]] sub_buffer_item next() {
+        const position before = base::finished();
+        const auto item = base::next();
+        if (base::finished() == before) return item;
+        // What comes now is of a later sub-buffer: the records before it have all been yielded.
+        // relaxed: this side's own word
+        writable_->control().consumed_records.store(base::passed(), relaxed);
+        // order: ring.consume_all:A pairs with ring.admit_alone:A
+        writable_->control().consumed.store(base::finished(), release);
+        return item;
+    }
+
+private:
+    Ring* writable_;
+};
+
+}  // namespace trace_ring::inline v1

@@ -1,0 +1,313 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A ring of records of variable length, in sub-buffers (sub_buffer.hpp), with one writer. The
+/// oldest sub-buffer makes room as a whole.
+///
+/// What of a sub-buffer is readable is one commit word, stored last. So there is no mark in each
+/// record, nothing is zeroed, and a record that is discarded leaves no trace. The writer's own
+/// limit word says how far it may go: 0 while a record is open, so that what begins meanwhile, in a
+/// signal handler or in the caller itself, is told apart by the compare that it needs anyway.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/position.hpp>
+#include <trace_ring/ring/frame.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+#include <trace_ring/ring/sub_buffers/reader.hpp>
+#include <trace_ring/ring/sub_buffers/reservation.hpp>
+
+namespace trace_ring::inline v1 {
+
+namespace impl {
+/// What a ring that has not begun points to: it is never written to, as no record fits it.
+inline constinit sub_buffer_header idle_sub_buffer{};
+}  // namespace impl
+
+/// Use it as ring<Kind>. Writing: one thread, and what its signal handlers begin while no record is
+/// open. Reading: any thread, at any time.
+template <kind_of_ring Kind>
+class sub_buffer_ring : public ring_frame<Kind> {
+    using frame = ring_frame<Kind>;
+
+public:
+    using clock_policy = typename frame::clock_policy;
+    using reservation_type = record_reservation<sub_buffer_ring>;
+
+    static constexpr std::uint32_t sub_buffer_bytes = frame::stride;
+    /// The longest payload.
+    static constexpr std::size_t max_payload =
+        max_record_bytes(sub_buffer_bytes) - record_header_bytes;
+
+    /// The arguments are the storage's.
+    template <class... A>
+    requires std::is_constructible_v<typename frame::storage_policy, A...>
+    constexpr explicit sub_buffer_ring(A&&... arguments) : frame(std::forward<A>(arguments)...) {
+        if constexpr (storage::shared<typename frame::storage_policy>) go_on();
+    }
+
+    /// Claims `bytes` for one record, which a reader gets back rounded up to a multiple of 8. `id`
+    /// is the caller's, 1 to 65535; `flags` are those of record_word. Empty if the gate is closed,
+    /// a record is open, there is no room, or it is longer than max_payload.
+    [[gnu::always_inline]] reservation_type try_reserve(std::size_t bytes, std::uint16_t id = 1,
+                                                        std::uint32_t flags = 0) noexcept {
+        if (!frame::is_open()) return {};
+        const std::uint32_t length = length_of(bytes);
+        // relaxed: the word is for handlers on this thread, and fences keep its place
+        const std::uint32_t limit = limit_.load(relaxed);
+        limit_.store(0, relaxed);  // relaxed: as above
+        signal_fence(seq_cst);
+        sub_buffer_header* sub = sub_;
+        place where{commit_word::offset(sub->commit.load(relaxed))};  // relaxed: own word
+        bool slowly = where.at + length > limit;
+        if (!slowly) [[likely]] {
+            const std::uint64_t time = clock_policy::now();
+            where.time = static_cast<std::uint32_t>(time);
+            slowly = static_cast<std::uint32_t>(time >> 32) != time_high_;
+        }
+        if (slowly) [[unlikely]] {
+            where = reserve_slowly(limit, length);
+            if (where.at == 0) return {};
+            sub = sub_;
+        }
+        // The last word may be filled in part: what remains of it is zero.
+        // relaxed: nothing beyond the commit word is read
+        if (bytes % 8 != 0) word_at<std::uint64_t>(sub, where.at + length - 8).store(0, relaxed);
+        return reservation_type(*this, *sub, where.at, length, where.time,
+                                record_word::pack(id, length, flags));
+    }
+
+    /// Reserves, fills with the values' bytes one after the other, and commits.
+    template <class... T>
+    [[gnu::always_inline]] bool write(std::uint16_t id, const T&... values) noexcept {
+        static_assert((std::is_trivially_copyable_v<T> && ...),
+                      "trace_ring: records hold trivially copyable values");
+        auto slot = try_reserve((sizeof(T) + ... + 0), id);
+        if (!slot) return false;
+        std::size_t at = 0;
+        ((slot.store(at, &values, sizeof(T)), at += sizeof(T)), ...);
+        return slot.commit();
+    }
+    /// The same for bytes whose number is known only when they are written.
+    bool write_bytes(std::uint16_t id, std::span<const std::byte> bytes) noexcept {
+        auto slot = try_reserve(bytes.size(), id);
+        if (!slot) return false;
+        slot.store(0, bytes.data(), bytes.size());
+        return slot.commit();
+    }
+
+    /// Closes a record that was left by longjmp: by the writer, when it knows that none is open.
+    void abandon() noexcept {
+        limit_.store(always_slowly, relaxed);  // relaxed: the writer's own word
+    }
+
+    /// The newest sub-buffer; 0 before the first record.
+    [[nodiscard]] position produced() const noexcept {
+        // order: ring.newest:A pairs with ring.next:A
+        return frame::control().claimed.cursor.load(acquire);
+    }
+    /// What is lost, by cause, in records, over the ring's whole life.
+    [[nodiscard]] loss_counts lost() const noexcept {
+        loss_counts sum = frame::lost_by_writers();
+        // relaxed: a total
+        sum.add(loss_cause::overwritten, frame::control().overwritten.load(relaxed));
+        return sum;
+    }
+
+    /// From the oldest record on, and as new ones come.
+    [[nodiscard]] sub_buffer_reader<sub_buffer_ring> reader() const {
+        return sub_buffer_reader<sub_buffer_ring>(*this);
+    }
+    /// From the newest record back.
+    [[nodiscard]] backward_sub_buffer_reader<sub_buffer_ring> backward_reader() const {
+        return backward_sub_buffer_reader<sub_buffer_ring>(*this);
+    }
+    /// The reader that makes room: one at a time.
+    [[nodiscard]] sub_buffer_consumer<sub_buffer_ring> consumer() {
+        return sub_buffer_consumer<sub_buffer_ring>(*this);
+    }
+
+private:
+    friend reservation_type;
+
+    /// A limit that nothing fits and that is not 0: no record is open, and the next one takes the
+    /// slow path. So before the first one, and with a clock that had to be replaced.
+    static constexpr std::uint32_t always_slowly = 1;
+
+    /// A record's length with its header; too long for any sub-buffer if the payload is.
+    [[nodiscard]] static constexpr std::uint32_t length_of(std::size_t payload) noexcept {
+        constexpr std::uint32_t too_long = 2 * sub_buffer_bytes;
+        if (payload > max_payload) [[unlikely]]
+            return too_long;
+        return static_cast<std::uint32_t>(record_header_bytes + (payload + 7) / 8 * 8);
+    }
+
+    /// Where a record begins, and when: what the slow path hands back in one register.
+    struct place {
+        std::uint32_t at;  ///< 0: there is no room
+        std::uint32_t time = 0;
+    };
+
+    /// The end of a reservation.
+    [[gnu::always_inline]] void settle(sub_buffer_header& sub, std::uint32_t at,
+                                       std::uint32_t length, std::uint32_t time, std::uint32_t word,
+                                       bool publish) noexcept {
+        std::uint32_t committed = sub.commit.load(relaxed);  // relaxed: this writer's own word
+        if (publish) {
+            // relaxed: published by the commit word
+            word_at<std::uint32_t>(&sub, at).store(time, relaxed);
+            word_at<std::uint32_t>(&sub, at + 4).store(word, relaxed);
+            committed += commit_word::one_record + length;
+            // order: ring.record:A pairs with read:B
+            sub.commit.store(committed, release);
+        }
+        signal_fence(seq_cst);
+        limit_.store(idle_limit_, relaxed);  // relaxed: as in try_reserve
+        if constexpr (frame::notify_policy::watches) {
+            if (publish) {
+                // relaxed: this writer's own words
+                const position current = stamped::from(sub.state.load(relaxed)).pos;
+                frame::notify_.passed(
+                    frame::control().notified,
+                    {written_ + commit_word::records(committed),
+                     (current - 1) * sub_buffer_bytes + commit_word::offset(committed)});
+            }
+        }
+    }
+
+    [[nodiscard, gnu::noinline, gnu::cold]] place reserve_slowly(std::uint32_t limit,
+                                                                 std::uint32_t length) noexcept {
+        if (limit == 0) {  // a record is open, and stays so
+            frame::count(loss_cause::nested);
+            if (sub_ != &impl::idle_sub_buffer)
+                sub_->nested.fetch_add(1, relaxed);  // relaxed: count
+            return {0};
+        }
+        if (length > max_record_bytes(sub_buffer_bytes)) {
+            frame::count(loss_cause::too_long);
+            // relaxed: a count
+            if (sub_ != &impl::idle_sub_buffer) sub_->too_long.fetch_add(1, relaxed);
+            limit_.store(limit, relaxed);  // relaxed: as in try_reserve
+            return {0};
+        }
+        std::uint64_t time = frame::now();
+        bool ready = sub_ != &impl::idle_sub_buffer;
+        if (ready) {
+            const std::uint32_t at =
+                commit_word::offset(sub_->commit.load(relaxed));  // relaxed: own
+            const bool high_differs = static_cast<std::uint32_t>(time >> 32) != time_high_;
+            ready = at + length + (high_differs ? time_record_bytes : 0) <= sub_buffer_bytes;
+            if (ready && high_differs) put_time(at, time);
+        }
+        if (!ready && !next(time)) {
+            ++refused_;
+            limit_.store(limit, relaxed);  // relaxed: as in try_reserve
+            return {0};
+        }
+        const std::uint32_t at = commit_word::offset(sub_->commit.load(relaxed));  // relaxed: own
+        return {at, static_cast<std::uint32_t>(time)};
+    }
+
+    /// The clock's high half has changed: a record that says so goes first.
+    void put_time(std::uint32_t at, std::uint64_t time) noexcept {
+        const std::uint32_t word = record_word::pack(record_word::time_id, time_record_bytes);
+        // relaxed: published by the commit word
+        word_at<std::uint32_t>(sub_, at).store(static_cast<std::uint32_t>(time), relaxed);
+        word_at<std::uint32_t>(sub_, at + 4).store(word, relaxed);
+        word_at<std::uint64_t>(sub_, at + 8).store(time, relaxed);
+        const std::uint32_t committed = sub_->commit.load(relaxed);  // relaxed: own word
+        // order: ring.time:A pairs with read:B
+        sub_->commit.store(committed + time_record_bytes, release);
+        time_high_ = static_cast<std::uint32_t>(time >> 32);
+    }
+
+    /// Closes the current sub-buffer and makes the next one current. False: there is no room.
+    [[nodiscard]] bool next(std::uint64_t& time) noexcept {
+        auto& cursor = frame::control().claimed.cursor;
+        const position last = cursor.load(relaxed);  // relaxed: this writer's own word
+        const position p = last + 1;
+        if (!frame::admits(p)) return false;
+        time = frame::now();  // again: it may have waited
+        if (sub_ != &impl::idle_sub_buffer) {
+            written_ += commit_word::records(sub_->commit.load(relaxed));  // relaxed: own word
+            sub_->end_time.store(time, relaxed);  // relaxed: published by the state
+            // order: ring.shut:A pairs with read:A
+            sub_->state.store(word_of(last, sub_buffer_state::closed), release);
+        }
+        auto& sub = sub_buffer(p);
+        const position old = stamped::from(sub.state.load(relaxed)).pos;  // relaxed: own word
+        // relaxed: the consumer's word, for a count
+        if (old != no_position && old > frame::control().consumed.load(relaxed)) {
+            auto& overwritten = frame::control().overwritten;
+            // relaxed, both: a total that this writer alone changes
+            overwritten.store(
+                overwritten.load(relaxed) + commit_word::records(sub.commit.load(relaxed)),
+                relaxed);
+        }
+        sub.state.store(word_of(p, sub_buffer_state::reset), relaxed);  // relaxed: fence below
+        // order: ring.reset:A pairs with read:C
+        thread_fence(release);
+        const auto put = [](auto& word, auto value) {
+            word.store(value, relaxed);  // relaxed: published by the state
+        };
+        put(sub.magic, sub_buffer_magic);
+        put(sub.lane, 0U);
+        put(sub.first_position, written_);
+        put(sub.base_time, time);
+        put(sub.previous, last);
+        put(sub.end_time, std::uint64_t{0});
+        put(sub.commit, commit_word::empty);
+        put(sub.refused, std::exchange(refused_, 0U));
+        put(sub.too_long, 0U);
+        put(sub.nested, 0U);
+        // order: ring.ready:A pairs with read:A
+        sub.state.store(word_of(p, sub_buffer_state::active), release);
+        sub_ = &sub;
+        time_high_ = static_cast<std::uint32_t>(time >> 32);
+        idle_limit_ = clock_policy::usable() ? sub_buffer_bytes : always_slowly;
+        // order: ring.next:A pairs with ring.newest:A
+        cursor.store(p, release);
+        return true;
+    }
+
+    /// A writer that attaches goes on after what is committed.
+    void go_on() noexcept {
+        const position last = produced();
+        if (last == no_position) return;
+        auto& sub = sub_buffer(last);
+        const auto state = stamped::from(sub.state.load(relaxed));  // relaxed: set-up, alone
+        if (state.pos != last) return;
+        written_ = sub.first_position.load(relaxed);  // relaxed: as above
+        if (state.state == static_cast<unsigned>(sub_buffer_state::active)) {
+            sub_ = &sub;
+        } else {  // its writer died on the way to the next one
+            written_ += commit_word::records(sub.commit.load(relaxed));  // relaxed: as above
+        }
+    }
+
+    [[nodiscard]] sub_buffer_header& sub_buffer(position p) const noexcept {
+        return *reinterpret_cast<sub_buffer_header*>(frame::slot_at(frame::index_of(p)));
+    }
+    [[nodiscard]] static constexpr std::uint64_t word_of(position p, sub_buffer_state s) noexcept {
+        return stamped{p, static_cast<unsigned>(s)}.word();
+    }
+
+    // The writer's own. A handler reads `limit_` first, and the others only where it may.
+    atomic<std::uint32_t> limit_{always_slowly};
+    std::uint32_t idle_limit_ = always_slowly;
+    std::uint32_t time_high_ = 0;
+    std::uint32_t refused_ = 0;  ///< since the newest sub-buffer was begun
+    sub_buffer_header* sub_ = &impl::idle_sub_buffer;
+    std::uint64_t written_ = 0;  ///< records in the sub-buffers before the current one
+};
+
+}  // namespace trace_ring::inline v1

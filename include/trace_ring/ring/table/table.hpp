@@ -1,0 +1,223 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A ring of records of one size: writing. How readers see it is in slots.hpp and reader.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/policy/claim/claim.hpp>
+#include <trace_ring/position.hpp>
+#include <trace_ring/ring/frame.hpp>
+#include <trace_ring/ring/reservation.hpp>
+#include <trace_ring/ring/table/reader.hpp>
+#include <trace_ring/ring/table/slots.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// Use it as ring<Kind>. Writing: any thread and signal handler where the claim has many writers,
+/// else one thread (single_writer.hpp). Reading: any thread, at any time.
+template <kind_of_ring Kind>
+class table_ring : public ring_frame<Kind> {
+    using frame = ring_frame<Kind>;
+
+public:
+    using layout = typename frame::layout;
+    using element = typename layout::element;
+    using claim_policy = typename frame::claim_policy;
+    using reservation_type = reservation<table_ring>;
+
+    static constexpr bool sequenced = layout::kind == record::layout::sequenced;
+    /// Reservations are the slot itself.
+    static constexpr bool in_place = !sequenced;
+
+    /// The arguments are the storage's.
+    template <class... A>
+    requires std::is_constructible_v<typename frame::storage_policy, A...>
+    constexpr explicit table_ring(A&&... arguments) : frame(std::forward<A>(arguments)...) {
+        static_assert(alignof(element) <= storage::alignment);
+        if constexpr (claim::prepares<claim_policy>) {
+            if (frame::storage().fresh()) {
+                access table{*this};
+                claim_policy::prepare(frame::control().claimed, table);
+            }
+        }
+    }
+
+    /// Claims a place for one record: empty if the gate is closed or there is no room.
+    [[gnu::always_inline]] reservation_type try_reserve() noexcept {
+        if (!frame::is_open()) return {};
+        access table{*this};
+        const claim::ticket taken = claim_policy::take(frame::control().claimed, table);
+        if (!taken) [[unlikely]]
+            return {};
+        return reservation_type(*this, taken);
+    }
+
+    /// Reserves, fills and commits one record `element{args...}`. False: it was not recorded.
+    template <class... A>
+    [[gnu::always_inline]] bool write(A&&... args) noexcept {
+        auto slot = try_reserve();
+        if (!slot) return false;
+        if constexpr (in_place) {
+            // By words, unlike what a user does in place: a reader may be looking.
+            slots::store(frame::slot_at(slot.taken_.index), element{std::forward<A>(args)...});
+        } else {
+            *slot = element{std::forward<A>(args)...};
+        }
+        return slot.commit();
+    }
+
+    /// The newest position claimed or, with one writer, committed.
+    [[nodiscard]] position produced() const noexcept requires(claim_policy::counts) {
+        // order: ring.produced:A pairs with ring.advance:A
+        return frame::control().claimed.cursor.load(acquire);
+    }
+    /// What is lost, by cause, over the ring's whole life. `overwritten` is in positions: those
+    /// that never came to hold a record (`vacant()`) are among them.
+    [[nodiscard]] loss_counts lost() const noexcept {
+        loss_counts sum = frame::lost_by_writers();
+        if constexpr (claim_policy::counts && frame::full_policy::overwrites) {
+            // relaxed: unchanged since the first record
+            const std::uint64_t count = produced() - frame::control().origin.load(relaxed);
+            const std::uint64_t kept = frame::capacity();
+            if (count > kept) sum.add(loss_cause::overwritten, count - kept);
+        }
+        return sum;
+    }
+    /// Positions that never came to hold a record: discarded, or passed over as their slot was
+    /// still held. Positions produced = records committed + vacant + open ones.
+    [[nodiscard]] std::uint64_t vacant() const noexcept {
+        return frame::control().vacant.load(relaxed);  // relaxed: a total
+    }
+
+    /// The slot used last, for a claim that does not count but tells this much.
+    [[nodiscard]] const std::byte* newest() noexcept
+        requires(requires(const claim::line& l, claim::table_archetype& t) {
+            claim_policy::newest(l, t);
+        }) {
+        access table{*this};
+        return frame::slot_at(claim_policy::newest(frame::control().claimed, table));
+    }
+
+    /// From the oldest record on, and as new ones come.
+    [[nodiscard]] table_reader<table_ring> reader() const noexcept {
+        return table_reader<table_ring>(*this);
+    }
+    /// From the newest record back.
+    [[nodiscard]] backward_table_reader<table_ring> backward_reader() const noexcept {
+        return backward_table_reader<table_ring>(*this);
+    }
+    /// The reader that makes room: one at a time.
+    [[nodiscard]] table_consumer<table_ring> consumer() noexcept {
+        return table_consumer<table_ring>(*this);
+    }
+
+    /// For readers: copies position `p` out.
+    [[nodiscard]] slots::found copy(position p, element& value) const noexcept {
+        const std::byte* slot = frame::slot_at(frame::index_of(p));
+        if constexpr (sequenced) {
+            return slots::read_sequenced(slot, p, value);
+        } else {
+            const auto& line = frame::control().claimed;
+            // order: ring.look:A pairs with ring.advance:A
+            const position claimed = line.cursor.load(acquire);
+            if (claimed < p) return slots::found::pending;
+            if (claimed - p >= frame::capacity()) return slots::found::newer;
+            slots::load(value, slot);
+            // order: ring.look:B pairs with ring.touch:A
+            thread_fence(acquire);
+            // relaxed: ordered by the fence
+            const position last =
+                (claim_policy::many_writers ? line.cursor : line.touched).load(relaxed);
+            return last - p < frame::capacity() ? slots::found::record : slots::found::overrun;
+        }
+    }
+
+private:
+    friend reservation_type;
+
+    /// What a claim may ask: see policy/claim/claim.hpp.
+    struct access {
+        table_ring& ring;
+
+        [[nodiscard]] std::uint64_t capacity() const noexcept { return ring.capacity(); }
+        [[nodiscard]] std::byte* base() const noexcept { return ring.slot_at(0); }
+        [[nodiscard]] static std::uint32_t stride() noexcept { return frame::stride; }
+        [[nodiscard, gnu::always_inline]] std::uint64_t index_of(position p) const noexcept {
+            return ring.index_of(p);
+        }
+        [[nodiscard, gnu::always_inline]] bool admits(position p) noexcept {
+            return ring.admits(p);
+        }
+        [[nodiscard, gnu::always_inline]] bool hold(position p) noexcept { return ring.hold(p); }
+        void count(loss_cause cause) noexcept { ring.count(cause); }
+    };
+
+    [[nodiscard, gnu::always_inline]] bool hold(position p) noexcept {
+        if constexpr (sequenced && claim_policy::many_writers) {
+            if (slots::sequence(frame::slot_at(frame::index_of(p))).hold(p)) [[likely]]
+                return true;
+            frame::count_vacant();
+            return false;
+        } else if constexpr (sequenced) {
+            slots::sequence(frame::slot_at(frame::index_of(p))).hold_alone(p);
+        } else {
+            if constexpr (!claim_policy::many_writers) {
+                // relaxed: the fence orders it
+                frame::control().claimed.touched.store(p, relaxed);
+            }
+            // order: ring.touch:A pairs with ring.look:B
+            thread_fence(release);
+        }
+        return true;
+    }
+
+    /// The end of a reservation. `staged` is its record, if it is not the slot itself.
+    template <class Staged>
+    [[gnu::always_inline]] bool settle(const claim::ticket& taken, const Staged& staged,
+                                       bool publish) noexcept {
+        auto& line = frame::control().claimed;
+        std::byte* const slot = frame::slot_at(taken.index);
+        bool published = publish;
+        if constexpr (sequenced) {
+            slots::sequence sequence(slot);
+            if (publish) slots::store(slot + sizeof(std::uint64_t), staged);
+            if constexpr (claim_policy::many_writers) {
+                published = sequence.settle(taken.pos, publish);
+            } else {
+                sequence.settle_alone(taken.pos, publish);
+            }
+        } else if constexpr (claim_policy::many_writers) {
+            // The slot is no longer what it was, and has no mark of its own: zeros say so.
+            if (!publish) erase(slot);
+        }
+        if (published) [[likely]] {
+            claim_policy::commit(line, taken);
+        } else {
+            // One writer's cursor has not moved: its next record takes the position.
+            if constexpr (claim_policy::many_writers) frame::count_vacant();
+            claim_policy::discard(line, taken);
+        }
+        if constexpr (frame::notify_policy::watches && claim_policy::counts) {
+            if (published || claim_policy::many_writers)
+                frame::notify_.passed(frame::control().notified,
+                                      {taken.pos, taken.pos * frame::stride});
+        }
+        return published;
+    }
+    static void erase(std::byte* slot) noexcept {
+        struct zeros {
+            std::byte bytes[sizeof(element)];
+        };
+        slots::store(slot, zeros{});
+    }
+};
+
+}  // namespace trace_ring::inline v1
