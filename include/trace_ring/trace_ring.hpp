@@ -11,6 +11,49 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
 
-// what is recorded, and into what
+// what is written
+#include <trace_ring/record/branch_record.hpp>
+#include <trace_ring/record/cp_entry.hpp>
+#include <trace_ring/record/das_entry.hpp>
 #include <trace_ring/record/event.hpp>
+
+// the families of policies
+#include <trace_ring/policy/claim/claim.hpp>
+#include <trace_ring/policy/claim/compare_exchange.hpp>
+#include <trace_ring/policy/claim/das_controls.hpp>
+#include <trace_ring/policy/claim/fetch_add.hpp>
+#include <trace_ring/policy/claim/single_writer.hpp>
+#include <trace_ring/policy/clock/clock.hpp>
+#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/policy/clock/snapshot.hpp>
+#include <trace_ring/policy/clock/tsc.hpp>
+#include <trace_ring/policy/full/block.hpp>
+#include <trace_ring/policy/full/discard_newest.hpp>
+#include <trace_ring/policy/full/extend.hpp>
+#include <trace_ring/policy/full/full.hpp>
+#include <trace_ring/policy/full/overwrite_oldest.hpp>
+#include <trace_ring/policy/full/stop.hpp>
+#include <trace_ring/policy/gate/always.hpp>
+#include <trace_ring/policy/gate/flag.hpp>
+#include <trace_ring/policy/gate/gate.hpp>
+#include <trace_ring/policy/notify/at_watermark.hpp>
+#include <trace_ring/policy/notify/never.hpp>
+#include <trace_ring/policy/notify/notify.hpp>
+#include <trace_ring/policy/storage/heap.hpp>
+#include <trace_ring/policy/storage/inline_bytes.hpp>
+#include <trace_ring/policy/storage/mapped.hpp>
+#include <trace_ring/policy/storage/shared_file.hpp>
+#include <trace_ring/policy/storage/storage.hpp>
+
+// one ring, from policies
+#include <trace_ring/ring/ring.hpp>
+
+// the application's flight recorder
+#include <trace_ring/recorder/control.hpp>
+#include <trace_ring/recorder/crash_snapshot.hpp>
 #include <trace_ring/recorder/recorder.hpp>
+
+// reading what was recorded, and showing it
+#include <trace_ring/exporter/text.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
