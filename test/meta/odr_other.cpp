@@ -1,0 +1,16 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "meta/odr.hpp"
+
+namespace odr {
+
+view look_from_other() noexcept {
+    return look_from_here();
+}
+
+bool record_from_other(trace_ring::recorder& recorder, std::uint64_t number) noexcept {
+    return recorder.record<seen>(number);
+}
+
+}  // namespace odr

@@ -1,0 +1,38 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// One definition: two translation units that include everything make one program, and see the same
+/// objects. A function that is not inline would not link; a static object would be two.
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/reduce/trace_file.hpp>
+
+#include "meta/odr.hpp"
+
+BOOST_AUTO_TEST_CASE(two_translation_units_see_the_same_objects) {
+    BOOST_TEST((odr::look_from_here() == odr::look_from_other()));
+}
+
+BOOST_AUTO_TEST_CASE(two_translation_units_record_one_event_into_one_lane) {
+    trace_ring::recorder recorder{{.size = 1 << 20}};
+    BOOST_TEST(recorder.record<odr::seen>(std::uint64_t{1}));
+    BOOST_TEST(odr::record_from_other(recorder, 2));
+
+    const auto [memory, bytes] = recorder.bytes();
+    auto trace = trace_ring::reduce::trace_file::from({memory, bytes});
+    std::vector<std::uint64_t> numbers;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto* record = std::get_if<trace_ring::reduce::record_view>(item);
+        BOOST_TEST_REQUIRE(record != nullptr);
+        BOOST_TEST(record->name() == "odr.seen");
+        BOOST_TEST(record->position() == numbers.size());
+        numbers.push_back(record->field("number").u64());
+    }
+    BOOST_TEST(numbers == (std::vector<std::uint64_t>{1, 2}), boost::test_tools::per_element());
+}
