@@ -1,0 +1,74 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The events of a heap trace: what heap_recorder.so writes and heap-report reads. An event that
+/// stands for a call bears the function's name; each call is one record.
+///
+/// When a record is made: before the call for `free`, after it for all others. So an address that
+/// one thread frees and another one gets is freed first in the trace, too. A `realloc` that moves
+/// its block is the exception: it gives the old address back before its record is made.
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <trace_ring/record/event.hpp>
+
+namespace heap {
+
+/// Innermost first: the address to which the recorded function returns, then its caller's, ...
+using call_stack = std::span<const trace_ring::address>;
+
+using size_field = trace_ring::field<"size", std::uint64_t>;    // bytes asked for
+using count_field = trace_ring::field<"count", std::uint64_t>;  // elements of `size` bytes
+using address_field = trace_ring::field<"address", trace_ring::address>;  // the result; 0: failed
+using old_field = trace_ring::field<"old", trace_ring::address>;          // what realloc was given
+using alignment_field = trace_ring::field<"alignment", std::uint64_t>;
+using stack_field = trace_ring::field<"stack", call_stack>;
+
+namespace event {
+
+// Counted, so that the totals of calls are there even where records were lost.
+template <trace_ring::literal Name, class... Fields>
+struct call : trace_ring::event<Name, Fields...> {
+    static constexpr bool counted = true;
+};
+
+struct malloc : call<"malloc", size_field, address_field, stack_field> {};
+struct calloc : call<"calloc", count_field, size_field, address_field, stack_field> {};
+struct realloc : call<"realloc", old_field, size_field, address_field, stack_field> {};
+struct reallocarray
+    : call<"reallocarray", old_field, count_field, size_field, address_field, stack_field> {};
+struct free : call<"free", address_field, stack_field> {};
+struct posix_memalign
+    : call<"posix_memalign", alignment_field, size_field, address_field, stack_field> {};
+struct aligned_alloc
+    : call<"aligned_alloc", alignment_field, size_field, address_field, stack_field> {};
+struct memalign : call<"memalign", alignment_field, size_field, address_field, stack_field> {};
+struct valloc : call<"valloc", size_field, address_field, stack_field> {};
+struct pvalloc : call<"pvalloc", size_field, address_field, stack_field> {};
+
+/// A program or library in memory at [start, end). `bias` is to be subtracted from an address to
+/// have the one in the file. Recorded before the first record whose stack points into it.
+struct module : trace_ring::event<"module", trace_ring::field<"start", trace_ring::address>,
+                                  trace_ring::field<"end", trace_ring::address>,
+                                  trace_ring::field<"bias", trace_ring::address>,
+                                  trace_ring::field<"build_id", std::span<const std::uint8_t>>,
+                                  trace_ring::field<"path", std::string_view>> {};
+
+/// fork() is about to be called: what is live now is what the child inherits. The child's first
+/// record is `forked` with the same number.
+struct fork : trace_ring::event<"fork", trace_ring::field<"number", std::uint64_t>> {};
+struct forked : trace_ring::event<"forked", trace_ring::field<"number", std::uint64_t>> {};
+
+/// How this process image is recorded; its first record. `unrecorded` are calls that other threads
+/// made while the first one still set the recorder up.
+struct recording : trace_ring::event<"recording", trace_ring::field<"unwind", std::string_view>,
+                                     trace_ring::field<"depth", std::uint32_t>,
+                                     trace_ring::field<"limit", std::uint64_t>> {};
+struct unrecorded : trace_ring::event<"unrecorded", trace_ring::field<"calls", std::uint64_t>> {};
+
+}  // namespace event
+}  // namespace heap

@@ -1,0 +1,271 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include <trace_ring/reduce/trace_file.hpp>
+
+namespace heap {
+namespace {
+
+namespace reduce = trace_ring::reduce;
+
+/// What an event is to this reader, and where its fields are.
+struct known_event {
+    enum class what : std::uint8_t { unknown, other, call, module, fork, forked, recording, lost };
+    what is = what::unknown;
+    call_kind call{};
+    std::size_t size = 0, count = 0, address = 0, old = 0, stack = 0;  // npos: it has none
+};
+
+[[nodiscard]] known_event know(const reduce::event_type& type) {
+    known_event known;
+    known.is = known_event::what::other;
+    for (std::size_t i = 0; i < call_kinds; ++i) {
+        if (type.name != call_names[i]) continue;
+        known.is = known_event::what::call;
+        known.call = static_cast<call_kind>(i);
+    }
+    if (type.name == "module") known.is = known_event::what::module;
+    if (type.name == "fork") known.is = known_event::what::fork;
+    if (type.name == "forked") known.is = known_event::what::forked;
+    if (type.name == "recording") known.is = known_event::what::recording;
+    if (type.name == "unrecorded") known.is = known_event::what::lost;
+    known.size = type.find("size");
+    known.count = type.find("count");
+    known.address = type.find("address");
+    known.old = type.find("old");
+    known.stack = type.find("stack");
+    return known;
+}
+
+class reader {
+public:
+    reader(const std::string& path, stack_table& stacks, std::uint64_t short_life)
+        : trace_(reduce::trace_file::open(path)), table_(stacks), short_life_(short_life) {
+        out_.file = path;
+    }
+
+    [[nodiscard]] file_profile read() {
+        const auto& types = trace_.event_types();
+        if (std::none_of(types.begin(), types.end(),
+                         [](const auto& type) { return type.name == "malloc"; })) {
+            throw not_a_heap_trace(out_.file);
+        }
+        find_forks();
+        for (auto cursor = trace_.forward(); const auto* item = cursor.next();) {
+            if (const auto* record = std::get_if<reduce::record_view>(item)) {
+                take(*record);
+            } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+                take(*loss);
+            }
+        }
+        for (const auto& damage : trace_.damages()) {
+            out_.damages.push_back(fmt::format("offset {}: {}", damage.offset, damage.what));
+        }
+        return std::move(out_);
+    }
+
+private:
+    using fork_key =
+        std::pair<std::uint32_t, std::uint64_t>;  // the parent's slot, the fork's number
+    struct process_state {
+        process_profile* profile;
+        process_stacks stacks;
+    };
+    struct fork_state {
+        ledger heap;
+        process_stacks stacks;
+    };
+
+    /// Which forks had children that record: only for those the heap is copied.
+    void find_forks() {
+        reduce::filter only;
+        only.events = {"forked"};
+        for (auto cursor = trace_.forward(only, reduce::merging::by_lane);
+             const auto* item = cursor.next();) {
+            const auto* record = std::get_if<reduce::record_view>(item);
+            if (record == nullptr || !record->lane().process) continue;
+            const auto& child = trace_.processes()[*record->lane().process];
+            if (!child.parent) continue;
+            const fork_key key{*child.parent, record->field("number").u64()};
+            fork_of_[child.slot] = key;
+            wanted_forks_.insert(key);
+        }
+    }
+
+    [[nodiscard]] std::uint64_t nanoseconds(std::uint64_t ticks) const {
+        return static_cast<std::uint64_t>(std::max<std::int64_t>(0, trace_.realtime_ns(ticks)));
+    }
+
+    /// The process that writes into a lane. One whose entry in the table is gone is slot 0: there
+    /// have been thousands of threads then, and most often one process.
+    process_state& process_of(const reduce::lane_info& lane, std::uint64_t time) {
+        const std::uint32_t slot = lane.process.value_or(0);
+        if (const auto at = states_.find(slot); at != states_.end()) return at->second;
+        const auto& info = trace_.processes().at(slot);
+        auto& profile = out_.processes.emplace_back();
+        profile.file = out_.file;
+        profile.pid = info.pid;
+        profile.name = info.name;
+        profile.heap = ledger(short_life_);
+        profile.begin = profile.end = time;
+        process_state state{&profile, process_stacks(table_)};
+        if (info.parent) {
+            inherit(state, info, time);
+        }
+        return states_.emplace(slot, std::move(state)).first->second;
+    }
+
+    void inherit(process_state& child, const reduce::process_info& info, std::uint64_t time) {
+        auto& profile = *child.profile;
+        profile.parent = trace_.processes()[*info.parent].pid;
+        const auto fork = fork_of_.find(info.slot);
+        const auto kept = fork == fork_of_.end() ? forks_.end() : forks_.find(fork->second);
+        const auto parent = states_.find(*info.parent);
+        if (kept != forks_.end()) {
+            profile.inherited = inheritance::exact;
+            profile.heap = std::move(kept->second.heap);
+            child.stacks = std::move(kept->second.stacks);
+            forks_.erase(kept);
+        } else {
+            profile.inherited = inheritance::approximate;
+            if (parent != states_.end()) {
+                profile.heap.inherit(parent->second.profile->heap, time);
+                child.stacks = parent->second.stacks;
+            }
+        }
+        if (parent != states_.end()) {
+            profile.unwind = parent->second.profile->unwind;
+            profile.depth = parent->second.profile->depth;
+        }
+    }
+
+    [[nodiscard]] const known_event& event_of(const reduce::record_view& record) {
+        const std::size_t number = record.type().number;
+        if (number >= known_.size()) known_.resize(number + 1);
+        if (known_[number].is == known_event::what::unknown) known_[number] = know(record.type());
+        return known_[number];
+    }
+
+    void take(const reduce::record_view& record) {
+        ++out_.records;
+        if (!record.fault().empty()) {
+            ++out_.unreadable;
+            return;
+        }
+        const std::uint64_t time = nanoseconds(record.time());
+        process_state& process = process_of(record.lane(), time);
+        process_profile& profile = *process.profile;
+        profile.end = std::max(profile.end, time);
+        const known_event& event = event_of(record);
+        switch (event.is) {
+            case known_event::what::call:
+                take_call(event, record, process, time);
+                break;
+            case known_event::what::module:
+                take_module(record, process);
+                break;
+            case known_event::what::fork:
+                take_fork(record, process, time);
+                break;
+            case known_event::what::recording:
+                profile.unwind = record.field("unwind").text();
+                profile.depth = static_cast<std::uint32_t>(record.field("depth").u64());
+                break;
+            case known_event::what::lost:
+                profile.unrecorded += record.field("calls").u64();
+                break;
+            default:
+                break;
+        }
+    }
+
+    void take_call(const known_event& event, const reduce::record_view& record,
+                   process_state& process, std::uint64_t time) {
+        process_profile& profile = *process.profile;
+        ++profile.calls[record.lane().thread][static_cast<std::size_t>(event.call)];
+        const std::uint64_t address = record.field(event.address).u64();
+        if (event.call == call_kind::free) {
+            profile.heap.freed(time, address);
+            return;
+        }
+        std::uint64_t bytes = record.field(event.size).u64();
+        if (event.count != reduce::event_type::npos &&
+            __builtin_mul_overflow(bytes, record.field(event.count).u64(), &bytes)) {
+            bytes = std::numeric_limits<std::uint64_t>::max();  // it cannot have succeeded
+        }
+        const auto frames = record.field(event.stack);
+        addresses_.clear();
+        for (std::size_t i = 0; i < frames.size(); ++i) addresses_.push_back(frames.at(i).u64());
+        const stack_id stack = process.stacks.find(addresses_);
+        const std::uint32_t thread = record.lane().thread;
+        if (event.call == call_kind::realloc || event.call == call_kind::reallocarray) {
+            const std::uint64_t old = record.field(event.old).u64();
+            profile.heap.reallocated(time, thread, old, address, bytes, stack);
+        } else {
+            profile.heap.allocated(time, thread, address, bytes, stack);
+        }
+    }
+
+    void take_module(const reduce::record_view& record, process_state& process) {
+        object_file file;
+        file.path = record.field("path").text();
+        const auto id = record.field("build_id");
+        for (std::size_t i = 0; i < id.size(); ++i) {
+            file.build_id += static_cast<char>(id.at(i).u64());
+        }
+        process.stacks.add(record.field("start").u64(), record.field("end").u64(),
+                           record.field("bias").u64(), file);
+    }
+
+    void take_fork(const reduce::record_view& record, process_state& process, std::uint64_t time) {
+        const fork_key key{record.lane().process.value_or(0), record.field("number").u64()};
+        if (!wanted_forks_.contains(key)) return;
+        fork_state kept{ledger(short_life_), process.stacks};
+        kept.heap.inherit(process.profile->heap, time);
+        forks_.insert_or_assign(key, std::move(kept));
+    }
+
+    void take(const reduce::loss_item& loss) {
+        out_.lost.add(loss.cause, loss.count);
+        const std::uint64_t time = nanoseconds(loss.time);
+        if (loss.cause == trace_ring::loss_cause::damaged) {
+            out_.damages.push_back(fmt::format("offset {}: {}", loss.offset, loss.what));
+        }
+        if (loss.lane == nullptr || !loss.lane->process) return;
+        process_profile& profile = *process_of(*loss.lane, time).profile;
+        profile.lost.add(loss.cause, loss.count);
+        if (profile.first_loss == 0) profile.first_loss = std::max<std::uint64_t>(time, 1);
+    }
+
+    reduce::trace_file trace_;
+    stack_table& table_;
+    std::uint64_t short_life_;
+    file_profile out_;
+    std::unordered_map<std::uint32_t, process_state> states_;
+    std::map<std::uint32_t, fork_key> fork_of_;
+    std::set<fork_key> wanted_forks_;
+    std::map<fork_key, fork_state> forks_;
+    std::vector<known_event> known_;
+    std::vector<std::uint64_t> addresses_;
+};
+
+}  // namespace
+
+file_profile read_profile(const std::string& path, stack_table& stacks, std::uint64_t short_life) {
+    return reader(path, stacks, short_life).read();
+}
+
+}  // namespace heap

@@ -1,0 +1,99 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A heap trace as one profile for each process: its ledger, its calls, and what is missing.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <trace_ring/loss.hpp>
+
+#include "ledger.hpp"
+#include "stacks.hpp"
+
+namespace heap {
+
+enum class call_kind : std::uint8_t {
+    malloc,
+    calloc,
+    realloc,
+    reallocarray,
+    free,
+    posix_memalign,
+    aligned_alloc,
+    memalign,
+    valloc,
+    pvalloc,
+};
+inline constexpr std::size_t call_kinds = 10;
+inline constexpr std::array<std::string_view, call_kinds> call_names{
+    "malloc",         "calloc",        "realloc",  "reallocarray", "free",
+    "posix_memalign", "aligned_alloc", "memalign", "valloc",       "pvalloc"};
+
+using call_counts = std::array<std::uint64_t, call_kinds>;
+
+enum class inheritance {
+    none,         ///< not forked from a recorded process
+    exact,        ///< as it was when the parent forked
+    approximate,  ///< the fork itself is not in the trace: as it was at the child's first record
+};
+
+struct process_profile {
+    std::string file;
+    std::uint32_t pid = 0;
+    std::string name;
+    std::optional<std::uint32_t> parent;  ///< pid
+    inheritance inherited = inheritance::none;
+    ledger heap;
+    std::map<std::uint32_t, call_counts> calls;  ///< by thread
+    std::uint64_t begin = 0;                     ///< of its records, nanoseconds since 1970
+    std::uint64_t end = 0;
+    std::string unwind;       ///< how stacks were taken; empty: not told
+    std::uint32_t depth = 0;  ///< of stacks, at most
+    std::uint64_t unrecorded = 0;
+    trace_ring::loss_counts lost;  ///< in its lanes
+    std::uint64_t first_loss = 0;  ///< nanoseconds since 1970; 0: nothing is lost
+    [[nodiscard]] bool complete() const noexcept {
+        return first_loss == 0 && unrecorded == 0 && lost.total() == 0;
+    }
+    [[nodiscard]] call_counts all_calls() const noexcept {
+        call_counts sum{};
+        for (const auto& [thread, counts] : calls) {
+            for (std::size_t i = 0; i < call_kinds; ++i) sum[i] += counts[i];
+        }
+        return sum;
+    }
+};
+
+/// What one file holds.
+struct file_profile {
+    std::string file;
+    std::uint64_t records = 0;
+    std::uint64_t unreadable = 0;  ///< records that cannot be told
+    trace_ring::loss_counts lost;  ///< all of it, with what concerns no process
+    std::vector<std::string> damages;
+    std::deque<process_profile> processes;  ///< in the order of their first records
+};
+
+/// Reads a heap trace. Throws trace_ring::format_error, std::system_error; not_a_heap_trace if the
+/// file is a trace of something else.
+[[nodiscard]] file_profile read_profile(const std::string& path, stack_table& stacks,
+                                        std::uint64_t short_life);
+
+class not_a_heap_trace : public std::runtime_error {
+public:
+    explicit not_a_heap_trace(const std::string& path)
+        : std::runtime_error(path + ": a trace, but not of a heap: it has no event \"malloc\"") {}
+};
+
+}  // namespace heap
