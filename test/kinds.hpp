@@ -23,6 +23,7 @@
 #include <trace_ring/policy/full/extend.hpp>
 #include <trace_ring/policy/full/overwrite_oldest.hpp>
 #include <trace_ring/policy/full/stop.hpp>
+#include <trace_ring/policy/gate/flag.hpp>
 #include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapped.hpp>
@@ -166,7 +167,7 @@ template <class Item>
 sample sample_of(const Item& item) {
     if constexpr (requires { item.payload; }) {
         sample s;
-        std::memcpy(&s, item.payload.data(), sizeof s);
+        std::memcpy(static_cast<void*>(&s), item.payload.data(), sizeof s);
         return s;
     } else {
         return item.record;

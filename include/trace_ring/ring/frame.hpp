@@ -115,6 +115,7 @@ public:
 protected:
     /// Attaches, or sets up. A constant-initialised ring runs no code here: all zero is its start.
     template <class... A>
+    requires std::is_constructible_v<storage_policy, A...>
     constexpr explicit ring_frame(A&&... arguments) : storage_(std::forward<A>(arguments)...) {
         if constexpr (!storage::fixed<storage_policy>) {
             set_up();

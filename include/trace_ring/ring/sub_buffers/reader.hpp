@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
@@ -70,12 +71,12 @@ protected:
         const auto result = copy_sub_buffer(ring_->slot_at(ring_->index_of(p)), words_, copy_);
         if (result != copy_result::copied) return result;
         if (copy_.state.pos != p) return copy_result::vacant;
-        const bool whole =
-            walk_records(words_, copy_,
-                         [this](std::uint32_t word, std::uint64_t time, std::uint32_t h) {
-                             records_.push_back({word, h, time});
-                         }) == 0;
-        return whole ? copy_result::copied : copy_result::damaged;
+        // What comes before the damage is as good as elsewhere.
+        whole_ = walk_records(words_, copy_,
+                              [this](std::uint32_t word, std::uint64_t time, std::uint32_t head) {
+                                  records_.push_back({word, head, time});
+                              }) == 0;
+        return copy_result::copied;
     }
     [[nodiscard]] sub_buffer_item yield(std::size_t index) noexcept {
         const place& r = records_[index];
@@ -104,6 +105,7 @@ protected:
     std::vector<std::uint64_t> words_;
     std::vector<place> records_;
     sub_buffer_copy copy_;
+    bool whole_ = true;  ///< all that the copy's header promises could be walked
     std::uint64_t read_ = 0;
     loss_counts lost_;
 };
@@ -131,31 +133,30 @@ public:
                 if (complete_) finish();
             }
             const position newest = base::ring_->produced();
-            if (sub_ > newest) return {};
+            if (sub_ > newest) return last_damage();
             if (const position first = base::oldest(newest); sub_ < first) go_to(first);
             const std::size_t known = index_;
             switch (base::take(sub_)) {
                 case copy_result::copied:
                     break;
-                case copy_result::damaged: {
-                    // Nothing in it can be believed: it is one loss, of an unknown number.
-                    const auto gap = base::missed(expected_ + 1, 1, loss_cause::damaged);
+                case copy_result::damaged:  // how much that is, the next one tells
+                    cause_ = loss_cause::damaged;
                     go_to(sub_ + 1);
-                    return gap;
-                }
+                    continue;
                 default:  // overwritten meanwhile, or being so: look where the ring stands now
                     cause_ = loss_cause::overrun;
                     if (sub_ + base::ring_->capacity() > base::ring_->produced() + 1) return {};
                     go_to(sub_ + 1);
                     continue;
             }
+            if (!base::whole_) cause_ = loss_cause::damaged;
             complete_ = base::copy_.state.state != static_cast<unsigned>(sub_buffer_state::active);
             if (!began_) {
                 began_ = true;
                 told_ = {};
                 if (const auto gap = gap_before(); gap) return gap;
             }
-            if (base::records_.size() == known && !complete_ && !has_news()) return {};
+            if (base::records_.size() == known && !complete_ && !has_news()) return last_damage();
         }
     }
 
@@ -185,13 +186,17 @@ private:
     /// What lies between the last record and the first of this sub-buffer.
     [[nodiscard]] sub_buffer_item gap_before() noexcept {
         const std::uint64_t before = base::copy_.first_position;
-        const loss_cause cause = cause_;
-        cause_ = loss_cause::overwritten;
+        const loss_cause cause = std::exchange(cause_, loss_cause::overwritten);
+        if (!base::whole_) cause_ = loss_cause::damaged;
         if (before <= expected_) return {};
         const position from = expected_ + 1;
-        const std::uint64_t count = before - expected_;
-        expected_ = before;
-        return base::missed(from, count, cause);
+        return base::missed(from, before - std::exchange(expected_, before), cause);
+    }
+    /// Damage behind which there is nothing yet that would tell how much is gone: at least one.
+    [[nodiscard]] sub_buffer_item last_damage() noexcept {
+        if (cause_ != loss_cause::damaged || damage_told_ == sub_) return {};
+        damage_told_ = sub_;
+        return base::missed(++expected_, 1, loss_cause::damaged);
     }
     struct counts {
         std::uint32_t refused = 0, too_long = 0, nested = 0;
@@ -223,6 +228,7 @@ private:
     std::uint64_t passed_ = 0;
     position expected_;  ///< the number of the last record yielded or lost
     loss_cause cause_ = loss_cause::overwritten;
+    position damage_told_ = 0;
     counts told_{};
 };
 
@@ -239,28 +245,39 @@ public:
     [[nodiscard]] sub_buffer_item next() {
         for (;;) {
             if (left_ != 0) return base::yield(--left_);
-            if (sub_ == no_position) return {};
-            const position p = sub_--;
-            switch (base::take(p)) {
-                case copy_result::copied:
+            if (sub_ == no_position) return missing_down_to(0, loss_cause::damaged);
+            switch (base::take(sub_--)) {
+                case copy_result::copied: {
                     left_ = base::records_.size();
-                    before_ = base::copy_.first_position;
+                    const std::uint64_t first = base::copy_.first_position;
+                    if (!known_ && !base::whole_) {  // the newest: at least one is gone
+                        known_ = true;
+                        before_ = first + left_ + 1;
+                    }
+                    const auto gap = missing_down_to(first + left_, loss_cause::damaged);
                     known_ = true;
+                    before_ = first;
+                    if (gap) return gap;
                     break;
-                case copy_result::damaged:
-                    return base::missed(no_position, 1, loss_cause::damaged);
-                default:
-                    // Here and below everything has been overwritten; how much, the sub-buffer
-                    // after it has said.
-                    if (!known_) break;
+                }
+                case copy_result::damaged:  // how much that is, the one before tells
+                    break;
+                default:  // here and below everything has been overwritten
                     sub_ = no_position;
-                    if (before_ == 0) return {};
-                    return base::missed(1, before_, loss_cause::overwritten);
+                    return missing_down_to(0, loss_cause::overwritten);
             }
         }
     }
 
 private:
+    /// What lies between record `last` and those that were yielded before.
+    [[nodiscard]] sub_buffer_item missing_down_to(std::uint64_t last, loss_cause cause) noexcept {
+        if (!known_ || before_ <= last) return {};
+        const std::uint64_t count = before_ - last;
+        before_ = last;
+        return base::missed(last + 1, count, cause);
+    }
+
     position sub_;
     std::size_t left_ = 0;
     std::uint64_t before_ = 0;  ///< records before those of the last copy
