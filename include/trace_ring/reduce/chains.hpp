@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +43,9 @@ struct chain_link {
 struct chain {
     std::uint32_t lane = 0;
     std::vector<chain_link> links;
+    bool cut_begin = false;  ///< trimmed: there were links before the first
+    bool cut_end = false;
+    std::optional<position> start{};  ///< where the first link's records should begin, if known
 };
 
 struct chain_list {
@@ -48,6 +53,16 @@ struct chain_list {
     /// Damaged sub-buffers of which not even the lane can be told.
     std::vector<chain_link> strays;
 };
+
+/// The stray that lies where the sub-buffer at `pos` did; null if there is none.
+[[nodiscard]] inline const chain_link* find_stray(const std::vector<chain_link>& strays,
+                                                  position pos, std::uint64_t limit) noexcept {
+    if (pos == no_position) return nullptr;
+    const auto found = std::find_if(strays.begin(), strays.end(), [&](const chain_link& stray) {
+        return stray.slot == slot_of(pos, limit);
+    });
+    return found == strays.end() ? nullptr : &*found;
+}
 
 /// Whether to look at headers, which are the truth, or at the index, which is quicker by the number
 /// of pages touched. In a file that nobody damaged both say the same: the index entry is written
@@ -110,7 +125,7 @@ public:
         });
         for (auto& each : all) {
             if (out.chains.empty() || out.chains.back().lane != each.lane) {
-                out.chains.push_back({each.lane, {}});
+                out.chains.emplace_back().lane = each.lane;
             }
             auto& links = out.chains.back().links;
             if (!links.empty() && links.back().pos == each.link.pos) {
@@ -146,6 +161,32 @@ public:
         if (!still_there() || magic != sub_buffer_magic || head.lane != lane) return false;
         take(head, link);
         return true;
+    }
+
+    /// Leaves out of a chain what has nothing in [from, to], by binary search: within a lane time
+    /// does not go back.
+    void trim(chain& what, std::uint64_t from, std::uint64_t to) const {
+        auto& links = what.links;
+        const auto after = [](std::uint64_t time, const chain_link& l) {
+            return time < l.base_time;
+        };
+        const auto last = std::upper_bound(links.begin(), links.end(), to, after);
+        what.cut_end = last != links.end();
+        links.erase(last, links.end());
+        auto first = std::upper_bound(links.begin(), links.end(), from, after);
+        if (first != links.begin()) --first;
+        what.cut_begin = first != links.begin();
+        if (what.cut_begin) {
+            auto& before = *(first - 1);
+            if (before.positions_known || complete(what.lane, before)) {
+                what.start = before.first + before.records;
+            }
+        }
+        links.erase(links.begin(), first);
+        for (auto& link : links) {
+            if (link.positions_known || !link.readable) continue;
+            link.positions_known = complete(what.lane, link);
+        }
     }
 
 private:
@@ -251,14 +292,14 @@ private:
     }
 
     /// A position that was never claimed. Both the ring's word and the index must say so: one may
-    /// be damaged, or older than the header.
+    /// be damaged, or older than the header, as in a copy taken while recording went on.
     [[nodiscard]] bool beyond_cursor(position pos, std::uint64_t slot) const noexcept {
         if (pos <= in_.ring().cursor) return false;
         std::uint64_t cursor = 0;
         std::uint64_t indexed = 0;
         (void)in_.bytes().read(in_.plan().ring + offsetof(layout::ring_state, cursor), &cursor, 8);
         (void)in_.bytes().read(in_.plan().index + slot * sizeof(layout::index_entry), &indexed, 8);
-        return pos > cursor && pos != indexed;
+        return pos > cursor && pos > indexed;
     }
 
     const tables& in_;

@@ -19,64 +19,15 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/glob.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/chains.hpp>
+#include <trace_ring/reduce/entry_list.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/lane_reader.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
-
-/// True if `text` matches the glob: `*` any characters, `?` one, `[a-z]` and `[!a-z]` one of a set,
-/// `\` takes the next literally. Time: the product of both lengths at worst.
-[[nodiscard]] inline bool matches_glob(std::string_view glob, std::string_view text) noexcept {
-    constexpr std::size_t none = std::string_view::npos;
-    const auto one = [glob](std::size_t& g, char c) {
-        if (glob[g] == '?') return ++g, true;
-        if (glob[g] == '[') {
-            const bool negated = g + 1 < glob.size() && (glob[g + 1] == '!' || glob[g + 1] == '^');
-            const std::size_t first = g + (negated ? 2 : 1);
-            const std::size_t end = glob.find(']', first + 1);
-            if (end != none) {
-                bool in = false;
-                for (std::size_t i = first; i < end; ++i) {
-                    if (i + 2 < end && glob[i + 1] == '-') {
-                        in = in || (glob[i] <= c && c <= glob[i + 2]);
-                        i += 2;
-                    } else {
-                        in = in || glob[i] == c;
-                    }
-                }
-                g = end + 1;
-                return in != negated;
-            }
-        }
-        if (glob[g] == '\\' && g + 1 < glob.size()) ++g;
-        return glob[g++] == c;
-    };
-    std::size_t g = 0;
-    std::size_t t = 0;
-    std::size_t star = none;
-    std::size_t star_text = 0;
-    while (t < text.size()) {
-        if (g < glob.size() && glob[g] == '*') {
-            star = g++;
-            star_text = t;
-            continue;
-        }
-        std::size_t after = g;
-        if (g < glob.size() && one(after, text[t])) {
-            g = after;
-            ++t;
-            continue;
-        }
-        if (star == none) return false;
-        g = star + 1;  // the star takes one character more
-        t = ++star_text;
-    }
-    while (g < glob.size() && glob[g] == '*') ++g;
-    return g == glob.size();
-}
 
 /// What is wanted of a trace; everything, by default. Losses and clock jumps of the lanes and the
 /// time wanted always come along: they may hide what is looked for.
@@ -253,8 +204,8 @@ private:
                               [&](auto& link) { return !scanner.complete(chain.lane, link); });
             }
             if (first && !follow_ && !timed) place(reader, chain);
-            reader.add(chain.links);
-            if (first && timed) reader.trim(filter_.from, filter_.to, scanner);
+            if (first && timed) scanner.trim(chain, filter_.from, filter_.to);
+            reader.add(chain);
         }
         for (const auto& lane : in_.lanes()) {
             if (!lane.listed || !filter_.wants(lane) || by_lane_.count(lane.number) != 0) continue;
@@ -376,7 +327,7 @@ private:
     std::vector<std::size_t> rank_;
     std::vector<waiting> heap_;
     std::size_t current_ = none;
-    std::vector<decoded> pool_;
+    std::vector<entry_list> pool_;
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();
     std::vector<std::uint32_t> unlisted_;
     std::vector<std::uint8_t> wanted_;  // by number of the event type: 0 unknown, 1 yes, 2 no

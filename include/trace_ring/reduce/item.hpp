@@ -187,10 +187,12 @@ public:
         return type_ == nullptr ? "a record of an event that the dictionary lacks" : fault_;
     }
 
+    /// False if it is faulty, or the end of a span, which bears the fields only if they were given.
+    [[nodiscard]] bool has_fields() const noexcept { return fault().empty() && !bare_end(); }
     /// Field `i`, in the order declared. Constant time, but for variable fields, which lie behind
     /// each other.
     [[nodiscard]] field_value field(std::size_t i) const noexcept {
-        if (!fault().empty() || i >= type_->fields.size()) return {};
+        if (!has_fields() || i >= type_->fields.size()) return {};
         const auto& wanted = type_->fields[i];
         if (!wanted.variable()) return fixed(wanted);
         std::size_t at = type_->fixed_bytes;
@@ -206,7 +208,7 @@ public:
     /// Calls `visit(const field_info&, field_value)` for every field, in one pass.
     template <class Visit>
     void for_each_field(Visit&& visit) const {
-        if (!fault().empty()) return;
+        if (!has_fields()) return;
         std::size_t at = type_->fixed_bytes;
         for (const auto& field : type_->fields) {
             visit(field, field.variable() ? next_variable(field, at) : fixed(field));
@@ -239,7 +241,9 @@ private:
         return {field, payload().subspan(from, length), (word & variable_cut_bit) != 0};
     }
 
+    [[nodiscard]] bool bare_end() const noexcept { return ends() && words_.size() == 1; }
     [[nodiscard]] std::string_view check() const noexcept {
+        if (bare_end()) return {};
         const std::size_t there = payload().size();
         if (type_->fixed_bytes > there) return "a record shorter than its event's fields";
         if (!type_->variable) return {};

@@ -107,22 +107,6 @@ public:
         return lane.root ? dictionary_.find(*lane.root, id) : dictionary_.find_only(id);
     }
 
-    /// The lane's count of records in closed sub-buffers, read again if it is less than `at_least`;
-    /// a very great number if it is not known.
-    [[nodiscard]] std::uint64_t written_now(const lane_info& lane,
-                                            std::uint64_t at_least) const noexcept {
-        constexpr std::uint64_t unknown = ~std::uint64_t{0} >> 1;
-        if (!lane.listed) return unknown;
-        if (lane.written >= at_least) return std::min(lane.written, unknown);
-        std::uint64_t entry[sizeof(layout::lane_entry) / 8]{};
-        (void)source_.read(lane.offset, entry, sizeof entry);
-        const table_row row{entry, lane.offset, 0};
-        if (row.get<std::uint32_t>(offsetof(layout::lane_entry, number)) != lane.number) {
-            return unknown;
-        }
-        return std::min(row.get<std::uint64_t>(offsetof(layout::lane_entry, written)), unknown);
-    }
-
     /// How often the events of this type happened, the lost ones included; nothing if it has no
     /// total. Reads the file.
     [[nodiscard]] std::optional<std::uint64_t> total_of(const event_type& type) const {
@@ -224,7 +208,7 @@ private:
                 note(row.offset(offsetof(lane_entry, number)), "a lane listed twice");
             } else {
                 lane.row = i;
-                lane.update(row, processes_, noting);
+                lane.update(row, later, processes_, noting);
             }
         }
     }

@@ -118,10 +118,12 @@ struct lane_info {
     std::uint64_t offset = 0;  ///< of its entry in the file
     std::size_t row = 0;       ///< of its entry: which row of the totals is its own
 
-    /// Takes over what the table says of it; `note` as above.
+    /// Takes over what the table says of it; `note` as above. `later` is the same row read again: a
+    /// lane's newest sub-buffer is told before, its count of records after, so that the count holds
+    /// all records before that sub-buffer.
     template <class Note>
-    void update(const table_row& from, const std::vector<process_info>& processes,
-                const Note& note) {
+    void update(const table_row& from, const table_row& later,
+                const std::vector<process_info>& processes, const Note& note) {
         using layout::lane_entry;
         const auto u32 = [&from](std::size_t field) { return from.get<std::uint32_t>(field); };
         const auto u64 = [&from](std::size_t field) { return from.get<std::uint64_t>(field); };
@@ -143,7 +145,7 @@ struct lane_info {
         }
         thread = u32(offsetof(lane_entry, thread));
         depth = u32(offsetof(lane_entry, depth));
-        written = u64(offsetof(lane_entry, written));
+        written = later.get<std::uint64_t>(offsetof(lane_entry, written));
         newest = u64(offsetof(lane_entry, newest));
         lost = {};
         lost.add(loss_cause::refused, u64(offsetof(lane_entry, refused)));
