@@ -92,7 +92,8 @@ public:
             bool told = false;
             if (where == look_at::index) {
                 if (slot % batch == 0) {
-                    index.assign(std::min(batch, slots - slot) * index_words, 0);
+                    index.assign(
+                        static_cast<std::size_t>(std::min(batch, slots - slot)) * index_words, 0);
                     (void)in_.bytes().read(in_.plan().index + slot * sizeof(layout::index_entry),
                                            index.data(), index.size() * 8);
                 }

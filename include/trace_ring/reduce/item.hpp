@@ -235,7 +235,7 @@ private:
                                             std::size_t& at) const noexcept {
         const std::uint16_t word = length_word(field);
         const std::size_t length = word & variable_length_mask;
-        const std::size_t from = layout::round_up(at, 8);
+        const std::size_t from = (at + 7) / 8 * 8;
         at = from + length;
         if (length == 0) return {field, payload().first(0), (word & variable_cut_bit) != 0};
         return {field, payload().subspan(from, length), (word & variable_cut_bit) != 0};
@@ -252,7 +252,7 @@ private:
             if (!field.variable()) continue;
             const std::size_t length = length_word(field) & variable_length_mask;
             if (length % size_of(field.type) != 0) return "a field that ends inside an element";
-            const std::size_t from = layout::round_up(at, 8);
+            const std::size_t from = (at + 7) / 8 * 8;
             at = from + length;
             if (length != 0 && at > there) return "a field longer than its record";
         }

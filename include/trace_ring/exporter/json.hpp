@@ -1,0 +1,279 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Items as JSON lines: one object an item, each valid by itself whatever the trace holds.
+/// @code
+///   {"kind":"record","ticks":17,"time_ns":1714567296123456789,"lane":3,"position":42,"pid":1200,
+///    "tid":1234,"thread":"worker","depth":0,"event":"order.sent","fields":{"id":42,"price":3.14}}
+///   {"kind":"loss","cause":"overwritten","count":1234,"lane":3,"position":0,"ticks":12,"time_ns":...}
+///   {"kind":"clock_jump","lane":3,"position":50,"from_ticks":90,"ticks":17}
+/// @endcode
+/// - `time_ns` is nanoseconds since 1970; it is left out where the clock is not known. `ticks` is
+/// the
+///   trace's clock.
+/// - `span` is "begin" or "end"; `interval`, `cut` are there, and true, where they apply; `cut`
+/// lists
+///   the fields that were cut.
+/// - Integers are exact, to 64 bits: parsers that read every number as a double lose the last
+/// digits
+///   beyond 2^53. Addresses are strings, "0x7f00".
+/// - NaN and the infinities, which JSON lacks, are the strings "NaN", "Infinity", "-Infinity".
+/// - Text that is not UTF-8 is an object with its bytes, {"hex":"ff00"}; as a name, its bad bytes
+///   become U+FFFD.
+/// - A record whose fields cannot be told has `id`, `raw` (its payload in hex) and `fault` instead
+/// of
+///   `fields`; its `event` is null if the dictionary lacks it.
+/// - The lane of a loss is null if it concerns none.
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/tables/timeline.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+namespace impl {
+
+[[nodiscard]] inline bool is_utf8(std::string_view text) noexcept {
+    while (!text.empty()) {
+        const std::size_t length = utf8_length(text);
+        if (length == 0) return false;
+        text.remove_prefix(length);
+    }
+    return true;
+}
+
+/// A JSON string; what is not UTF-8 becomes U+FFFD.
+inline void append_json_string(std::string& out, std::string_view text) {
+    out += '"';
+    std::size_t done = 0;
+    std::size_t i = 0;
+    while (i < text.size()) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        const std::size_t length = c < 0x80 ? 1 : utf8_length(text.substr(i));
+        if (length > 1 || (length == 1 && c >= 0x20 && c != 0x7F && c != '"' && c != '\\')) {
+            i += length;
+            continue;
+        }
+        out.append(text.substr(done, i - done));
+        if (length == 0) {
+            out += "\\ufffd";
+        } else if (c == '"' || c == '\\') {
+            out += '\\';
+            out += text[i];
+        } else {
+            out += "\\u00";
+            append_hex_byte(out, c);
+        }
+        done = ++i;
+    }
+    out.append(text.substr(done));
+    out += '"';
+}
+
+template <class T>
+inline void append_json_floating(std::string& out, T value) {
+    if (std::isnan(value)) {
+        out += "\"NaN\"";
+    } else if (std::isinf(value)) {
+        out += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+    } else {
+        append_floating(out, value);
+    }
+}
+
+}  // namespace impl
+
+/// Appends items as JSON lines. Keeps what it needs of event types, so use one for a whole trace.
+class json_writer {
+public:
+    /// `time` must outlive it, and may be brought up to date meanwhile. `file`, if not empty, is
+    /// told in every line, as "file".
+    explicit json_writer(const reduce::timeline& time, std::string_view file = {}) : time_(&time) {
+        if (file.empty()) return;
+        file_ = ",\"file\":";
+        impl::append_json_string(file_, file);
+    }
+
+    void append(std::string& out, const reduce::item& what) {
+        if (const auto* record = std::get_if<reduce::record_view>(&what)) {
+            append_record(out, *record);
+        } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
+            append_loss(out, *loss);
+        } else {
+            append_jump(out, std::get<reduce::clock_jump>(what));
+        }
+        out += "}\n";
+    }
+
+private:
+    // What is the same in each record of an event.
+    struct prepared {
+        bool done = false;
+        std::string name;
+        std::vector<std::string> fields;  // "name":
+    };
+
+    void append_record(std::string& out, const reduce::record_view& record) {
+        out += R"({"kind":"record")";
+        out += file_;
+        append_time(out, record.time());
+        if (record.interval()) out += R"(,"interval":true)";
+        const auto& lane = record.lane();
+        append_member(out, R"(,"lane":)", lane.number);
+        append_member(out, R"(,"position":)", record.position());
+        if (lane.listed) {
+            append_member(out, R"(,"pid":)", lane.pid);
+            append_member(out, R"(,"tid":)", lane.thread);
+            out += R"(,"thread":)";
+            impl::append_json_string(out, lane.name);
+            append_member(out, R"(,"depth":)", lane.depth);
+        }
+        const prepared* words = record.known() ? &prepare(record.type()) : nullptr;
+        out += R"(,"event":)";
+        out += words != nullptr ? std::string_view(words->name) : "null";
+        if (record.begins()) out += R"(,"span":"begin")";
+        if (record.ends()) out += R"(,"span":"end")";
+        if (!record.fault().empty()) {
+            append_member(out, R"(,"id":)", record.id());
+            out += R"(,"raw":")";
+            impl::append_hex(out, record.payload());
+            out += R"(","fault":)";
+            impl::append_json_string(out, record.fault());
+            return;
+        }
+        std::string& cut = cut_;
+        cut.clear();
+        out += R"(,"fields":{)";
+        std::size_t i = 0;
+        record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
+            const std::string& name = words->fields[i];
+            if (i++ != 0) out += ',';
+            out += name;
+            append_value(out, value);
+            if (value.cut()) cut.append(cut.empty() ? "" : ",").append(name, 0, name.size() - 1);
+        });
+        out += '}';
+        if (!cut.empty()) out.append(R"(,"cut":[)").append(cut).append("]");
+    }
+
+    static void append_value(std::string& out, const reduce::field_value& value) {
+        if (value.is_text()) return append_text(out, value.text());
+        if (value.form() == field_form::scalar) return append_scalar(out, value);
+        out += '[';
+        for (std::size_t i = 0; i < value.size(); ++i) {
+            if (i != 0) out += ',';
+            append_scalar(out, value.at(i));
+        }
+        out += ']';
+    }
+    static void append_text(std::string& out, std::string_view text) {
+        if (impl::is_utf8(text)) return impl::append_json_string(out, text);
+        out += R"({"hex":")";
+        impl::append_hex(out, std::as_bytes(std::span(text.data(), text.size())));
+        out += R"("})";
+    }
+    static void append_scalar(std::string& out, const reduce::field_value& value) {
+        switch (value.type()) {
+            case field_type::u8:
+            case field_type::u16:
+            case field_type::u32:
+            case field_type::u64:
+                return impl::append_number(out, value.u64());
+            case field_type::i8:
+            case field_type::i16:
+            case field_type::i32:
+            case field_type::i64:
+                return impl::append_number(out, value.i64());
+            case field_type::f32:
+                return impl::append_json_floating(out, value.f32());
+            case field_type::f64:
+                return impl::append_json_floating(out, value.f64());
+            case field_type::boolean:
+                out += value.boolean() ? "true" : "false";
+                return;
+            case field_type::character: {
+                const char c = static_cast<char>(value.u64());
+                return append_text(out, {&c, 1});
+            }
+            case field_type::address:
+                out += "\"0x";
+                impl::append_number(out, value.u64(), 16);
+                out += '"';
+                return;
+        }
+    }
+
+    void append_loss(std::string& out, const reduce::loss_item& loss) const {
+        out += R"({"kind":"loss")";
+        out += file_;
+        out += R"(,"cause":)";
+        impl::append_json_string(out, to_string(loss.cause));
+        append_member(out, R"(,"count":)", loss.count);
+        if (loss.lane != nullptr) {
+            append_member(out, R"(,"lane":)", loss.lane->number);
+            append_member(out, R"(,"position":)", loss.at);
+            append_time(out, loss.time);
+        } else {
+            out += R"(,"lane":null)";
+        }
+        if (loss.cause == loss_cause::damaged) {
+            append_member(out, R"(,"offset":)", loss.offset);
+            out += R"(,"fault":)";
+            impl::append_json_string(out, loss.what);
+        }
+    }
+
+    void append_jump(std::string& out, const reduce::clock_jump& jump) const {
+        out += R"({"kind":"clock_jump")";
+        out += file_;
+        append_member(out, R"(,"lane":)", jump.lane == nullptr ? 0 : jump.lane->number);
+        append_member(out, R"(,"position":)", jump.at);
+        append_member(out, R"(,"from_ticks":)", jump.from);
+        append_time(out, jump.time);
+    }
+
+    void append_time(std::string& out, std::uint64_t ticks) const {
+        append_member(out, R"(,"ticks":)", ticks);
+        if (time_->known()) append_member(out, R"(,"time_ns":)", time_->realtime_ns(ticks));
+    }
+    template <class T>
+    static void append_member(std::string& out, std::string_view name, T value) {
+        out += name;
+        impl::append_number(out, value);
+    }
+
+    [[nodiscard]] const prepared& prepare(const reduce::event_type& type) {
+        if (type.number >= prepared_.size()) prepared_.resize(type.number + 1);
+        prepared& words = prepared_[type.number];
+        if (!words.done) {
+            impl::append_json_string(words.name, type.name);
+            for (const auto& field : type.fields) {
+                std::string& name = words.fields.emplace_back();
+                impl::append_json_string(name, field.name);
+                name += ':';
+            }
+            words.done = true;
+        }
+        return words;
+    }
+
+    const reduce::timeline* time_;
+    std::string file_;
+    std::string cut_;
+    std::vector<prepared> prepared_;
+};
+
+}  // namespace trace_ring::inline v1::exporter
