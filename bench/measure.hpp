@@ -1,0 +1,128 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// How everything here is measured, so that any two figures of one program can be divided.
+///
+/// A benchmark is a subject: an object whose `operator()(n)` handles n records in a loop of its
+/// own, which is not inlined. So every loop, the floor's too, is compiled alike, and the library
+/// that measures adds nothing to it. One iteration is one record (one clock read, one add); the
+/// time that counts is the thread's own processor time, for that is what recording costs a program,
+/// and what a busy machine disturbs least.
+///
+/// Each benchmark names, as its label, the one that it is to be divided by: `report.py` goes by
+/// that. The floors are therefore measured again in each program, between the repetitions of what
+/// stands on them.
+
+#include <benchmark/benchmark.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+/// Ties the calling thread to one of the processors that the program was started on: the last ones
+/// first, as the first one has most interrupts to serve.
+inline void pin(int thread) {
+    static const std::vector<int> allowed = [] {
+        std::vector<int> found;
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        if (::sched_getaffinity(0, sizeof set, &set) == 0) {
+            for (int cpu = CPU_SETSIZE; cpu-- > 0;) {
+                if (CPU_ISSET(cpu, &set)) found.push_back(cpu);
+            }
+        }
+        return found;
+    }();
+    if (allowed.empty()) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(allowed[static_cast<std::size_t>(thread) % allowed.size()], &one);
+    static_cast<void>(::pthread_setaffinity_np(::pthread_self(), sizeof one, &one));
+}
+
+/// Adds a benchmark of `Subject`, to be divided by the one called `over`, if any. All `threads` of
+/// a run share one subject, made for that run. Each call handles `records` records.
+template <class Subject>
+void add(const std::string& name, const std::string& over, int threads = 1,
+         std::int64_t records = 1 << 14) {
+    const auto shared = std::make_shared<std::unique_ptr<Subject>>();
+    const auto run = [=](benchmark::State& state) {
+        pin(state.thread_index());
+        if (state.thread_index() == 0) *shared = std::make_unique<Subject>();
+        bool warm = false;
+        // The first step waits for all threads, so the subject is there for each of them; the last
+        // does too, so none uses it any more.
+        while (state.KeepRunningBatch(records)) {
+            if (!warm) {
+                state.PauseTiming();
+                (**shared)(static_cast<std::uint64_t>(records));
+                state.ResumeTiming();
+                warm = true;
+            }
+            (**shared)(static_cast<std::uint64_t>(records));
+        }
+        if (state.thread_index() == 0) shared->reset();
+        state.SetLabel(over);
+    };
+    auto* const made = benchmark::RegisterBenchmark(name.c_str(), run);
+    if (threads > 1) made->Threads(threads);
+}
+
+/// Memory of the calling thread's own, at least `bytes` long, written to once: no page fault is
+/// left in it. Aligned to a page.
+[[gnu::noinline]] inline std::byte* thread_memory(std::size_t bytes) {
+    struct block {
+        std::byte* at = nullptr;
+        std::size_t size = 0;
+        ~block() { ::operator delete (at, std::align_val_t{4096}); }
+    };
+    static thread_local block own;
+    if (own.size < bytes) {
+        ::operator delete (own.at, std::align_val_t{4096});
+        own.at = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096}));
+        own.size = bytes;
+        for (std::size_t i = 0; i < bytes; ++i) own.at[i] = std::byte{1};
+    }
+    return own.at;
+}
+
+/// What the system calls the processor.
+[[nodiscard]] inline std::string processor() {
+    std::ifstream about("/proc/cpuinfo");
+    for (std::string line; std::getline(about, line);) {
+        const std::size_t colon = line.find(": ");
+        if (line.rfind("model name", 0) == 0 && colon != std::string::npos)
+            return line.substr(colon + 2);
+    }
+    return "unknown processor";
+}
+
+/// What is a main here.
+inline int run(int argc, char** argv) {
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    benchmark::AddCustomContext("processor", processor());
+#if defined(__clang__)
+    benchmark::AddCustomContext("compiler", "clang++ " __clang_version__);
+#elif defined(__GNUC__)
+    benchmark::AddCustomContext("compiler", "g++ " __VERSION__);
+#endif
+#if defined(BENCH_OPTIONS)
+    benchmark::AddCustomContext("options", BENCH_OPTIONS);
+#endif
+    const std::size_t ran = benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return ran == 0 ? 1 : 0;
+}
+
+}  // namespace bench

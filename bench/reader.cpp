@@ -1,0 +1,148 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// Reading a trace of 16 MiB of records of 24 bytes beside copying it, per record: sub-buffers
+/// copied, checked and walked; decoded lane by lane forward and backward; lanes merged by time.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/reduce/trace_file.hpp>
+#include <trace_ring/trace_ring.hpp>
+
+#include "measure.hpp"
+
+namespace {
+
+struct sample : trace_ring::event<"sample", trace_ring::field<"first", std::uint64_t>,
+                                  trace_ring::field<"second", std::uint64_t>> {};
+
+constexpr std::uint64_t size = std::uint64_t{16} << 20;
+constexpr std::size_t sub_buffer = trace_ring::default_sub_buffer_bytes;
+/// Records that fill the sub-buffers once.
+constexpr std::int64_t held = size / sub_buffer * ((sub_buffer - 64) / 24);
+
+/// A full trace in memory, by one thread or by several in turn.
+class trace {
+public:
+    explicit trace(int threads) {
+        for (int t = 0; t < threads; ++t) {
+            std::thread([this, threads] {
+                for (std::int64_t i = 0; i < held / threads; ++i) {
+                    recorder_.record<sample>(static_cast<std::uint64_t>(i), std::uint64_t{7});
+                }
+            }).join();
+        }
+    }
+    [[nodiscard]] std::span<const std::byte> bytes() const {
+        const auto [from, count] = recorder_.bytes();
+        return {from, count};
+    }
+    [[nodiscard]] std::span<const std::byte> sub_buffers() const { return bytes().last(size); }
+
+private:
+    trace_ring::recorder recorder_{{.size = size}};
+};
+
+[[nodiscard]] const trace& of_one_lane() {
+    static const trace made(1);
+    return made;
+}
+[[nodiscard]] const trace& of_eight_lanes() {
+    static const trace made(8);
+    return made;
+}
+
+/// The floor: the same bytes, copied at once.
+struct copied {
+    std::vector<std::byte> to = std::vector<std::byte>(size);
+
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        std::memcpy(to.data(), of_one_lane().sub_buffers().data(), size);
+        benchmark::ClobberMemory();
+    }
+};
+
+/// The same into memory that stays in the cache: what reading by sub-buffers may come near to.
+struct copied_by_sub_buffer {
+    std::vector<std::byte> to = std::vector<std::byte>(sub_buffer);
+
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        const std::byte* const from = of_one_lane().sub_buffers().data();
+        for (std::uint64_t at = 0; at < size; at += sub_buffer) {
+            std::memcpy(to.data(), from + at, sub_buffer);
+            benchmark::ClobberMemory();
+        }
+    }
+};
+
+struct copied_and_checked {
+    std::vector<std::uint64_t> to = std::vector<std::uint64_t>(sub_buffer / 8);
+
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        const std::byte* const from = of_one_lane().sub_buffers().data();
+        for (std::uint64_t at = 0; at < size; at += sub_buffer) {
+            trace_ring::sub_buffer_copy copy;
+            benchmark::DoNotOptimize(trace_ring::copy_sub_buffer(from + at, to, copy));
+        }
+    }
+};
+
+struct copied_and_walked {
+    std::vector<std::uint64_t> to = std::vector<std::uint64_t>(sub_buffer / 8);
+
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        const std::byte* const from = of_one_lane().sub_buffers().data();
+        std::uint64_t sum = 0;
+        for (std::uint64_t at = 0; at < size; at += sub_buffer) {
+            trace_ring::sub_buffer_copy copy;
+            if (trace_ring::copy_sub_buffer(from + at, to, copy) !=
+                trace_ring::copy_result::copied) {
+                continue;
+            }
+            benchmark::DoNotOptimize(trace_ring::walk_records(
+                to, copy, [&](std::size_t word, std::uint64_t time, std::uint32_t) {
+                    sum += time + to[word + 1];
+                }));
+        }
+        benchmark::DoNotOptimize(sum);
+    }
+};
+
+template <bool Forward, bool Merged>
+struct decoded {
+    const trace& from = Merged ? of_eight_lanes() : of_one_lane();
+    trace_ring::reduce::trace_file file = trace_ring::reduce::trace_file::from(from.bytes());
+
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        std::uint64_t sum = 0;
+        auto cursor = Forward ? file.forward() : file.backward();
+        while (const auto* item = cursor.next()) {
+            if (const auto* record = std::get_if<trace_ring::reduce::record_view>(item)) {
+                sum += record->time() + record->field(0).u64();
+            }
+        }
+        benchmark::DoNotOptimize(sum);
+    }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string floor = "floor/memcpy";
+    bench::add<copied>(floor, "", 1, held);
+    bench::add<copied_by_sub_buffer>("floor/memcpy_by_sub_buffer", floor, 1, held);
+    bench::add<copied_and_checked>("reader/copy", floor, 1, held);
+    bench::add<copied_and_walked>("reader/copy_and_walk", floor, 1, held);
+    bench::add<decoded<true, false>>("reader/forward", floor, 1, held);
+    bench::add<decoded<false, false>>("reader/backward", floor, 1, held);
+    bench::add<decoded<true, true>>("reader/merge_of_8_lanes", floor, 1, held);
+    return bench::run(argc, argv);
+}

@@ -1,0 +1,175 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// Each kind of ring beside the floor that it stands on: the bare store for one writer, one locked
+/// step for many. Tables hold records of 24 bytes, without a clock; two threads where the claim
+/// allows them.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <trace_ring/policy/claim/compare_exchange.hpp>
+#include <trace_ring/policy/claim/fetch_add.hpp>
+#include <trace_ring/policy/claim/single_writer.hpp>
+#include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/policy/clock/tsc.hpp>
+#include <trace_ring/policy/full/discard_newest.hpp>
+#include <trace_ring/policy/gate/flag.hpp>
+#include <trace_ring/policy/storage/heap.hpp>
+#include <trace_ring/policy/storage/inline_bytes.hpp>
+#include <trace_ring/policy/storage/mapped.hpp>
+#include <trace_ring/policy/storage/shared_file.hpp>
+#include <trace_ring/ring/ring.hpp>
+
+#include "floor.hpp"
+
+namespace {
+
+namespace floors = bench::floor;
+namespace tr = trace_ring;
+using floors::KiB;
+using floors::MiB;
+
+struct sample {
+    std::uint64_t first;
+    std::uint64_t second;
+    std::uint64_t third;
+};
+
+constexpr std::size_t bytes = 64 * KiB;
+using storage_here = tr::storage::inline_bytes<bytes>;
+
+/// Makes a ring in its storage: what the storage is asked for is not the ring's affair.
+template <class Kind>
+[[nodiscard]] auto make() {
+    using storage = typename Kind::storage_policy;
+    if constexpr (tr::storage::fixed<storage>) {
+        return std::make_unique<tr::ring<Kind>>();
+    } else if constexpr (tr::storage::shared<storage>) {
+        return std::make_unique<tr::ring<Kind>>(tr::storage::in_memory, "bench", bytes);
+    } else {
+        return std::make_unique<tr::ring<Kind>>(bytes);
+    }
+}
+
+/// Records of one size.
+template <class Kind>
+struct table {
+    std::unique_ptr<tr::ring<Kind>> ring = make<Kind>();
+
+    [[gnu::noinline]] void operator()(std::uint64_t n) {
+        tr::ring<Kind>& into = *ring;
+        for (std::uint64_t i = 0; i < n; ++i) into.write(std::uint64_t{7}, i, ~i);
+    }
+};
+
+/// Written and consumed by turns of 1,024, so that a ring that discards has room.
+template <class Kind>
+struct written_and_consumed {
+    std::unique_ptr<tr::ring<Kind>> ring = make<Kind>();
+
+    [[gnu::noinline]] void operator()(std::uint64_t n) {
+        auto consumer = ring->consumer();
+        std::uint64_t sum = 0;
+        for (std::uint64_t i = 0; i < n; i += 1024) {
+            for (std::uint64_t k = 0; k < 1024; ++k) ring->write(std::uint64_t{7}, k, ~k);
+            while (const auto item = consumer.next()) sum += item.record.second;
+        }
+        benchmark::DoNotOptimize(sum);
+    }
+};
+
+/// A ring that is full and discards.
+template <class Kind>
+struct refused : table<Kind> {};
+
+/// Variable length: an id and two fields.
+template <class Kind>
+struct sub_buffers {
+    std::unique_ptr<tr::ring<Kind>> ring = make<Kind>();
+
+    [[gnu::noinline]] void operator()(std::uint64_t n) {
+        tr::ring<Kind>& into = *ring;
+        for (std::uint64_t i = 0; i < n; ++i) into.write(9, i, ~i);
+    }
+};
+
+template <class Kind>
+struct closed : sub_buffers<Kind> {
+    closed() { this->ring->gate().close(); }
+};
+
+// The kinds. Their names are those of the benchmarks.
+
+using bare_record = tr::record::bare<sample>;
+using sequenced_record = tr::record::sequenced<sample>;
+
+struct bare_alone : tr::policies<bare_record, tr::claim::single_writer, storage_here> {};
+struct bare_swapped : tr::policies<bare_record, tr::claim::compare_exchange, storage_here> {};
+struct bare_added : tr::policies<bare_record, tr::claim::fetch_add, storage_here> {};
+struct sequenced_alone : tr::policies<sequenced_record, tr::claim::single_writer, storage_here> {};
+struct sequenced_swapped
+    : tr::policies<sequenced_record, tr::claim::compare_exchange, storage_here> {};
+struct sequenced_added : tr::policies<sequenced_record, tr::claim::fetch_add, storage_here> {};
+
+struct in_heap : tr::policies<bare_record, tr::claim::single_writer, tr::storage::heap> {};
+struct in_mapping : tr::policies<bare_record, tr::claim::single_writer, tr::storage::mapped> {};
+struct in_file : tr::policies<bare_record, tr::claim::single_writer, tr::storage::shared_file> {};
+
+struct discarding : tr::policies<sequenced_record, tr::claim::single_writer, storage_here,
+                                 tr::full::discard_newest> {};
+struct discarding_swapped : tr::policies<sequenced_record, tr::claim::compare_exchange,
+                                         storage_here, tr::full::discard_newest> {};
+
+struct timed_records : tr::policies<tr::record::sub_buffers<>, storage_here> {};
+struct untimed_records : tr::policies<tr::record::sub_buffers<>, tr::clock::none, storage_here> {};
+struct gated_records : tr::policies<tr::record::sub_buffers<>, tr::gate::flag, storage_here> {};
+
+const std::string store = floors::name_of_store<3, floors::without_clock, bytes>();
+
+/// One claim, both layouts, over the floor of one locked step.
+template <class Bare, class Sequenced, bool Swap>
+void add_shared(const std::string& claim) {
+    const std::string alone = floors::name_of_locked_step<false, Swap>();
+    const std::string shared = floors::with_threads(floors::name_of_locked_step<true, Swap>(), 2);
+    bench::add<table<Bare>>("table/bare/" + claim, alone);
+    bench::add<table<Bare>>("table/bare/" + claim, shared, 2);
+    bench::add<table<Sequenced>>("table/sequenced/" + claim, alone);
+    bench::add<table<Sequenced>>("table/sequenced/" + claim, shared, 2);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    floors::add_store<3, floors::without_clock, bytes>();
+    floors::add_store<3, floors::with_clock, bytes>();
+    floors::add_clock();
+    floors::add_branch();
+    floors::add_locked_step<false, false>();
+    floors::add_locked_step<true, false>(2);
+    floors::add_locked_step<false, true>();
+    floors::add_locked_step<true, true>(2);
+
+    bench::add<table<bare_alone>>("table/bare/single_writer", store);
+    bench::add<table<sequenced_alone>>("table/sequenced/single_writer", store);
+    add_shared<bare_swapped, sequenced_swapped, true>("compare_exchange");
+    add_shared<bare_added, sequenced_added, false>("fetch_add");
+
+    bench::add<table<in_heap>>("table/heap", store);
+    bench::add<table<in_mapping>>("table/mapped", store);
+    bench::add<table<in_file>>("table/shared_file", store);
+
+    bench::add<written_and_consumed<discarding>>("table/discard_newest/consumed", store);
+    bench::add<refused<discarding>>("table/discard_newest/refused", store);
+    bench::add<written_and_consumed<discarding_swapped>>(
+        "table/discard_newest/compare_exchange/consumed",
+        floors::name_of_locked_step<false, true>());
+
+    bench::add<sub_buffers<timed_records>>("sub_buffers/exact_clock",
+                                           floors::name_of_store<3, floors::with_clock, bytes>());
+    bench::add<sub_buffers<untimed_records>>("sub_buffers/no_clock", store);
+    bench::add<closed<gated_records>>("sub_buffers/gate_closed", floors::branch_name);
+    return bench::run(argc, argv);
+}
