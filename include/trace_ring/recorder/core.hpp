@@ -6,7 +6,8 @@
 /// The cold path: everything a writer does other than put one more record behind the last. A record
 /// begins here when its lane has no room, the clock's high half changed, the thread or the process
 /// is new, the event has no id, or a record is open already (`open`); it is claimed, closed and
-/// reclaimed in claim.hpp. No lock, no C++ heap; errno is kept; signal-safe throughout.
+/// reclaimed in claim.hpp; threads and processes come and go in threads.hpp. No lock, no C++ heap;
+/// errno is kept; signal-safe throughout.
 
 #include <pthread.h>
 #include <signal.h>
@@ -322,77 +323,6 @@ inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexce
     return nullptr;
 }
 
-/// A thread that ends closes its lanes; the value of the key is its node.
-inline void thread_ends(void* value) noexcept {
-    auto& node = *static_cast<thread_node*>(value);
-    // Destructors of other keys may still record: come again in each round but the last.
-    const std::uint32_t rounds = node.late.fetch_add(1, relaxed) + 1;  // relaxed: own node
-    if (rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
-        if (::pthread_setspecific(the_registry.key, &node) == 0) return;
-    }
-    thread_is_late = true;
-    thread_lanes.store(&vacant_block, relaxed);  // relaxed: own word
-    signal_fence(seq_cst);
-    core::leave_all(node);
-    give_node(node);
-}
-
-inline void core::leave_all(thread_node& node) noexcept {
-    for (auto& slot : the_registry.cores) {
-        if (core* const each = slot.load(acquire)) each->leave_thread(block_of(node));
-    }
-}
-
-inline void core::leave_thread(lane_block& block) noexcept {
-    for (std::size_t depth = 0; depth < lane_depths; ++depth) {
-        lane_state& lane = block.states[index_ * lane_depths + depth];
-        lane_mark& mark = mark_of(lane);
-        // relaxed, to the end: own lanes, or those of threads that record no more
-        if (mark.valid.load(relaxed) == 0) continue;
-        mark.value.store(0, relaxed);
-        close_lane(lane);
-        layout::lane_entry& entry = *lane.entry.load(relaxed);
-        entry.ended.store(memory_.now(), relaxed);
-        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
-        mark.valid.store(0, relaxed);  // relaxed: as above
-    }
-}
-
-inline lane_block* core::enter_thread() noexcept {
-    thread_node* const node = take_node();
-    if (node == nullptr) return nullptr;
-    lane_block* expected = &vacant_block;
-    lane_block* const mine = &block_of(*node);
-    // relaxed: own word; a swap, because a handler may have been here in between
-    if (!thread_lanes.compare_exchange_strong(expected, mine, relaxed)) {
-        give_node(*node);
-        return expected;
-    }
-    if (!thread_is_late && the_registry.key_state.load(acquire) == 2) {
-        static_cast<void>(::pthread_setspecific(the_registry.key, node));
-    }
-    return mine;
-}
-
-/// In a child of a fork: takes an entry of its own, once. False: it does not record.
-inline bool core::enter_child() noexcept {
-    std::uint32_t new_child = 0;
-    // Another thread, or the one that this handler interrupted, may be at it: this record is lost.
-    if (!alive_->compare_exchange_strong(new_child, 2, acq_rel)) {
-        if (new_child == 1) return true;
-        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
-        return false;
-    }
-    const std::uint32_t slot = fork_ == on_fork::stop ? 0 : memory_.enter_process(process() + 1);
-    if (slot == 0) {
-        gates_of[index_].store(shut_gates(), release);
-        return false;
-    }
-    process_.store(slot - 1, relaxed);  // relaxed: published by the next line
-    alive_->store(1, release);
-    return true;
-}
-
 inline std::size_t core::enable(std::string_view glob, bool on) noexcept {
     std::size_t changed = 0;
     for (type_node* t = the_registry.types.load(acquire); t != nullptr; t = t->next.load(acquire)) {
@@ -422,4 +352,4 @@ inline void core::shut(bool shut_now) noexcept {
 
 }  // namespace trace_ring::inline v1::impl
 
-#include <trace_ring/recorder/claim.hpp>
+#include <trace_ring/recorder/threads.hpp>

@@ -181,33 +181,6 @@ inline bool core::reclaim_dead() noexcept {
     return any;
 }
 
-/// When a library with a registry of its own is unloaded, no thread may come back to it at its end.
-struct key_guard {
-    ~key_guard() {
-        std::uint32_t made = 2;
-        if (the_registry.key_state.compare_exchange_strong(made, 0, acq_rel)) {
-            ::pthread_key_delete(the_registry.key);
-        }
-    }
-};
-inline key_guard the_key_guard;
-
-/// What fork leaves of other threads' lanes where the kernel did not wipe them: nothing.
-inline void forget_lanes_in_child() noexcept {
-    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
-         node = node->next.load(acquire)) {
-        lane_block& block = block_of(*node);
-        for (auto& mark : block.marks) {
-            mark.value.store(0, relaxed);  // relaxed: the child has one thread
-            mark.valid.store(0, relaxed);  // relaxed: as above
-        }
-        if (&block != thread_lanes.load(relaxed)) give_node(*node);  // relaxed: own word
-    }
-    for (auto& slot : the_registry.cores) {
-        if (core* const each = slot.load(acquire)) each->forget_process();
-    }
-}
-
 inline core::core(const recorder_options& options, std::uint32_t hot_clock)
     : memory_(options, hot_clock == clock::tsc::kind && !clock::tsc::usable()
                            ? std::uint32_t{clock::monotonic::kind}

@@ -1,0 +1,118 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Threads and processes as they come and go: a thread's first record, its end, a fork, the
+/// unloading of a library.
+
+#include <pthread.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/recorder/core.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// A thread that ends closes its lanes; the value of the key is its node.
+inline void thread_ends(void* value) noexcept {
+    auto& node = *static_cast<thread_node*>(value);
+    // Destructors of other keys may still record: come again in each round but the last.
+    const std::uint32_t rounds = node.late.fetch_add(1, relaxed) + 1;  // relaxed: own node
+    if (rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        if (::pthread_setspecific(the_registry.key, &node) == 0) return;
+    }
+    thread_is_late = true;
+    thread_lanes.store(&vacant_block, relaxed);  // relaxed: own word
+    signal_fence(seq_cst);
+    core::leave_all(node);
+    give_node(node);
+}
+
+inline void core::leave_all(thread_node& node) noexcept {
+    for (auto& slot : the_registry.cores) {
+        if (core* const each = slot.load(acquire)) each->leave_thread(block_of(node));
+    }
+}
+
+inline void core::leave_thread(lane_block& block) noexcept {
+    for (std::size_t depth = 0; depth < lane_depths; ++depth) {
+        lane_state& lane = block.states[index_ * lane_depths + depth];
+        lane_mark& mark = mark_of(lane);
+        // relaxed, to the end: own lanes, or those of threads that record no more
+        if (mark.valid.load(relaxed) == 0) continue;
+        mark.value.store(0, relaxed);
+        close_lane(lane);
+        layout::lane_entry& entry = *lane.entry.load(relaxed);
+        entry.ended.store(memory_.now(), relaxed);
+        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+        mark.valid.store(0, relaxed);  // relaxed: as above
+    }
+}
+
+inline lane_block* core::enter_thread() noexcept {
+    thread_node* const node = take_node();
+    if (node == nullptr) return nullptr;
+    lane_block* expected = &vacant_block;
+    lane_block* const mine = &block_of(*node);
+    // relaxed: own word; a swap, because a handler may have been here in between
+    if (!thread_lanes.compare_exchange_strong(expected, mine, relaxed)) {
+        give_node(*node);
+        return expected;
+    }
+    if (!thread_is_late && the_registry.key_state.load(acquire) == 2) {
+        static_cast<void>(::pthread_setspecific(the_registry.key, node));
+    }
+    return mine;
+}
+
+/// In a child of a fork: takes an entry of its own, once. False: it does not record.
+inline bool core::enter_child() noexcept {
+    std::uint32_t new_child = 0;
+    // Another thread, or the one that this handler interrupted, may be at it: this record is lost.
+    if (!alive_->compare_exchange_strong(new_child, 2, acq_rel)) {
+        if (new_child == 1) return true;
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return false;
+    }
+    const std::uint32_t slot = fork_ == on_fork::stop ? 0 : memory_.enter_process(process() + 1);
+    if (slot == 0) {
+        gates_of[index_].store(shut_gates(), release);
+        return false;
+    }
+    process_.store(slot - 1, relaxed);  // relaxed: published by the next line
+    alive_->store(1, release);
+    return true;
+}
+
+/// When a library with a registry of its own is unloaded, no thread may come back to it at its end.
+struct key_guard {
+    ~key_guard() {
+        std::uint32_t made = 2;
+        if (the_registry.key_state.compare_exchange_strong(made, 0, acq_rel)) {
+            ::pthread_key_delete(the_registry.key);
+        }
+    }
+};
+inline key_guard the_key_guard;
+
+/// What fork leaves of other threads' lanes where the kernel did not wipe them: nothing.
+inline void forget_lanes_in_child() noexcept {
+    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
+         node = node->next.load(acquire)) {
+        lane_block& block = block_of(*node);
+        for (auto& mark : block.marks) {
+            mark.value.store(0, relaxed);  // relaxed: the child has one thread
+            mark.valid.store(0, relaxed);  // relaxed: as above
+        }
+        if (&block != thread_lanes.load(relaxed)) give_node(*node);  // relaxed: own word
+    }
+    for (auto& slot : the_registry.cores) {
+        if (core* const each = slot.load(acquire)) each->forget_process();
+    }
+}
+
+}  // namespace trace_ring::inline v1::impl
+
+#include <trace_ring/recorder/claim.hpp>
