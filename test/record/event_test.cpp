@@ -1,0 +1,170 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// What a declared event says of itself: names, types, forms and offsets of its fields, the same on
+/// every machine. Most of it is compared at compile time.
+
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include <trace_ring/record/event.hpp>
+
+namespace tr = trace_ring;
+
+namespace {
+
+enum class color : std::uint8_t { red, green };
+enum class wide : std::int64_t { low = -1 };
+enum plain { here, there };
+enum class flag : bool { off, on };
+enum class letter : char { a = 'a' };
+
+struct celsius {
+    double degrees;
+};
+struct user_name {
+    std::string_view text;
+};
+enum class shade : std::uint8_t { dark };
+
+}  // namespace
+
+template <>
+struct trace_ring::as_field<celsius> {
+    using type = float;
+    static type convert(const celsius& value) noexcept { return static_cast<float>(value.degrees); }
+};
+template <>
+struct trace_ring::as_field<user_name> {
+    using type = std::string_view;
+    static type convert(const user_name& value) noexcept { return value.text; }
+};
+template <>
+struct trace_ring::as_field<shade> {
+    using type = std::string_view;
+    static type convert(const shade&) noexcept { return "dark"; }
+};
+
+namespace {
+
+struct empty : tr::event<"empty"> {};
+struct mixed : tr::event<"mixed", tr::field<"a", std::uint8_t>, tr::field<"b", std::uint64_t>,
+                         tr::field<"c", std::uint16_t>, tr::field<"d", std::string_view>,
+                         tr::field<"e", std::array<std::uint32_t, 3>>, tr::field<"f", bool>> {};
+struct nine : tr::counter<"nine", tr::field<"x", std::array<std::uint8_t, 9>>> {};
+struct pulse : tr::span<"pulse", tr::field<"p", const int*>> {
+    static constexpr bool counted = true;
+};
+struct others
+    : tr::event<"others", tr::field<"color", color>, tr::field<"wide", wide>,
+                tr::field<"plain", plain>, tr::field<"flag", flag>, tr::field<"letter", letter>,
+                tr::field<"t", celsius>, tr::field<"who", user_name>, tr::field<"shade", shade>,
+                tr::field<"many", std::span<const double>>> {};
+
+template <class T>
+constexpr tr::field_type type_of = tr::event<"x", tr::field<"f", T>>::fields[0].type;
+
+static_assert(type_of<std::uint8_t> == tr::field_type::u8);
+static_assert(type_of<std::uint16_t> == tr::field_type::u16);
+static_assert(type_of<std::uint32_t> == tr::field_type::u32);
+static_assert(type_of<std::uint64_t> == tr::field_type::u64);
+static_assert(type_of<std::int8_t> == tr::field_type::i8);
+static_assert(type_of<std::int16_t> == tr::field_type::i16);
+static_assert(type_of<std::int32_t> == tr::field_type::i32);
+static_assert(type_of<std::int64_t> == tr::field_type::i64);
+static_assert(type_of<unsigned long> ==
+              (sizeof(long) == 8 ? tr::field_type::u64 : tr::field_type::u32));
+static_assert(type_of<long long> == tr::field_type::i64);
+static_assert(type_of<char16_t> == tr::field_type::u16);
+static_assert(type_of<char8_t> == tr::field_type::u8);
+static_assert(type_of<float> == tr::field_type::f32);
+static_assert(type_of<double> == tr::field_type::f64);
+static_assert(type_of<bool> == tr::field_type::boolean);
+static_assert(type_of<char> == tr::field_type::character);
+static_assert(type_of<tr::address> == tr::field_type::address);
+static_assert(type_of<void*> == tr::field_type::address);
+static_assert(type_of<std::string_view> == tr::field_type::character);
+static_assert(type_of<std::span<const std::int16_t>> == tr::field_type::i16);
+static_assert(type_of<std::array<float, 2>> == tr::field_type::f32);
+
+static_assert(empty::fixed_bytes == 0 && empty::field_count == 0 && !empty::variable);
+static_assert(empty::name == "empty" && empty::kind == tr::event_kind::instant);
+
+// a at 0, b at 8, c at 16, the length of d at 18, e at 20, f at 32; 40 in whole words.
+static_assert(mixed::fields[0].offset == 0 && mixed::fields[1].offset == 8);
+static_assert(mixed::fields[2].offset == 16 && mixed::fields[3].offset == 18);
+static_assert(mixed::fields[4].offset == 20 && mixed::fields[5].offset == 32);
+static_assert(mixed::fixed_bytes == 40 && mixed::variable);
+static_assert(mixed::fields[4].form == tr::field_form::array && mixed::fields[4].count == 3);
+static_assert(mixed::fields[3].form == tr::field_form::variable);
+
+static_assert(nine::fixed_bytes == 16 && nine::kind == tr::event_kind::counter);
+static_assert(pulse::kind == tr::event_kind::span && tr::impl::is_counted<pulse>());
+static_assert(!tr::impl::is_counted<nine>());
+
+static_assert(others::fields[0].type == tr::field_type::u8);
+static_assert(others::fields[1].type == tr::field_type::i64);
+static_assert(others::fields[2].type == tr::field_type::u32);
+static_assert(others::fields[3].type == tr::field_type::boolean);
+static_assert(others::fields[4].type == tr::field_type::character);
+static_assert(others::fields[5].type == tr::field_type::f32);
+static_assert(others::fields[6].type == tr::field_type::character);
+static_assert(others::fields[6].form == tr::field_form::variable);
+static_assert(others::fields[7].form == tr::field_form::variable);
+static_assert(others::fields[8].type == tr::field_type::f64);
+
+static_assert(tr::recordable<mixed> && tr::recordable<pulse> && !tr::recordable<int>);
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(event)
+
+BOOST_AUTO_TEST_CASE(a_description_holds_what_the_declaration_says) {
+    const auto& d = tr::impl::description<mixed>;
+    BOOST_TEST(d.name == "mixed");
+    BOOST_TEST(!d.counted);
+    BOOST_TEST(d.fixed_bytes == 40U);
+    BOOST_REQUIRE(d.fields.size() == 6U);
+    BOOST_TEST(d.fields[3].name == "d");
+    BOOST_TEST(tr::impl::description<pulse>.counted);
+}
+
+BOOST_AUTO_TEST_CASE(every_type_has_a_size_and_no_other_number_has) {
+    std::size_t known = 0;
+    for (unsigned i = 0; i < 256; ++i) {
+        if (tr::size_of(static_cast<tr::field_type>(i)) != 0) ++known;
+    }
+    BOOST_TEST(known == 13U);
+    BOOST_TEST(tr::size_of(tr::field_type::u8) == 1U);
+    BOOST_TEST(tr::size_of(tr::field_type::address) == 8U);
+}
+
+BOOST_AUTO_TEST_CASE(a_conversion_reaches_through_to_the_type_on_the_wire) {
+    const auto values = others::encode(color::green, wide::low, there, flag::on, letter::a,
+                                       celsius{36.6}, user_name{"ann"}, shade::dark, {});
+    BOOST_TEST(std::get<0>(values) == 1);
+    BOOST_TEST(std::get<1>(values) == -1);
+    BOOST_TEST(std::get<2>(values) == 1U);
+    BOOST_TEST(std::get<3>(values) == true);
+    BOOST_TEST(std::get<4>(values) == 'a');
+    BOOST_TEST(std::get<5>(values) == 36.6F);
+    BOOST_TEST(std::get<6>(values) == "ann");
+    BOOST_TEST(std::get<7>(values) == "dark");
+    BOOST_TEST(std::get<8>(values).empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_address_is_a_number_of_64_bits_on_every_machine) {
+    const int object = 0;
+    BOOST_TEST(tr::address(&object).value == reinterpret_cast<std::uintptr_t>(&object));
+    BOOST_TEST((tr::address(std::uint64_t{0xFFFF'FFFF'0000'0001}).value == 0xFFFF'FFFF'0000'0001U));
+    const auto values = pulse::encode(&object);
+    BOOST_TEST((std::get<0>(values) == tr::address(&object)));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
