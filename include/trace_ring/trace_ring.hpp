@@ -20,6 +20,7 @@
 // the families of policies
 #include <trace_ring/policy/claim/claim.hpp>
 #include <trace_ring/policy/claim/compare_exchange.hpp>
+#include <trace_ring/policy/claim/control_words.hpp>
 #include <trace_ring/policy/claim/das_controls.hpp>
 #include <trace_ring/policy/claim/fetch_add.hpp>
 #include <trace_ring/policy/claim/single_writer.hpp>
@@ -48,6 +49,11 @@
 
 // one ring, from policies
 #include <trace_ring/ring/ring.hpp>
+
+// the historic tables, in a guest's storage
+#include <trace_ring/ring/cp_table.hpp>
+#include <trace_ring/ring/das_table.hpp>
+#include <trace_ring/ring/guest_memory.hpp>
 
 // the application's flight recorder
 #include <trace_ring/recorder/control.hpp>
