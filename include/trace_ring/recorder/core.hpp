@@ -69,9 +69,9 @@ public:
     /// Opens a record of `bytes` (header included) in the first of the calling thread's lanes that
     /// has none open, with room for it, and returns that lane; null if the gate is shut or the
     /// record is lost, which is then counted. `opener` is the mark to leave: where the caller's
-    /// frame is.
-    [[nodiscard]] lane_state* open(event_state& type, std::uint32_t bytes,
-                                   mark_type opener) noexcept;
+    /// frame is. The gate does not hold for what `ends` a span.
+    [[nodiscard]] lane_state* open(event_state& type, std::uint32_t bytes, mark_type opener,
+                                   bool ends = false) noexcept;
 
     /// What a mark is when no record is open: 0 where every record must come through `open`.
     [[nodiscard]] mark_type idle_mark() const noexcept {
@@ -97,8 +97,9 @@ public:
 
     void add_type(const type_node& node) noexcept;
     void close_lane(lane_state& lane) noexcept;
-    /// Closes what the calling thread has, and forgets its lanes.
-    void leave_thread(lane_block& block) noexcept;
+    /// Closes the lanes of a block, and forgets them; `but_open`: not those with an open record,
+    /// which are left to it.
+    void leave_thread(lane_block& block, bool but_open = false) noexcept;
     void shut(bool shut_now) noexcept;
 
     std::size_t enable(std::string_view glob, bool on) noexcept;
@@ -253,12 +254,13 @@ inline void core::add_type(const type_node& node) noexcept {
     }
 }
 
-inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type opener) noexcept {
+inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type opener,
+                              bool ends) noexcept {
     const errno_kept keep_errno;
     if (type.header.load(relaxed) == 0) register_type(type);  // relaxed: 0 or the final value
     const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as above
     // relaxed: a gate is advice that takes effect soon
-    if (gates_of[index_].load(relaxed)->gates[id].load(relaxed) != 0) return nullptr;
+    if (!ends && gates_of[index_].load(relaxed)->gates[id].load(relaxed) != 0) return nullptr;
     if (alive_->load(acquire) == 0 && !enter_child()) return nullptr;
     lane_block* block = thread_lanes.load(relaxed);  // relaxed: own word
     if (block == &vacant_block) block = enter_thread();

@@ -146,12 +146,12 @@ public:
 #endif
     }
 
-    /// Closes the calling thread's sub-buffers, so that a reader finds them complete. The thread's
-    /// next record begins a new lane.
+    /// Closes the calling thread's sub-buffers, so that a reader finds them complete; one with a
+    /// record still open stays. The thread's next record begins a new lane. Signal-safe.
     void flush_thread() noexcept {
 #if !defined(TRACE_RING_DISABLE)
         impl::lane_block* const block = impl::thread_lanes.load(relaxed);  // relaxed: own word
-        if (block != &impl::vacant_block) core_->leave_thread(*block);
+        if (block != &impl::vacant_block) core_->leave_thread(*block, true);
 #endif
     }
 
@@ -314,7 +314,7 @@ private:
         if (core_ == nullptr) return false;  // static storage, not constructed yet or no more
         const auto sizes = measure_for<E>(wires);
         const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
-        impl::lane_state* const lane = core_->open(type, bytes, opener);
+        impl::lane_state* const lane = core_->open(type, bytes, opener, impl::is_end<E>);
         if (lane == nullptr) return false;
         store_record<E, Flags>(impl::end_of_records(*lane), type, wires, sizes,
                                core_->record_time(*lane));

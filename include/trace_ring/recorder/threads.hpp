@@ -36,18 +36,23 @@ inline void core::leave_all(thread_node& node) noexcept {
     }
 }
 
-inline void core::leave_thread(lane_block& block) noexcept {
+inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
     for (std::size_t depth = 0; depth < lane_depths; ++depth) {
         lane_state& lane = block.states[index_ * lane_depths + depth];
         lane_mark& mark = mark_of(lane);
         // relaxed, to the end: own lanes, or those of threads that record no more
         if (mark.valid.load(relaxed) == 0) continue;
-        mark.value.store(0, relaxed);
+        if (but_open && mark.value.load(relaxed) > 0) continue;
+        // As if a record were open: what a handler begins meanwhile must not find a lane half shut.
+        mark.value.store(stack_position(), relaxed);
+        signal_fence(seq_cst);
         close_lane(lane);
         layout::lane_entry& entry = *lane.entry.load(relaxed);
         entry.ended.store(memory_.now(), relaxed);
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         mark.valid.store(0, relaxed);  // relaxed: as above
+        signal_fence(seq_cst);
+        mark.value.store(0, relaxed);  // relaxed: as above
     }
 }
 

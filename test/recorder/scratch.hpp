@@ -1,0 +1,98 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What the tests of the recorder share: a folder that goes away, children that say how they ended,
+/// and counts that a slow build divides.
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+namespace test {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define TRACE_RING_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define TRACE_RING_TEST_SANITIZED 1
+#endif
+#endif
+#if !defined(TRACE_RING_TEST_SANITIZED)
+#define TRACE_RING_TEST_SANITIZED 0
+#endif
+
+/// The full figures are for the optimized build for x86-64; others do a part.
+#if TRACE_RING_TEST_SANITIZED
+inline constexpr std::uint64_t scale = 50;
+#elif !defined(__OPTIMIZE__) || !defined(__x86_64__)
+inline constexpr std::uint64_t scale = 10;
+#else
+inline constexpr std::uint64_t scale = 1;
+#endif
+[[nodiscard]] constexpr std::uint64_t scaled(std::uint64_t full, std::uint64_t least = 1) {
+    return full / scale < least ? least : full / scale;
+}
+
+/// A folder of its own, removed with everything in it.
+class folder {
+public:
+    explicit folder(const std::string& parent = std::filesystem::temp_directory_path()) {
+        std::string pattern = parent + "/trace_ring.XXXXXX";
+        if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
+        path_ = pattern;
+    }
+    folder(const folder&) = delete;
+    folder& operator=(const folder&) = delete;
+    ~folder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    [[nodiscard]] std::string operator/(const std::string& name) const {
+        return path_ + '/' + name;
+    }
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
+/// Runs `body` in a child; its result is the child's exit status, an exception is 99.
+template <class Body>
+[[nodiscard]] pid_t start_child(Body&& body) {
+    std::fflush(nullptr);
+    const pid_t pid = ::fork();
+    if (pid < 0) throw std::runtime_error("fork");
+    if (pid != 0) return pid;
+    int status = 99;
+    try {
+        status = body();
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "child: %s\n", e.what());
+    }
+    ::_exit(status);
+}
+
+/// How a child ended: its exit status, or minus the signal.
+[[nodiscard]] inline int wait_for(pid_t pid) {
+    int status = 0;
+    while (::waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR) throw std::runtime_error("waitpid");
+    }
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+template <class Body>
+[[nodiscard]] int in_child(Body&& body) {
+    return wait_for(start_child(body));
+}
+
+}  // namespace test
