@@ -6,43 +6,87 @@
 /// How exporters write numbers and bytes: appended to a string, without streams or locales, so that
 /// millions of records a second can be shown.
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
+#include <utility>
 
 namespace trace_ring::inline v1::exporter {
+
+/// Text that grows, and is written out and forgotten now and then. Unlike std::string it keeps no
+/// terminator, so that adding a few characters is a comparison and a copy.
+class text_buffer {
+public:
+    [[nodiscard]] std::string_view view() const noexcept { return {begin_.get(), size_}; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    /// Forgets the text and keeps the memory.
+    void clear() noexcept { size_ = 0; }
+
+    text_buffer& operator+=(char c) {
+        *room(1) = c;
+        ++size_;
+        return *this;
+    }
+    text_buffer& operator+=(std::string_view text) {
+        std::copy_n(text.data(), text.size(), room(text.size()));
+        size_ += text.size();
+        return *this;
+    }
+    /// Where at least `bytes` characters can be written; `add` then tells how many were.
+    [[nodiscard]] char* room(std::size_t bytes) {
+        if (capacity_ - size_ < bytes) grow(bytes);
+        return begin_.get() + size_;
+    }
+    void add(std::size_t bytes) noexcept { size_ += bytes; }
+
+private:
+    void grow(std::size_t bytes) {
+        const std::size_t capacity = std::max(2 * capacity_, size_ + bytes + 4096);
+        std::unique_ptr<char[]> more(new char[capacity]);
+        std::copy_n(begin_.get(), size_, more.get());
+        begin_ = std::move(more);
+        capacity_ = capacity;
+    }
+
+    std::unique_ptr<char[]> begin_;
+    std::size_t size_ = 0;
+    std::size_t capacity_ = 0;
+};
 
 namespace impl {
 
 template <class T>
-inline void append_number(std::string& out, T value, int base = 10) {
-    char digits[72];
-    const auto end = std::to_chars(digits, digits + sizeof digits, value, base).ptr;
-    out.append(digits, end);
+inline void append_number(text_buffer& out, T value, int base = 10) {
+    constexpr std::size_t most = 20;  // digits of 64 bits, a sign among them
+    char* const at = out.room(most);
+    out.add(static_cast<std::size_t>(std::to_chars(at, at + most, value, base).ptr - at));
 }
 /// The shortest decimal that reads back as the same number.
 template <class T>
-inline void append_floating(std::string& out, T value) {
-    char digits[64];
-    out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+inline void append_floating(text_buffer& out, T value) {
+    constexpr std::size_t most = 64;
+    char* const at = out.room(most);
+    out.add(static_cast<std::size_t>(std::to_chars(at, at + most, value).ptr - at));
 }
-inline void append_padded(std::string& out, std::uint64_t value, std::size_t width) {
-    char digits[24];
+inline void append_padded(text_buffer& out, std::uint64_t value, std::size_t width) {
+    char* const at = out.room(width);
     for (std::size_t i = width; i > 0; --i) {
-        digits[i - 1] = static_cast<char>('0' + value % 10);
+        at[i - 1] = static_cast<char>('0' + value % 10);
         value /= 10;
     }
-    out.append(digits, width);
+    out.add(width);
 }
-inline void append_hex_byte(std::string& out, unsigned byte) {
+inline void append_hex_byte(text_buffer& out, unsigned byte) {
     constexpr char digits[] = "0123456789abcdef";
     out += digits[byte >> 4 & 15U];
     out += digits[byte & 15U];
 }
-inline void append_hex(std::string& out, std::span<const std::byte> bytes) {
+inline void append_hex(text_buffer& out, std::span<const std::byte> bytes) {
     for (const auto byte : bytes) append_hex_byte(out, std::to_integer<unsigned>(byte));
 }
 
@@ -70,10 +114,10 @@ inline void append_hex(std::string& out, std::span<const std::byte> bytes) {
 }
 
 /// `quote` is escaped too, if it is not 0.
-inline void append_escaped(std::string& out, std::string_view text, char quote) {
+inline void append_escaped(text_buffer& out, std::string_view text, char quote) {
     std::size_t done = 0;
     std::size_t i = 0;
-    const auto flush = [&] { out.append(text.substr(done, i - done)); };
+    const auto flush = [&] { out += text.substr(done, i - done); };
     while (i < text.size()) {
         const auto c = static_cast<unsigned char>(text[i]);
         if (c >= 0x20 && c < 0x7F && c != '\\' && text[i] != quote) {

@@ -56,7 +56,7 @@ namespace impl {
 }
 
 /// A JSON string; what is not UTF-8 becomes U+FFFD.
-inline void append_json_string(std::string& out, std::string_view text) {
+inline void append_json_string(text_buffer& out, std::string_view text) {
     out += '"';
     std::size_t done = 0;
     std::size_t i = 0;
@@ -67,7 +67,7 @@ inline void append_json_string(std::string& out, std::string_view text) {
             i += length;
             continue;
         }
-        out.append(text.substr(done, i - done));
+        out += text.substr(done, i - done);
         if (length == 0) {
             out += "\\ufffd";
         } else if (c == '"' || c == '\\') {
@@ -79,12 +79,12 @@ inline void append_json_string(std::string& out, std::string_view text) {
         }
         done = ++i;
     }
-    out.append(text.substr(done));
+    out += text.substr(done);
     out += '"';
 }
 
 template <class T>
-inline void append_json_floating(std::string& out, T value) {
+inline void append_json_floating(text_buffer& out, T value) {
     if (std::isnan(value)) {
         out += "\"NaN\"";
     } else if (std::isinf(value)) {
@@ -103,11 +103,18 @@ public:
     /// told in every line, as "file".
     explicit json_writer(const reduce::timeline& time, std::string_view file = {}) : time_(&time) {
         if (file.empty()) return;
+        text_buffer text;
+        impl::append_json_string(text, file);
         file_ = ",\"file\":";
-        impl::append_json_string(file_, file);
+        file_ += text.view();
     }
 
     void append(std::string& out, const reduce::item& what) {
+        own_.clear();
+        append(own_, what);
+        out += own_.view();
+    }
+    void append(text_buffer& out, const reduce::item& what) {
         if (const auto* record = std::get_if<reduce::record_view>(&what)) {
             append_record(out, *record);
         } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
@@ -126,7 +133,7 @@ private:
         std::vector<std::string> fields;  // "name":
     };
 
-    void append_record(std::string& out, const reduce::record_view& record) {
+    void append_record(text_buffer& out, const reduce::record_view& record) {
         out += R"({"kind":"record")";
         out += file_;
         append_time(out, record.time());
@@ -154,22 +161,26 @@ private:
             impl::append_json_string(out, record.fault());
             return;
         }
-        std::string& cut = cut_;
-        cut.clear();
+        cut_.clear();
         out += R"(,"fields":{)";
         std::size_t i = 0;
         record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
-            const std::string& name = words->fields[i];
+            const std::string_view name = words->fields[i];
             if (i++ != 0) out += ',';
             out += name;
             append_value(out, value);
-            if (value.cut()) cut.append(cut.empty() ? "" : ",").append(name, 0, name.size() - 1);
+            if (!value.cut()) return;
+            if (!cut_.empty()) cut_ += ',';
+            cut_ += name.substr(0, name.size() - 1);
         });
         out += '}';
-        if (!cut.empty()) out.append(R"(,"cut":[)").append(cut).append("]");
+        if (cut_.empty()) return;
+        out += R"(,"cut":[)";
+        out += cut_.view();
+        out += ']';
     }
 
-    static void append_value(std::string& out, const reduce::field_value& value) {
+    static void append_value(text_buffer& out, const reduce::field_value& value) {
         if (value.is_text()) return append_text(out, value.text());
         if (value.form() == field_form::scalar) return append_scalar(out, value);
         out += '[';
@@ -179,13 +190,13 @@ private:
         }
         out += ']';
     }
-    static void append_text(std::string& out, std::string_view text) {
+    static void append_text(text_buffer& out, std::string_view text) {
         if (impl::is_utf8(text)) return impl::append_json_string(out, text);
         out += R"({"hex":")";
         impl::append_hex(out, std::as_bytes(std::span(text.data(), text.size())));
         out += R"("})";
     }
-    static void append_scalar(std::string& out, const reduce::field_value& value) {
+    static void append_scalar(text_buffer& out, const reduce::field_value& value) {
         switch (value.type()) {
             case field_type::u8:
             case field_type::u16:
@@ -216,7 +227,7 @@ private:
         }
     }
 
-    void append_loss(std::string& out, const reduce::loss_item& loss) const {
+    void append_loss(text_buffer& out, const reduce::loss_item& loss) const {
         out += R"({"kind":"loss")";
         out += file_;
         out += R"(,"cause":)";
@@ -236,7 +247,7 @@ private:
         }
     }
 
-    void append_jump(std::string& out, const reduce::clock_jump& jump) const {
+    void append_jump(text_buffer& out, const reduce::clock_jump& jump) const {
         out += R"({"kind":"clock_jump")";
         out += file_;
         append_member(out, R"(,"lane":)", jump.lane == nullptr ? 0 : jump.lane->number);
@@ -245,12 +256,12 @@ private:
         append_time(out, jump.time);
     }
 
-    void append_time(std::string& out, std::uint64_t ticks) const {
+    void append_time(text_buffer& out, std::uint64_t ticks) const {
         append_member(out, R"(,"ticks":)", ticks);
         if (time_->known()) append_member(out, R"(,"time_ns":)", time_->realtime_ns(ticks));
     }
     template <class T>
-    static void append_member(std::string& out, std::string_view name, T value) {
+    static void append_member(text_buffer& out, std::string_view name, T value) {
         out += name;
         impl::append_number(out, value);
     }
@@ -259,11 +270,14 @@ private:
         if (type.number >= prepared_.size()) prepared_.resize(type.number + 1);
         prepared& words = prepared_[type.number];
         if (!words.done) {
-            impl::append_json_string(words.name, type.name);
+            text_buffer text;
+            impl::append_json_string(text, type.name);
+            words.name = text.view();
             for (const auto& field : type.fields) {
-                std::string& name = words.fields.emplace_back();
-                impl::append_json_string(name, field.name);
-                name += ':';
+                text.clear();
+                impl::append_json_string(text, field.name);
+                text += ':';
+                words.fields.emplace_back(text.view());
             }
             words.done = true;
         }
@@ -272,7 +286,8 @@ private:
 
     const reduce::timeline* time_;
     std::string file_;
-    std::string cut_;
+    text_buffer cut_;
+    text_buffer own_;
     std::vector<prepared> prepared_;
 };
 

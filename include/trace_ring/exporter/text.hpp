@@ -54,6 +54,11 @@ public:
         : time_(&time), options_(options) {}
 
     void append(std::string& out, const reduce::item& what) {
+        own_.clear();
+        append(own_, what);
+        out += own_.view();
+    }
+    void append(text_buffer& out, const reduce::item& what) {
         if (const auto* record = std::get_if<reduce::record_view>(&what)) {
             append_record(out, *record);
         } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
@@ -65,7 +70,7 @@ public:
     }
 
     /// A time alone, as the lines show it.
-    void append_time(std::string& out, std::uint64_t ticks) {
+    void append_time(text_buffer& out, std::uint64_t ticks) {
         if (options_.time == time_format::raw || !time_->known()) {
             impl::append_number(out, ticks);
         } else if (options_.time == time_format::relative) {
@@ -89,7 +94,7 @@ private:
         std::vector<std::string> fields;  // " name="
     };
 
-    void append_record(std::string& out, const reduce::record_view& record) {
+    void append_record(text_buffer& out, const reduce::record_view& record) {
         colour(out, "\x1b[2m");
         append_time(out, record.time());
         if (record.interval()) out += " ~";
@@ -122,7 +127,7 @@ private:
         });
     }
 
-    void append_value(std::string& out, const reduce::field_value& value) const {
+    void append_value(text_buffer& out, const reduce::field_value& value) const {
         if (value.is_text()) {
             out += '"';
             impl::append_escaped(out, value.text(), '"');
@@ -139,7 +144,7 @@ private:
         out += ']';
     }
 
-    static void append_scalar(std::string& out, const reduce::field_value& value) {
+    static void append_scalar(text_buffer& out, const reduce::field_value& value) {
         switch (value.type()) {
             case field_type::u8:
             case field_type::u16:
@@ -171,7 +176,7 @@ private:
         }
     }
 
-    void append_loss(std::string& out, const reduce::loss_item& loss) const {
+    void append_loss(text_buffer& out, const reduce::loss_item& loss) const {
         colour(out, "\x1b[31m");
         out += "-- ";
         if (loss.cause != loss_cause::damaged || loss.count != 0) {
@@ -195,16 +200,16 @@ private:
         colour(out, "\x1b[0m");
     }
 
-    void append_jump(std::string& out, const reduce::clock_jump& jump) {
+    void append_jump(text_buffer& out, const reduce::clock_jump& jump) {
         colour(out, "\x1b[31m");
         out += "-- time goes back";
         if (time_->known()) {
             out += " by ";
             const double seconds = time_->ns(static_cast<double>(jump.from - jump.time)) / 1e9;
             char digits[400];
-            out.append(digits, std::to_chars(digits, digits + sizeof digits, seconds,
-                                             std::chars_format::fixed, 9)
-                                   .ptr);
+            out += std::string_view(digits, std::to_chars(digits, digits + sizeof digits, seconds,
+                                                          std::chars_format::fixed, 9)
+                                                .ptr);
             out += " s";
         }
         out += " (lane ";
@@ -215,7 +220,7 @@ private:
         colour(out, "\x1b[0m");
     }
 
-    void append_thread(std::string& out, const reduce::lane_info& lane) const {
+    void append_thread(text_buffer& out, const reduce::lane_info& lane) const {
         out += '[';
         if (!lane.listed) {
             out += "lane ";
@@ -238,7 +243,7 @@ private:
         out += ']';
     }
 
-    void append_local(std::string& out, std::int64_t ns) {
+    void append_local(text_buffer& out, std::int64_t ns) {
         constexpr std::int64_t second = 1'000'000'000;
         const std::int64_t seconds = ns / second - (ns % second < 0 ? 1 : 0);
         if (seconds != shown_second_ || shown_.empty()) {
@@ -251,10 +256,11 @@ private:
                 ::localtime_r(&when, &parts) == nullptr) {
                 impl::append_number(shown_, seconds);
             } else {
-                shown_.append(text, ::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts));
+                shown_ += std::string_view(
+                    text, ::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts));
             }
         }
-        out += shown_;
+        out += shown_.view();
         out += '.';
         impl::append_padded(out, static_cast<std::uint64_t>(ns - seconds * second), 9);
     }
@@ -263,18 +269,22 @@ private:
         if (type.number >= prepared_.size()) prepared_.resize(type.number + 1);
         prepared& words = prepared_[type.number];
         if (!words.done) {
-            impl::append_escaped(words.name, type.name, 0);
+            text_buffer text;
+            impl::append_escaped(text, type.name, 0);
+            words.name = text.view();
             for (const auto& field : type.fields) {
-                std::string& name = words.fields.emplace_back(" ");
-                impl::append_escaped(name, field.name, '=');
-                name += '=';
+                text.clear();
+                text += ' ';
+                impl::append_escaped(text, field.name, '=');
+                text += '=';
+                words.fields.emplace_back(text.view());
             }
             words.done = true;
         }
         return words;
     }
 
-    void colour(std::string& out, const char* code) const {
+    void colour(text_buffer& out, const char* code) const {
         if (options_.colour) out += code;
     }
 
@@ -282,7 +292,8 @@ private:
     text_options options_;
     std::vector<prepared> prepared_;
     std::int64_t shown_second_ = 0;
-    std::string shown_;
+    text_buffer shown_;
+    text_buffer own_;
 };
 
 }  // namespace trace_ring::inline v1::exporter
