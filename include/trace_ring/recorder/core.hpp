@@ -115,8 +115,11 @@ public:
 
     static void register_type(event_state& type) noexcept;
     static void leave_all(thread_node& node) noexcept;
-    /// In a child of a fork, where the kernel did not do it.
-    void forget_process() noexcept { alive_->store(0, release); }
+    /// In a child of a fork: what its parent's threads had begun is nobody's now.
+    void forget_process() noexcept {
+        alive_->store(new_child, release);  // where the kernel did not do it
+        copying_.store(0, release);
+    }
 
 private:
     [[nodiscard]] bool enter_child() noexcept;
@@ -148,7 +151,9 @@ private:
     atomic<std::uint32_t> copying_{0};
     std::unique_ptr<std::uint64_t[]> copy_space_;
     std::string snapshot_base_;
-    atomic<std::uint32_t>* alive_ = nullptr;  // in a page that fork wipes: 1 here, 0 in a new child
+    /// Where this process stands, in a page that fork wipes.
+    enum : std::uint32_t { new_child = 0, entered = 1, entering = 2, stopped = 3 };
+    atomic<std::uint32_t>* alive_ = nullptr;
     atomic<std::uint64_t> known_types_[(layout::max_event_id + 1) / 64]{};
 };
 
@@ -261,7 +266,7 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
     const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as above
     // relaxed: a gate is advice that takes effect soon
     if (!ends && gates_of[index_].load(relaxed)->gates[id].load(relaxed) != 0) return nullptr;
-    if (alive_->load(acquire) == 0 && !enter_child()) return nullptr;
+    if (alive_->load(acquire) != entered && !enter_child()) return nullptr;
     lane_block* block = thread_lanes.load(relaxed);  // relaxed: own word
     if (block == &vacant_block) block = enter_thread();
     if (block == nullptr) {

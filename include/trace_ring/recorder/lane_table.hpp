@@ -210,7 +210,7 @@ inline core::core(const recorder_options& options, std::uint32_t hot_clock)
 #if defined(MADV_WIPEONFORK)
     static_cast<void>(::madvise(page, layout::page_bytes, MADV_WIPEONFORK));
 #endif
-    alive_ = ::new (page) atomic<std::uint32_t>(1);
+    alive_ = ::new (page) atomic<std::uint32_t>(entered);
     try {
         // One at a time: two programs that join at once must not get the same gates.
         const int fd = memory_.descriptor();
@@ -256,7 +256,7 @@ inline core::~core() {
          node = node->next.load(acquire)) {
         leave_thread(block_of(*node));
     }
-    if (alive_->load(acquire) != 0) {
+    if (alive_->load(acquire) == entered) {  // else the entry is a parent's
         if (memory_.clock() != 0) memory_.add_clocks(process());
         memory_.leave_process(process());
     }

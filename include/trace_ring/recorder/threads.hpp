@@ -74,20 +74,27 @@ inline lane_block* core::enter_thread() noexcept {
 
 /// In a child of a fork: takes an entry of its own, once. False: it does not record.
 inline bool core::enter_child() noexcept {
-    std::uint32_t new_child = 0;
-    // Another thread, or the one that this handler interrupted, may be at it: this record is lost.
-    if (!alive_->compare_exchange_strong(new_child, 2, acq_rel)) {
-        if (new_child == 1) return true;
-        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+    std::uint32_t found = new_child;
+    if (!alive_->compare_exchange_strong(found, entering, acq_rel)) {
+        // Another thread, or the one that this handler interrupted, is at it, or there was no entry
+        // to be had: this record is lost. It must not go by the parent's entry.
+        if (found == entering) {
+            memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        }
+        return found == entered;
+    }
+    if (fork_ == on_fork::stop) {
+        gates_of[index_].store(shut_gates(), release);
+        alive_->store(stopped, release);
         return false;
     }
-    const std::uint32_t slot = fork_ == on_fork::stop ? 0 : memory_.enter_process(process() + 1);
+    const std::uint32_t slot = memory_.enter_process(process() + 1);
     if (slot == 0) {
-        gates_of[index_].store(shut_gates(), release);
-        return false;
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return false;  // and stays `entering`: each record is counted
     }
     process_.store(slot - 1, relaxed);  // relaxed: published by the next line
-    alive_->store(1, release);
+    alive_->store(entered, release);
     return true;
 }
 
