@@ -28,16 +28,23 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Keeps errno over a scope.
-class errno_kept {
+/// Over a scope, keeps errno and puts off the thread's cancellation: the system calls of the cold
+/// path are such points, and a cancelled thread could not unwind through it.
+class undisturbed {
 public:
-    errno_kept() noexcept : saved_(errno) {}
-    ~errno_kept() { errno = saved_; }
-    errno_kept(const errno_kept&) = delete;
-    errno_kept& operator=(const errno_kept&) = delete;
+    undisturbed() noexcept : saved_(errno) {
+        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
+    }
+    ~undisturbed() {
+        ::pthread_setcancelstate(cancel_, &cancel_);
+        errno = saved_;
+    }
+    undisturbed(const undisturbed&) = delete;
+    undisturbed& operator=(const undisturbed&) = delete;
 
 private:
     int saved_;
+    int cancel_ = 0;
 };
 
 /// True while this thread is past its last round of exit destructors: what it still records goes
@@ -261,7 +268,7 @@ inline void core::add_type(const type_node& node) noexcept {
 
 inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type opener,
                               bool ends) noexcept {
-    const errno_kept keep_errno;
+    const undisturbed scope;
     if (type.header.load(relaxed) == 0) register_type(type);  // relaxed: 0 or the final value
     const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as above
     // relaxed: a gate is advice that takes effect soon

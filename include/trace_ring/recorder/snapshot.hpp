@@ -123,7 +123,7 @@ private:
 
 /// See basic_recorder::snapshot.
 [[nodiscard]] inline int write_snapshot(core& from, const char* file) noexcept {
-    const errno_kept keep_errno;
+    const undisturbed scope;
     char temporary[4096];
     constexpr std::string_view suffix = ".part";
     const std::size_t length = std::strlen(file);
