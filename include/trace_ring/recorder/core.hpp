@@ -23,7 +23,6 @@
 #include <span>
 #include <string_view>
 
-#include <trace_ring/glob.hpp>
 #include <trace_ring/recorder/set_up.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -50,6 +49,10 @@ private:
 /// True while this thread is past its last round of exit destructors: what it still records goes
 /// into a lane that is closed after each record, for nobody would close it later.
 inline constinit thread_local bool thread_is_late __attribute__((tls_model("initial-exec"))) =
+    false;
+/// True while such a thread has a record open: what a handler begins meanwhile is refused, for the
+/// thread gives all that it holds back with each record.
+inline constinit thread_local bool late_record_is_open __attribute__((tls_model("initial-exec"))) =
     false;
 
 class core {
@@ -99,7 +102,7 @@ public:
     /// After a record that came through `open`.
     void finish(lane_state& lane) noexcept {
         mark_of(lane).value.store(idle_mark(), relaxed);  // relaxed: own thread and its handlers
-        if (thread_is_late) leave_thread(*thread_lanes.load(relaxed));  // relaxed: own word
+        if (thread_is_late) late_thread_rests();
     }
 
     void add_type(const type_node& node) noexcept;
@@ -129,6 +132,9 @@ public:
     }
 
 private:
+    [[nodiscard]] lane_state* open_lane(event_state& type, std::uint32_t bytes, mark_type opener,
+                                        bool ends) noexcept;
+    void late_thread_rests() noexcept;
     [[nodiscard]] bool enter_child() noexcept;
     [[nodiscard]] lane_block* enter_thread() noexcept;
     [[nodiscard]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
@@ -234,41 +240,22 @@ template <class Clock>
     }
 }
 
-inline void core::register_type(event_state& type) noexcept {
-    type_node* const node = find_type(*type.description);
-    if (node == nullptr) return;
-    for (auto& slot : the_registry.cores) {
-        if (core* const each = slot.load(seq_cst)) each->add_type(*node);
-    }
-    const std::uint32_t bytes =
-        static_cast<std::uint32_t>(record_header_bytes) + type.description->fixed_bytes;
-    // relaxed: numbers that any thread would store alike; the step, last, opens the hot path
-    type.total.store(node->total, relaxed);
-    type.header.store(record_word::pack(node->id, bytes), relaxed);
-    type.step.store(commit_word::one_record + bytes, release);
-}
-
-/// Registers an event type when the program, or the library that records it, is loaded.
-struct event_registrar {
-    explicit event_registrar(event_state& type) noexcept { core::register_type(type); }
-};
-template <class E>
-inline const event_registrar registrar{event_of<E>::state};
-
-inline void core::add_type(const type_node& node) noexcept {
-    const std::uint64_t bit = std::uint64_t{1} << (node.id % 64);
-    // relaxed: whoever sets the bit writes the entry; nobody waits for it
-    if ((known_types_[node.id / 64].fetch_or(bit, relaxed) & bit) != 0) return;
-    const std::uint32_t slot = process();
-    // relaxed: as in process()
-    if (!memory_.add_type(node, memory_.process(slot).root.load(relaxed))) {
-        memory_.ring().types_without_room.fetch_add(1, relaxed);  // relaxed: a counter
-    }
-}
-
 inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type opener,
                               bool ends) noexcept {
     const undisturbed scope;
+    if (!thread_is_late) return open_lane(type, bytes, opener, ends);
+    if (late_record_is_open) {
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return nullptr;
+    }
+    late_record_is_open = true;
+    lane_state* const lane = open_lane(type, bytes, opener, ends);
+    if (lane == nullptr) late_thread_rests();
+    return lane;
+}
+
+inline lane_state* core::open_lane(event_state& type, std::uint32_t bytes, mark_type opener,
+                                   bool ends) noexcept {
     if (type.header.load(relaxed) == 0) register_type(type);  // relaxed: 0 or the final value
     const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as above
     // relaxed: a gate is advice that takes effect soon
@@ -288,13 +275,20 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
     const auto depth =
         static_cast<std::uint32_t>(static_cast<std::size_t>(lane - block->states) % lane_depths);
     if (bytes > max_record() || id == 0) {
-        // No lane need be made for it; one that is there takes the count where it happened.
+        // One that is there takes the count where it happened.
         sub_buffer_header* const sub = lane->sub.load(relaxed);  // relaxed: own lane
         if (mark_of(*lane).valid.load(relaxed) != 0 || make_lane(*lane, depth)) {
-            lane->entry.load(relaxed)->too_long.fetch_add(1, relaxed);  // relaxed: counters
-            if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
+            layout::lane_entry& entry = *lane->entry.load(relaxed);
+            // relaxed: counters
+            if (id == 0) {  // no more types can be told apart
+                entry.refused.fetch_add(1, relaxed);
+                lane->refused.fetch_add(1, relaxed);
+            } else {
+                entry.too_long.fetch_add(1, relaxed);
+                if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
+            }
         }
-        finish(*lane);
+        mark_of(*lane).value.store(idle_mark(), relaxed);  // relaxed: as above
         return nullptr;
     }
     // relaxed: own lane
@@ -337,33 +331,7 @@ inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexce
     return nullptr;
 }
 
-inline std::size_t core::enable(std::string_view glob, bool on) noexcept {
-    std::size_t changed = 0;
-    for (type_node* t = the_registry.types.load(acquire); t != nullptr; t = t->next.load(acquire)) {
-        if (!matches_glob(glob, t->description.name)) continue;
-        auto& gate = own_gates().gates[t->id];
-        // relaxed: a gate is advice that takes effect soon
-        if (on) {
-            gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_event_off), relaxed);
-        } else {
-            gate.fetch_or(layout::gate_event_off, relaxed);
-        }
-        ++changed;
-    }
-    return changed;
-}
-
-inline void core::shut(bool shut_now) noexcept {
-    for (auto& gate : own_gates().gates) {
-        // relaxed: a gate is advice that takes effect soon
-        if (shut_now) {
-            gate.fetch_or(layout::gate_recorder_off, relaxed);
-        } else {
-            gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_recorder_off), relaxed);
-        }
-    }
-}
-
 }  // namespace trace_ring::inline v1::impl
 
+#include <trace_ring/recorder/event_types.hpp>
 #include <trace_ring/recorder/threads.hpp>

@@ -56,6 +56,18 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
     }
 }
 
+/// A thread that nobody will hear of again leaves nothing behind, neither lanes nor its node.
+inline void core::late_thread_rests() noexcept {
+    lane_block* const block = thread_lanes.load(relaxed);  // relaxed: own word
+    if (block != &vacant_block) {
+        leave_thread(*block);
+        thread_lanes.store(&vacant_block, relaxed);  // relaxed: as above
+        signal_fence(seq_cst);
+        give_node(node_of(*block));
+    }
+    late_record_is_open = false;
+}
+
 inline lane_block* core::enter_thread() noexcept {
     thread_node* const node = take_node();
     if (node == nullptr) return nullptr;

@@ -1,0 +1,77 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Event types as a recorder meets them, when the code that declares them is loaded or the recorder
+/// is made, and their gates.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <trace_ring/glob.hpp>
+#include <trace_ring/recorder/core.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+inline void core::register_type(event_state& type) noexcept {
+    type_node* const node = find_type(*type.description);
+    if (node == nullptr) return;
+    for (auto& slot : the_registry.cores) {
+        if (core* const each = slot.load(seq_cst)) each->add_type(*node);
+    }
+    const std::uint32_t bytes =
+        static_cast<std::uint32_t>(record_header_bytes) + type.description->fixed_bytes;
+    // relaxed: numbers that any thread would store alike; the step, last, opens the hot path
+    type.total.store(node->total, relaxed);
+    type.header.store(record_word::pack(node->id, bytes), relaxed);
+    type.step.store(commit_word::one_record + bytes, release);
+}
+
+/// Registers an event type when the program, or the library that records it, is loaded.
+struct event_registrar {
+    explicit event_registrar(event_state& type) noexcept { core::register_type(type); }
+};
+template <class E>
+inline const event_registrar registrar{event_of<E>::state};
+
+inline void core::add_type(const type_node& node) noexcept {
+    const std::uint64_t bit = std::uint64_t{1} << (node.id % 64);
+    // relaxed: whoever sets the bit writes the entry; nobody waits for it
+    if ((known_types_[node.id / 64].fetch_or(bit, relaxed) & bit) != 0) return;
+    const std::uint32_t slot = process();
+    // relaxed: as in process()
+    if (!memory_.add_type(node, memory_.process(slot).root.load(relaxed))) {
+        memory_.ring().types_without_room.fetch_add(1, relaxed);  // relaxed: a counter
+    }
+}
+
+inline std::size_t core::enable(std::string_view glob, bool on) noexcept {
+    std::size_t changed = 0;
+    for (type_node* t = the_registry.types.load(acquire); t != nullptr; t = t->next.load(acquire)) {
+        if (!matches_glob(glob, t->description.name)) continue;
+        auto& gate = own_gates().gates[t->id];
+        // relaxed: a gate is advice that takes effect soon
+        if (on) {
+            gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_event_off), relaxed);
+        } else {
+            gate.fetch_or(layout::gate_event_off, relaxed);
+        }
+        ++changed;
+    }
+    return changed;
+}
+
+inline void core::shut(bool shut_now) noexcept {
+    for (auto& gate : own_gates().gates) {
+        // relaxed: a gate is advice that takes effect soon
+        if (shut_now) {
+            gate.fetch_or(layout::gate_recorder_off, relaxed);
+        } else {
+            gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_recorder_off), relaxed);
+        }
+    }
+}
+
+}  // namespace trace_ring::inline v1::impl
