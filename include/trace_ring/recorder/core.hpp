@@ -62,7 +62,7 @@ public:
     core(const core&) = delete;
     core& operator=(const core&) = delete;
 
-    [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+    [[nodiscard]] std::uint32_t index() const noexcept { return index_.value(); }
     [[nodiscard]] trace_memory& memory() noexcept { return memory_; }
     [[nodiscard]] const trace_memory& memory() const noexcept { return memory_; }
     [[nodiscard]] std::uint32_t max_record() const noexcept {
@@ -150,13 +150,20 @@ private:
     bool reclaim_dead() noexcept;
     void reclaim_lane(layout::lane_entry& entry) noexcept;
 
+    [[nodiscard]] atomic_pointer<gate_page>& gates() const noexcept {
+        return gates_of[index_.value()];
+    }
+    [[nodiscard]] lane_state* first_lane(lane_block& block) const noexcept {
+        return &block.states[index_.value() * lane_depths];
+    }
+
+    recorder_index index_;  // first, so that it is given back last
     trace_memory memory_;
     full_mode full_;
     on_fork fork_;
     std::uint64_t step_;  // in sub-buffers
     std::uint64_t block_ns_;
     bool always_cold_ = false;
-    std::uint32_t index_ = 0;
     atomic<std::uint32_t> process_{0};
     atomic<std::uint32_t> failed_claims_{0};
     atomic<std::uint64_t> next_clock_{0};
@@ -259,7 +266,7 @@ inline lane_state* core::open_lane(event_state& type, std::uint32_t bytes, mark_
     if (type.header.load(relaxed) == 0) register_type(type);  // relaxed: 0 or the final value
     const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as above
     // relaxed: a gate is advice that takes effect soon
-    if (!ends && gates_of[index_].load(relaxed)->gates[id].load(relaxed) != 0) return nullptr;
+    if (!ends && gates().load(relaxed)->gates[id].load(relaxed) != 0) return nullptr;
     if (alive_->load(acquire) != entered && !enter_child()) return nullptr;
     lane_block* block = thread_lanes.load(relaxed);  // relaxed: own word
     if (block == &vacant_block) block = enter_thread();
@@ -302,7 +309,7 @@ inline lane_state* core::open_lane(event_state& type, std::uint32_t bytes, mark_
 }
 
 inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexcept {
-    lane_state* const first = &block.states[index_ * lane_depths];
+    lane_state* const first = first_lane(block);
     // A reservation may outlive the frame that made it, so it is given up only for want of lanes.
     for (const bool for_want : {false, true}) {
         for (std::size_t depth = 0; depth < lane_depths; ++depth) {

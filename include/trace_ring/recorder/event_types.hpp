@@ -18,9 +18,7 @@ namespace trace_ring::inline v1::impl {
 inline void core::register_type(event_state& type) noexcept {
     type_node* const node = find_type(*type.description);
     if (node == nullptr) return;
-    for (auto& slot : the_registry.cores) {
-        if (core* const each = slot.load(seq_cst)) each->add_type(*node);
-    }
+    for_each_core([&](core& each) { each.add_type(*node); });
     const std::uint32_t bytes =
         static_cast<std::uint32_t>(record_header_bytes) + type.description->fixed_bytes;
     // relaxed: numbers that any thread would store alike; the step, last, opens the hot path

@@ -182,9 +182,13 @@ inline bool core::reclaim_dead() noexcept {
 }
 
 inline core::core(const recorder_options& options, std::uint32_t hot_clock)
-    : memory_(options, hot_clock == clock::tsc::kind && !clock::tsc::usable()
-                           ? std::uint32_t{clock::monotonic::kind}
-                           : hot_clock),
+    : memory_(index_.value() != 0
+                  ? options
+                  : throw setup_error(options.file.empty() ? "memory" : options.file,
+                                      "a process can have eight recorders, and has them", EMFILE),
+              hot_clock == clock::tsc::kind && !clock::tsc::usable()
+                  ? std::uint32_t{clock::monotonic::kind}
+                  : hot_clock),
       full_(options.full),
       fork_(options.fork),
       step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
@@ -226,14 +230,7 @@ inline core::core(const recorder_options& options, std::uint32_t hot_clock)
         if (fd >= 0) storage::unlock_byte(fd, layout::reclaim_lock_offset);
         if (slot == 0) throw setup_error(subject, "its tables of programs are full", ENOSPC);
         process_.store(slot - 1, relaxed);  // relaxed: before any thread can come here
-        for (std::uint32_t i = 1; i <= max_recorders && index_ == 0; ++i) {
-            core* empty = nullptr;
-            if (the_registry.cores[i].compare_exchange_strong(empty, this, seq_cst)) index_ = i;
-        }
-        if (index_ == 0) {
-            memory_.leave_process(process());
-            throw setup_error(subject, "a process can have eight recorders, and has them", EMFILE);
-        }
+        the_registry.cores[index()].store(this, seq_cst);
     } catch (...) {
         ::munmap(page, layout::page_bytes);
         throw;
@@ -246,12 +243,18 @@ inline core::core(const recorder_options& options, std::uint32_t hot_clock)
     clock_gap_.store(second / 1000 + 1, relaxed);                   // relaxed: before any thread
     next_clock_.store(memory_.now() + second / 1000 + 1, relaxed);  // relaxed: as above
     if (options.paused) shut(true);
-    gates_of[index_].store(&own_gates(), release);
+    gates().store(&own_gates(), release);
 }
 
 inline core::~core() {
-    gates_of[index_].store(&open_gates, release);
-    the_registry.cores[index_].store(nullptr, seq_cst);
+    gates().store(&open_gates, release);
+    the_registry.cores[index()].store(nullptr, seq_cst);
+    // Threads that end, or load a library, at this moment; not for ever, should one be stopped
+    // there.
+    for (int i = 0; the_registry.visitors.load(seq_cst) != 0 && i < 2000; ++i) {
+        const timespec pause{0, i < 100 ? 1'000 : 1'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
     for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
          node = node->next.load(acquire)) {
         leave_thread(block_of(*node));

@@ -82,6 +82,37 @@ static_assert(sizeof(gate_page) == layout::page_bytes);
 inline constinit gate_page open_gates{};
 [[nodiscard]] inline gate_page* shut_gates() noexcept;
 
+/// Calls `visit(core&)` for every recorder of the process. None of them is destroyed meanwhile: its
+/// destructor takes it off the list and then waits for who may have seen it there.
+template <class Visit>
+inline void for_each_core(Visit&& visit) noexcept {
+    // seq_cst, with the destructor's: either it sees this visitor, or this finds an empty place
+    the_registry.visitors.fetch_add(1, seq_cst);
+    for (auto& place : the_registry.cores) {
+        if (core* const each = place.load(seq_cst)) visit(*each);
+    }
+    the_registry.visitors.fetch_sub(1, release);
+}
+
+/// One of the indices that a process has for its recorders; 0 if all are taken.
+class recorder_index {
+public:
+    recorder_index() noexcept {
+        for (std::uint32_t i = 1; i <= max_recorders && value_ == 0; ++i) {
+            if (the_registry.taken[i].exchange(1, acquire) == 0) value_ = i;
+        }
+    }
+    recorder_index(const recorder_index&) = delete;
+    recorder_index& operator=(const recorder_index&) = delete;
+    ~recorder_index() {
+        if (value_ != 0) the_registry.taken[value_].store(0, release);
+    }
+    [[nodiscard]] std::uint32_t value() const noexcept { return value_; }
+
+private:
+    std::uint32_t value_ = 0;
+};
+
 /// Memory for type nodes: never given back, at most a few hundred bytes a type.
 struct chunk {
     static constexpr std::uint32_t bytes = 65536;
@@ -97,7 +128,9 @@ struct registry {
     atomic_pointer<chunk> chunks{nullptr};
     atomic_pointer<thread_node> nodes{nullptr};
     atomic_pointer<core> cores[max_recorders + 1]{};
-    atomic<std::uint32_t> key_state{0};  ///< none, being made, made
+    atomic<std::uint32_t> taken[max_recorders + 1]{};  ///< 1: an index is some recorder's
+    atomic<std::uint32_t> visitors{0};                 ///< threads that are going through `cores`
+    atomic<std::uint32_t> key_state{0};                ///< none, being made, made
     pthread_key_t key{};
 };
 inline constinit registry the_registry{};

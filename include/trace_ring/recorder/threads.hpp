@@ -31,14 +31,12 @@ inline void thread_ends(void* value) noexcept {
 }
 
 inline void core::leave_all(thread_node& node) noexcept {
-    for (auto& slot : the_registry.cores) {
-        if (core* const each = slot.load(acquire)) each->leave_thread(block_of(node));
-    }
+    for_each_core([&](core& each) { each.leave_thread(block_of(node)); });
 }
 
 inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
     for (std::size_t depth = 0; depth < lane_depths; ++depth) {
-        lane_state& lane = block.states[index_ * lane_depths + depth];
+        lane_state& lane = first_lane(block)[depth];
         lane_mark& mark = mark_of(lane);
         // relaxed, to the end: own lanes, or those of threads that record no more
         if (mark.valid.load(relaxed) == 0) continue;
@@ -96,7 +94,7 @@ inline bool core::enter_child() noexcept {
         return found == entered;
     }
     if (fork_ == on_fork::stop) {
-        gates_of[index_].store(shut_gates(), release);
+        gates().store(shut_gates(), release);
         alive_->store(stopped, release);
         return false;
     }
@@ -132,9 +130,8 @@ inline void forget_lanes_in_child() noexcept {
         }
         if (&block != thread_lanes.load(relaxed)) give_node(*node);  // relaxed: own word
     }
-    for (auto& slot : the_registry.cores) {
-        if (core* const each = slot.load(acquire)) each->forget_process();
-    }
+    the_registry.visitors.store(0, relaxed);  // relaxed: the child has one thread
+    for_each_core([](core& each) { each.forget_process(); });
 }
 
 }  // namespace trace_ring::inline v1::impl
