@@ -82,6 +82,49 @@ static_assert(sizeof(gate_page) == layout::page_bytes);
 inline constinit gate_page open_gates{};
 [[nodiscard]] inline gate_page* shut_gates() noexcept;
 
+/// Memory for type nodes: never given back, at most a few hundred bytes a type.
+struct chunk {
+    static constexpr std::uint32_t bytes = 65536;
+    atomic<std::uint32_t> used{sizeof(std::uint64_t)};
+    alignas(8) std::byte data[bytes - sizeof(std::uint64_t)];
+};
+static_assert(sizeof(chunk) == chunk::bytes);
+
+/// Numbers that a process shares with the children of its forks, for in a trace file they are one
+/// program: types that parent and child come to know apart must not get the same id.
+struct family_counters {
+    atomic<std::uint32_t> last_event_id{0};
+    atomic<std::uint32_t> last_total{0};
+};
+
+struct registry {
+    atomic_pointer<family_counters> family{nullptr};
+    atomic_pointer<type_node> types{nullptr};
+    atomic_pointer<chunk> chunks{nullptr};
+    atomic_pointer<thread_node> nodes{nullptr};
+    atomic_pointer<core> cores[max_recorders + 1]{};
+    atomic<std::uint32_t> taken[max_recorders + 1]{};  ///< 1: an index is some recorder's
+    atomic<std::uint32_t> visitors{0};                 ///< threads that are going through `cores`
+    atomic<std::uint32_t> key_state{0};                ///< none, being made, made
+    pthread_key_t key{};
+};
+inline constinit registry the_registry{};
+
+/// The gates of each recorder, by its index. The hot path's first look: index 0 and recorders that
+/// are not there yet, or no more, find open gates and then a lane that leads to the cold path,
+/// which knows better. (Shut ones would be right only until the recorder came.)
+inline constinit atomic_pointer<gate_page> gates_of[max_recorders + 1]{
+    {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates},
+    {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates}};
+
+inline gate_page* shut_gates() noexcept {
+    // Only recorders told to stop after fork need it, so it is filled on demand; relaxed: the same
+    // value from whoever comes first.
+    static constinit gate_page shut{};
+    for (auto& gate : shut.gates) gate.store(layout::gate_recorder_off, relaxed);
+    return &shut;
+}
+
 /// Calls `visit(core&)` for every recorder of the process. None of them is destroyed meanwhile: its
 /// destructor takes it off the list and then waits for who may have seen it there.
 template <class Visit>
@@ -113,43 +156,6 @@ private:
     std::uint32_t value_ = 0;
 };
 
-/// Memory for type nodes: never given back, at most a few hundred bytes a type.
-struct chunk {
-    static constexpr std::uint32_t bytes = 65536;
-    atomic<std::uint32_t> used{sizeof(std::uint64_t)};
-    alignas(8) std::byte data[bytes - sizeof(std::uint64_t)];
-};
-static_assert(sizeof(chunk) == chunk::bytes);
-
-struct registry {
-    atomic<std::uint32_t> last_event_id{0};
-    atomic<std::uint32_t> last_total{0};
-    atomic_pointer<type_node> types{nullptr};
-    atomic_pointer<chunk> chunks{nullptr};
-    atomic_pointer<thread_node> nodes{nullptr};
-    atomic_pointer<core> cores[max_recorders + 1]{};
-    atomic<std::uint32_t> taken[max_recorders + 1]{};  ///< 1: an index is some recorder's
-    atomic<std::uint32_t> visitors{0};                 ///< threads that are going through `cores`
-    atomic<std::uint32_t> key_state{0};                ///< none, being made, made
-    pthread_key_t key{};
-};
-inline constinit registry the_registry{};
-
-/// The gates of each recorder, by its index. The hot path's first look: index 0 and recorders that
-/// are not there yet, or no more, find open gates and then a lane that leads to the cold path,
-/// which knows better. (Shut ones would be right only until the recorder came.)
-inline constinit atomic_pointer<gate_page> gates_of[max_recorders + 1]{
-    {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates},
-    {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates}};
-
-inline gate_page* shut_gates() noexcept {
-    // Only recorders told to stop after fork need it, so it is filled on demand; relaxed: the same
-    // value from whoever comes first.
-    static constinit gate_page shut{};
-    for (auto& gate : shut.gates) gate.store(layout::gate_recorder_off, relaxed);
-    return &shut;
-}
-
 /// `bytes` of memory that stays, zeroed and 8-aligned; null if there is none. Lock-free,
 /// signal-safe.
 [[nodiscard]] inline std::byte* keep(std::uint32_t bytes) noexcept {
@@ -173,6 +179,21 @@ inline gate_page* shut_gates() noexcept {
             ::munmap(memory, sizeof(chunk));
         }
     }
+}
+
+/// The family's counters, made when the first type is registered. Null if there is no memory.
+[[nodiscard]] inline family_counters* counters() noexcept {
+    family_counters* known = the_registry.family.load(acquire);
+    if (known != nullptr) return known;
+    const int saved = errno;
+    void* const memory = ::mmap(nullptr, layout::page_bytes, PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    errno = saved;
+    if (memory == MAP_FAILED) return nullptr;
+    auto* const made = ::new (memory) family_counters;
+    if (the_registry.family.compare_exchange_strong(known, made, acq_rel)) return made;
+    ::munmap(memory, layout::page_bytes);
+    return known;
 }
 
 [[nodiscard]] inline bool same_type(const type_description& a, const type_description& b) noexcept {
@@ -203,8 +224,11 @@ inline gate_page* shut_gates() noexcept {
     const std::size_t fields_at = (sizeof(type_node) + 7) / 8 * 8;
     const std::size_t text_at = fields_at + sizeof(field_description) * wanted.fields.size();
     if (text_at + text > chunk::bytes / 2) return nullptr;
+    family_counters* const family = counters();
     // relaxed, here and below: numbers out of a counter, ordered by nothing else
-    if (the_registry.last_event_id.load(relaxed) >= layout::max_event_id) return nullptr;
+    if (family == nullptr || family->last_event_id.load(relaxed) >= layout::max_event_id) {
+        return nullptr;
+    }
     std::byte* const memory = keep(static_cast<std::uint32_t>(text_at + text));
     if (memory == nullptr) return nullptr;
     char* out = reinterpret_cast<char*>(memory + text_at);
@@ -223,10 +247,10 @@ inline gate_page* shut_gates() noexcept {
         field->name = copy(wanted.fields[i].name);
     }
     node->description.fields = {fields, wanted.fields.size()};
-    node->id = the_registry.last_event_id.fetch_add(1, relaxed) + 1;
+    node->id = family->last_event_id.fetch_add(1, relaxed) + 1;
     if (node->id > layout::max_event_id) return nullptr;
     if (wanted.counted) {
-        const std::uint32_t total = the_registry.last_total.fetch_add(1, relaxed) + 1;
+        const std::uint32_t total = family->last_total.fetch_add(1, relaxed) + 1;
         node->total = total <= layout::max_totals ? total : 0;
     }
     type_node* head = the_registry.types.load(relaxed);  // relaxed: the swap checks it
