@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct text_options {
     time_format time = time_format::local;
     bool colour = false;     ///< ANSI colours
     bool processes = false;  ///< process ids too: `[1200/1234 worker]`
+    std::string file{};      ///< if not empty, each line begins with it and a colon
 };
 
 /// Appends items as lines. Keeps what it needs of event types, so use one for a whole trace.
@@ -51,7 +53,7 @@ class text_writer {
 public:
     /// `time` must outlive it, and may be brought up to date meanwhile.
     explicit text_writer(const reduce::timeline& time, text_options options = {})
-        : time_(&time), options_(options) {}
+        : time_(&time), options_(std::move(options)) {}
 
     void append(std::string& out, const reduce::item& what) {
         own_.clear();
@@ -59,6 +61,10 @@ public:
         out += own_.view();
     }
     void append(text_buffer& out, const reduce::item& what) {
+        if (!options_.file.empty()) {
+            impl::append_escaped(out, options_.file, 0);
+            out += ": ";
+        }
         if (const auto* record = std::get_if<reduce::record_view>(&what)) {
             append_record(out, *record);
         } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {

@@ -11,15 +11,26 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/cursor.hpp>
+#include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
+
+/// True if a record's fault means that the file is damaged. Events are also missing from a
+/// dictionary that had no room for them, and from lanes of which nothing is known any more.
+[[nodiscard]] inline bool is_damage(const tables& in, const record_view& record) noexcept {
+    const bool excused =
+        !record.known() && (in.ring().types_without_room != 0 || !record.lane().listed);
+    return !record.fault().empty() && !excused;
+}
 
 struct event_statistics {
     const event_type* type = nullptr;  ///< null: records of events that the dictionary lacks
@@ -40,7 +51,8 @@ struct trace_statistics {
     std::uint64_t bytes = 0;  ///< of records, with their headers
     loss_counts lost;
     std::uint64_t faulty = 0;       ///< records whose fields cannot be told; among `records`
-    std::uint64_t damages = 0;      ///< damaged places found while reading
+    std::uint64_t damages = 0;      ///< damaged places found while reading, faulty records included
+    std::vector<damage> places;     ///< the first hundred of them
     std::uint64_t clock_jumps = 0;  ///< times that went back within a lane
     std::uint64_t first_time = 0;   ///< ticks
     std::uint64_t last_time = 0;
@@ -68,6 +80,9 @@ struct trace_statistics {
         if (lane == nullptr || of != last_lane) lane = &lanes[last_lane = of];
         return *lane;
     };
+    const auto note = [&sum](std::uint64_t offset, std::string_view cause) {
+        if (++sum.damages <= 100) sum.places.push_back({offset, std::string(cause)});
+    };
     while (const item* next = all.next()) {
         if (const auto* record = std::get_if<record_view>(next)) {
             const event_type* type = record->known() ? &record->type() : nullptr;
@@ -77,11 +92,14 @@ struct trace_statistics {
             for (auto* each : {&event->bytes, &of_lane.bytes, &sum.bytes}) *each += record->bytes();
             sum.first_time = std::min(sum.first_time, record->time());
             sum.last_time = std::max(sum.last_time, record->time());
-            if (!record->fault().empty()) ++sum.faulty;
+            if (!record->fault().empty()) {
+                ++sum.faulty;
+                if (is_damage(in, *record)) note(record->offset(), record->fault());
+            }
         } else if (const auto* loss = std::get_if<loss_item>(next)) {
             in_lane(loss->lane).lost.add(loss->cause, loss->count);
             sum.lost.add(loss->cause, loss->count);
-            if (loss->cause == loss_cause::damaged) ++sum.damages;
+            if (loss->cause == loss_cause::damaged) note(loss->offset, loss->what);
         } else {
             ++sum.clock_jumps;
         }

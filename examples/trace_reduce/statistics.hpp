@@ -1,0 +1,213 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A trace in numbers, as a table or as one JSON object.
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include <trace_ring/exporter/json.hpp>
+#include <trace_ring/exporter/text.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
+
+namespace trace_reduce {
+
+namespace reduce = trace_ring::reduce;
+namespace exporter = trace_ring::exporter;
+using exporter::text_buffer;
+
+namespace in_text {
+
+template <class... Values>
+void print(text_buffer& out, const char* format, Values... values) {
+    char line[256];
+    const int length = std::snprintf(line, sizeof line, format, values...);
+    out += std::string_view(line, static_cast<std::size_t>(length < 0 ? 0 : length)).substr(0, 255);
+}
+inline unsigned long long wide(std::uint64_t value) {
+    return value;
+}
+
+inline void print_lost(text_buffer& out, const trace_ring::loss_counts& lost) {
+    const char* between = "";
+    for (std::size_t i = 0; i < trace_ring::loss_cause_count; ++i) {
+        const auto cause = static_cast<trace_ring::loss_cause>(i);
+        if (lost[cause] == 0) continue;
+        out += between;
+        out += to_string(cause);
+        print(out, " %llu", wide(lost[cause]));
+        between = ", ";
+    }
+}
+
+inline void print_name(text_buffer& out, std::string_view name) {
+    exporter::impl::append_escaped(out, name, 0);
+}
+
+inline const char* clock_name(std::uint32_t clock) {
+    constexpr const char* names[] = {"none", "x86 time stamp counter", "CLOCK_MONOTONIC",
+                                     "aarch64 generic timer"};
+    return clock < 4 ? names[clock] : "unknown";
+}
+
+/// `times` shows them as the records' lines would.
+inline void show(text_buffer& out, const reduce::trace_file& file,
+                 const reduce::trace_statistics& sum, exporter::text_writer& times) {
+    const auto& time = file.time();
+    print_name(out, file.name());
+    print(out, "\n  records   %llu, %llu bytes\n", wide(sum.records), wide(sum.bytes));
+    if (sum.faulty != 0) print(out, "  faulty    %llu of them\n", wide(sum.faulty));
+    print(out, "  lost      %llu", wide(sum.lost.total()));
+    if (sum.lost.total() != 0) {
+        out += ": ";
+        print_lost(out, sum.lost);
+    }
+    out += '\n';
+    if (sum.damages != 0) print(out, "  damaged   in %llu places\n", wide(sum.damages));
+    if (sum.records != 0) {
+        const double seconds = sum.seconds(time);
+        if (time.known()) {
+            print(out, "  span      %.9f s, ", seconds);
+        } else {
+            out += "  span      ";
+        }
+        times.append_time(out, sum.first_time);
+        out += " to ";
+        times.append_time(out, sum.last_time);
+        if (seconds > 0) {
+            print(out, "\n  rate      %.0f records/s, %.0f bytes/s",
+                  static_cast<double>(sum.records) / seconds,
+                  static_cast<double>(sum.bytes) / seconds);
+        }
+        out += '\n';
+    }
+    print(out, "  clock     %s", clock_name(file.about().clock()));
+    if (time.known()) {
+        print(out, ", %.6f GHz, %zu readings, within %.0f ns", 1 / time.ns_per_tick(),
+              time.readings().size(), time.uncertainty_ns());
+    }
+    if (!time.consistent()) out += ", which contradict each other: the clock jumped";
+    if (sum.clock_jumps != 0) print(out, ", went back %llu times", wide(sum.clock_jumps));
+    out += "\n\n       records           bytes  share           total  event\n";
+    for (const auto& event : sum.events) {
+        print(out, "%14llu  %14llu  %4.1f%%  ", wide(event.records), wide(event.bytes),
+              sum.records == 0
+                  ? 0.0
+                  : 100.0 * static_cast<double>(event.records) / static_cast<double>(sum.records));
+        if (event.total) {
+            print(out, "%14llu  ", wide(*event.total));
+        } else {
+            out += "                ";
+        }
+        print_name(out, event.type == nullptr ? "(not in the dictionary)" : event.type->name);
+        out += '\n';
+    }
+    out += "\n       records           bytes            lost  lane    thread\n";
+    for (const auto& lane : sum.lanes) {
+        print(out, "%14llu  %14llu  %14llu  ", wide(lane.records), wide(lane.bytes),
+              wide(lane.lost.total()));
+        if (lane.lane == nullptr) {
+            out += "none";
+        } else if (!lane.lane->listed) {
+            print(out, "%-6u  (no longer listed)", lane.lane->number);
+        } else {
+            print(out, "%-6u  %u/%u ", lane.lane->number, lane.lane->pid, lane.lane->thread);
+            print_name(out, lane.lane->name);
+            if (lane.lane->depth != 0) print(out, "+%u", lane.lane->depth);
+        }
+        if (lane.lost.total() != 0) {
+            out += "  lost: ";
+            print_lost(out, lane.lost);
+        }
+        out += '\n';
+    }
+}
+
+}  // namespace in_text
+
+namespace in_json {
+
+inline void member(text_buffer& out, std::string_view name, std::uint64_t value) {
+    out += name;
+    exporter::impl::append_number(out, value);
+}
+inline void lost(text_buffer& out, const trace_ring::loss_counts& counts) {
+    out += ",\"lost\":{";
+    for (std::size_t i = 0; i < trace_ring::loss_cause_count; ++i) {
+        const auto cause = static_cast<trace_ring::loss_cause>(i);
+        if (i != 0) out += ',';
+        exporter::impl::append_json_string(out, to_string(cause));
+        member(out, ":", counts[cause]);
+    }
+    out += '}';
+}
+
+inline void show(text_buffer& out, const reduce::trace_file& file,
+                 const reduce::trace_statistics& sum) {
+    const auto& time = file.time();
+    out += R"({"kind":"statistics","file":)";
+    exporter::impl::append_json_string(out, file.name());
+    member(out, R"(,"records":)", sum.records);
+    member(out, R"(,"bytes":)", sum.bytes);
+    member(out, R"(,"faulty":)", sum.faulty);
+    lost(out, sum.lost);
+    member(out, R"(,"damages":)", sum.damages);
+    member(out, R"(,"clock_jumps":)", sum.clock_jumps);
+    member(out, R"(,"first_ticks":)", sum.first_time);
+    member(out, R"(,"last_ticks":)", sum.last_time);
+    if (time.known()) {
+        out += R"(,"first_time_ns":)";
+        exporter::impl::append_number(out, time.realtime_ns(sum.first_time));
+        out += R"(,"last_time_ns":)";
+        exporter::impl::append_number(out, time.realtime_ns(sum.last_time));
+        out += R"(,"seconds":)";
+        exporter::impl::append_json_floating(out, sum.seconds(time));
+    }
+    out += R"(,"events":[)";
+    const char* between = "";
+    for (const auto& event : sum.events) {
+        out += between;
+        between = ",";
+        out += R"({"event":)";
+        if (event.type == nullptr) {
+            out += "null";
+        } else {
+            exporter::impl::append_json_string(out, event.type->name);
+        }
+        member(out, R"(,"records":)", event.records);
+        member(out, R"(,"bytes":)", event.bytes);
+        if (event.total) member(out, R"(,"total":)", *event.total);
+        out += '}';
+    }
+    out += R"(],"lanes":[)";
+    between = "";
+    for (const auto& lane : sum.lanes) {
+        out += between;
+        between = ",";
+        out += R"({"lane":)";
+        if (lane.lane == nullptr) {
+            out += "null";
+        } else {
+            exporter::impl::append_number(out, lane.lane->number);
+            if (lane.lane->listed) {
+                member(out, R"(,"pid":)", lane.lane->pid);
+                member(out, R"(,"tid":)", lane.lane->thread);
+                out += R"(,"thread":)";
+                exporter::impl::append_json_string(out, lane.lane->name);
+                member(out, R"(,"depth":)", lane.lane->depth);
+            }
+        }
+        member(out, R"(,"records":)", lane.records);
+        member(out, R"(,"bytes":)", lane.bytes);
+        lost(out, lane.lost);
+        out += '}';
+    }
+    out += "]}\n";
+}
+
+}  // namespace in_json
+}  // namespace trace_reduce
