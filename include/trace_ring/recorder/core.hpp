@@ -158,6 +158,7 @@ private:
     }
 
     recorder_index index_;  // first, so that it is given back last
+    const registry* home_ = &the_registry;
     trace_memory memory_;
     full_mode full_;
     on_fork fork_;
@@ -250,6 +251,12 @@ template <class Clock>
 inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type opener,
                               bool ends) noexcept {
     const undisturbed scope;
+    if (home_ != &the_registry) {
+        // Code of a library that has a registry, and so event ids, of its own: it needs a recorder
+        // of its own, too.
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return nullptr;
+    }
     if (!thread_is_late) return open_lane(type, bytes, opener, ends);
     if (late_record_is_open) {
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter

@@ -24,6 +24,7 @@ inline void core::register_type(event_state& type) noexcept {
     // relaxed: numbers that any thread would store alike; the step, last, opens the hot path
     type.total.store(node->total, relaxed);
     type.header.store(record_word::pack(node->id, bytes), relaxed);
+    // order: type.publish:A pairs with type.use:A
     type.step.store(commit_word::one_record + bytes, release);
 }
 

@@ -64,8 +64,15 @@ public:
 #endif
     basic_recorder(const basic_recorder&) = delete;
     basic_recorder& operator=(const basic_recorder&) = delete;
-    /// Closes the lanes of all threads of this process. No thread may be recording any more.
-    ~basic_recorder() = default;
+    /// Closes the lanes of all threads of this process. No thread may be recording any more. What
+    /// is recorded into one of static storage after its destructor has run is refused.
+    ~basic_recorder() {
+#if !defined(TRACE_RING_DISABLE)
+        core_.reset();
+        index_ = 0;
+        signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
+#endif
+    }
 
     /// Records one event, with the time and the given field values. False: the event's gate is
     /// shut, or the record was lost and counted. Any thread, signal handlers, and children of a
@@ -276,7 +283,8 @@ private:
         sub_buffer_header* const sub = lane.sub.load(relaxed);
         const std::uint32_t word = sub->commit.load(relaxed);
         std::uint32_t step = commit_word::one_record + fixed_record<E>;
-        if constexpr (!impl::is_end<E>) step = type.step.load(relaxed);
+        // order: type.use:A pairs with type.publish:A
+        if constexpr (!impl::is_end<E>) step = type.step.load(acquire);
         bool cold = false;
         if constexpr (E::variable) {
             // A variable length could carry the step of an event without an id past the word's end.
