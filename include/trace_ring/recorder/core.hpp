@@ -57,7 +57,8 @@ inline constinit thread_local bool late_record_is_open __attribute__((tls_model(
 
 class core {
 public:
-    core(const recorder_options& options, std::uint32_t hot_clock);
+    /// `hot_clock` is the one that the hot path reads.
+    core(const recorder_options& options, const clock_functions& hot_clock);
     ~core();
     core(const core&) = delete;
     core& operator=(const core&) = delete;

@@ -181,19 +181,17 @@ inline bool core::reclaim_dead() noexcept {
     return any;
 }
 
-inline core::core(const recorder_options& options, std::uint32_t hot_clock)
+inline core::core(const recorder_options& options, const clock_functions& hot_clock)
     : memory_(index_.value() != 0
                   ? options
                   : throw setup_error(options.file.empty() ? "memory" : options.file,
                                       "a process can have eight recorders, and has them", EMFILE),
-              hot_clock == clock::tsc::kind && !clock::tsc::usable()
-                  ? std::uint32_t{clock::monotonic::kind}
-                  : hot_clock),
+              hot_clock),
       full_(options.full),
       fork_(options.fork),
       step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
       block_ns_(static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.block_for.count()))),
-      always_cold_(memory_.clock() != hot_clock) {
+      always_cold_(memory_.clock() != hot_clock.kind) {
     snapshot_base_ = options.snapshot_file.empty()
                          ? (options.file.empty() ? std::string() : memory_.path() + ".snapshot")
                          : expand_file_name(options.snapshot_file);

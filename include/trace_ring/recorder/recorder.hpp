@@ -26,7 +26,8 @@
 namespace trace_ring::inline v1 {
 
 /// The default kind of recorder: an exact clock, the processor's own. A kind of one's own names
-/// another, for instance `struct untimed { using clock = trace_ring::clock::none; };`.
+/// another, for instance `struct untimed { using clock = trace_ring::clock::none; };`, or a clock
+/// policy of one's own, with a `kind` of its own (policy/clock/clock.hpp).
 struct recording {
     using clock = trace_ring::clock::tsc;
 };
@@ -56,7 +57,7 @@ public:
     /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
     /// cause.
     explicit basic_recorder(const recorder_options& options)
-        : core_(std::make_unique<impl::core>(options, clock_policy::kind)),
+        : core_(std::make_unique<impl::core>(options, impl::functions_of<clock_policy>)),
           index_(core_->index()),
           max_record_(core_->max_record()) {}
 #else

@@ -59,7 +59,7 @@ namespace trace_ring::inline v1::impl {
     return layout::lay_out(plan);
 }
 
-inline void trace_memory::create(const recorder_options& options, std::uint32_t wanted_clock) {
+inline void trace_memory::create(const recorder_options& options, const clock_functions& wanted) {
     plan_ = plan_for(options);
     const std::uint64_t first = std::min<std::uint64_t>(
         plan_.sub_buffer_limit,
@@ -91,18 +91,14 @@ inline void trace_memory::create(const recorder_options& options, std::uint32_t 
                                   " bytes of sub-buffers",
                               error);
         }
-        clock_ = wanted_clock;
+        clock_ = wanted.usable() ? &wanted : &functions_of<clock::monotonic>;
         auto& h = header();
         // relaxed, to the end: published by the magic
         h.version.store(layout::file_version, relaxed);
         h.header_bytes.store(layout::page_bytes, relaxed);
         h.creator_word.store(sizeof(void*), relaxed);
-        h.clock.store(clock_, relaxed);
-        const double rate = clock_ == clock::tsc::kind ? clock::tsc::ticks_per_second()
-                            : clock_ == clock::monotonic::kind
-                                ? clock::monotonic::ticks_per_second()
-                                : 0.0;
-        h.ticks_per_second.store(static_cast<std::uint64_t>(rate), relaxed);
+        h.clock.store(clock(), relaxed);
+        h.ticks_per_second.store(static_cast<std::uint64_t>(clock_->ticks_per_second()), relaxed);
         std::uint64_t id[2] = {};
         if (::getrandom(id, sizeof id, 0) != static_cast<ssize_t>(sizeof id)) {
             id[0] = now();
@@ -166,7 +162,7 @@ inline void trace_memory::replace_old(const std::string& made) {
 }
 
 /// False if there is no file to join. Throws if there is one that cannot be joined.
-inline bool trace_memory::join() {
+inline bool trace_memory::join(const clock_functions& wanted) {
     if (::access(path_.c_str(), F_OK) != 0) return false;
     fd_ = storage::open_file(path_);
     remember_file();
@@ -187,10 +183,13 @@ inline bool trace_memory::join() {
         throw setup_error(path_, "offset " + std::to_string(plan_.ring) + ": impossible capacity",
                           EINVAL);
     }
-    clock_ = header().clock.load(relaxed);  // relaxed: does not change after the magic
-    const bool known = clock_ == 0 || clock_ == clock::monotonic::kind ||
-                       (clock_ == clock::tsc::kind && clock::tsc::usable());
-    if (!known) throw setup_error(path_, "its clock cannot be read here", ENOTSUP);
+    const std::uint32_t kind = header().clock.load(relaxed);  // relaxed: fixed since the magic
+    for (const clock_functions* known :
+         {&wanted, &functions_of<clock::none>, &functions_of<clock::monotonic>,
+          &functions_of<clock::tsc>}) {
+        if (clock_ == nullptr && known->kind == kind && known->usable()) clock_ = known;
+    }
+    if (clock_ == nullptr) throw setup_error(path_, "its clock cannot be read here", ENOTSUP);
     memory_.populate(0, plan_.fixed_bytes());
     memory_.populate(plan_.sub_buffers, capacity * plan_.sub_buffer_bytes);
     return true;

@@ -20,6 +20,7 @@
 #include <string>
 
 #include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/snapshot.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
@@ -53,6 +54,18 @@ namespace trace_ring::inline v1::impl {
     return start;
 }
 
+/// A clock policy as the cold path knows it, which is compiled once for all kinds of recorder.
+struct clock_functions {
+    std::uint32_t kind;
+    std::uint64_t (*now)() noexcept;
+    bool (*usable)() noexcept;
+    double (*ticks_per_second)() noexcept;
+    clock_snapshot (*snapshot)() noexcept;
+};
+template <clock::policy Clock>
+inline constexpr clock_functions functions_of{Clock::kind, &Clock::now, &Clock::usable,
+                                              &Clock::ticks_per_second, &take_snapshot<Clock>};
+
 /// Stores text into words, zero-filled.
 template <std::size_t N>
 inline void store_text(shared_atomic<std::uint64_t> (&to)[N], std::string_view text) noexcept {
@@ -68,17 +81,17 @@ inline void store_text(shared_atomic<std::uint64_t> (&to)[N], std::string_view t
 class trace_memory {
 public:
     /// Makes or joins what the options ask for. Throws setup_error.
-    trace_memory(const recorder_options& options, std::uint32_t wanted_clock) {
+    trace_memory(const recorder_options& options, const clock_functions& wanted) {
         path_ = expand_file_name(options.file);
-        if (!path_.empty() && options.exists == if_exists::attach && join()) return;
-        create(options, wanted_clock);
+        if (!path_.empty() && options.exists == if_exists::attach && join(wanted)) return;
+        create(options, wanted);
     }
 
     [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] int descriptor() const noexcept { return fd_.get(); }
     [[nodiscard]] std::byte* base() const noexcept { return memory_.data(); }
-    [[nodiscard]] std::uint32_t clock() const noexcept { return clock_; }
+    [[nodiscard]] std::uint32_t clock() const noexcept { return clock_->kind; }
 
     [[nodiscard]] layout::file_header& header() const noexcept {
         return at<layout::file_header>(0);
@@ -115,16 +128,11 @@ public:
     }
 
     /// The file's clock, now. Signal-safe.
-    [[nodiscard]] std::uint64_t now() const noexcept {
-        if (clock_ == clock::tsc::kind) return clock::tsc::now();
-        if (clock_ == clock::monotonic::kind) return clock::monotonic::now();
-        return 0;
-    }
+    [[nodiscard]] std::uint64_t now() const noexcept { return clock_->now(); }
 
     /// Adds a triple of clocks. Signal-safe.
     void add_clocks(std::uint32_t process) const noexcept {
-        const clock_snapshot taken = clock_ == clock::tsc::kind ? take_snapshot<clock::tsc>()
-                                                                : take_snapshot<clock::monotonic>();
+        const clock_snapshot taken = clock_->snapshot();
         // relaxed: a number out of a counter
         const std::uint64_t n = ring().clock_cursor.fetch_add(1, relaxed) + 1ULL;
         const std::uint64_t slot = n == 1 ? 0 : 1 + (n - 2) % (plan_.clock_count - 1);
@@ -133,7 +141,7 @@ public:
         // order: clocks.write:A pairs with clocks.read:B
         thread_fence(release);
         // relaxed, five times: published by the sequence
-        entry.ticks.store(clock_ == 0 ? 0 : taken.ticks, relaxed);
+        entry.ticks.store(taken.ticks, relaxed);
         entry.monotonic.store(taken.monotonic, relaxed);
         entry.realtime.store(taken.realtime, relaxed);
         entry.width.store(taken.uncertainty * 2, relaxed);
@@ -304,8 +312,8 @@ private:
         return false;
     }
 
-    void create(const recorder_options& options, std::uint32_t wanted_clock);
-    bool join();
+    void create(const recorder_options& options, const clock_functions& wanted);
+    bool join(const clock_functions& wanted);
     void replace_old(const std::string& made);
 
     std::string path_;
@@ -314,7 +322,7 @@ private:
     ino64_t inode_ = 0;
     storage::mapping memory_;
     layout::plan plan_;
-    std::uint32_t clock_ = 0;
+    const clock_functions* clock_ = nullptr;
 };
 
 }  // namespace trace_ring::inline v1::impl

@@ -1,0 +1,203 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// The time that records bear, with a clock that the test moves: what the processor's own does once
+/// a second at most is done here at every place where the clock can be read.
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+#include <recorder/scratch.hpp>
+#include <recorder/trace_reader.hpp>
+
+namespace tr = trace_ring;
+
+namespace {
+
+/// Advances by `step` with each reading.
+struct hand_clock {
+    using family = tr::family::clock;
+    static constexpr std::uint32_t kind = 77;
+    static inline std::uint64_t ticks = 0;
+    static inline std::uint64_t step = 1;
+
+    static std::uint64_t now() noexcept { return ticks += step; }
+    static bool usable() noexcept { return true; }
+    static double ticks_per_second() noexcept { return 1e9; }
+};
+static_assert(tr::clock::policy<hand_clock>);
+
+/// One that this machine does not have.
+struct broken_clock {
+    using family = tr::family::clock;
+    static constexpr std::uint32_t kind = 78;
+    static std::uint64_t now() noexcept { return 0; }
+    static bool usable() noexcept { return false; }
+    static double ticks_per_second() noexcept { return 0; }
+};
+
+struct by_hand {
+    using clock = hand_clock;
+};
+struct untimed {
+    using clock = tr::clock::none;
+};
+struct by_monotonic {
+    using clock = tr::clock::monotonic;
+};
+struct by_broken {
+    using clock = broken_clock;
+};
+
+struct number : tr::event<"number", tr::field<"n", std::uint64_t>> {};
+
+constexpr std::uint64_t edge = std::uint64_t{1} << 32;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(clock_of_a_recorder)
+
+BOOST_AUTO_TEST_CASE(a_foreign_clock_is_read_on_the_hot_and_on_the_cold_path) {
+    hand_clock::ticks = 5 * edge;
+    hand_clock::step = 1;
+    tr::basic_recorder<by_hand> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        hand_clock::ticks = 5 * edge + 1000 + i * 100;
+        BOOST_REQUIRE(recorder.record<number>(i));
+    }
+    test::trace_view view(recorder.bytes());
+    BOOST_TEST(view.header().clock.load(tr::relaxed) == 77U);
+    BOOST_TEST(view.header().ticks_per_second.load(tr::relaxed) == 1'000'000'000U);
+    const auto all = view.records();
+    BOOST_REQUIRE(all.size() == 100U);
+    for (const auto& r : all) {
+        const std::uint64_t before = 5 * edge + 1000 + r.payload[0] * 100;
+        BOOST_REQUIRE(r.time > before);
+        BOOST_REQUIRE(r.time < before + 40);
+    }
+}
+
+// The high half changes at each of the first two hundred readings in turn: between two records, in
+// the middle of the cold path, at a sub-buffer's beginning, inside a reservation.
+BOOST_AUTO_TEST_CASE(time_never_goes_back_wherever_its_high_half_changes) {
+    std::uint64_t time_records = 0;
+    for (std::uint64_t before = 0; before < 200; ++before) {
+        hand_clock::ticks = 7 * edge;
+        hand_clock::step = 1;
+        tr::basic_recorder<by_hand> recorder({.size = 64 * 512, .sub_buffer_bytes = 512});
+        hand_clock::ticks = 8 * edge - before - 1;
+        const std::uint64_t began = hand_clock::ticks;
+        for (std::uint64_t i = 0; i < 100; ++i) {
+            if (i % 7 == 3) {
+                auto one = recorder.reserve<number>(i);
+                BOOST_REQUIRE(one.commit());
+            } else {
+                BOOST_REQUIRE(recorder.record<number>(i));
+            }
+        }
+        test::trace_view view(recorder.bytes());
+        const auto all = view.records();  // has checked that times rise
+        BOOST_REQUIRE(all.size() == 100U);
+        BOOST_REQUIRE(all.front().time > began);
+        BOOST_REQUIRE(all.back().time <= hand_clock::ticks);
+        // No reading costs more than itself: a wrong high half would be 2^32 off.
+        for (std::size_t i = 1; i < all.size(); ++i) {
+            BOOST_REQUIRE(all[i].time - all[i - 1].time < 300);
+        }
+        for (const auto& sub : view.sub_buffers()) {
+            const std::size_t records = sub.head.records * 16U;
+            time_records += (sub.head.bytes - 64 - records) / tr::time_record_bytes;
+        }
+    }
+    BOOST_TEST(time_records > 50U);
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_that_records_once_in_an_age_needs_no_new_sub_buffer) {
+    hand_clock::ticks = edge;
+    hand_clock::step = 1;
+    tr::basic_recorder<by_hand> recorder({.size = 8 * 4096});
+    for (std::uint64_t i = 0; i < 60; ++i) {
+        hand_clock::ticks += 3 * edge;
+        BOOST_REQUIRE(recorder.record<number>(i));
+    }
+    test::trace_view view(recorder.bytes());
+    BOOST_TEST(view.sub_buffers().size() == 1U);
+    const auto all = view.records();
+    BOOST_REQUIRE(all.size() == 60U);
+    for (std::size_t i = 1; i < all.size(); ++i)
+        BOOST_REQUIRE(all[i].time - all[i - 1].time >= 3 * edge);
+}
+
+BOOST_AUTO_TEST_CASE(a_record_that_just_fits_goes_elsewhere_if_a_time_record_must_go_first) {
+    hand_clock::ticks = edge;
+    hand_clock::step = 1;
+    tr::basic_recorder<by_hand> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
+    // 28 records of 16 bytes fill a sub-buffer of 512 to the last byte.
+    for (std::uint64_t i = 0; i < 27; ++i) BOOST_REQUIRE(recorder.record<number>(i));
+    hand_clock::ticks += 2 * edge;
+    BOOST_REQUIRE(recorder.record<number>(std::uint64_t{27}));
+    test::trace_view view(recorder.bytes());
+    BOOST_TEST(view.sub_buffers().size() == 2U);
+    BOOST_TEST(view.records().back().time > 3 * edge);
+}
+
+BOOST_AUTO_TEST_CASE(without_a_clock_records_bear_none) {
+    tr::basic_recorder<untimed> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
+    for (std::uint64_t i = 0; i < 50; ++i) BOOST_REQUIRE(recorder.record<number>(i));
+    test::trace_view view(recorder.bytes());
+    BOOST_TEST(view.header().clock.load(tr::relaxed) == 0U);
+    for (const auto& r : view.records()) BOOST_REQUIRE(r.time == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_system_s_clock_can_be_asked_for) {
+    const std::uint64_t before = tr::clock::monotonic::now();
+    tr::basic_recorder<by_monotonic> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
+    for (std::uint64_t i = 0; i < 50; ++i) BOOST_REQUIRE(recorder.record<number>(i));
+    test::trace_view view(recorder.bytes());
+    const auto all = view.records();
+    BOOST_TEST(all.front().time >= before);
+    BOOST_TEST(all.back().time <= tr::clock::monotonic::now());
+}
+
+BOOST_AUTO_TEST_CASE(a_clock_that_cannot_be_used_is_replaced_by_the_system_s) {
+    const std::uint64_t before = tr::clock::monotonic::now();
+    tr::basic_recorder<by_broken> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
+    for (std::uint64_t i = 0; i < 50; ++i) BOOST_REQUIRE(recorder.record<number>(i));
+    test::trace_view view(recorder.bytes());
+    BOOST_TEST(view.header().clock.load(tr::relaxed) == tr::clock::monotonic::kind);
+    const auto all = view.records();
+    BOOST_REQUIRE(all.size() == 50U);
+    BOOST_TEST(all.front().time >= before);
+    BOOST_TEST(all.back().time <= tr::clock::monotonic::now());
+}
+
+BOOST_AUTO_TEST_CASE(who_joins_a_trace_goes_by_its_clock) {
+    const test::folder folder;
+    hand_clock::ticks = 9 * edge;
+    hand_clock::step = 1;
+    tr::basic_recorder<by_hand> first(
+        {.file = folder / "t", .size = 16 * 512, .sub_buffer_bytes = 512});
+    // This kind's hot path would read the processor's clock.
+    BOOST_CHECK_THROW(tr::recorder({.file = folder / "t", .exists = tr::if_exists::attach}),
+                      tr::setup_error);
+    tr::recorder second({.file = folder / "u", .size = 16 * 512, .sub_buffer_bytes = 512});
+    tr::basic_recorder<by_monotonic> third({.file = folder / "u", .exists = tr::if_exists::attach});
+    for (std::uint64_t i = 0; i < 30; ++i) {
+        BOOST_REQUIRE(second.record<number>(2 * i));
+        BOOST_REQUIRE(third.record<number>(2 * i + 1));
+    }
+    test::trace_view view(second.bytes());
+    auto all = view.records();
+    BOOST_REQUIRE(all.size() == 60U);
+    std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.payload[0] < b.payload[0]; });
+    for (std::size_t i = 1; i < all.size(); ++i) BOOST_REQUIRE(all[i].time >= all[i - 1].time);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
