@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,9 +101,16 @@ namespace storage {
 }
 
 /// Gives the file its blocks in [offset, offset + bytes), growing it if need be, so that no later
-/// store can find the disk full. Returns 0 or the error. Signal-safe.
+/// store can find the disk full. Returns 0 or the error; EFBIG also beyond the process's own limit
+/// of file sizes, where asking the kernel would cost the process its life (SIGXFSZ). Signal-safe.
 [[nodiscard]] inline int allocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
     const int saved = errno;
+    struct ::rlimit64 limit {};
+    if (::getrlimit64(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM64_INFINITY &&
+        (offset > limit.rlim_cur || bytes > limit.rlim_cur - offset)) {
+        errno = saved;
+        return EFBIG;
+    }
     int error = 0;
     do {
         error = ::fallocate64(fd, 0, static_cast<off64_t>(offset), static_cast<off64_t>(bytes)) == 0
