@@ -40,6 +40,7 @@ namespace heap {
 
 inline constexpr std::size_t max_depth = 32;
 inline constexpr std::size_t default_depth = 8;
+inline constexpr std::size_t default_free_depth = 4;
 
 enum class unwind_by : std::uint8_t { none, frame, tables, unwind };
 

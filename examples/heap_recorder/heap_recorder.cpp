@@ -105,7 +105,7 @@ alignas(trace_ring::recorder) constinit std::byte recorder_storage[sizeof(trace_
 // Decided at set-up, before the stage is `ready`.
 constinit unwind_by unwind = default_unwind;
 constinit std::size_t depth = default_depth;
-constinit bool free_stack = false;
+constinit std::size_t free_depth = default_free_depth;
 
 constinit trace_ring::atomic<std::uint64_t> unrecorded_calls{0};
 constinit trace_ring::atomic<std::uint64_t> forks{0};
@@ -254,11 +254,12 @@ void make_recorder(const settings& wanted) {
 [[nodiscard]] stage set_up() {
     std::string file;
     try {
+        find_program_name();
         const settings wanted = read_settings();
         file = wanted.file;
         unwind = wanted.depth == 0 ? unwind_by::none : wanted.unwind;
-        depth = unwind == unwind_by::none ? 0 : wanted.depth;
-        free_stack = wanted.free_stack;
+        depth = wanted.depth;
+        free_depth = wanted.free_depth;
         make_recorder(wanted);
         recorder().record<event::recording>(unwind_names[static_cast<std::size_t>(unwind)],
                                             static_cast<std::uint32_t>(depth), wanted.limit);
@@ -346,11 +347,12 @@ struct captured {
 
 /// Takes the stack before the call, so that what the call gives back to other threads is not
 /// theirs for longer than need be when its record is made.
-[[gnu::always_inline]] inline void capture(const frame_registers& caller, captured& to) noexcept {
-    if (unwind == unwind_by::none) return;
+[[gnu::always_inline]] inline void capture(const frame_registers& caller, std::size_t frames,
+                                           captured& to) noexcept {
+    if (frames == 0) return;
     if (here.stack.high == 0) [[unlikely]]
         find_stack();
-    to.count = walker.walk(unwind, caller, here.stack, to.frames, depth);
+    to.count = walker.walk(unwind, caller, here.stack, to.frames, frames);
 }
 
 /// Is this call the program's, and to be recorded?
@@ -368,7 +370,7 @@ template <class Call, class Keep>
     captured stack;
     {
         const marked mine(here.own, caller.sp);
-        capture(caller, stack);
+        capture(caller, depth, stack);
     }
     const auto result = [&] {
         const marked theirs(here.inside, caller.sp);
@@ -456,9 +458,13 @@ HEAP_EXPORT void free(void* block) noexcept {
     const auto caller = HEAP_CALLER();
     if (!is_own(caller) && records(caller)) {
         const marked mine(here.own, caller.sp);
-        captured stack;
-        if (free_stack) capture(caller, stack);
-        recorder().record<event::free>(trace_ring::address(block), stack.view());
+        if (free_depth == 0) {
+            recorder().record<event::free_alone>(trace_ring::address(block));
+        } else {
+            captured stack;
+            capture(caller, free_depth, stack);
+            recorder().record<event::free>(trace_ring::address(block), stack.view());
+        }
     }
     const marked theirs(here.inside, caller.sp);
     if (next.free.known()) return next.free.get()(block);

@@ -5,9 +5,11 @@
 /// @file
 /// What the environment asks of the recorder. Read before libc may have set `environ` up.
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -25,7 +27,7 @@ struct settings {
     std::uint64_t limit = std::uint64_t{1} << (sizeof(void*) == 8 ? 30 : 28);
     unwind_by unwind = default_unwind;
     std::size_t depth = default_depth;
-    bool free_stack = false;
+    std::size_t free_depth = default_free_depth;
 };
 
 /// Writes one line to the standard error output, past stdio and in one piece.
@@ -87,6 +89,22 @@ inline void complain(std::initializer_list<std::string_view> parts) {
     return all;
 }
 
+/// Sees to it that the program has a name, for "%e" and the trace's table of processes. libc sets
+/// it together with `environ`, and then it is set for good.
+inline void find_program_name() {
+    static char name[256];
+    if (*program_invocation_short_name != '\0') return;
+    const int fd = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    char path[4096];
+    const ssize_t got = fd < 0 ? 0 : ::read(fd, path, sizeof path - 1);
+    if (fd >= 0) ::close(fd);
+    path[got > 0 ? got : 0] = '\0';  // after the first argument there is a zero anyway
+    std::string_view argument(path);
+    argument.remove_prefix(argument.rfind('/') + 1);  // npos + 1 is 0
+    argument.copy(name, sizeof name - 1);
+    program_invocation_short_name = name;
+}
+
 /// The settings; a value that makes no sense is complained of, and the default taken.
 [[nodiscard]] inline settings read_settings() {
     settings s;
@@ -120,14 +138,19 @@ inline void complain(std::initializer_list<std::string_view> parts) {
                       " is none of tables, fp, unwind, none; using the default"});
         }
     }
-    if (const auto text = variable("TRACE_RING_STACK"); !text.empty()) {
-        if (const auto depth = parse_bytes(text); depth && *depth <= max_depth) {
-            s.depth = static_cast<std::size_t>(*depth);
+    const auto depth = [&](std::string_view name, std::size_t& to) {
+        const auto text = variable(name);
+        if (text.empty()) return;
+        if (const auto frames = parse_bytes(text); frames && *frames <= max_depth) {
+            to = static_cast<std::size_t>(*frames);
         } else {
-            complain({"TRACE_RING_STACK=", text, " is no number from 0 to 32; using 8"});
+            complain({name, "=", text, " is no number from 0 to 32; using the default"});
         }
-    }
-    s.free_stack = variable("TRACE_RING_FREE_STACK") == "1";
+    };
+    depth("TRACE_RING_STACK", s.depth);
+    depth("TRACE_RING_FREE_STACK", s.free_depth);
+    if (s.unwind == unwind_by::none) s.depth = 0;
+    s.free_depth = std::min(s.free_depth, s.depth);
     return s;
 }
 

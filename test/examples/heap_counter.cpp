@@ -1,0 +1,205 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// heap_counter.so: preloaded behind heap_recorder.so, an independent witness that only counts.
+///
+/// It shares nothing with the recorder but the rule that a call made by the allocator itself, while
+/// it serves another one, is not a call of the program. The counts lie in a mapped file, one row
+/// for each thread, so that they are exact to the last call whatever way the program ends.
+/// HEAP_COUNTER_FILE names the file; ".N" is appended, with N the first number that is free.
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+enum function {
+    f_malloc,
+    f_calloc,
+    f_realloc,
+    f_reallocarray,
+    f_free,
+    f_posix_memalign,
+    f_aligned_alloc,
+    f_memalign,
+    f_valloc,
+    f_pvalloc,
+    functions
+};
+
+// As heap_recorder.py reads it.
+struct row {
+    uint64_t pid;
+    uint64_t thread;
+    uint64_t counts[functions];
+};
+constexpr unsigned row_count = 16384;
+
+struct table {
+    uint64_t used;
+    row rows[row_count];
+};
+
+table* counts;
+// In a page that fork wipes: 1, or 0 in a new child.
+volatile uint32_t* same_process;
+unsigned generation = 1;
+
+struct thread_state {
+    row* mine;
+    unsigned generation;
+    bool inside;
+};
+__attribute__((tls_model("initial-exec"))) thread_local thread_state here;
+
+[[noreturn]] void give_up(const char* what) {
+    dprintf(2, "heap_counter: %s: %s\n", what, strerror(errno));
+    _exit(99);
+}
+
+/// Not by getenv: the first call may come before libc knows of the environment.
+const char* file_name() {
+    constexpr char variable[] = "HEAP_COUNTER_FILE=";
+    static char all[1 << 18];
+    const int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+    size_t bytes = 0;
+    for (ssize_t got = 0; (got = read(fd, all + bytes, sizeof all - 1 - bytes)) > 0;) {
+        bytes += static_cast<size_t>(got);
+    }
+    close(fd);
+    for (const char* at = all; at < all + bytes; at += strlen(at) + 1) {
+        if (strncmp(at, variable, sizeof variable - 1) == 0) return at + sizeof variable - 1;
+    }
+    errno = ENOENT;
+    give_up("HEAP_COUNTER_FILE");
+}
+
+void set_up() {
+    const char* const name = file_name();
+    int fd = -1;
+    for (int i = 0; fd < 0 && i < 10000; ++i) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s.%d", name, i);
+        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST) give_up(path);
+    }
+    if (fd < 0 || ftruncate(fd, sizeof(table)) != 0) give_up(name);
+    void* const mapped = mmap(nullptr, sizeof(table), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* const page =
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    close(fd);
+    if (mapped == MAP_FAILED || page == MAP_FAILED) give_up("mmap");
+    if (madvise(page, 4096, MADV_WIPEONFORK) != 0) give_up("madvise");
+    same_process = static_cast<volatile uint32_t*>(page);
+    *same_process = 1;
+    counts = static_cast<table*>(mapped);
+}
+
+/// True if the call is the program's; it is counted then.
+bool count(function which) {
+    if (here.inside) return false;
+    const int kept = errno;
+    here.inside = true;  // none of what is called here is the program's
+    // The first call comes before there is a second thread.
+    if (counts == nullptr) set_up();
+    if (*same_process == 0) {
+        *same_process = 1;
+        ++generation;
+    }
+    if (here.mine == nullptr || here.generation != generation) {
+        const uint64_t number = __atomic_fetch_add(&counts->used, 1, __ATOMIC_RELAXED);
+        if (number >= row_count) give_up("too many threads");
+        here.mine = &counts->rows[number];
+        here.generation = generation;
+        here.mine->pid = static_cast<uint64_t>(getpid());
+        here.mine->thread = static_cast<uint64_t>(syscall(SYS_gettid));
+    }
+    ++here.mine->counts[which];
+    here.inside = false;
+    errno = kept;
+    return true;
+}
+
+template <class F>
+F* next(const char* name, F*& known) {
+    if (known == nullptr) {
+        known = reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
+        if (known == nullptr) give_up(name);
+    }
+    return known;
+}
+
+template <class Call>
+auto counted(function which, Call call) {
+    const bool outermost = count(which);
+    if (!outermost) return call();
+    here.inside = true;
+    struct out {
+        ~out() { here.inside = false; }
+    } const at_end;
+    return call();
+}
+
+}  // namespace
+
+#define NEXT(name)                   \
+    static decltype(::name)* target; \
+    auto* const next_##name = next(#name, target)
+
+#define EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+EXPORT void* malloc(size_t size) noexcept {
+    NEXT(malloc);
+    return counted(f_malloc, [&] { return next_malloc(size); });
+}
+EXPORT void* calloc(size_t n, size_t size) noexcept {
+    NEXT(calloc);
+    return counted(f_calloc, [&] { return next_calloc(n, size); });
+}
+EXPORT void* realloc(void* old, size_t size) noexcept {
+    NEXT(realloc);
+    return counted(f_realloc, [&] { return next_realloc(old, size); });
+}
+EXPORT void* reallocarray(void* old, size_t n, size_t size) noexcept {
+    NEXT(reallocarray);
+    return counted(f_reallocarray, [&] { return next_reallocarray(old, n, size); });
+}
+EXPORT void free(void* block) noexcept {
+    NEXT(free);
+    counted(f_free, [&] { next_free(block); });
+}
+EXPORT int posix_memalign(void** to, size_t alignment, size_t size) noexcept {
+    NEXT(posix_memalign);
+    return counted(f_posix_memalign, [&] { return next_posix_memalign(to, alignment, size); });
+}
+EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
+    NEXT(aligned_alloc);
+    return counted(f_aligned_alloc, [&] { return next_aligned_alloc(alignment, size); });
+}
+void* memalign(size_t alignment, size_t size) noexcept;
+EXPORT void* memalign(size_t alignment, size_t size) noexcept {
+    NEXT(memalign);
+    return counted(f_memalign, [&] { return next_memalign(alignment, size); });
+}
+EXPORT void* valloc(size_t size) noexcept {
+    NEXT(valloc);
+    return counted(f_valloc, [&] { return next_valloc(size); });
+}
+void* pvalloc(size_t size) noexcept;
+EXPORT void* pvalloc(size_t size) noexcept {
+    NEXT(pvalloc);
+    return counted(f_pvalloc, [&] { return next_pvalloc(size); });
+}
+
+}  // extern "C"

@@ -1,0 +1,357 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// Programs for heap_recorder.so to be preloaded into; the first argument says which.
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <mcheck.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+// What the optimizer must not see through.
+template <class T>
+T* kept(T* block) {
+    asm volatile("" : "+r"(block) : : "memory");
+    return block;
+}
+void* get(std::size_t bytes) {
+    return kept(std::malloc(bytes));
+}
+
+// Before main: of a constructor, and of one that comes before the library's own.
+struct early {
+    void* block = get(1111);
+    ~early() {
+        std::free(block);
+        void* late = get(2222);  // after main, and after the destructors of later objects
+        std::free(late);
+    }
+} at_start;
+
+void before_constructors(int, char**, char**) {
+    std::free(get(3333));
+}
+[[gnu::section(".preinit_array"), gnu::used]] void (*const first)(int, char**,
+                                                                  char**) = before_constructors;
+
+struct for_each_thread {
+    void* block = get(44);
+    ~for_each_thread() { std::free(block); }
+};
+thread_local for_each_thread in_thread;
+
+std::uint32_t next_random(std::uint32_t& state) {
+    return state = state * 1664525U + 1013904223U;
+}
+
+/// Every function of the allocator in a random order, some blocks freed by other threads.
+void churn(std::uint32_t seed, int steps, std::vector<void*>& handed_over, std::mutex& lock) {
+    asm volatile("" : : "r"(&in_thread) : "memory");
+    std::vector<void*> mine(64);
+    std::uint32_t state = seed;
+    for (int i = 0; i < steps; ++i) {
+        void*& slot = mine[(next_random(state) >> 8) % mine.size()];
+        const std::size_t bytes = (next_random(state) >> 8) % 2000 + 1;
+        switch ((next_random(state) >> 8) % 12) {
+            case 0:
+                std::free(slot);
+                slot = get(bytes);
+                break;
+            case 1:
+                std::free(slot);
+                slot = kept(std::calloc(bytes, 3));
+                break;
+            case 2:
+                slot = kept(std::realloc(slot, bytes));
+                break;
+            case 3:
+                slot = kept(::reallocarray(slot, bytes, 2));
+                break;
+            case 4:
+                std::free(slot);
+                slot = nullptr;
+                if (::posix_memalign(&slot, 64, bytes) != 0) std::abort();
+                break;
+            case 5:
+                std::free(slot);
+                slot = kept(std::aligned_alloc(32, bytes / 32 * 32 + 32));
+                break;
+            case 6:
+                std::free(slot);
+                slot = kept(::memalign(128, bytes));
+                break;
+            case 7:
+                if (bytes % 64 == 0) {
+                    std::free(slot);
+                    slot = kept(::valloc(bytes));
+                } else if (bytes % 64 == 1) {
+                    std::free(slot);
+                    slot = kept(::pvalloc(bytes));
+                }
+                break;
+            case 8:
+                delete[] kept(new char[bytes]);
+                break;
+            case 9:
+                std::free(kept(::strdup("a string")));
+                break;
+            case 10: {
+                const std::lock_guard hold(lock);
+                handed_over.push_back(slot);
+                slot = nullptr;
+                break;
+            }
+            default: {
+                const std::lock_guard hold(lock);
+                if (!handed_over.empty()) {
+                    std::free(slot);
+                    slot = handed_over.back();
+                    handed_over.pop_back();
+                }
+                break;
+            }
+        }
+    }
+    for (void* block : mine) std::free(block);
+}
+
+int threads(int count, int steps) {
+    std::vector<void*> handed_over;
+    std::mutex lock;
+    std::vector<std::thread> all;
+    for (int i = 0; i < count; ++i) {
+        all.emplace_back(
+            [&, i] { churn(static_cast<std::uint32_t>(i), steps, handed_over, lock); });
+    }
+    for (auto& each : all) each.join();
+    for (void* block : handed_over) std::free(block);
+    return 0;
+}
+
+/// Threads that end as soon as they began, one after the other.
+int short_threads(int count) {
+    for (int i = 0; i < count; ++i) std::thread([] { std::free(get(10)); }).join();
+    return 0;
+}
+
+/// One sequence of calls, the same each time, between two blocks of a size that nothing else has.
+void sequence() {
+    std::free(get(123457));
+    void* blocks[16]{};
+    std::uint32_t state = 7;
+    for (int i = 0; i < 5000; ++i) {
+        void*& slot = blocks[(next_random(state) >> 8) % 16];
+        const std::size_t bytes = (next_random(state) >> 8) % 5000 + 1;
+        switch ((next_random(state) >> 8) % 6) {
+            case 0:
+                std::free(slot);
+                slot = get(bytes);
+                break;
+            case 1:
+                std::free(slot);
+                slot = kept(std::calloc(3, bytes));
+                break;
+            case 2:
+                slot = kept(std::realloc(slot, bytes));
+                break;
+            case 3:
+                std::free(slot);
+                slot = kept(std::aligned_alloc(64, bytes / 64 * 64 + 64));
+                break;
+            case 4:
+                std::free(slot);
+                slot = nullptr;
+                break;
+            default:
+                delete kept(new std::string(bytes, 'x'));
+                break;
+        }
+    }
+    for (void* block : blocks) std::free(block);
+    std::free(get(123457));
+}
+
+int forks() {
+    void* inherited = get(50000);
+    void* freed_by_child = get(60000);
+    std::thread other([] {
+        for (int i = 0; i < 1000; ++i) std::free(get(20));
+    });
+    for (int i = 0; i < 3; ++i) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            std::free(freed_by_child);
+            (void)get(70000);
+            std::thread([] { std::free(get(30)); }).join();
+            if (i == 1) {
+                const pid_t grandchild = ::fork();
+                if (grandchild == 0) {
+                    std::free(inherited);
+                    ::_exit(0);
+                }
+                ::waitpid(grandchild, nullptr, 0);
+            }
+            std::exit(0);
+        }
+        std::free(get(80000));
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        if (status != 0) return 1;
+    }
+    other.join();
+    std::free(inherited);
+    std::free(freed_by_child);
+    return 0;
+}
+
+/// Itself again under the same process id, and others by fork, vfork and posix_spawn.
+int execs(char** argv) {
+    std::free(get(90001));
+    char sequence_word[] = "sequence";
+    char* const arguments[] = {argv[0], sequence_word, nullptr};
+    pid_t child = ::fork();
+    if (child == 0) {
+        std::free(get(90002));
+        ::execv(argv[0], arguments);
+        ::_exit(127);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (status != 0) return 1;
+    child = ::vfork();
+    if (child == 0) {
+        ::execv(argv[0], arguments);
+        ::_exit(127);
+    }
+    ::waitpid(child, &status, 0);
+    if (status != 0 || ::posix_spawn(&child, argv[0], nullptr, nullptr, arguments, environ) != 0) {
+        return 1;
+    }
+    ::waitpid(child, &status, 0);
+    if (status != 0) return 1;
+    ::execv(argv[0], arguments);
+    return 127;
+}
+
+/// Libraries come and go in some threads while others allocate.
+int dlopens(const char* library) {
+    std::atomic<bool> done{false};
+    std::atomic<int> failures{0};
+    std::vector<std::thread> all;
+    for (int i = 0; i < 2; ++i) {
+        all.emplace_back([&] {
+            for (int n = 0; n < 200; ++n) {
+                void* handle = ::dlopen(library, RTLD_NOW);
+                auto* call =
+                    handle == nullptr
+                        ? nullptr
+                        : reinterpret_cast<void* (*)()>(::dlsym(handle, "allocate_in_library"));
+                if (call == nullptr) {
+                    ++failures;
+                    break;
+                }
+                std::free(call());
+                ::dlclose(handle);
+            }
+        });
+    }
+    for (int i = 0; i < 2; ++i) {
+        all.emplace_back([&] {
+            while (!done) {
+                try {
+                    std::free(get(99));
+                    throw std::string("unwinds while libraries come and go");
+                } catch (const std::string&) {
+                }
+            }
+        });
+    }
+    all[0].join();
+    all[1].join();
+    done = true;
+    all[2].join();
+    all[3].join();
+    return failures == 0 ? 0 : 1;
+}
+
+/// A handler that allocates while the program allocates: not allowed by POSIX, but it happens; the
+/// program blocks the signal around its own calls, as it must.
+std::atomic<int> handled;
+void on_signal(int) {
+    std::free(get(55));
+    ++handled;
+}
+int signals() {
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    ::sigaction(SIGALRM, &action, nullptr);
+    for (int i = 0; i < 1000; ++i) {
+        std::free(get(66));
+        ::raise(SIGALRM);
+    }
+    return handled == 1000 ? 0 : 1;
+}
+
+/// Every descriptor closed, then files of its own: they must stay what they are.
+int closes_all() {
+    for (int fd = 3; fd < 2000; ++fd) ::close(fd);
+    char name[] = "own-file-XXXXXX";
+    const int fd = ::mkstemp(name);
+    if (fd < 0 || ::dup2(fd, 500) != 500) return 1;
+    for (int i = 0; i < 200000; ++i) std::free(get(100));
+    const bool untouched = ::lseek(500, 0, SEEK_END) == 0;
+    ::unlink(name);
+    std::puts(untouched ? "untouched" : "touched");
+    return untouched ? 0 : 1;
+}
+
+int endless() {
+    if (::write(1, "begun\n", 6) != 6) return 1;
+    for (;;) std::free(get(123));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string_view what = argc > 1 ? argv[1] : "";
+    if (what == "nothing") return 0;
+    if (what == "speak") {
+        std::puts("said");
+        std::fputs("and complained\n", stderr);
+        return 42;
+    }
+    if (what == "threads") return threads(8, 20000);
+    if (what == "short_threads") return short_threads(500);
+    if (what == "sequence") {
+        if (std::getenv("MALLOC_TRACE") != nullptr) ::mtrace();
+        sequence();
+        return 0;
+    }
+    if (what == "forks") return forks();
+    if (what == "execs") return execs(argv);
+    if (what == "dlopens" && argc > 2) return dlopens(argv[2]);
+    if (what == "signals") return signals();
+    if (what == "endless") return endless();
+    if (what == "closes_all") return closes_all();
+    std::fputs("unknown\n", stderr);
+    return 2;
+}
