@@ -32,8 +32,8 @@ BOOST_AUTO_TEST_SUITE(rings)
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_new_ring_is_empty_both_ways, Kind, all) {
     const auto ring = make<Kind>();
     BOOST_TEST(ring->produced() == 0U);
-    BOOST_TEST(!ring->reader().next());
-    BOOST_TEST(!ring->backward_reader().next());
+    BOOST_TEST(numbers(ring->reader()).empty());
+    BOOST_TEST(numbers(ring->backward_reader()).empty());
     BOOST_TEST(ring->lost().total() == 0U);
     BOOST_TEST(ring->capacity() == (is_varying<Kind> ? subs : table_slots));
 }

@@ -75,7 +75,8 @@ BOOST_AUTO_TEST_CASE(payloads_come_back_filled_up_to_eight_bytes_with_zeros) {
 BOOST_AUTO_TEST_CASE(values_are_stored_one_after_the_other) {
     const auto ring = make<varying>();
     BOOST_REQUIRE(ring->write(9, std::uint8_t{1}, std::uint32_t{2}, std::uint64_t{3}, 'x'));
-    const auto item = ring->reader().next();
+    auto reader = ring->reader();
+    const auto item = reader.next();
     BOOST_REQUIRE(item.is_record());
     const auto* bytes = reinterpret_cast<const unsigned char*>(item.payload.data());
     const unsigned char expected[16] = {1, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 'x', 0, 0};
@@ -88,7 +89,8 @@ BOOST_AUTO_TEST_CASE(flags_and_ids_come_back) {
     slot.put(0, std::uint64_t{5});
     BOOST_TEST(slot.size() == 8U);
     BOOST_TEST(slot.commit());
-    const auto item = ring->reader().next();
+    auto reader = ring->reader();
+    const auto item = reader.next();
     BOOST_TEST(item.id == 0xFFFFU);
     BOOST_TEST(item.flags == (record_word::begin | record_word::cut));
 }
@@ -189,8 +191,8 @@ BOOST_AUTO_TEST_CASE(a_change_of_the_clocks_high_half_costs_16_bytes_once) {
         BOOST_TEST(item.time == expected);
     }
     BOOST_TEST(!reader.next());
-    const auto back = ring.backward_reader().next();
-    BOOST_TEST(back.time == 0x7'0000'0000U);
+    auto back = ring.backward_reader();
+    BOOST_TEST(back.next().time == 0x7'0000'0000U);
 }
 
 BOOST_AUTO_TEST_CASE(a_time_record_that_no_longer_fits_begins_a_new_sub_buffer) {

@@ -187,30 +187,34 @@ public:
     using gate_policy = impl::or_default<gate_models, named_gate, gate::always>;
 
 private:
-    // What cannot work together, each rule once.
-    static_assert(claim_policy::asks_first || !full_policy::waits,
+    // What cannot work together, each rule once; looked at only where each policy is one by itself.
+    static constexpr bool sound = (names_a_family<P> && ...) && record_models && claim_models &&
+                                  full_models && notify_models && storage_models && clock_models &&
+                                  gate_models;
+    static_assert(!sound || claim_policy::asks_first || !full_policy::waits,
                   "trace_ring::policies: full::block needs a claim that can wait, and this one has "
                   "taken its place before it knows of room: use claim::compare_exchange or "
                   "claim::single_writer");
-    static_assert(claim_policy::asks_first || full_policy::overwrites || full_policy::waits,
+    static_assert(!sound || claim_policy::asks_first || full_policy::overwrites ||
+                      full_policy::waits,
                   "trace_ring::policies: a claim that has taken its place before it knows of room "
                   "cannot refuse a record: use full::overwrite_oldest, or "
                   "claim::compare_exchange or claim::single_writer");
-    static_assert(!full_policy::waits || !bare || !claim_policy::many_writers,
+    static_assert(!sound || !full_policy::waits || !bare || !claim_policy::many_writers,
                   "trace_ring::policies: full::block with a bare table of many writers would wait "
                   "for ever, as nothing tells a consumer which records are complete: use "
                   "record::sequenced, or claim::single_writer");
-    static_assert(!full_policy::grows || storage::growable<storage_policy>,
+    static_assert(!sound || !full_policy::grows || storage::growable<storage_policy>,
                   "trace_ring::policies: full::extend needs a storage that grows: use "
                   "storage::mapped or storage::shared_file");
-    static_assert(!varying || std::is_same_v<claim_policy, claim::single_writer>,
+    static_assert(!sound || !varying || std::is_same_v<claim_policy, claim::single_writer>,
                   "trace_ring::policies: records of variable length have one writer in a plain "
                   "ring: use claim::single_writer, or a recorder for many threads");
-    static_assert(claim_policy::counts || varying ||
+    static_assert(!sound || claim_policy::counts || varying ||
                       (bare && !full_policy::grows && !notify_policy::watches),
                   "trace_ring::policies: a claim that does not count positions goes with a bare "
                   "table of a fixed size and notify::never");
-    static_assert(impl::has_room<storage_policy, record_policy>(),
+    static_assert(!sound || impl::has_room<storage_policy, record_policy>(),
                   "trace_ring::policies: the storage is too small for a ring of these records");
 };
 

@@ -18,7 +18,7 @@
 
 namespace trace_ring::inline v1 {
 
-/// What reading one step yields. `payload` is valid until the reader's next step.
+/// What reading one step yields. `payload` lies in the reader, and is valid until its next step.
 struct sub_buffer_item {
     enum class kind : std::uint8_t {
         end,     ///< nothing more now
@@ -122,7 +122,7 @@ public:
     }
 
     /// The next record or loss; `end` where there is none yet: ask again later.
-    [[nodiscard]] sub_buffer_item next() {
+    [[nodiscard]] sub_buffer_item next() & {
         for (;;) {
             if (began_) {
                 if (const auto told = tell_of_writer(); told) return told;
@@ -242,7 +242,7 @@ public:
 
     /// The record before; `end` at the ring's beginning. What has been overwritten is one loss, the
     /// last item.
-    [[nodiscard]] sub_buffer_item next() {
+    [[nodiscard]] sub_buffer_item next() & {
         for (;;) {
             if (left_ != 0) return base::yield(--left_);
             if (sub_ == no_position) return missing_down_to(0, loss_cause::damaged);
@@ -297,7 +297,7 @@ public:
                ring.control().consumed_records.load(relaxed)),
           writable_(&ring) {}
 
-    [[nodiscard]] sub_buffer_item next() {
+    [[nodiscard]] sub_buffer_item next() & {
         const position before = base::finished();
         const auto item = base::next();
         if (base::finished() == before) return item;

@@ -56,13 +56,15 @@ public:
 protected:
     using element = typename Ring::element;
     using item = table_item<element>;
-    static_assert(Ring::claim_policy::counts,
-                  "trace_ring: a claim that does not count positions has no readers: nothing tells "
-                  "its old entries from its new ones");
-    static_assert(std::is_default_constructible_v<element>,
-                  "trace_ring: records are read into default-constructed objects");
 
-    explicit table_reader_counts(const Ring& ring) noexcept : ring_(&ring) {}
+    explicit table_reader_counts(const Ring& ring) noexcept : ring_(&ring) {
+        static_assert(
+            Ring::claim_policy::counts,
+            "trace_ring: a claim that does not count positions has no readers: nothing tells "
+            "its old entries from its new ones");
+        static_assert(std::is_default_constructible_v<element>,
+                      "trace_ring: records are read into default-constructed objects");
+    }
 
     [[nodiscard]] position origin() const noexcept {
         return ring_->control().origin.load(relaxed);  // relaxed: unchanged since the first record
@@ -198,17 +200,18 @@ private:
 template <class Ring>
 class table_consumer : public table_reader<Ring> {
     using base = table_reader<Ring>;
-    static_assert(
-        Ring::sequenced || !Ring::claim_policy::many_writers,
-        "trace_ring: a bare table of many writers cannot be consumed: nothing tells which "
-        "of its records are complete");
 
 public:
     using typename base::item;
 
     explicit table_consumer(Ring& ring) noexcept
         // relaxed: this side's own word
-        : base(ring, ring.control().consumed.load(relaxed) + 1), writable_(&ring) {}
+        : base(ring, ring.control().consumed.load(relaxed) + 1), writable_(&ring) {
+        static_assert(
+            Ring::sequenced || !Ring::claim_policy::many_writers,
+            "trace_ring: a bare table of many writers cannot be consumed: nothing tells which "
+            "of its records are complete");
+    }
 
     [[nodiscard]] item next() noexcept {
         const item got = base::next();

@@ -1,0 +1,145 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// The clocks: what is believed of them, how fast they run, and what a snapshot is worth.
+
+#include <cerrno>
+#include <cmath>
+#include <cstdint>
+
+#include <boost/test/unit_test.hpp>
+
+#include <trace_ring/policy/clock/in_use.hpp>
+#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/policy/clock/snapshot.hpp>
+#include <trace_ring/policy/clock/tsc.hpp>
+
+namespace clk = trace_ring::clock;
+using trace_ring::clock_kind;
+using trace_ring::clock_snapshot;
+using trace_ring::time_scale;
+
+namespace {
+
+struct broken {
+    using family = trace_ring::family::clock;
+    static constexpr std::uint32_t kind = 1;
+    static std::uint64_t now() noexcept { return 42; }
+    static bool usable() noexcept { return false; }
+    static double ticks_per_second() noexcept { return 3; }
+};
+
+// The verdict, by the rules alone.
+static_assert(clk::impl::believable(true, "", ""));
+static_assert(!clk::impl::believable(false, "", ""));
+static_assert(clk::impl::believable(false, "tsc\n", "tsc hpet acpi_pm \n"));
+static_assert(clk::impl::believable(true, "kvm-clock\n", "kvm-clock tsc acpi_pm \n"));
+static_assert(!clk::impl::believable(false, "kvm-clock\n", "kvm-clock tsc acpi_pm \n"));
+static_assert(!clk::impl::believable(true, "hpet\n", "hpet acpi_pm \n"));
+static_assert(!clk::impl::believable(true, "hpet\n", "hpet tsc-early \n"));
+static_assert(!clk::impl::believable(true, "x\n", "hyperv_clocksource_tsc_page \n"));
+
+constexpr clock_snapshot at(std::uint64_t ticks, std::uint64_t ms) {
+    return {ticks, ms * 1'000'000, 1'700'000'000'000'000'000 + ms * 1'000'000, 10};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(clocks)
+
+BOOST_AUTO_TEST_CASE(ticks_never_go_back_on_one_thread) {
+    std::uint64_t last = clk::in_use<clk::tsc>::now();
+    for (int i = 0; i < 100'000; ++i) {
+        const std::uint64_t now = clk::in_use<clk::tsc>::now();
+        BOOST_REQUIRE(now >= last);
+        last = now;
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_halves_make_the_whole) {
+    const std::uint64_t before = clk::tsc::now();
+    const auto halves = clk::tsc::now_halves();
+    const std::uint64_t after = clk::tsc::now();
+    const std::uint64_t whole = std::uint64_t{halves.high} << 32 | halves.low;
+    BOOST_TEST(whole >= before);
+    BOOST_TEST(whole <= after);
+}
+
+BOOST_AUTO_TEST_CASE(the_rate_agrees_with_the_system_clock) {
+    errno = 7;
+    const double rate = clk::tsc::ticks_per_second();
+    BOOST_TEST(clk::tsc::usable() == clk::tsc::usable());
+    BOOST_TEST(errno == 7);
+    BOOST_TEST(rate == clk::tsc::ticks_per_second());  // measured once
+    const auto first = trace_ring::take_snapshot<clk::tsc>();
+    while (clk::monotonic::now() - first.monotonic < 20'000'000) {
+    }
+    const auto last = trace_ring::take_snapshot<clk::tsc>();
+    const double measured = static_cast<double>(last.ticks - first.ticks) * 1e9 /
+                            static_cast<double>(last.monotonic - first.monotonic);
+    // Loose, for a machine that is busy and virtual: a wrong unit would be off by far more.
+    BOOST_TEST(std::abs(rate / measured - 1) < 0.02);
+}
+
+BOOST_AUTO_TEST_CASE(a_snapshot_brackets_its_moment) {
+    const std::uint64_t before = clk::tsc::now();
+    const std::uint64_t ns_before = clk::monotonic::now();
+    const auto s = trace_ring::take_snapshot<clk::tsc>();
+    const std::uint64_t after = clk::tsc::now();
+    const std::uint64_t ns_after = clk::monotonic::now();
+    BOOST_TEST(s.ticks - s.uncertainty >= before);
+    BOOST_TEST(s.ticks + s.uncertainty <= after + 1);
+    BOOST_TEST(s.monotonic >= ns_before);
+    BOOST_TEST(s.monotonic <= ns_after);
+    BOOST_TEST(s.realtime > 1'600'000'000'000'000'000U);
+}
+
+BOOST_AUTO_TEST_CASE(a_clock_that_is_not_usable_gives_way_to_the_monotonic_one) {
+    using used = clk::in_use<broken>;
+    const std::uint64_t before = clk::monotonic::now();
+    BOOST_TEST(used::now() >= before);
+    BOOST_CHECK(used::kind() == clock_kind::monotonic);
+    BOOST_TEST(used::ticks_per_second() == 1e9);
+    BOOST_TEST(used::snapshot().monotonic >= before);
+    BOOST_CHECK(clk::in_use<clk::none>::kind() == clock_kind::none);
+    BOOST_TEST(clk::in_use<clk::none>::now() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(times_lie_on_the_line_through_two_snapshots) {
+    // 3 ticks a ns, though 3.003 had been estimated.
+    const time_scale scale(at(1000, 500), at(1000 + 3'000'000'000, 1500), 3.003e9);
+    BOOST_TEST(scale.consistent());
+    BOOST_TEST(scale.monotonic_ns(1000) == 500'000'000U);
+    BOOST_TEST(scale.monotonic_ns(1000 + 300) == 500'000'100U);
+    BOOST_TEST(scale.monotonic_ns(1000 + 3'000'000'000) == 1'500'000'000U);
+    BOOST_TEST(scale.monotonic_ns(1000 + 30'000'000'000) == 10'500'000'000U);
+    BOOST_TEST(scale.monotonic_ns(700) == 499'999'900U);
+    BOOST_TEST(scale.realtime_ns(1300) == 1'700'000'000'500'000'100U);
+    BOOST_TEST(scale.ns(3000) == 1000.0);
+}
+
+BOOST_AUTO_TEST_CASE(snapshots_too_near_each_other_are_bridged_by_the_stated_rate) {
+    const time_scale scale(at(0, 0), at(1'000'000, 1), 2e9);
+    BOOST_TEST(scale.consistent());
+    BOOST_TEST(scale.monotonic_ns(2'000'000'000) == 1'000'000'000U);
+}
+
+BOOST_AUTO_TEST_CASE(a_counter_that_jumped_is_reported_and_not_smoothed_over) {
+    BOOST_TEST(!time_scale(at(5000, 0), at(4000, 1000), 1e9).consistent());
+    BOOST_TEST(!time_scale(at(5000, 0), at(5000, 1000), 1e9).consistent());
+    BOOST_TEST(!time_scale(at(0, 0), at(5'000'000'000, 1000), 1e9).consistent());
+    BOOST_TEST(time_scale(at(0, 0), at(1'000'100'000, 1000), 1e9).consistent());
+    const time_scale jumped(at(0, 0), at(5'000'000'000, 1000), 1e9);
+    BOOST_TEST(jumped.monotonic_ns(1000) == 1000U);  // by the rate it had
+}
+
+BOOST_AUTO_TEST_CASE(times_from_a_damaged_file_stay_numbers) {
+    const time_scale scale(at(1000, 1), at(1000, 1), 1e-3);
+    BOOST_TEST(scale.monotonic_ns(~std::uint64_t{0}) >= 1'000'000U);
+    BOOST_TEST(scale.monotonic_ns(0) == 0U);
+    BOOST_TEST(time_scale{}.monotonic_ns(77) == 0U);
+    BOOST_TEST(!time_scale{}.consistent());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

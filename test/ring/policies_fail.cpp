@@ -1,0 +1,513 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// What is refused when it is compiled, and by which rule: one case for each, with a twin that is
+// as like it as it can be.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <trace_ring/policy/claim/control_words.hpp>
+#include <trace_ring/policy/claim/fetch_add.hpp>
+#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/full/block.hpp>
+#include <trace_ring/policy/full/discard_newest.hpp>
+#include <trace_ring/policy/full/extend.hpp>
+#include <trace_ring/policy/full/stop.hpp>
+#include <trace_ring/policy/gate/flag.hpp>
+#include <trace_ring/policy/notify/at_watermark.hpp>
+#include <trace_ring/policy/storage/heap.hpp>
+#include <trace_ring/policy/storage/mapped.hpp>
+#include <trace_ring/record/das_entry.hpp>
+#include <trace_ring/ring/ring.hpp>
+
+using namespace trace_ring;
+using namespace std::chrono_literals;
+namespace families = trace_ring::family;
+
+struct plain {
+    std::uint64_t a, b;
+};
+
+#ifdef FAILS_no_policy  // expect: is no policy
+struct refused_no_policy : policies<plain, claim::fetch_add> {};
+refused_no_policy instance_of_no_policy;
+#endif
+#ifdef PASSES_no_policy
+struct accepted_no_policy : policies<record::bare<plain>, claim::fetch_add> {};
+accepted_no_policy twin_of_no_policy;
+#endif
+
+#ifdef FAILS_two_records  // expect: names two policies of the family record
+struct refused_two_records : policies<record::das_entry, record::bare<plain>> {};
+refused_two_records instance_of_two_records;
+#endif
+#ifdef PASSES_two_records
+struct accepted_two_records : policies<record::das_entry> {};
+accepted_two_records twin_of_two_records;
+#endif
+
+#ifdef FAILS_two_claims  // expect: names two policies of the family claim
+struct refused_two_claims
+    : policies<record::bare<plain>, claim::fetch_add, claim::compare_exchange> {};
+refused_two_claims instance_of_two_claims;
+#endif
+#ifdef PASSES_two_claims
+struct accepted_two_claims : policies<record::bare<plain>, claim::fetch_add> {};
+accepted_two_claims twin_of_two_claims;
+#endif
+
+#ifdef FAILS_two_fulls  // expect: names two policies of the family full
+struct refused_two_fulls : policies<full::stop, full::discard_newest> {};
+refused_two_fulls instance_of_two_fulls;
+#endif
+#ifdef PASSES_two_fulls
+struct accepted_two_fulls : policies<full::stop> {};
+accepted_two_fulls twin_of_two_fulls;
+#endif
+
+#ifdef FAILS_two_notifies  // expect: names two policies of the family notify
+struct refused_two_notifies : policies<notify::never, notify::at_watermark<notify::records(5)>> {};
+refused_two_notifies instance_of_two_notifies;
+#endif
+#ifdef PASSES_two_notifies
+struct accepted_two_notifies : policies<notify::at_watermark<notify::records(5)>> {};
+accepted_two_notifies twin_of_two_notifies;
+#endif
+
+#ifdef FAILS_two_storages  // expect: names two policies of the family storage
+struct refused_two_storages : policies<storage::heap, storage::mapped> {};
+refused_two_storages instance_of_two_storages;
+#endif
+#ifdef PASSES_two_storages
+struct accepted_two_storages : policies<storage::heap> {};
+accepted_two_storages twin_of_two_storages;
+#endif
+
+#ifdef FAILS_two_clocks  // expect: names two policies of the family clock
+struct refused_two_clocks : policies<trace_ring::clock::none, trace_ring::clock::monotonic> {};
+refused_two_clocks instance_of_two_clocks;
+#endif
+#ifdef PASSES_two_clocks
+struct accepted_two_clocks : policies<trace_ring::clock::monotonic> {};
+accepted_two_clocks twin_of_two_clocks;
+#endif
+
+#ifdef FAILS_two_gates  // expect: names two policies of the family gate
+struct refused_two_gates : policies<gate::flag, gate::always> {};
+refused_two_gates instance_of_two_gates;
+#endif
+#ifdef PASSES_two_gates
+struct accepted_two_gates : policies<gate::flag> {};
+accepted_two_gates twin_of_two_gates;
+#endif
+
+#ifdef FAILS_the_same_twice  // expect: names two policies of the family gate
+struct refused_the_same_twice : policies<gate::flag, gate::flag> {};
+refused_the_same_twice instance_of_the_same_twice;
+#endif
+#ifdef PASSES_the_same_twice
+struct accepted_the_same_twice : policies<gate::flag, full::stop> {};
+accepted_the_same_twice twin_of_the_same_twice;
+#endif
+
+#ifdef FAILS_record_of_strings  // expect: record policy is not what
+struct text_record {
+    using family = families::record;
+    std::string text;
+};
+struct refused_record_of_strings : policies<text_record> {};
+refused_record_of_strings instance_of_record_of_strings;
+#endif
+#ifdef PASSES_record_of_strings
+struct number_record {
+    using family = families::record;
+    int number;
+};
+struct accepted_record_of_strings : policies<number_record> {};
+accepted_record_of_strings twin_of_record_of_strings;
+#endif
+
+#ifdef FAILS_claim_without_discard  // expect: claim policy is not what
+struct claim_by_halves {
+    using family = families::claim;
+    static constexpr bool many_writers = true;
+    static constexpr bool asks_first = true;
+    static constexpr bool counts = true;
+    template <class Table>
+    static claim::ticket take(claim::line&, Table&) noexcept {
+        return {};
+    }
+    static void commit(claim::line&, const claim::ticket&) noexcept {}
+};
+struct refused_claim_without_discard : policies<record::bare<plain>, claim_by_halves> {};
+refused_claim_without_discard instance_of_claim_without_discard;
+#endif
+#ifdef PASSES_claim_without_discard
+struct claim_in_full {
+    using family = families::claim;
+    static constexpr bool many_writers = true;
+    static constexpr bool asks_first = true;
+    static constexpr bool counts = true;
+    template <class Table>
+    static claim::ticket take(claim::line&, Table&) noexcept {
+        return {};
+    }
+    static void commit(claim::line&, const claim::ticket&) noexcept {}
+    static void discard(claim::line&, const claim::ticket&) noexcept {}
+};
+struct accepted_claim_without_discard : policies<record::bare<plain>, claim_in_full> {};
+accepted_claim_without_discard twin_of_claim_without_discard;
+#endif
+
+#ifdef FAILS_full_that_throws  // expect: full policy is not what
+struct throwing_full {
+    using family = families::full;
+    static constexpr bool overwrites = false;
+    static constexpr bool waits = false;
+    static constexpr bool grows = false;
+    static constexpr bool stops = false;
+    static full::answer when_full(full::room&) { throw 1; }
+};
+struct refused_full_that_throws : policies<throwing_full> {};
+refused_full_that_throws instance_of_full_that_throws;
+#endif
+#ifdef PASSES_full_that_throws
+struct silent_full {
+    using family = families::full;
+    static constexpr bool overwrites = false;
+    static constexpr bool waits = false;
+    static constexpr bool grows = false;
+    static constexpr bool stops = false;
+    static full::answer when_full(full::room&) noexcept { return full::answer::refuse; }
+};
+struct accepted_full_that_throws : policies<silent_full> {};
+accepted_full_that_throws twin_of_full_that_throws;
+#endif
+
+#ifdef FAILS_notify_of_nothing  // expect: notify policy is not what
+struct mute_notify {
+    using family = families::notify;
+    static constexpr bool watches = true;
+};
+struct refused_notify_of_nothing : policies<mute_notify> {};
+refused_notify_of_nothing instance_of_notify_of_nothing;
+#endif
+#ifdef PASSES_notify_of_nothing
+struct loud_notify {
+    using family = families::notify;
+    static constexpr bool watches = true;
+    static void passed(notify::line&, notify::progress) noexcept {}
+};
+struct accepted_notify_of_nothing : policies<loud_notify> {};
+accepted_notify_of_nothing twin_of_notify_of_nothing;
+#endif
+
+#ifdef FAILS_storage_that_does_not_say_fresh  // expect: storage policy is not what
+struct stale_storage {
+    using family = families::storage;
+    static inline std::byte bytes[4096];
+    static std::byte* data() noexcept { return bytes; }
+    static std::uint64_t size() noexcept { return sizeof bytes; }
+};
+struct refused_storage_that_does_not_say_fresh : policies<stale_storage> {};
+refused_storage_that_does_not_say_fresh instance_of_storage_that_does_not_say_fresh;
+#endif
+#ifdef PASSES_storage_that_does_not_say_fresh
+struct fresh_storage {
+    using family = families::storage;
+    static inline std::byte bytes[4096];
+    static std::byte* data() noexcept { return bytes; }
+    static std::uint64_t size() noexcept { return sizeof bytes; }
+    static bool fresh() noexcept { return true; }
+};
+struct accepted_storage_that_does_not_say_fresh : policies<fresh_storage> {};
+accepted_storage_that_does_not_say_fresh twin_of_storage_that_does_not_say_fresh;
+#endif
+
+#ifdef FAILS_clock_without_a_rate  // expect: clock policy is not what
+struct rateless_clock {
+    using family = families::clock;
+    static constexpr std::uint32_t kind = 9;
+    static std::uint64_t now() noexcept { return 0; }
+    static bool usable() noexcept { return true; }
+};
+struct refused_clock_without_a_rate : policies<rateless_clock> {};
+refused_clock_without_a_rate instance_of_clock_without_a_rate;
+#endif
+#ifdef PASSES_clock_without_a_rate
+struct rated_clock {
+    using family = families::clock;
+    static constexpr std::uint32_t kind = 9;
+    static std::uint64_t now() noexcept { return 0; }
+    static bool usable() noexcept { return true; }
+    static double ticks_per_second() noexcept { return 1; }
+};
+struct accepted_clock_without_a_rate : policies<rated_clock> {};
+accepted_clock_without_a_rate twin_of_clock_without_a_rate;
+#endif
+
+#ifdef FAILS_gate_that_says_int  // expect: gate policy is not what
+struct int_gate {
+    using family = families::gate;
+    static int is_open() noexcept { return 1; }
+};
+struct refused_gate_that_says_int : policies<int_gate> {};
+refused_gate_that_says_int instance_of_gate_that_says_int;
+#endif
+#ifdef PASSES_gate_that_says_int
+struct bool_gate {
+    using family = families::gate;
+    static bool is_open() noexcept { return true; }
+};
+struct accepted_gate_that_says_int : policies<bool_gate> {};
+accepted_gate_that_says_int twin_of_gate_that_says_int;
+#endif
+
+#ifdef FAILS_block_with_a_claim_that_cannot_wait  // expect: full::block needs a claim that can wait
+struct refused_block_with_a_claim_that_cannot_wait
+    : policies<record::sequenced<plain>, claim::fetch_add, full::block<1ms>> {};
+refused_block_with_a_claim_that_cannot_wait instance_of_block_with_a_claim_that_cannot_wait;
+#endif
+#ifdef PASSES_block_with_a_claim_that_cannot_wait
+struct accepted_block_with_a_claim_that_cannot_wait
+    : policies<record::sequenced<plain>, claim::compare_exchange, full::block<1ms>> {};
+accepted_block_with_a_claim_that_cannot_wait twin_of_block_with_a_claim_that_cannot_wait;
+#endif
+
+#ifdef FAILS_refusing_with_a_claim_that_cannot_be_refused  // expect: cannot refuse a record
+struct refused_refusing_with_a_claim_that_cannot_be_refused
+    : policies<record::sequenced<plain>, claim::fetch_add, full::discard_newest> {};
+refused_refusing_with_a_claim_that_cannot_be_refused
+    instance_of_refusing_with_a_claim_that_cannot_be_refused;
+#endif
+#ifdef PASSES_refusing_with_a_claim_that_cannot_be_refused
+struct accepted_refusing_with_a_claim_that_cannot_be_refused
+    : policies<record::sequenced<plain>, claim::fetch_add, full::overwrite_oldest> {};
+accepted_refusing_with_a_claim_that_cannot_be_refused
+    twin_of_refusing_with_a_claim_that_cannot_be_refused;
+#endif
+
+#ifdef FAILS_growing_and_refusing_with_such_a_claim  // expect: cannot refuse a record
+struct refused_growing_and_refusing_with_such_a_claim
+    : policies<record::sequenced<plain>, claim::fetch_add, storage::mapped,
+               full::extend<4096, full::stop>> {};
+refused_growing_and_refusing_with_such_a_claim instance_of_growing_and_refusing_with_such_a_claim;
+#endif
+#ifdef PASSES_growing_and_refusing_with_such_a_claim
+struct accepted_growing_and_refusing_with_such_a_claim
+    : policies<record::sequenced<plain>, claim::fetch_add, storage::mapped,
+               full::extend<4096, full::overwrite_oldest>> {};
+accepted_growing_and_refusing_with_such_a_claim twin_of_growing_and_refusing_with_such_a_claim;
+#endif
+
+#ifdef FAILS_block_where_nobody_can_consume  // expect: would wait for ever
+struct refused_block_where_nobody_can_consume : policies<record::bare<plain>, full::block<1ms>> {};
+refused_block_where_nobody_can_consume instance_of_block_where_nobody_can_consume;
+#endif
+#ifdef PASSES_block_where_nobody_can_consume
+struct accepted_block_where_nobody_can_consume
+    : policies<record::sequenced<plain>, full::block<1ms>> {};
+accepted_block_where_nobody_can_consume twin_of_block_where_nobody_can_consume;
+#endif
+
+#ifdef FAILS_extend_in_a_storage_of_one_size  // expect: full::extend needs a storage that grows
+struct refused_extend_in_a_storage_of_one_size
+    : policies<full::extend<4096, full::stop>, storage::heap> {};
+refused_extend_in_a_storage_of_one_size instance_of_extend_in_a_storage_of_one_size;
+#endif
+#ifdef PASSES_extend_in_a_storage_of_one_size
+struct accepted_extend_in_a_storage_of_one_size
+    : policies<full::extend<4096, full::stop>, storage::mapped> {};
+accepted_extend_in_a_storage_of_one_size twin_of_extend_in_a_storage_of_one_size;
+#endif
+
+#ifdef FAILS_variable_length_for_many_writers  // expect: have one writer in a plain ring
+struct refused_variable_length_for_many_writers
+    : policies<record::sub_buffers<>, claim::compare_exchange> {};
+refused_variable_length_for_many_writers instance_of_variable_length_for_many_writers;
+#endif
+#ifdef PASSES_variable_length_for_many_writers
+struct accepted_variable_length_for_many_writers
+    : policies<record::sub_buffers<>, claim::single_writer> {};
+accepted_variable_length_for_many_writers twin_of_variable_length_for_many_writers;
+#endif
+
+#ifdef FAILS_no_positions_and_a_sequence  // expect: does not count positions
+struct refused_no_positions_and_a_sequence
+    : policies<record::sequenced<plain>, claim::das_offsets> {};
+refused_no_positions_and_a_sequence instance_of_no_positions_and_a_sequence;
+#endif
+#ifdef PASSES_no_positions_and_a_sequence
+struct accepted_no_positions_and_a_sequence : policies<record::bare<plain>, claim::das_offsets> {};
+accepted_no_positions_and_a_sequence twin_of_no_positions_and_a_sequence;
+#endif
+
+#ifdef FAILS_no_positions_and_a_watermark  // expect: does not count positions
+struct refused_no_positions_and_a_watermark
+    : policies<record::bare<plain>, claim::das_offsets, notify::at_watermark<notify::records(5)>> {
+};
+refused_no_positions_and_a_watermark instance_of_no_positions_and_a_watermark;
+#endif
+#ifdef PASSES_no_positions_and_a_watermark
+struct accepted_no_positions_and_a_watermark
+    : policies<record::bare<plain>, claim::fetch_add, notify::at_watermark<notify::records(5)>> {};
+accepted_no_positions_and_a_watermark twin_of_no_positions_and_a_watermark;
+#endif
+
+#ifdef FAILS_no_room_for_one_record  // expect: storage is too small
+struct refused_no_room_for_one_record
+    : policies<record::sequenced<plain>, storage::inline_bytes<23>> {};
+refused_no_room_for_one_record instance_of_no_room_for_one_record;
+#endif
+#ifdef PASSES_no_room_for_one_record
+struct accepted_no_room_for_one_record
+    : policies<record::sequenced<plain>, storage::inline_bytes<24>> {};
+accepted_no_room_for_one_record twin_of_no_room_for_one_record;
+#endif
+
+#ifdef FAILS_no_room_for_two_sub_buffers  // expect: storage is too small
+struct refused_no_room_for_two_sub_buffers
+    : policies<record::sub_buffers<512>, storage::inline_bytes<1023>> {};
+refused_no_room_for_two_sub_buffers instance_of_no_room_for_two_sub_buffers;
+#endif
+#ifdef PASSES_no_room_for_two_sub_buffers
+struct accepted_no_room_for_two_sub_buffers
+    : policies<record::sub_buffers<512>, storage::inline_bytes<1024>> {};
+accepted_no_room_for_two_sub_buffers twin_of_no_room_for_two_sub_buffers;
+#endif
+
+#ifdef FAILS_a_ring_of_no_list  // expect: a kind of ring is a named list of policies
+ring<plain> no_ring;
+#endif
+#ifdef PASSES_a_ring_of_no_list
+struct list : policies<> {};
+ring<list> list_ring;
+#endif
+
+#ifdef FAILS_an_odd_sub_buffer  // expect: needs a power of two from 512 to 32768
+struct refused_an_odd_sub_buffer : policies<record::sub_buffers<1000>> {};
+refused_an_odd_sub_buffer instance_of_an_odd_sub_buffer;
+#endif
+#ifdef PASSES_an_odd_sub_buffer
+struct accepted_an_odd_sub_buffer : policies<record::sub_buffers<1024>> {};
+accepted_an_odd_sub_buffer twin_of_an_odd_sub_buffer;
+#endif
+
+#ifdef FAILS_a_block_without_end  // expect: full::block needs a time limit above zero
+struct refused_a_block_without_end : policies<full::block<0ms>> {};
+refused_a_block_without_end instance_of_a_block_without_end;
+#endif
+#ifdef PASSES_a_block_without_end
+struct accepted_a_block_without_end : policies<full::block<1ns>> {};
+accepted_a_block_without_end twin_of_a_block_without_end;
+#endif
+
+#ifdef FAILS_a_step_of_nothing  // expect: needs a step above zero
+struct refused_a_step_of_nothing : policies<storage::mapped, full::extend<0, full::stop>> {};
+refused_a_step_of_nothing instance_of_a_step_of_nothing;
+#endif
+#ifdef PASSES_a_step_of_nothing
+struct accepted_a_step_of_nothing : policies<storage::mapped, full::extend<1, full::stop>> {};
+accepted_a_step_of_nothing twin_of_a_step_of_nothing;
+#endif
+
+#ifdef FAILS_extend_within_extend  // expect: cannot go on with another full::extend
+struct refused_extend_within_extend
+    : policies<storage::mapped, full::extend<1, full::extend<1, full::stop>>> {};
+refused_extend_within_extend instance_of_extend_within_extend;
+#endif
+#ifdef PASSES_extend_within_extend
+struct accepted_extend_within_extend
+    : policies<storage::mapped, full::extend<1, full::discard_newest>> {};
+accepted_extend_within_extend twin_of_extend_within_extend;
+#endif
+
+#ifdef FAILS_a_threshold_of_nothing  // expect: needs a threshold above zero
+notify::at_watermark<notify::bytes(0)> zero_mark;
+#endif
+#ifdef PASSES_a_threshold_of_nothing
+notify::at_watermark<notify::bytes(1)> one_mark;
+#endif
+
+#ifdef FAILS_a_bare_string  // expect-error: constraint
+using bare_string = record::bare<std::string>;
+#endif
+#ifdef PASSES_a_bare_string
+using bare_number = record::bare<int>;
+#endif
+
+#ifdef FAILS_a_sequenced_reference_holder  // expect-error: constraint
+struct holder {
+    int& to;
+};
+using sequenced_holder = record::sequenced<holder>;
+#endif
+#ifdef PASSES_a_sequenced_reference_holder
+struct pointer {
+    int* to;
+};
+using sequenced_pointer = record::sequenced<pointer>;
+#endif
+
+#ifdef FAILS_consuming_what_has_no_mark  // expect: cannot be consumed
+struct unmarked : policies<record::bare<plain>> {};
+inline ring<unmarked> unmarked_ring;
+auto unmarked_item() {
+    return unmarked_ring.consumer().next();
+}
+#endif
+#ifdef PASSES_consuming_what_has_no_mark
+struct marked : policies<record::sequenced<plain>> {};
+inline ring<marked> marked_ring;
+auto marked_item() {
+    return marked_ring.consumer().next();
+}
+#endif
+
+#ifdef FAILS_reading_what_has_no_positions  // expect: has no readers
+struct uncounted : policies<record::bare<plain>, claim::das_offsets> {};
+inline ring<uncounted> uncounted_ring;
+auto uncounted_item() {
+    return table_reader<table_ring<uncounted>>(uncounted_ring).next();
+}
+#endif
+#ifdef PASSES_reading_what_has_no_positions
+struct counted : policies<record::bare<plain>, claim::fetch_add> {};
+inline ring<counted> counted_ring;
+auto counted_item() {
+    return table_reader<table_ring<counted>>(counted_ring).next();
+}
+#endif
+
+#ifdef FAILS_an_item_of_a_reader_that_is_gone  // expect-error: rvalue|lvalue|discards qualifiers
+struct varying_a : policies<> {};
+inline ring<varying_a> varying_a_ring;
+auto dangling() {
+    return varying_a_ring.reader().next();
+}
+#endif
+#ifdef PASSES_an_item_of_a_reader_that_is_gone
+struct varying_b : policies<> {};
+inline ring<varying_b> varying_b_ring;
+auto read_on() {
+    auto reader = varying_b_ring.reader();
+    return reader.next().at;
+}
+#endif
+
+#ifdef FAILS_writing_a_string_object  // expect: records hold trivially copyable values
+struct varying_c : policies<> {};
+inline ring<varying_c> varying_c_ring;
+bool write_object(const std::string& text) {
+    return varying_c_ring.write(1, text);
+}
+#endif
+#ifdef PASSES_writing_a_string_object
+struct varying_d : policies<> {};
+inline ring<varying_d> varying_d_ring;
+bool write_bytes(const std::string& text) {
+    return varying_d_ring.write_bytes(1, std::as_bytes(std::span(text)));
+}
+#endif
