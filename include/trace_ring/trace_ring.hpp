@@ -48,6 +48,7 @@
 #include <trace_ring/policy/storage/storage.hpp>
 
 // one ring, from policies
+#include <trace_ring/ring/presets.hpp>
 #include <trace_ring/ring/ring.hpp>
 
 // the historic tables, in a guest's storage

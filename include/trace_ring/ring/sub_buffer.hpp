@@ -165,7 +165,7 @@ struct sub_buffer_copy {
 [[nodiscard]] inline copy_result copy_sub_buffer(const void* source, std::span<std::uint64_t> into,
                                                  sub_buffer_copy& out) noexcept {
     const auto& header = *static_cast<const sub_buffer_header*>(source);
-    // order: read:A pairs with claim:B, close:A
+    // order: read:A pairs with claim:B, close:A, ring.ready:A, ring.shut:A
     const auto before = stamped::from(header.state.load(acquire));
     const auto state = static_cast<sub_buffer_state>(before.state);
     if (state != sub_buffer_state::active && state != sub_buffer_state::closed &&
@@ -174,7 +174,8 @@ struct sub_buffer_copy {
                    ? copy_result::vacant
                    : copy_result::damaged;
     }
-    // order: read:B pairs with commit:A
+    // order: read:B pairs with record.commit:A, cold.commit:A, time.commit:A, ring.record:A,
+    // ring.time:A
     const std::uint32_t commit = header.commit.load(acquire);
     const std::uint32_t bytes = commit_word::offset(commit);
     const bool sane =
@@ -185,7 +186,7 @@ struct sub_buffer_copy {
             into[i] = word_at<std::uint64_t>(source, i * 8).load(relaxed);
         }
     }
-    // order: read:C pairs with claim:A
+    // order: read:C pairs with claim:A, ring.reset:A
     thread_fence(acquire);
     // relaxed: ordered by the fence above
     const auto after = stamped::from(header.state.load(relaxed));
