@@ -229,7 +229,7 @@ private:
         // Odd, so that different addresses have different products: place and tag are the address.
         constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;
         const std::uint64_t product = (pc * odd) & address_mask;
-        auto& word = kept_[product >> tag_bits];
+        auto& word = kept_[static_cast<std::size_t>(product >> tag_bits)];
         const std::uint64_t tag = product & ((std::uint64_t{1} << tag_bits) - 1);
         // relaxed: the word is complete in itself
         const std::uint64_t have = word.load(trace_ring::relaxed);

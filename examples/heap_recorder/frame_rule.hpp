@@ -229,11 +229,12 @@ struct frame_expression {
                               frame_state& s) noexcept {
     frame_state kept[8];
     unsigned depth = 0;
-    const auto advance = [&](std::uint64_t by) { return (location += by * cie.code_align) <= pc; };
-    const auto save = [&](std::uint64_t reg, std::int64_t at) {
+    std::uint64_t at = location;
+    const auto advance = [&](std::uint64_t by) { return (at += by * cie.code_align) <= pc; };
+    const auto save = [&](std::uint64_t reg, std::int64_t where) {
         if (reg == dwarf_fp)
-            s.fp_saved = true, s.fp_usual = true, s.fp_at_frame = false, s.fp_at = at;
-        if (reg == dwarf_ra) s.ra_saved = true, s.ra_usual = true, s.ra_at = at;
+            s.fp_saved = true, s.fp_usual = true, s.fp_at_frame = false, s.fp_at = where;
+        if (reg == dwarf_ra) s.ra_saved = true, s.ra_usual = true, s.ra_at = where;
     };
     const auto lose = [&](std::uint64_t reg) {
         if (reg == dwarf_fp) s.fp_usual = false;

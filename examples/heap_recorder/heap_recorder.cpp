@@ -85,9 +85,11 @@ private:
     return pc - begin < reinterpret_cast<std::uintptr_t>(_etext) - begin;
 }
 
-/// Is this call the recorder's own?
+/// Is this call the recorder's own? What the allocator calls while it serves the program is not,
+/// though it may seem to come from here: glibc's reallocarray jumps to realloc.
 [[nodiscard]] bool is_own(const frame_registers& caller) noexcept {
-    return is_within(here.own, caller) || is_own_code(caller.pc);
+    return is_within(here.own, caller) ||
+           (is_own_code(caller.pc) && !is_within(here.inside, caller));
 }
 
 // --- Set-up ------------------------------------------------------------------------------------

@@ -161,10 +161,13 @@ void sequence() {
     for (int i = 0; i < 5000; ++i) {
         void*& slot = blocks[(next_random(state) >> 8) % 16];
         const std::size_t bytes = (next_random(state) >> 8) % 5000 + 1;
-        switch ((next_random(state) >> 8) % 6) {
+        switch ((next_random(state) >> 8) % 7) {
             case 0:
                 std::free(slot);
                 slot = get(bytes);
+                break;
+            case 5:
+                slot = kept(::reallocarray(slot, 2, bytes));
                 break;
             case 1:
                 std::free(slot);

@@ -249,7 +249,9 @@ BOOST_AUTO_TEST_CASE(functions_that_allocate_for_others_are_known_by_name) {
           "__gnu_cxx::new_allocator<>::allocate", "PyMem_RawMalloc"}) {
         BOOST_TEST(heap::allocates_for_others(name), name);
     }
-    for (const char* name : {"main", "my_malloc_user", "stdlib_thing", "operator+", ""}) {
+    for (const char* name :
+         {"std::thread::_State_impl<>::_M_run", "void std::__invoke_impl<>", "my::std_thing",
+          "mystd::f", "main", "my_malloc_user", "stdlib_thing", "operator+", ""}) {
         BOOST_TEST(!heap::allocates_for_others(name), name);
     }
 }

@@ -18,11 +18,20 @@ bool allocates_for_others(std::string_view function) {
         "g_malloc0",       "g_realloc",       "g_strdup",         "PyMem_Malloc",
         "PyMem_Realloc",   "PyMem_RawMalloc", "PyMem_RawRealloc", "PyObject_Malloc",
         "PyObject_Calloc", "PyObject_Realloc"};
+    if (std::find(names.begin(), names.end(), function) != names.end() ||
+        function.starts_with("operator new")) {
+        return true;
+    }
     // A template's name begins with its return type, so "std::" need not come first.
-    return std::find(names.begin(), names.end(), function) != names.end() ||
-           function.starts_with("operator new") || function.starts_with("std::") ||
-           function.starts_with("__gnu_cxx::") || function.starts_with("void std::") ||
-           function.find(" std::") != std::string_view::npos;
+    std::size_t at = function.find("std::");
+    if (at == std::string_view::npos) at = function.find("__gnu_cxx::");
+    if (at == std::string_view::npos || (at != 0 && function[at - 1] != ' ')) return false;
+    // These run what the program gave them, and its code may have become part of theirs.
+    constexpr std::array<std::string_view, 8> callers{
+        "std::thread::", "std::jthread::", "std::_Function_handler", "std::function",
+        "std::__invoke", "std::invoke",    "std::call_once",         "std::__future_base::"};
+    return std::none_of(callers.begin(), callers.end(),
+                        [&](auto each) { return function.substr(at).starts_with(each); });
 }
 
 std::vector<site> find_sites(const std::vector<stack_sums>& by_stack, const stack_table& stacks,
