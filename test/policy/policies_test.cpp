@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(a_storage_that_is_too_small_is_an_error_at_set_up) {
     alignas(64) static std::byte bytes[storage::control_bytes + sizeof(sample)]{};
     BOOST_CHECK_NO_THROW((trace_ring::ring<small>(bytes, sizeof bytes)));
     BOOST_CHECK_THROW((trace_ring::ring<small>(bytes, sizeof bytes - 1)), trace_ring::setup_error);
-    BOOST_CHECK_THROW((trace_ring::ring<small>(bytes, 8)), trace_ring::setup_error);
+    BOOST_CHECK_THROW((trace_ring::ring<small>(bytes, 8U)), trace_ring::setup_error);
 }
 
 BOOST_AUTO_TEST_CASE(a_watermark_is_told_once_for_each_multiple_passed) {

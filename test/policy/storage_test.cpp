@@ -199,8 +199,8 @@ BOOST_AUTO_TEST_CASE(too_many_bytes_are_an_error_whatever_the_storage) {
     BOOST_CHECK_THROW((trace_ring::ring<mapped_one>(much)), setup_error);
     BOOST_CHECK_THROW((trace_ring::ring<in_file>(here.file(), much)), setup_error);
     BOOST_CHECK_THROW((trace_ring::ring<in_file>(storage::in_memory, "big", much)), setup_error);
-    BOOST_CHECK_THROW((trace_ring::ring<heap_swap>(8)), setup_error);
-    BOOST_CHECK_THROW((trace_ring::ring<mapped_one>(8)), setup_error);
+    BOOST_CHECK_THROW((trace_ring::ring<heap_swap>(8U)), setup_error);
+    BOOST_CHECK_THROW((trace_ring::ring<mapped_one>(8U)), setup_error);
 }
 
 BOOST_AUTO_TEST_CASE(two_processes_write_one_ring_and_a_third_reads_it) {

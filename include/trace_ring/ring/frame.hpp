@@ -114,9 +114,14 @@ public:
 
 protected:
     /// Attaches, or sets up. A constant-initialised ring runs no code here: all zero is its start.
+    // Sizes are often written as plain numbers: an int that is negative is too large for any
+    // storage.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
     template <class... A>
     requires std::is_constructible_v<storage_policy, A...>
     constexpr explicit ring_frame(A&&... arguments) : storage_(std::forward<A>(arguments)...) {
+#pragma GCC diagnostic pop
         if constexpr (!storage::fixed<storage_policy>) {
             set_up();
         } else if (!std::is_constant_evaluated()) {
