@@ -49,6 +49,7 @@ struct options {
     std::vector<std::uint32_t> pids;
     std::string svg;
     std::size_t top = 10;
+    std::size_t processes = 5;
     double short_life_ms = 1;
     bool calls = false;
     std::string colour = "auto";
@@ -118,7 +119,17 @@ int run(const options& wanted) {
     if (chosen.size() > 1) {
         text += heap::overview({chosen.begin(), chosen.end()}, style) + '\n';
     }
-    for (auto* process : chosen) {
+    auto in_full = chosen;
+    if (in_full.size() > wanted.processes && wanted.pids.empty()) {
+        // Those that allocated most, in the order of their beginnings.
+        std::stable_sort(in_full.begin(), in_full.end(), [](const auto* a, const auto* b) {
+            return a->heap.sums().allocated_bytes > b->heap.sums().allocated_bytes;
+        });
+        in_full.resize(wanted.processes);
+        std::stable_sort(in_full.begin(), in_full.end(),
+                         [](const auto* a, const auto* b) { return a->begin < b->begin; });
+    }
+    for (auto* process : in_full) {
         text += heap::report(*process, stacks, symbols, style) + '\n';
     }
     if (chosen.empty() && status == 0) {
@@ -151,6 +162,9 @@ int main(int argc, char** argv) {
     app.add_option("FILE", wanted.files, "Heap traces")->required();
     app.add_option("--svg", wanted.svg, "Draws the live bytes over time into this file");
     app.add_option("--top", wanted.top, "Rows in each table of call sites")->capture_default_str();
+    app.add_option("--processes", wanted.processes,
+                   "Processes reported on in full: those that allocated most")
+        ->capture_default_str();
     app.add_option("--pid", wanted.pids, "Reports on this process only; may be given repeatedly")
         ->allow_extra_args(false);
     app.add_option("--short-life", wanted.short_life_ms,
