@@ -251,6 +251,9 @@ BOOST_AUTO_TEST_CASE(a_slot_has_one_holder_and_a_position_one_fate) {
     BOOST_TEST(word.settle(49, true));
     BOOST_CHECK(look(49) == found::record);
     BOOST_TEST(out.number == 49U);
+    BOOST_TEST(!word.hold(33));  // slept a lap: what is newer stays as it is
+    BOOST_TEST(!word.hold(49));
+    BOOST_CHECK(look(49) == found::record);
     BOOST_CHECK(look(33) == found::newer);
     BOOST_TEST(word.hold(65));
     BOOST_TEST(!word.settle(65, false));
