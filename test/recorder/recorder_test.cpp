@@ -452,7 +452,7 @@ BOOST_AUTO_TEST_CASE(a_snapshot_is_a_trace_of_its_own_with_the_same_records) {
     auto view = copy.view();
     const auto all = view.records_of("number");
     BOOST_REQUIRE(all.size() == 1000U);
-    for (std::uint64_t i = 0; i < 1000; ++i) BOOST_REQUIRE(all[i].payload[0] == i);
+    for (std::size_t i = 0; i < 1000; ++i) BOOST_REQUIRE(all[i].payload[0] == i);
     for (const auto& sub : view.sub_buffers())
         BOOST_TEST(sub.head.state.state == static_cast<unsigned>(tr::sub_buffer_state::closed));
     struct ::stat status {};
