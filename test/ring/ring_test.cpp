@@ -327,6 +327,7 @@ BOOST_AUTO_TEST_CASE(a_table_of_any_stride_has_no_byte_of_the_library_among_its_
     BOOST_TEST(ring.capacity() == 7U);
     for (unsigned char i = 1; i <= 9; ++i) {
         auto slot = ring.try_reserve();
+        BOOST_REQUIRE(slot);
         for (auto& byte : slot->bytes) byte = i;
         slot.commit();
     }
