@@ -88,7 +88,7 @@ struct value_spec {
         }
     }
     std::vector<std::uint64_t> words(bytes.size() / 8);
-    std::memcpy(words.data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
     return words;
 }
 

@@ -32,10 +32,10 @@ namespace trace_ring::inline v1::reduce {
 /// What is wanted of a trace; everything, by default. Losses and clock jumps of the lanes and the
 /// time wanted always come along: they may hide what is looked for.
 struct filter {
-    std::vector<std::string> events;     ///< globs, any of which may match; none: all events
-    std::vector<std::uint32_t> threads;  ///< kernel thread ids; none: all
-    std::vector<std::uint32_t> lanes;    ///< lane numbers; none: all
-    std::uint64_t from = 0;              ///< ticks
+    std::vector<std::string> events{};     ///< globs, any of which may match; none: all events
+    std::vector<std::uint32_t> threads{};  ///< kernel thread ids; none: all
+    std::vector<std::uint32_t> lanes{};    ///< lane numbers; none: all
+    std::uint64_t from = 0;                ///< ticks
     std::uint64_t to = ~std::uint64_t{0};
 
     [[nodiscard]] bool all_lanes() const noexcept { return threads.empty() && lanes.empty(); }

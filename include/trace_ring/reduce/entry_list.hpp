@@ -52,6 +52,7 @@ public:
     struct walked {
         std::uint32_t records;  ///< that make sense
         std::uint64_t last_time;
+        bool sound;  ///< all of it does
     };
     /// Adds the records of the copied sub-buffer from number `from` on. The first of the sub-buffer
     /// has position `first` in the lane; the record before `from` has time `last_time`.
@@ -75,7 +76,7 @@ public:
                           broken >= head_.bytes ? "fewer records than the sub-buffer counts"
                                                 : "a record of impossible length"});
         }
-        return {count, last_time};
+        return {count, last_time, broken == 0};
     }
 
     /// Entry `i` as an item; `at` is the position in the lane if it is a record.

@@ -40,7 +40,6 @@ public:
         : in_(&in), lane_(lane), forward_(way == direction::forward), follow_(follow) {}
 
     [[nodiscard]] const lane_info* lane() const noexcept { return lane_; }
-
     /// What was lost that no sub-buffer tells of: before the first record, or after the last.
     void add_unplaced(bool before_all, const loss_item& loss) {
         (before_all ? first_losses_ : last_losses_).push_back(loss);
@@ -88,7 +87,6 @@ public:
     }
     /// Losses given out so far, by cause.
     [[nodiscard]] const loss_counts& told() const noexcept { return told_; }
-    /// No more will come.
     void stop_following() noexcept { follow_ = false; }
 
     /// Decodes the next sub-buffer that can be read, and what is missing before it (backward: after
@@ -110,7 +108,7 @@ public:
                 gap(edge_, here);
                 decode(link);
                 edge_ = end_of(here);
-                tail_open_ = follow_ && is_active();
+                tail_open_ = may_grow();
             } else {
                 decode(link);
                 gap(end_of(here), edge_);
@@ -161,8 +159,10 @@ private:
     [[nodiscard]] std::uint64_t lonely_time() const noexcept {
         return lane_ == nullptr ? 0 : lane_->ended != 0 ? lane_->ended : lane_->began;
     }
-    [[nodiscard]] bool is_active() const noexcept {
-        return list_.head().state.state == static_cast<unsigned>(sub_buffer_state::active);
+    /// More may come in the sub-buffer just read, and be found where this ended.
+    [[nodiscard]] bool may_grow() const noexcept {
+        return follow_ && sound_ &&
+               list_.head().state.state == static_cast<unsigned>(sub_buffer_state::active);
     }
     void lose(loss_cause cause, std::uint64_t count, position at, std::uint64_t time,
               std::uint64_t offset = 0, std::string_view what = {}) {
@@ -270,6 +270,7 @@ private:
         const auto end = list_.walk(*lane_, first_, from, last_time_);
         last_time_ = end.last_time;
         consumed_ = end.records;
+        sound_ = end.sound;
         ordinal_ = forward_ ? from : end.records;
         const auto grown = [&](loss_cause cause, std::uint32_t now, std::uint32_t& seen) {
             if (now > seen) lose(cause, now - seen, first_ + end.records, last_time_);
@@ -286,7 +287,7 @@ private:
             decode_from(consumed_);
             edge_->at = first_ + list_.head().records;
             edge_->time = std::max(edge_->time, last_time_);
-            tail_open_ = follow_ && is_active();
+            tail_open_ = may_grow();
         } else {
             const position at = first_ + consumed_;
             missing_.push_back({loss_cause::overrun, true, at, at, 0, {}, 0});
@@ -298,9 +299,8 @@ private:
     void gap(const std::optional<edge>& before, const std::optional<edge>& after) {
         if (!forward_) std::reverse(missing_.begin(), missing_.end());
         const std::uint64_t time = after ? after->time : before ? before->time : lonely_time();
-        const bool at_begin = !before && !cut_begin_;
         const bool at_end = !after && !cut_end_;
-        if (at_begin) flush(first_losses_, time);
+        if (!before && !cut_begin_) flush(first_losses_, time);
         position at = before        ? before->at
                       : start_      ? *start_
                       : !cut_begin_ ? 0
@@ -394,6 +394,7 @@ private:
     std::uint32_t seen_too_long_ = 0;
     std::uint32_t seen_nested_ = 0;
     bool misplaced_ = false;
+    bool sound_ = true;
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -1,0 +1,414 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// The program trace-reduce, from outside: what it prints, where to, and how it ends.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <exporter/json_check.hpp>
+#include <reduce/file_builder.hpp>
+#include <reduce/scratch_file.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+using namespace trace_ring_test;
+
+namespace {
+
+struct tick : trace_ring::event<"tick", trace_ring::field<"n", std::uint64_t>> {};
+
+/// A run of trace-reduce.
+class run {
+public:
+    explicit run(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), TRACE_REDUCE);
+        std::vector<char*> argv;
+        for (auto& each : arguments) argv.push_back(each.data());
+        argv.push_back(nullptr);
+        int out[2];
+        int err[2];
+        BOOST_REQUIRE(::pipe(out) == 0);
+        BOOST_REQUIRE(::pipe(err) == 0);
+        child_ = ::fork();
+        BOOST_REQUIRE(child_ >= 0);
+        if (child_ == 0) {
+            ::dup2(out[1], 1);
+            ::dup2(err[1], 2);
+            for (const int fd : {out[0], out[1], err[0], err[1]}) ::close(fd);
+            ::execv(argv[0], argv.data());
+            ::_exit(127);
+        }
+        ::close(out[1]);
+        ::close(err[1]);
+        out_ = out[0];
+        err_ = err[0];
+        ::fcntl(err_, F_SETFL, O_NONBLOCK);
+    }
+    run(const run&) = delete;
+    ~run() {
+        if (out_ >= 0) ::close(out_);
+        ::close(err_);
+        if (!ended_) {
+            ::kill(child_, SIGKILL);
+            ::waitpid(child_, nullptr, 0);
+        }
+    }
+
+    /// Reads on until there are so many lines, or the end.
+    const std::string& read_lines(std::size_t lines = ~std::size_t{0}) {
+        std::array<char, 4096> part{};
+        while (std::count(output.begin(), output.end(), '\n') <
+               static_cast<std::ptrdiff_t>(std::min<std::size_t>(lines, PTRDIFF_MAX))) {
+            const ssize_t got = ::read(out_, part.data(), part.size());
+            if (got <= 0) break;
+            output.append(part.data(), static_cast<std::size_t>(got));
+            read_errors();  // so that neither pipe gets full
+        }
+        return output;
+    }
+    void close_output() {
+        ::close(out_);
+        out_ = -1;
+    }
+    void signal(int number) const { ::kill(child_, number); }
+    /// Its exit status; 1000 and the signal if one ended it.
+    int wait() {
+        if (out_ >= 0) read_lines();
+        int status = 0;
+        ::waitpid(child_, &status, 0);
+        ended_ = true;
+        read_errors();
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    }
+
+    std::string output;
+    std::string errors;
+
+private:
+    void read_errors() {
+        std::array<char, 4096> part{};
+        for (ssize_t got = 0; (got = ::read(err_, part.data(), part.size())) > 0;) {
+            errors.append(part.data(), static_cast<std::size_t>(got));
+        }
+    }
+
+    pid_t child_ = -1;
+    int out_ = -1;
+    int err_ = -1;
+    bool ended_ = false;
+};
+
+/// Two lanes, the first with its oldest sub-buffer gone.
+file_builder sample(std::uint64_t time_offset = 0, const char* event_name = "tick") {
+    file_builder b;
+    b.clock_reading(0, 0, 1'700'000'000'000'000'000 + time_offset);
+    b.clock_reading(1'000'000'000, 1'000'000'000, 1'700'000'001'000'000'000 + time_offset);
+    const auto process = b.process(1200);
+    const auto& event = b.event({1, event_name, {{"n"}}});
+    const auto& other = b.event({2, "other", {}});
+    const auto first = b.lane(process, 11, "first");
+    const auto second = b.lane(process, 12, "second");
+    b.open(first, 100);
+    b.record(first, 101, event, {0});
+    b.open(first, 110);
+    b.record(first, 111, event, {1});
+    b.open(second, 105);
+    b.record(second, 121, other, {});
+    b.record(second, 131, event, {2});
+    b.close(first, 140);
+    b.wipe(1);
+    return b;
+}
+
+std::string saved(const scratch_file& to, const file_builder& b) {
+    b.save(to.path());
+    return to.path();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(trace_reduce)
+
+BOOST_AUTO_TEST_CASE(records_are_printed_forward_backward_and_in_part) {
+    scratch_file file;
+    const std::string path = saved(file, sample());
+    const std::string lost = "-- 1 record lost: overwritten (lane 1, from position 0)\n";
+    const std::string one = "0.000000111 [11 first] tick n=1\n";
+    const std::string two = "0.000000121 [12 second] other\n";
+    const std::string three = "0.000000131 [12 second] tick n=2\n";
+    const auto printed = [&](std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), {"--time", "relative", path});
+        run program(arguments);
+        BOOST_TEST(program.wait() == 0);
+        BOOST_TEST(program.errors == "");
+        return program.output;
+    };
+    BOOST_TEST(printed({}) == lost + one + two + three);
+    BOOST_TEST(printed({"--backward"}) == three + two + one + lost);
+    BOOST_TEST(printed({"--limit", "1"}) == lost + one);
+    BOOST_TEST(printed({"--backward", "--limit", "2"}) == three + two);
+    BOOST_TEST(printed({"--limit", "0"}) == "");
+    BOOST_TEST(printed({"--event", "oth*"}) == lost + two);
+    BOOST_TEST(printed({"--event", "x", "--event", "tick"}) == lost + one + three);
+    BOOST_TEST(printed({"--thread", "12"}) == two + three);
+    BOOST_TEST(printed({"--thread", "12", "--thread", "11"}) == lost + one + two + three);
+    BOOST_TEST(printed({"--colour", "always", "--thread", "12", "--limit", "1"}) ==
+               "\x1b[2m0.000000121 [12 second]\x1b[0m \x1b[36mother\x1b[0m\n");
+    BOOST_TEST(printed({"--color=auto", "--thread", "12", "--limit", "1"}) == two);
+    run raw({path, "--time=raw", "--limit=1", "--thread=12"});
+    BOOST_TEST(raw.wait() == 0);
+    BOOST_TEST(raw.output == "121 [12 second] other\n");
+}
+
+BOOST_AUTO_TEST_CASE(json_is_one_valid_object_a_line) {
+    scratch_file file;
+    for (const char* what : {"--backward", "--stats"}) {
+        run program({saved(file, sample()), "--format", "json", what});
+        BOOST_TEST(program.wait() == 0);
+        std::size_t lines = 0;
+        for (std::size_t at = 0; at < program.output.size(); ++lines) {
+            const std::size_t end = program.output.find('\n', at);
+            BOOST_TEST(json_check::valid(program.output.substr(at, end - at)));
+            at = end + 1;
+        }
+        BOOST_TEST(lines == (what == std::string("--stats") ? 1U : 4U));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(statistics_name_records_losses_events_and_lanes) {
+    scratch_file file;
+    run program({saved(file, sample()), "--stats", "--time", "relative"});
+    BOOST_TEST(program.wait() == 0);
+    BOOST_TEST(program.output ==
+               file.path() +
+                   "\n"
+                   "  records   3, 40 bytes\n"
+                   "  lost      1: overwritten 1\n"
+                   "  span      0.000000020 s, 0.000000111 to 0.000000131\n"
+                   "  rate      150000000 records/s, 2000000000 bytes/s\n"
+                   "  clock     CLOCK_MONOTONIC, 1.000000 GHz, 2 readings, within 0 ns\n"
+                   "\n"
+                   "       records           bytes  share           total  event\n"
+                   "             2              32  66.7%                  tick\n"
+                   "             1               8  33.3%                  other\n"
+                   "\n"
+                   "       records           bytes            lost  lane    thread\n"
+                   "             1              16               1  1       1200/11 first  lost: "
+                   "overwritten 1\n"
+                   "             2              24               0  2       1200/12 second\n");
+}
+
+BOOST_AUTO_TEST_CASE(several_files_are_merged_by_their_dates) {
+    scratch_file first;
+    scratch_file second;
+    saved(first, sample());
+    saved(second, sample(15));
+    run program({first.path(), second.path(), "--event", "tick", "--time", "raw", "--thread", "12",
+                 "--thread", "11"});
+    BOOST_TEST(program.wait() == 0);
+    const std::string lost = "-- 1 record lost: overwritten (lane 1, from position 0)\n";
+    BOOST_TEST(program.output == first.path() + ": " + lost +                          // 110
+                                     first.path() + ": 111 [11 first] tick n=1\n" +    //
+                                     second.path() + ": " + lost +                     // 125
+                                     second.path() + ": 111 [11 first] tick n=1\n" +   // 126
+                                     first.path() + ": 131 [12 second] tick n=2\n" +   // 131
+                                     second.path() + ": 131 [12 second] tick n=2\n");  // 146
+}
+
+BOOST_AUTO_TEST_CASE(bad_input_is_named_with_its_offset_and_what_is_left_is_printed) {
+    scratch_file file;
+    const std::string& path = file.path();
+    file.write("no trace at all");
+    run none({path});
+    BOOST_TEST(none.wait() == 2);
+    BOOST_TEST(none.output == "");
+    BOOST_TEST(none.errors == "trace-reduce: " + path + ": offset 0: not a trace file\n");
+
+    auto b = sample();
+    b.put(b.slot_at(2), 0, 4);
+    run damaged({saved(file, b), "--time", "raw"});
+    BOOST_TEST(damaged.wait() == 2);
+    const std::string offset = std::to_string(b.slot_at(2));
+    BOOST_TEST(damaged.errors ==
+               "trace-reduce: " + path + ": offset " + offset + ": not a sub-buffer\n");
+    BOOST_TEST(damaged.output.find("[12 second] tick n=2") != std::string::npos);
+    BOOST_TEST(damaged.output.find("2 records lost: damaged at offset " + offset) !=
+               std::string::npos);
+    run counted({path, "--stats"});
+    BOOST_TEST(counted.wait() == 2);
+    BOOST_TEST(counted.errors == damaged.errors);
+    BOOST_TEST(counted.output.find("damaged 2") != std::string::npos);
+
+    b = sample();
+    b.save(path, b.slot_at(3) + 8);  // cut in the second lane's sub-buffer
+    run cut({path, "--time", "raw"});
+    BOOST_TEST(cut.wait() == 2);
+    BOOST_TEST(cut.errors.find(": offset " + std::to_string(b.slot_at(3) + 8) +
+                               ": the file is cut short: ") != std::string::npos);
+    BOOST_TEST(cut.output.find("111 [11 first] tick n=1") != std::string::npos);
+
+    // One bad file among good ones: the good ones are read.
+    scratch_file good;
+    file.write("");
+    run mixed({path, saved(good, sample()), "--time", "raw"});
+    BOOST_TEST(mixed.wait() == 2);
+    BOOST_TEST(mixed.errors == "trace-reduce: " + path + ": offset 0: the file is empty\n");
+    BOOST_TEST(mixed.output.find("121 [12 second] other") != std::string::npos);
+
+    run directory({"/"});
+    BOOST_TEST(directory.wait() == 2);
+    BOOST_TEST(directory.errors == "trace-reduce: /: offset 0: a directory\n");
+}
+
+BOOST_AUTO_TEST_CASE(anything_else_that_fails_is_status_1) {
+    for (const std::vector<std::string>& arguments :
+         std::vector<std::vector<std::string>>{{},
+                                               {"--nonsense", "x"},
+                                               {"/nonexistent/file"},
+                                               {"x", "--limit", "many"},
+                                               {"x", "--format", "xml"},
+                                               {"x", "--follow", "--backward"},
+                                               {"x", "--until-closed"},
+                                               {"x", "--thread", "-1"}}) {
+        run program(arguments);
+        BOOST_TEST(program.wait() == 1);
+        BOOST_TEST(program.errors.starts_with("trace-reduce: "), program.errors);
+        BOOST_TEST(program.output == "");
+    }
+    run help({"--help"});
+    BOOST_TEST(help.wait() == 0);
+    BOOST_TEST(help.output.find("--until-closed") != std::string::npos);
+    run version({"--version"});
+    BOOST_TEST(version.wait() == 0);
+    BOOST_TEST(version.output.starts_with("trace-reduce "));
+}
+
+BOOST_AUTO_TEST_CASE(output_goes_to_a_file_whole_or_not_at_all) {
+    namespace fs = std::filesystem;
+    scratch_file file;
+    const std::string path = saved(file, sample());
+    const fs::path folder = path + ".d";
+    fs::create_directory(folder);
+    const std::string out = (folder / "out").string();
+    run program({path, "--time", "raw", "--output", out, "--limit", "1"});
+    BOOST_TEST(program.wait() == 0);
+    BOOST_TEST(program.output == "");
+    std::string written;
+    std::getline(std::ifstream(out), written, '\0');
+    BOOST_TEST(written ==
+               "-- 1 record lost: overwritten (lane 1, from position 0)\n"
+               "111 [11 first] tick n=1\n");
+    run again({path, "--output", out, "--stats"});  // replaced
+    BOOST_TEST(again.wait() == 0);
+    BOOST_TEST(fs::file_size(out) > 300U);
+
+    // Not over an input, under whatever name.
+    fs::create_symlink(path, folder / "link");
+    for (const std::string& target : {path, (folder / "link").string()}) {
+        run over({path, "--output", target});
+        BOOST_TEST(over.wait() == 1);
+        BOOST_TEST(over.errors.find("is an input") != std::string::npos);
+    }
+    BOOST_TEST(fs::file_size(path) == sample().bytes().size());
+
+    run nowhere({path, "--output", (folder / "no" / "where").string()});
+    BOOST_TEST(nowhere.wait() == 1);
+    run full({path, "--output", "/dev/full"});
+    BOOST_TEST(full.wait() == 1);
+    BOOST_TEST(full.errors.find("/dev/full") != std::string::npos);
+    file.write("bad");
+    run bad({path, "--output", (folder / "none").string()});
+    BOOST_TEST(bad.wait() == 2);
+    std::size_t left = 0;
+    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++left;
+    BOOST_TEST(left == 2U);  // out and link: no parts, nothing from what failed
+    fs::remove_all(folder);
+}
+
+BOOST_AUTO_TEST_CASE(a_closed_pipe_ends_it_quietly) {
+    file_builder b({.sub_buffer_bytes = 32768, .sub_buffers = 64});
+    const auto& event = b.event({1, "tick", {{"n"}}});
+    const auto lane = b.lane(b.process(1), 1);
+    b.open(lane, 0);
+    for (std::uint64_t n = 0; n < 100'000; ++n) {
+        if (b.record(lane, n, event, {n})) continue;
+        b.open(lane, n);
+        b.record(lane, n, event, {n});
+    }
+    scratch_file file;
+    run program({saved(file, b)});
+    program.read_lines(1);
+    program.close_output();
+    BOOST_TEST(program.wait() == 0);
+    BOOST_TEST(program.errors == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_live_file_is_followed_until_its_writers_are_gone) {
+    scratch_file file;
+    file.remove();
+    std::optional<trace_ring::recorder> recorder;
+    recorder.emplace(trace_ring::recorder_options{.file = file.path(), .size = 64 * 1024});
+    recorder->record<tick>(0);
+    run program({file.path(), "--follow", "--until-closed", "--event", "tick"});
+    program.read_lines(1);
+    BOOST_TEST(program.output.find("tick n=0") != std::string::npos);
+    std::thread([&] {
+        for (std::uint64_t n = 1; n < 100; ++n) recorder->record<tick>(n);
+    }).join();
+    program.read_lines(100);
+    BOOST_TEST(program.output.find("tick n=99") != std::string::npos);
+    program.signal(SIGINT);  // the recorder is still there
+    BOOST_TEST(program.wait() == 0);
+    BOOST_TEST(std::count(program.output.begin(), program.output.end(), '\n') == 100);
+    BOOST_TEST(program.errors == "");
+
+    run closing({file.path(), "--follow", "--until-closed"});
+    closing.read_lines(100);
+    recorder.reset();
+    BOOST_TEST(closing.wait() == 0);
+    run limited({file.path(), "--follow", "--limit", "7"});
+    BOOST_TEST(limited.wait() == 0);
+    BOOST_TEST(std::count(limited.output.begin(), limited.output.end(), '\n') == 7);
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupt_prints_what_there_is) {
+    // A pipe that nobody reads holds it up; then it is interrupted.
+    file_builder b({.sub_buffer_bytes = 32768, .sub_buffers = 64});
+    const auto& event = b.event({1, "tick", {{"n"}}});
+    const auto lane = b.lane(b.process(1), 1);
+    b.open(lane, 0);
+    for (std::uint64_t n = 0; n < 100'000; ++n) {
+        if (b.record(lane, n, event, {n})) continue;
+        b.open(lane, n);
+        b.record(lane, n, event, {n});
+    }
+    scratch_file file;
+    run program({saved(file, b)});
+    program.read_lines(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    program.signal(SIGINT);
+    BOOST_TEST(program.wait() == 130);
+    BOOST_TEST(program.output.back() == '\n');
+    const auto lines = std::count(program.output.begin(), program.output.end(), '\n');
+    BOOST_TEST(lines > 100);
+    BOOST_TEST(lines < 100'000);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,538 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// Reading sound traces: what the tables tell, order, filters, times, numbers, traces that are
+/// being written. How records and losses look, the listings in golden/ show.
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <reduce/file_builder.hpp>
+#include <reduce/read_all.hpp>
+#include <reduce/scratch_file.hpp>
+#include <trace_ring/exporter/text.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
+
+using namespace trace_ring_test;
+namespace reduce = trace_ring::reduce;
+using trace_ring::loss_cause;
+
+namespace {
+
+struct counted {
+    std::vector<std::string> lines;  // of records and losses, as text
+    std::uint64_t records = 0;
+    std::map<loss_cause, std::uint64_t> lost;
+};
+
+counted count(const reduce::trace_file& file, reduce::cursor& cursor) {
+    counted out;
+    trace_ring::exporter::text_writer writer(file.time(),
+                                             {.time = trace_ring::exporter::time_format::raw});
+    while (const auto* item = cursor.next()) {
+        std::string& line = out.lines.emplace_back();
+        writer.append(line, *item);
+        if (std::holds_alternative<reduce::record_view>(*item)) ++out.records;
+        if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+            out.lost[loss->cause] += loss->count;
+        }
+    }
+    return out;
+}
+counted count(const reduce::trace_file& file, reduce::cursor&& cursor) {
+    return count(file, cursor);
+}
+
+/// Lanes that write `records` each, in turn, into sub-buffers of their own.
+struct busy {
+    file_builder file;
+    const event_spec* tick;
+    std::vector<std::uint32_t> lanes;
+
+    explicit busy(unsigned lane_count, unsigned records, std::uint64_t sub_buffers = 64)
+        : file({.sub_buffers = sub_buffers, .lanes = lane_count + 1}) {
+        const auto process = file.process(100, "busy", layout::presence::live);
+        tick = &file.event({1, "tick", {{"n"}}});
+        file.event({2, "tock", {{"n"}}});
+        for (unsigned i = 0; i < lane_count; ++i) lanes.push_back(file.lane(process, 1000 + i));
+        for (unsigned n = 0; n < records; ++n) {
+            for (unsigned i = 0; i < lane_count; ++i) write(lanes[i], 1000 + n * 100 + i, n);
+        }
+    }
+    void write(std::uint32_t lane, std::uint64_t time, std::uint64_t n) {
+        const auto& event = file.events()[n % 2];
+        if (!opened.count(lane)) file.open(lane, time);
+        opened.insert(lane);
+        if (!file.record(lane, time, event, {n})) {
+            file.open(lane, time);
+            file.record(lane, time, event, {n});
+        }
+    }
+    [[nodiscard]] reduce::trace_file open() const { return reduce::trace_file::from(file.bytes()); }
+    std::set<std::uint32_t> opened;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(trace_file)
+
+BOOST_AUTO_TEST_CASE(the_tables_tell_who_wrote_what) {
+    file_builder b;
+    const auto process = b.process(1200, "orders", layout::presence::live);
+    b.event({7,
+             "order.sent",
+             {{"id"}, {"who", field_type::character, field_form::variable}},
+             event_kind::counter,
+             process,
+             2});
+    b.lane(process, 1234, "sixteen letters.", 2);
+    b.lane_counts(1, 1, 2, 3, 4);
+    auto file = reduce::trace_file::from(b.bytes(), "mine");
+    BOOST_TEST(file.name() == "mine");
+    BOOST_REQUIRE(file.event_types().size() == 1U);
+    const auto& type = file.event_types()[0];
+    BOOST_TEST(type.name == "order.sent");
+    BOOST_TEST(type.id == 7U);
+    BOOST_TEST(type.root == process);
+    BOOST_TEST((type.kind == event_kind::counter));
+    BOOST_TEST(type.total.value() == 1U);
+    BOOST_TEST(type.find("who") == 1U);
+    BOOST_TEST(type.find("nobody") == reduce::event_type::npos);
+    BOOST_TEST(type.fields[1].variable());
+    BOOST_REQUIRE(file.lanes().size() == 1U);
+    const auto& lane = file.lanes()[0];
+    BOOST_TEST(lane.name == "sixteen letters.");
+    BOOST_TEST(lane.thread == 1234U);
+    BOOST_TEST(lane.pid == 1200U);
+    BOOST_TEST(lane.depth == 2U);
+    BOOST_TEST(lane.lost.total() == 10U);
+    BOOST_TEST(file.processes()[process].name == "orders");
+    BOOST_TEST(file.live());  // memory has no locks: what the table says
+    BOOST_TEST(file.damages().empty());
+}
+
+BOOST_AUTO_TEST_CASE(fields_are_told_by_name_and_number) {
+    file_builder b;
+    const auto lane = b.lane(b.process(1), 1);
+    const auto& event = b.event({1,
+                                 "e",
+                                 {{"n"},
+                                  {"f", field_type::f32},
+                                  {"text", field_type::character, field_form::variable},
+                                  {"more", field_type::u16, field_form::variable},
+                                  {"small", field_type::i8}}});
+    b.open(lane, 0);
+    b.record(lane, 1, event,
+             {~std::uint64_t{0}, 0.25F, "nine char", std::vector<std::uint64_t>{5, 6, 65535}, -1});
+    auto file = reduce::trace_file::from(b.bytes());
+    auto cursor = file.forward();
+    const auto* item = cursor.next();
+    BOOST_REQUIRE(item != nullptr);
+    const auto& record = std::get<reduce::record_view>(*item);
+    BOOST_TEST(record.name() == "e");
+    BOOST_TEST(record.field("n").u64() == ~std::uint64_t{0});
+    BOOST_TEST(record.field(0).i64() == -1);
+    BOOST_TEST(record.field("f").f64() == 0.25);
+    BOOST_TEST(record.field("text").text() == "nine char");
+    BOOST_TEST(record.field("text").size() == 9U);
+    const auto more = record.field("more");
+    BOOST_TEST(more.size() == 3U);
+    BOOST_TEST(more.at(2).u64() == 65535U);
+    BOOST_TEST(!more.at(3));
+    BOOST_TEST(record.field("small").i64() == -1);
+    BOOST_TEST(record.field("small").f64() == -1.0);
+    BOOST_TEST(!record.field("nothing"));
+    BOOST_TEST(record.field(5).u64() == 0U);
+    BOOST_TEST(cursor.next() == nullptr);
+    BOOST_TEST(cursor.next() == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(numbers_that_do_not_fit_become_the_nearest_that_do) {
+    file_builder b;
+    const auto lane = b.lane(b.process(1), 1);
+    const auto& event = b.event({1, "e", {{"x", field_type::f64}}});
+    b.open(lane, 0);
+    for (const double x : {-1.0, 1e300, -1e300, 0.0 / 0.0 * 0, 3.9}) b.record(lane, 1, event, {x});
+    auto file = reduce::trace_file::from(b.bytes());
+    std::vector<std::uint64_t> u;
+    std::vector<std::int64_t> i;
+    for (auto cursor = file.forward(); const auto* item = cursor.next();) {
+        const auto x = std::get<reduce::record_view>(*item).field(0);
+        u.push_back(x.u64());
+        i.push_back(x.i64());
+    }
+    const std::vector<std::uint64_t> unsigned_ones{0, ~std::uint64_t{0}, 0, 0, 3};
+    const std::vector<std::int64_t> signed_ones{-1, INT64_MAX, INT64_MIN, 0, 3};
+    BOOST_TEST(u == unsigned_ones, boost::test_tools::per_element());
+    BOOST_TEST(i == signed_ones, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(many_lanes_are_merged_by_time_and_backward_is_forward_reversed) {
+    const busy b(40, 100, 512);
+    const auto file = b.open();
+    auto forward = count(file, file.forward());
+    auto backward = count(file, file.backward());
+    BOOST_TEST(forward.records == 4000U);
+    std::uint64_t last = 0;
+    for (auto cursor = file.forward(); const auto* item = cursor.next();) {
+        const auto& record = std::get<reduce::record_view>(*item);
+        BOOST_TEST(record.time() > last);
+        last = record.time();
+    }
+    std::reverse(backward.lines.begin(), backward.lines.end());
+    BOOST_TEST(forward.lines == backward.lines, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(only_what_is_asked_for_is_given) {
+    const busy b(4, 50);
+    const auto file = b.open();
+    const auto with = [&](const reduce::filter& what) {
+        return count(file, file.forward(what)).records;
+    };
+    BOOST_TEST(with({}) == 200U);
+    BOOST_TEST(with({.events = {"tick"}}) == 100U);
+    BOOST_TEST(with({.events = {"ti*", "to?k"}}) == 200U);
+    BOOST_TEST(with({.events = {"t[a-h]*"}}) == 0U);
+    BOOST_TEST(with({.threads = {1001, 1003, 7}}) == 100U);
+    BOOST_TEST(with({.lanes = {1}}) == 50U);
+    BOOST_TEST(with({.threads = {1001}, .lanes = {1}}) == 0U);
+    BOOST_TEST(with({.events = {"tock"}, .lanes = {1}}) == 25U);
+}
+
+BOOST_AUTO_TEST_CASE(a_range_of_time_gives_the_same_as_leaving_out_the_rest) {
+    busy b(3, 300, 128);
+    b.file.wipe(2);
+    b.file.wipe(5);
+    const auto file = b.open();
+    for (const auto& [from, to] :
+         std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, 500},
+                                                              {0, 1000},
+                                                              {1000, 1000},
+                                                              {5000, 9000},
+                                                              {12'345, 23'456},
+                                                              {30'000, ~0ULL},
+                                                              {40'000, ~0ULL},
+                                                              {9000, 5000}}) {
+        reduce::filter what;
+        what.from = from;
+        what.to = to;
+        for (const bool backward : {false, true}) {
+            std::vector<std::uint64_t> all;
+            auto whole = backward ? file.backward() : file.forward();
+            while (const auto* item = whole.next()) {
+                const auto* record = std::get_if<reduce::record_view>(item);
+                if (record != nullptr && record->time() >= from && record->time() <= to) {
+                    all.push_back(record->time());
+                }
+            }
+            std::vector<std::uint64_t> some;
+            auto part = backward ? file.backward(what) : file.forward(what);
+            while (const auto* item = part.next()) {
+                if (const auto* record = std::get_if<reduce::record_view>(item)) {
+                    some.push_back(record->time());
+                } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+                    BOOST_TEST(loss->time >= from);
+                    BOOST_TEST((loss->cause == loss_cause::overwritten));
+                }
+            }
+            BOOST_TEST(some == all, boost::test_tools::per_element());
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(statistics_add_up) {
+    busy b(2, 100, 64);
+    b.file.wipe(1);  // some of lane 1
+    b.file.clock_reading(0, 0, 1);
+    b.file.clock_reading(1'000'000'000, 1'000'000'000, 1'000'000'001);
+    auto file = b.open();
+    const auto sum = file.statistics();
+    const std::uint64_t lost = sum.lost[loss_cause::overwritten];
+    BOOST_TEST(lost > 0U);
+    BOOST_TEST(sum.records + lost == 200U);
+    BOOST_TEST(sum.bytes == sum.records * 16);
+    BOOST_TEST(sum.events.size() == 2U);
+    BOOST_TEST(sum.events[0].records + sum.events[1].records == sum.records);
+    BOOST_TEST(sum.lanes.size() == 2U);
+    BOOST_TEST(sum.lanes[0].records + lost == 100U);
+    BOOST_TEST(sum.lanes[0].lost[loss_cause::overwritten] == lost);
+    BOOST_TEST(sum.lanes[1].records == 100U);
+    BOOST_TEST(sum.last_time == 1000U + 99 * 100 + 1);
+    BOOST_TEST(
+        sum.seconds(file.time()) == static_cast<double>(sum.last_time - sum.first_time) / 1e9,
+        boost::test_tools::tolerance(1e-9));
+    BOOST_TEST(file.statistics({.events = {"tick"}}).records < sum.records);
+}
+
+BOOST_AUTO_TEST_CASE(totals_count_what_no_record_is_left_of) {
+    file_builder b({.lanes = 4, .totals = 3});
+    const auto one = b.process(1);
+    const auto other = b.process(2);
+    b.event({1, "mine", {}, event_kind::instant, one, 2});
+    b.event({1, "theirs", {}, event_kind::instant, other, 2});
+    b.event({2, "uncounted", {}, event_kind::instant, one, 0});
+    b.lane(one, 1);
+    b.lane(other, 2);
+    b.lane(one, 3);
+    const auto total = [&](std::uint64_t row) { return b.plan().totals + (row * 3 + 1) * 8; };
+    b.put(total(0), 5, 8);
+    b.put(total(1), 70, 8);
+    b.put(total(2), 600, 8);
+    b.put(total(4 + one), 1000, 8);  // of lanes whose entries were given away
+    auto file = reduce::trace_file::from(b.bytes());
+    const auto& types = file.event_types();
+    BOOST_TEST(file.about().total_of(types[0]).value() == 1605U);
+    BOOST_TEST(file.about().total_of(types[1]).value() == 70U);
+    BOOST_TEST(!file.about().total_of(types[2]));
+    BOOST_TEST(file.statistics().events.size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_taken_while_recording_went_on_is_no_damage) {
+    // A copier reads tables, then sub-buffers, then the index: each newer than the one before.
+    busy b(1, 100, 16);
+    const std::uint64_t newest = b.file.get(b.file.lane_at(1) + 32, 8);
+    b.file.lane_end(1, b.file.get(b.file.slot_at(newest - 1) + 16, 8), newest - 2);
+    b.file.put(b.file.plan().ring, newest - 2, 8);
+    b.file.put(b.file.index_at(2), newest + 15, 8);
+    const auto file = b.open();
+    const auto read = count(file, file.forward());
+    BOOST_TEST(read.records == 100U);
+    BOOST_TEST(read.lost.empty());
+    reduce::filter what;
+    what.from = 1;
+    BOOST_TEST(count(file, file.forward(what)).records == 100U);
+}
+
+BOOST_AUTO_TEST_CASE(a_child_of_a_fork_uses_its_parents_events) {
+    file_builder b;
+    const auto parent = b.process(1);
+    const auto child = b.process(2);
+    b.put(b.plan().processes + child * 128 + 16, parent, 4);
+    b.put(b.plan().processes + child * 128 + 20, parent + 1, 4);
+    const auto& event = b.event({1, "shared", {{"n"}}, event_kind::instant, parent});
+    const auto lane = b.lane(child, 2);
+    b.open(lane, 0);
+    b.record(lane, 1, event, {5});
+    auto file = reduce::trace_file::from(b.bytes());
+    BOOST_TEST(file.processes()[child].parent.value() == parent);
+    auto cursor = file.forward();
+    BOOST_TEST(std::get<reduce::record_view>(*cursor.next()).name() == "shared");
+}
+
+BOOST_AUTO_TEST_CASE(a_trace_can_be_moved_while_it_is_read) {
+    const busy b(2, 50);
+    auto file = b.open();
+    auto cursor = file.forward();
+    (void)cursor.next();
+    const auto moved = std::move(file);
+    auto moved_cursor = std::move(cursor);
+    std::uint64_t rest = 0;
+    while (moved_cursor.next() != nullptr) ++rest;
+    BOOST_TEST(rest == 99U);
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_holds_its_lock_is_live) {
+    busy b(1, 10);
+    scratch_file scratch;
+    b.file.save(scratch.path());
+    auto file = reduce::trace_file::open(scratch.path());
+    BOOST_TEST(!file.live());  // it says so, but holds no lock
+    int to_parent[2];
+    int to_child[2];
+    BOOST_REQUIRE(::pipe(to_parent) == 0);
+    BOOST_REQUIRE(::pipe(to_child) == 0);
+    const pid_t child = ::fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        const int fd = ::open(scratch.path().c_str(), O_RDWR);
+        reduce::impl::lock_type lock{};
+        lock.l_type = F_WRLCK;
+        lock.l_start = static_cast<decltype(lock.l_start)>(layout::lock_offset(0));
+        lock.l_len = 1;
+#if defined(__GLIBC__) && __SIZEOF_POINTER__ == 4
+        const bool held = ::fcntl(fd, F_SETLK64, &lock) == 0;
+#else
+        const bool held = ::fcntl(fd, F_SETLK, &lock) == 0;
+#endif
+        char byte = held ? 'y' : 'n';
+        (void)!::write(to_parent[1], &byte, 1);
+        (void)!::read(to_child[0], &byte, 1);
+        ::_exit(0);
+    }
+    char byte = 0;
+    BOOST_REQUIRE(::read(to_parent[0], &byte, 1) == 1);
+    BOOST_TEST(byte == 'y');
+    BOOST_TEST(file.live());
+    BOOST_REQUIRE(::write(to_child[1], &byte, 1) == 1);
+    ::waitpid(child, nullptr, 0);
+    BOOST_TEST(!file.live());
+    for (const int fd : {to_parent[0], to_parent[1], to_child[0], to_child[1]}) ::close(fd);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(timeline)
+
+BOOST_AUTO_TEST_CASE(times_lie_on_the_line_between_the_nearest_readings) {
+    // 2 ticks a ns; CLOCK_REALTIME is set forward by a second between the second and the third.
+    const reduce::timeline time({{2'000'000'000, 6'000, 8'000'000'000, 4, 0},
+                                 {0, 0 + 5'000, 5'000'000'000, 2, 0},
+                                 {1'000'000'000, 500'005'000, 5'500'000'000, 2, 0}},
+                                2'000'000'000);
+    BOOST_TEST(!time.consistent());  // the monotonic clock went back
+    const reduce::timeline good({{2'000'000'000, 1'000'005'000, 7'000'000'000, 4, 0},
+                                 {0, 5'000, 5'000'000'000, 2, 0},
+                                 {1'000'000'000, 500'005'000, 5'500'000'000, 2, 0}},
+                                2'100'000'000);
+    BOOST_TEST(!good.consistent());  // and this is no 2.1 GHz
+    const reduce::timeline exact({{2'000'000'000, 1'000'005'000, 7'000'000'000, 4, 0},
+                                  {0, 5'000, 5'000'000'000, 2, 0},
+                                  {1'000'000'000, 500'005'000, 5'500'000'000, 2, 0}},
+                                 2'000'000'001);
+    BOOST_TEST(exact.consistent());
+    BOOST_TEST(exact.known());
+    BOOST_TEST(exact.realtime_ns(0) == 5'000'000'000);
+    BOOST_TEST(exact.realtime_ns(500'000'000) == 5'250'000'000);
+    BOOST_TEST(exact.realtime_ns(1'500'000'000) == 6'250'000'000);
+    BOOST_TEST(exact.realtime_ns(2'000'000'200) == 7'000'000'100);
+    BOOST_TEST(exact.monotonic_ns(1'500'000'000) == 750'005'000);
+    BOOST_TEST(exact.relative_ns(100) == 50);
+    BOOST_TEST(exact.ns_per_tick() == 0.5, boost::test_tools::tolerance(1e-12));
+    BOOST_TEST(exact.uncertainty_ns() == 1.0, boost::test_tools::tolerance(1e-12));
+}
+
+BOOST_AUTO_TEST_CASE(one_reading_and_the_stated_rate_will_do) {
+    const reduce::timeline time({{1000, 50, 1'000'000, 0, 0}}, 500'000'000);
+    BOOST_TEST(time.realtime_ns(1000) == 1'000'000);
+    BOOST_TEST(time.realtime_ns(1010) == 1'000'020);
+    BOOST_TEST(time.realtime_ns(990) == 999'980);
+    BOOST_TEST(time.relative_ns(990) == -20);
+}
+
+BOOST_AUTO_TEST_CASE(without_readings_nothing_is_known) {
+    const reduce::timeline none;
+    BOOST_TEST(!none.known());
+    BOOST_TEST(none.realtime_ns(17) == 0);
+    BOOST_TEST(reduce::timeline({}, 1000).relative_ns(17) == 0);
+    const reduce::timeline untimed({{0, 5, 6, 0, 0}, {0, 9, 10, 0, 0}}, 0);
+    BOOST_TEST(!untimed.known());
+    BOOST_TEST(untimed.realtime_ns(17) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(absurd_readings_give_absurd_times_and_no_worse) {
+    const reduce::timeline time({{0, 0, ~std::uint64_t{0}, 0, 0}, {1, ~std::uint64_t{0}, 0, 0, 0}},
+                                1);
+    for (const std::uint64_t ticks : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
+        (void)time.realtime_ns(ticks);
+        (void)time.monotonic_ns(ticks);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(following)
+
+BOOST_AUTO_TEST_CASE(new_records_lanes_and_events_come_as_they_are_written) {
+    busy b(2, 3);
+    const auto file = b.open();
+    auto cursor = file.follow();
+    const auto news = [&] {
+        // The newest are held back until they are known to be the newest: ask twice.
+        counted all = count(file, cursor);
+        for (int i = 0; i < 2; ++i) {
+            for (auto& line : count(file, cursor).lines) all.lines.push_back(std::move(line));
+        }
+        return all.lines;
+    };
+    BOOST_TEST(news().size() == 6U);
+    BOOST_TEST(news().empty());
+    b.write(1, 5000, 3);
+    BOOST_TEST(news() == std::vector<std::string>{"5000 [1000 worker] tock n=3\n"},
+               boost::test_tools::per_element());
+    for (std::uint64_t n = 4; n < 100; ++n) b.write(1, 5000 + n, n);  // more than a sub-buffer
+    BOOST_TEST(news().size() == 96U);
+    const auto& event = b.file.event({3, "late", {}});
+    const auto lane = b.file.lane(0, 77, "late");
+    b.file.open(lane, 6000);
+    b.file.record(lane, 6001, event, {});
+    b.write(2, 6002, 3);
+    BOOST_TEST(news() == (std::vector<std::string>{"6001 [77 late] late\n",
+                                                   "6002 [1001 worker] tock n=3\n"}),
+               boost::test_tools::per_element());
+    BOOST_TEST(file.event_types().size() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_overwritten_meanwhile_is_counted_exactly) {
+    for (const bool in_part : {false, true}) {
+        busy b(1, 0, 8);
+        const auto file = b.open();
+        auto cursor = file.follow();
+        std::uint64_t read = 0;
+        std::uint64_t lost = 0;
+        trace_ring::position next = 0;
+        const auto drain = [&] {
+            for (int i = 0; i < 4; ++i) {
+                while (const auto* item = cursor.next()) {
+                    if (const auto* record = std::get_if<reduce::record_view>(item)) {
+                        BOOST_TEST(record->position() == next);
+                        BOOST_TEST(record->field("n").u64() == next);
+                        ++next;
+                        ++read;
+                    } else {
+                        const auto& loss = std::get<reduce::loss_item>(*item);
+                        BOOST_TEST(loss.at == next);
+                        next += loss.count;
+                        lost += loss.count;
+                    }
+                }
+            }
+        };
+        std::uint64_t n = 0;
+        // Each round writes more: from a part of the ring to several times round.
+        for (std::uint64_t round = 0; round < 12; ++round) {
+            for (std::uint64_t i = 0; i < round * 50 + 1; ++i, ++n) b.write(1, 2000 + n, n);
+            if (in_part) {  // read with a sub-buffer open, and overwritten then
+                while (cursor.next() != nullptr) {
+                }
+            } else {
+                drain();
+                BOOST_TEST(read + lost == n);
+            }
+        }
+        if (in_part) continue;
+        BOOST_TEST(read > 0U);
+        BOOST_TEST(lost > 0U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(stopping_gives_what_is_left_and_what_never_got_into_a_sub_buffer) {
+    busy b(1, 5);
+    const auto file = b.open();
+    auto cursor = file.follow();
+    BOOST_TEST(count(file, cursor).records == 5U);
+    b.write(1, 9000, 5);
+    b.file.lane_counts(1, 7, 0, 0, 1);
+    cursor.stop_following();
+    const auto rest = count(file, cursor);
+    BOOST_TEST(rest.records == 1U);
+    BOOST_TEST(rest.lost.at(loss_cause::refused) == 7U);
+    BOOST_TEST(rest.lost.at(loss_cause::abandoned) == 1U);
+    BOOST_TEST(cursor.next() == nullptr);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
