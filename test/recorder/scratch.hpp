@@ -6,7 +6,9 @@
 /// What the tests of the recorder share: a folder that goes away, children that say how they ended,
 /// and counts that a slow build divides.
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,19 +21,30 @@
 
 namespace test {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define TRACE_RING_TEST_SANITIZED 1
+#if defined(__SANITIZE_THREAD__)
+#define TRACE_RING_TEST_TSAN 1
+#elif defined(__SANITIZE_ADDRESS__)
+#define TRACE_RING_TEST_ASAN 1
 #elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define TRACE_RING_TEST_SANITIZED 1
+#if __has_feature(thread_sanitizer)
+#define TRACE_RING_TEST_TSAN 1
+#elif __has_feature(address_sanitizer)
+#define TRACE_RING_TEST_ASAN 1
 #endif
 #endif
-#if !defined(TRACE_RING_TEST_SANITIZED)
-#define TRACE_RING_TEST_SANITIZED 0
+#if defined(TRACE_RING_TEST_TSAN)
+inline constexpr bool under_tsan = true;
+#else
+inline constexpr bool under_tsan = false;
+#endif
+#if defined(TRACE_RING_TEST_ASAN)
+inline constexpr bool under_asan = true;
+#else
+inline constexpr bool under_asan = false;
 #endif
 
 /// The full figures are for the optimized build for x86-64; others do a part.
-#if TRACE_RING_TEST_SANITIZED
+#if defined(TRACE_RING_TEST_TSAN) || defined(TRACE_RING_TEST_ASAN)
 inline constexpr std::uint64_t scale = 50;
 #elif !defined(__OPTIMIZE__) || !defined(__x86_64__)
 inline constexpr std::uint64_t scale = 10;
@@ -72,12 +85,15 @@ template <class Body>
     const pid_t pid = ::fork();
     if (pid < 0) throw std::runtime_error("fork");
     if (pid != 0) return pid;
+    ::signal(SIGABRT, SIG_DFL);  // not the test program's business here
     int status = 99;
     try {
         status = body();
     } catch (const std::exception& e) {
         std::fprintf(stderr, "child: %s\n", e.what());
     }
+    // ThreadSanitizer would take the parent's threads for leaks of the child's.
+    if (under_tsan) ::syscall(SYS_exit_group, status);
     ::_exit(status);
 }
 

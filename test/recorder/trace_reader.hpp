@@ -125,6 +125,42 @@ public:
             bytes_.data() + plan_.sub_buffers + slot * plan_.sub_buffer_bytes, words_, head);
     }
     [[nodiscard]] std::span<const std::uint64_t> words() const { return words_; }
+    [[nodiscard]] trace_ring::stamped state(std::uint64_t slot) const {
+        return trace_ring::stamped::from(
+            at<trace_ring::sub_buffer_header>(plan_.sub_buffers + slot * plan_.sub_buffer_bytes)
+                .state.load(acquire));
+    }
+
+    /// Visits every record that can be read, sub-buffer by sub-buffer as they lie: its lane, its
+    /// position there, its time, its word, and the words of its payload. For long traces.
+    template <class Visit>
+    void for_each(Visit&& visit) {
+        for (std::uint64_t slot = 0; slot < slots(); ++slot) {
+            trace_ring::sub_buffer_copy head;
+            const auto result = copy(slot, head);
+            if (result == trace_ring::copy_result::damaged)
+                fault("damaged slot " + std::to_string(slot));
+            if (result != trace_ring::copy_result::copied) continue;
+            std::uint64_t position = head.first_position;
+            std::uint64_t last = head.base_time;
+            const std::uint32_t wrong = trace_ring::walk_records(
+                words(), head, [&](std::size_t at, std::uint64_t time, std::uint32_t word) {
+                    if (time < last) fault("time went back in a sub-buffer");
+                    last = time;
+                    visit(head.lane, position++, time, word,
+                          words().subspan(at + 1, trace_ring::record_word::bytes(word) / 8 - 1));
+                });
+            if (wrong != 0)
+                fault("slot " + std::to_string(slot) + ": damaged at " + std::to_string(wrong));
+        }
+    }
+
+    /// Records in closed sub-buffers so far, of all lanes there are and ever were.
+    [[nodiscard]] std::uint64_t written() const {
+        std::uint64_t sum = ring().folded_written.load(relaxed);
+        for (const auto& lane : lanes()) sum += lane.written;
+        return sum;
+    }
 
     /// Everything that can be read, in the order of positions.
     [[nodiscard]] std::vector<one_sub_buffer> sub_buffers() {

@@ -78,12 +78,69 @@ inline void core::close_lane(lane_state& lane) noexcept {
     memory_.ring().held.fetch_sub(1, relaxed);  // relaxed: a counter
 }
 
+/// Puts a lane in order whose open record was left by a jump, wherever on its way it was. The
+/// record was never committed, or its writer never came to know that it was.
+inline void core::recover(lane_state& lane) noexcept {
+    // relaxed, to the end: own lane, and a counter
+    if (mark_of(lane).valid.load(relaxed) == 0) return;
+    layout::lane_entry& entry = *lane.entry.load(relaxed);
+    entry.abandoned.fetch_add(1, relaxed);
+    const sub_buffer_header* const sub = lane.sub.load(relaxed);
+    const position at = lane.where.load(relaxed);
+    const std::uint64_t active = state_word(at, sub_buffer_state::active);
+    if (sub != &nowhere && sub->state.load(relaxed) == active) return;  // beside the cold path
+    lane.sub.store(&nowhere, relaxed);
+    if (take_back(entry) == sub_buffer_state::closed) {
+        lane.where.store(entry.newest.load(relaxed), relaxed);
+    } else {
+        entry.newest.store(at, relaxed);
+    }
+}
+
+/// `held` is a number without a sign only in the file: those that die between counting and holding
+/// leave it too high, and `recount_held` may find it too low by those under way.
+inline bool core::too_many_held(std::uint32_t held) const noexcept {
+    const layout::ring_state& ring = memory_.ring();
+    const std::uint64_t most = ring.growth_ended.load(acquire) != 0
+                                   ? ring.capacity.load(acquire)
+                                   : memory_.plan().sub_buffer_limit;
+    const auto count = static_cast<std::int32_t>(held);
+    return count > 0 && static_cast<std::uint64_t>(count) >= most / 2;
+}
+
+/// Counts anew what is held, beside the caller's `own`. Nothing is lost if somebody claims or
+/// closes meanwhile: then the old count stands, or the new one is off by a few until the next time.
+inline void core::recount_held(std::uint32_t own) noexcept {
+    layout::ring_state& ring = memory_.ring();
+    std::uint32_t said = ring.held.load(acquire);
+    const position before = ring.cursor.load(acquire);
+    std::uint32_t found = own;
+    const std::uint64_t capacity = ring.capacity.load(acquire);
+    for (std::uint64_t slot = 0; slot < capacity; ++slot) {
+        const unsigned state =
+            stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;  // relaxed: a count
+        found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
+                 state == static_cast<unsigned>(sub_buffer_state::active);
+    }
+    if (ring.cursor.load(acquire) != before) return;
+    static_cast<void>(ring.held.compare_exchange_strong(said, found, relaxed));  // relaxed: counter
+}
+
+/// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
+/// does not each time. `own`: sub-buffers that the caller has counted as held and does not hold.
+inline bool core::make_way(std::uint32_t own) noexcept {
+    // relaxed: advice on when to look again
+    if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
+    leave_gone_threads();
+    reclaim_dead();
+    recount_held(own);
+    return true;
+}
+
 /// The next position to try; false if the ring takes no more.
 inline bool core::next_slot(position& at) noexcept {
     layout::ring_state& ring = memory_.ring();
-    const bool keeps_oldest = full_ == full_mode::discard_newest || full_ == full_mode::stop ||
-                              full_ == full_mode::block || full_ == full_mode::extend_then_discard;
-    if (!keeps_oldest) {
+    if (!keeps_oldest()) {
         at = ring.cursor.fetch_add(1, relaxed) + 1;  // relaxed: a number; the swap decides
         grow(at);
         return true;
@@ -168,12 +225,11 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
 
 inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     layout::ring_state& ring = memory_.ring();
-    const std::uint64_t limit = memory_.plan().sub_buffer_limit;
     layout::lane_entry& entry = *lane.entry.load(relaxed);  // relaxed: own lane
     // At most half is held by writers, so that the others always have something to go on with.
     // relaxed: counters
-    if (ring.held.fetch_add(1, relaxed) >= std::max<std::uint64_t>(limit / 2, 1) &&
-        !reclaim_dead()) {
+    if (too_many_held(ring.held.fetch_add(1, relaxed)) &&
+        !(make_way(1) && !too_many_held(ring.held.load(relaxed) - 1))) {
         ring.held.fetch_sub(1, relaxed);  // relaxed: as above
         return nullptr;
     }
@@ -186,9 +242,9 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
         taken = take_slot(lane, at);
     }
     if (taken == nullptr) {
-        entry.newest.store(previous, relaxed);  // relaxed: as in take_slot
-        ring.held.fetch_sub(1, relaxed);        // relaxed: a counter
-        static_cast<void>(reclaim_dead());
+        entry.newest.store(previous, relaxed);                // relaxed: as in take_slot
+        ring.held.fetch_sub(1, relaxed);                      // relaxed: a counter
+        if (!keeps_oldest()) static_cast<void>(make_way(0));  // all that were tried are held
         return nullptr;
     }
     sub_buffer_header& sub = *taken;
@@ -207,7 +263,6 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     sub.too_long.store(0, relaxed);
     sub.nested.store(0, relaxed);
     lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
-    lane.where.store(at, relaxed);
     layout::index_entry& index = memory_.index(slot);
     index.pos.store(0, relaxed);
     // order: index.write:A pairs with index.read:B
@@ -221,6 +276,7 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     index.pos.store(at, release);
     // order: claim:B pairs with read:A
     sub.state.store(state_word(at, sub_buffer_state::active), release);
+    lane.where.store(at, relaxed);  // relaxed: own lane
 
     // A triple of clocks now and then: after 1 ms, 2 ms, 4 ms ... and then each second.
     std::uint64_t due = next_clock_.load(relaxed);  // relaxed: advice

@@ -46,15 +46,6 @@ private:
     int cancel_ = 0;
 };
 
-/// True while this thread is past its last round of exit destructors: what it still records goes
-/// into a lane that is closed after each record, for nobody would close it later.
-inline constinit thread_local bool thread_is_late __attribute__((tls_model("initial-exec"))) =
-    false;
-/// True while such a thread has a record open: what a handler begins meanwhile is refused, for the
-/// thread gives all that it holds back with each record.
-inline constinit thread_local bool late_record_is_open __attribute__((tls_model("initial-exec"))) =
-    false;
-
 class core {
 public:
     /// `hot_clock` is the one that the hot path reads.
@@ -86,9 +77,7 @@ public:
 
     /// What a mark is when no record is open: 0 where every record must come through `open`.
     [[nodiscard]] mark_type idle_mark() const noexcept {
-        return always_cold_ || thread_is_late
-                   ? 0
-                   : -static_cast<mark_type>(memory_.plan().sub_buffer_bytes);
+        return always_cold_ ? 0 : -static_cast<mark_type>(memory_.plan().sub_buffer_bytes);
     }
 
     /// The low half of the time for a record in an open lane: never past the half that the lane's
@@ -103,7 +92,6 @@ public:
     /// After a record that came through `open`.
     void finish(lane_state& lane) noexcept {
         mark_of(lane).value.store(idle_mark(), relaxed);  // relaxed: own thread and its handlers
-        if (thread_is_late) late_thread_rests();
     }
 
     void add_type(const type_node& node) noexcept;
@@ -124,8 +112,13 @@ public:
     /// Writes the snapshots that were asked for from outside (control.hpp).
     void serve_requests() noexcept;
 
+    /// Says that the open record of `lane` is a reservation, the object at `holder`. If another was
+    /// there, its end was jumped over: it is given up.
+    void hold(lane_state& lane, const void* holder) noexcept;
+
     static void register_type(event_state& type) noexcept;
     static void leave_all(thread_node& node) noexcept;
+    static void leave_gone_threads() noexcept;
     /// In a child of a fork: what its parent's threads had begun is nobody's now.
     void forget_process() noexcept {
         alive_->store(new_child, release);  // where the kernel did not do it
@@ -133,9 +126,6 @@ public:
     }
 
 private:
-    [[nodiscard]] lane_state* open_lane(event_state& type, std::uint32_t bytes, mark_type opener,
-                                        bool ends) noexcept;
-    void late_thread_rests() noexcept;
     [[nodiscard]] bool enter_child() noexcept;
     [[nodiscard]] lane_block* enter_thread() noexcept;
     [[nodiscard]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
@@ -148,8 +138,16 @@ private:
     void grow(std::uint64_t wanted) noexcept;
     [[nodiscard]] bool wait_for_room(std::uint64_t& waited) noexcept;
     [[nodiscard]] sub_buffer_header* take_slot(lane_state& lane, position at) noexcept;
-    bool reclaim_dead() noexcept;
-    void reclaim_lane(layout::lane_entry& entry) noexcept;
+    [[nodiscard]] bool keeps_oldest() const noexcept {
+        return full_ == full_mode::discard_newest || full_ == full_mode::stop ||
+               full_ == full_mode::block || full_ == full_mode::extend_then_discard;
+    }
+    [[nodiscard]] bool too_many_held(std::uint32_t held) const noexcept;
+    void recount_held(std::uint32_t own) noexcept;
+    [[nodiscard]] bool make_way(std::uint32_t own) noexcept;
+    void reclaim_dead() noexcept;
+    sub_buffer_state take_back(layout::lane_entry& entry) noexcept;
+    void recover(lane_state& lane) noexcept;
 
     [[nodiscard]] atomic_pointer<gate_page>& gates() const noexcept {
         return gates_of[index_.value()];
@@ -180,17 +178,15 @@ private:
 };
 
 /// Is the frame that opened a record gone, left by longjmp? It is if it lies below `opener` on the
-/// same stack: the stack has been cut back since. `handler_left` also takes a frame on the signal
-/// stack for gone when the caller is not on it. A mistake costs the record, never its neighbours:
-/// a one-shot record runs no code of others but handlers, and a reservation looks at its mark again
-/// before it commits.
-[[nodiscard]] inline bool frame_is_gone(mark_type mark, mark_type opener,
-                                        bool handler_left) noexcept {
-    const bool reserved = (mark & reserved_bit) != 0;
+/// same stack: the stack has been cut back since. `for_want` of another lane, a frame on the signal
+/// stack is also taken for gone when the caller is not on it. A mistake costs the record, never its
+/// neighbours: a one-shot record runs no code of others but handlers, and a reservation makes sure
+/// that its lane is still its own before it commits.
+[[nodiscard]] inline bool frame_is_gone(mark_type mark, mark_type opener, bool for_want) noexcept {
     const mark_type frame = mark & ~reserved_bit;
     const mark_type here = opener & ~reserved_bit;
-    if (frame == here) return !reserved;
-    if (frame > here && !handler_left) return false;
+    if (frame == here) return true;
+    if (frame > here && !for_want) return false;
     stack_t alternate{};
     if (::sigaltstack(nullptr, &alternate) != 0) return false;
     constexpr int shift = sizeof(void*) == 4 ? 1 : 0;  // as stack_position
@@ -202,6 +198,15 @@ private:
         (alternate.ss_flags & SS_DISABLE) == 0 && frame >= low && frame < high;
     if (on_alternate) return frame_on_alternate && frame < here;
     return frame_on_alternate || frame < here;
+}
+
+/// Is a reservation gone with its frame? It may have been moved out of the frame that made it.
+[[nodiscard]] inline bool reservation_is_gone(const lane_state& lane, mark_type mark,
+                                              mark_type opener) noexcept {
+    const mark_type where = stack_place(lane.holder.load(relaxed));  // relaxed: own lane
+    const mark_type frame = mark & ~reserved_bit;
+    const mark_type here = opener & ~reserved_bit;
+    return frame <= where && where < here && frame_is_gone(frame, here, true);
 }
 
 /// A record's address, length and total, once its lane is open.
@@ -258,19 +263,6 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return nullptr;
     }
-    if (!thread_is_late) return open_lane(type, bytes, opener, ends);
-    if (late_record_is_open) {
-        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
-        return nullptr;
-    }
-    late_record_is_open = true;
-    lane_state* const lane = open_lane(type, bytes, opener, ends);
-    if (lane == nullptr) late_thread_rests();
-    return lane;
-}
-
-inline lane_state* core::open_lane(event_state& type, std::uint32_t bytes, mark_type opener,
-                                   bool ends) noexcept {
     if (type.header.load(relaxed) == 0) register_type(type);  // relaxed: 0 or the final value
     const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as above
     // relaxed: a gate is advice that takes effect soon
@@ -286,6 +278,7 @@ inline lane_state* core::open_lane(event_state& type, std::uint32_t bytes, mark_
     if (lane == nullptr) return nullptr;
     // From here on the lane is open: whatever a handler begins goes one deeper.
     mark_of(*lane).value.store(opener, relaxed);  // relaxed: own thread and its handlers
+    lane->opened.store(lane->opened.load(relaxed) + 1, relaxed);  // relaxed: as above
     signal_fence(seq_cst);
     const auto depth =
         static_cast<std::uint32_t>(static_cast<std::size_t>(lane - block->states) % lane_depths);
@@ -316,20 +309,36 @@ inline lane_state* core::open_lane(event_state& type, std::uint32_t bytes, mark_
     return lane;
 }
 
+inline void core::hold(lane_state& lane, const void* holder) noexcept {
+    lane.holder.store(holder, relaxed);  // relaxed, to the end: own lanes
+    signal_fence(seq_cst);
+    mark_of(lane).value.store(mark_of(lane).value.load(relaxed) | reserved_bit, relaxed);
+    lane_state* const first = first_lane(*thread_lanes.load(relaxed));
+    for (std::size_t depth = 0; depth < lane_depths; ++depth) {
+        lane_state& other = first[depth];
+        auto& mark = mark_of(other).value;
+        if (&other == &lane || mark.load(relaxed) <= 0) continue;
+        if ((mark.load(relaxed) & reserved_bit) == 0) continue;
+        if (other.holder.load(relaxed) != holder) continue;
+        recover(other);
+        mark.store(0, relaxed);
+    }
+}
+
 inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexcept {
     lane_state* const first = first_lane(block);
-    // A reservation may outlive the frame that made it, so it is given up only for want of lanes.
     for (const bool for_want : {false, true}) {
         for (std::size_t depth = 0; depth < lane_depths; ++depth) {
             lane_state& lane = first[depth];
             const mark_type mark = mark_of(lane).value.load(relaxed);  // relaxed: own lane
             if (mark <= 0) return &lane;
-            if (((mark & reserved_bit) == 0 || for_want) && frame_is_gone(mark, opener, for_want)) {
-                // relaxed: own lane; the record was never committed and is not there
-                if (mark_of(lane).valid.load(relaxed) != 0) {
-                    lane.entry.load(relaxed)->abandoned.fetch_add(1,
-                                                                  relaxed);  // relaxed: a counter
-                }
+            // One that runs on a stack of its own (a coroutine's) looks gone and is not: a
+            // reservation is given up only for want of lanes.
+            const bool gone = (mark & reserved_bit) == 0
+                                  ? frame_is_gone(mark, opener, for_want)
+                                  : for_want && reservation_is_gone(lane, mark, opener);
+            if (gone) {
+                recover(lane);
                 return &lane;
             }
         }

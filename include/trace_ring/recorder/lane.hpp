@@ -55,6 +55,8 @@ struct alignas(64) lane_state {
     atomic<std::uint64_t> where{0};                                ///< position of `sub`
     atomic<std::uint32_t> columns{0};                              ///< in that row
     atomic<std::uint32_t> refused{0};  ///< lost since the last sub-buffer was closed
+    atomic<std::uint32_t> opened{0};   ///< times a record was opened here on the cold path
+    atomic_pointer<const void> holder{nullptr};  ///< the reservation, if the open record is one
 };
 static_assert(sizeof(lane_state) == 64);
 
@@ -99,6 +101,15 @@ inline constinit thread_local atomic_pointer<lane_block> thread_lanes
 #else
     return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) &
                                   ~std::uintptr_t{7});
+#endif
+}
+
+/// An address, to be compared with stack positions.
+[[nodiscard]] inline mark_type stack_place(const void* address) noexcept {
+#if defined(__i386__)
+    return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(address) >> 1);
+#else
+    return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(address));
 #endif
 }
 

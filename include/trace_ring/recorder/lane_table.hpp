@@ -54,7 +54,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
             }
         }
         if (best == memory_.plan().lane_count) {
-            if (!reclaim_dead()) return nullptr;
+            if (!make_way(0)) return nullptr;
             continue;
         }
         slot = best;
@@ -110,60 +110,57 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
     return true;
 }
 
-/// Closes what a dead process's lane held. The caller holds the reclaim lock.
-inline void core::reclaim_lane(layout::lane_entry& entry) noexcept {
+/// Takes from a lane the sub-buffer that it held, or was about to, when its writer died or jumped
+/// away: returns `closed` if that is what it is now, `free` if it was only half prepared, `active`
+/// if there was none. The caller answers for the writer being gone.
+inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     const position at = entry.newest.load(acquire);
+    if (at == no_position) return sub_buffer_state::active;
     layout::ring_state& ring = memory_.ring();
-    if (at != no_position) {
-        std::uint64_t slot = slot_of(at, ring.capacity.load(acquire));
-        if (stamped::from(memory_.sub_buffer(slot).state.load(acquire)).pos != at) {
-            // The ring has grown since; look everywhere.
-            const std::uint64_t count = ring.capacity.load(acquire);
-            for (slot = 0; slot < count; ++slot) {
-                if (stamped::from(memory_.sub_buffer(slot).state.load(acquire)).pos == at) break;
-            }
-            slot %= count;
+    const std::uint64_t count = ring.capacity.load(acquire);
+    std::uint64_t slot = slot_of(at, count);
+    if (stamped::from(memory_.sub_buffer(slot).state.load(acquire)).pos != at) {
+        // The ring has grown since; look everywhere.
+        for (slot = 0; slot < count; ++slot) {
+            if (stamped::from(memory_.sub_buffer(slot).state.load(acquire)).pos == at) break;
         }
-        sub_buffer_header& sub = memory_.sub_buffer(slot);
-        std::uint64_t word = sub.state.load(acquire);
-        if (word == state_word(at, sub_buffer_state::active)) {
-            // relaxed: its writer is dead
-            entry.written.store(
-                sub.first_position.load(relaxed) + commit_word::records(sub.commit.load(relaxed)),
-                relaxed);
-            sub.state.store(state_word(at, sub_buffer_state::closed), release);
-            ring.held.fetch_sub(1, relaxed);       // relaxed: a counter
-            ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
-        } else if (word == state_word(at, sub_buffer_state::reset)) {
-            // Half prepared: nothing in it counts.
-            sub.commit.store(commit_word::empty, relaxed);  // relaxed: published by the state
-            sub.state.store(state_word(at, sub_buffer_state::free), release);
-            ring.held.fetch_sub(1, relaxed);       // relaxed: a counter
-            ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
-        }
+        slot %= count;
     }
-    entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+    sub_buffer_header& sub = memory_.sub_buffer(slot);
+    const std::uint64_t word = sub.state.load(acquire);
+    sub_buffer_state now = sub_buffer_state::active;
+    if (word == state_word(at, sub_buffer_state::active)) {
+        now = sub_buffer_state::closed;
+        // relaxed: its writer is gone
+        const std::uint32_t records = commit_word::records(sub.commit.load(relaxed));
+        entry.written.store(sub.first_position.load(relaxed) + records, relaxed);
+    } else if (word == state_word(at, sub_buffer_state::reset)) {
+        now = sub_buffer_state::free;
+        sub.commit.store(commit_word::empty, relaxed);  // relaxed: published by the state
+    } else {
+        return now;
+    }
+    sub.state.store(state_word(at, now), release);
+    ring.held.fetch_sub(1, relaxed);  // relaxed: a counter
+    return now;
 }
 
-/// Takes back what dead processes hold; true if there was anything. Looked at only when nothing is
-/// free, and then not each time.
-inline bool core::reclaim_dead() noexcept {
-    // relaxed: advice on when to look again
-    if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
+/// Takes back what dead processes hold.
+inline void core::reclaim_dead() noexcept {
     const std::uint32_t self = process() + 1;
     layout::ring_state& ring = memory_.ring();
     std::uint32_t owner = 0;
     if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) {
         if (owner == self || owner > memory_.plan().process_count || memory_.may_live(owner - 1)) {
-            return false;
+            return;
         }
         // Who was at it died at it.
-        if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) return false;
+        if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) return;
     }
-    bool any = false;
     for (std::uint32_t slot = 0; slot < memory_.plan().process_count; ++slot) {
         auto& who = memory_.process(slot);
-        if (who.state.load(acquire) != static_cast<std::uint32_t>(layout::presence::live) ||
+        if (slot == process() ||
+            who.state.load(acquire) != static_cast<std::uint32_t>(layout::presence::live) ||
             memory_.may_live(slot)) {
             continue;
         }
@@ -171,14 +168,15 @@ inline bool core::reclaim_dead() noexcept {
             layout::lane_entry& entry = memory_.lane(i);
             if (entry.state.load(acquire) == static_cast<std::uint32_t>(layout::presence::live) &&
                 entry.process.load(relaxed) == slot) {  // relaxed: after the state
-                reclaim_lane(entry);
-                any = true;
+                if (take_back(entry) != sub_buffer_state::active) {
+                    ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
+                }
+                entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
             }
         }
         who.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
     }
     ring.reclaim_owner.store(0, release);
-    return any;
 }
 
 inline core::core(const recorder_options& options, const clock_functions& hot_clock)

@@ -93,7 +93,7 @@ public:
         const auto wires = E::encode(values...);
         const auto sizes = measure_for<E>(wires);
         impl::event_state& type = touch<E>();
-        const mark_type opener = impl::stack_position() | impl::reserved_bit;
+        const mark_type opener = impl::stack_position();
         const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
         if (core_ == nullptr) return {};
         impl::lane_state* const lane = core_->open(type, bytes, opener);
@@ -354,7 +354,8 @@ recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
     out.refused_without_lane = ring.refused_without_lane.load(relaxed);
     out.types_without_room = ring.types_without_room.load(relaxed);
     out.sub_buffers = ring.capacity.load(relaxed);
-    out.held = ring.held.load(relaxed);
+    const auto held = static_cast<std::int32_t>(ring.held.load(relaxed));
+    out.held = held > 0 ? static_cast<std::uint64_t>(held) : 0;
     out.claimed = ring.cursor.load(relaxed);
     out.reclaimed = ring.reclaimed.load(relaxed);
 #endif

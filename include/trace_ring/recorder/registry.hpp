@@ -12,7 +12,10 @@
 /// pid, each with its own event ids.
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -60,7 +63,9 @@ struct type_node {
 struct thread_node {
     atomic_pointer<thread_node> next{nullptr};  ///< nodes are added, never removed
     atomic<std::uint32_t> used{0};              ///< 1: some thread's
-    atomic<std::uint32_t> late{0};              ///< rounds of thread-exit destructors seen
+    atomic<std::uint32_t> thread{0};            ///< whose: as the kernel counts
+    atomic<std::uint32_t> ending{0};  ///< 1: it may be gone, without having given the node back
+    atomic<std::uint32_t> rounds{0};  ///< of thread-exit destructors seen
 };
 
 inline constexpr std::size_t node_bytes = 2 * layout::page_bytes;
@@ -260,14 +265,47 @@ private:
     return node;
 }
 
-/// A node for the calling thread, its lanes all vacant. Null if there is no memory. Maps two pages
-/// when no thread that ended has left one; not from the C++ heap. Lock-free, signal-safe.
-[[nodiscard]] inline thread_node* take_node() noexcept {
+[[nodiscard]] inline std::uint32_t kernel_thread() noexcept {
+    return static_cast<std::uint32_t>(::syscall(SYS_gettid));
+}
+
+[[nodiscard]] inline bool thread_is_gone(std::uint32_t thread) noexcept {
+    const int saved = errno;
+    const bool gone = ::syscall(SYS_tgkill, ::getpid(), thread, 0) != 0 && errno == ESRCH;
+    errno = saved;
+    return gone;
+}
+
+/// Takes the node of a thread that ended without giving it back, and lets `leave` close what the
+/// thread recorded last. Two system calls, if it may be such a node. Signal-safe.
+template <class Leave>
+[[nodiscard]] inline bool take_over(thread_node& node, Leave&& leave) noexcept {
+    // relaxed: a thread that is gone says nothing new
+    if (node.used.load(relaxed) == 0 || node.ending.load(relaxed) == 0) return false;
+    std::uint32_t owner = node.thread.load(relaxed);  // relaxed: as above
+    if (!thread_is_gone(owner)) return false;
+    if (!node.thread.compare_exchange_strong(owner, kernel_thread(), acquire)) return false;
+    leave(node);
+    node.rounds.store(0, relaxed);  // relaxed: own node, twice
+    node.ending.store(0, relaxed);
+    return true;
+}
+
+/// A node for the calling thread, its lanes all vacant: one that is nobody's, or that of a thread
+/// that ended. Null if there is no memory. Maps two pages when there is neither; not from the C++
+/// heap. Lock-free, signal-safe, linear in the number of nodes.
+template <class Leave>
+[[nodiscard]] inline thread_node* take_node(Leave&& leave) noexcept {
+    const std::uint32_t thread = kernel_thread();
     // order: registry.take:A pairs with registry.give:A
     for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
          node = node->next.load(acquire)) {
         std::uint32_t unused = 0;
-        if (node->used.compare_exchange_strong(unused, 1, acquire)) return node;
+        if (node->used.compare_exchange_strong(unused, 1, acquire)) {
+            node->thread.store(thread, relaxed);  // relaxed: own node
+            return node;
+        }
+        if (take_over(*node, leave)) return node;
     }
     const int saved = errno;
     void* const memory = ::mmap(nullptr, node_bytes, PROT_READ | PROT_WRITE,
@@ -277,7 +315,7 @@ private:
         return nullptr;
     }
 #if defined(MADV_WIPEONFORK)
-    // Where the kernel refuses, the handler of pthread_atfork does it (core.hpp).
+    // Where the kernel refuses, the handler of pthread_atfork does it (threads.hpp).
     static_cast<void>(::madvise(static_cast<std::byte*>(memory) + layout::page_bytes,
                                 layout::page_bytes, MADV_WIPEONFORK));
 #endif
@@ -285,6 +323,7 @@ private:
     auto* const node = ::new (memory) thread_node;
     ::new (static_cast<void*>(&block_of(*node))) lane_block;
     node->used.store(1, relaxed);                          // relaxed: published with the node
+    node->thread.store(thread, relaxed);                   // relaxed: as above
     thread_node* head = the_registry.nodes.load(relaxed);  // relaxed: the swap checks it
     do {
         node->next.store(head, relaxed);  // relaxed: published by the swap
@@ -294,7 +333,9 @@ private:
 
 /// Gives a node back, whose lanes the caller has closed and cleared.
 inline void give_node(thread_node& node) noexcept {
-    node.late.store(0, relaxed);  // relaxed: published by the next line
+    // relaxed: published by the last line
+    node.rounds.store(0, relaxed);
+    node.ending.store(0, relaxed);
     // order: registry.give:A pairs with registry.take:A
     node.used.store(0, release);
 }

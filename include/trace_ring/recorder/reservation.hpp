@@ -21,16 +21,21 @@ public:
         : core_(std::exchange(other.core_, nullptr)),
           lane_(other.lane_),
           mark_(other.mark_),
+          opened_(other.opened_),
           bytes_(other.bytes_),
-          counted_(other.counted_) {}
+          counted_(other.counted_) {
+        if (is_open()) core_->hold(*lane_, this);
+    }
     reservation& operator=(reservation&& other) noexcept {
         if (this != &other) {
             discard();
             core_ = std::exchange(other.core_, nullptr);
             lane_ = other.lane_;
             mark_ = other.mark_;
+            opened_ = other.opened_;
             bytes_ = other.bytes_;
             counted_ = other.counted_;
+            if (is_open()) core_->hold(*lane_, this);
         }
         return *this;
     }
@@ -49,13 +54,27 @@ private:
 
     reservation(impl::core& core, impl::lane_state& lane, impl::mark_type mark, std::uint32_t bytes,
                 const impl::event_state* counted) noexcept
-        : core_(&core), lane_(&lane), mark_(mark), bytes_(bytes), counted_(counted) {}
+        : core_(&core),
+          lane_(&lane),
+          mark_(mark | impl::reserved_bit),
+          opened_(lane.opened.load(relaxed)),  // relaxed: own lane
+          bytes_(bytes),
+          counted_(counted) {
+        core.hold(lane, this);
+    }
+
+    /// After a fork, or when the lane was given up, its mark is another's; if that one was left by
+    /// the same frame, its count is.
+    [[nodiscard]] bool is_open() const noexcept {
+        // relaxed: own lane
+        return core_ != nullptr && impl::mark_of(*lane_).value.load(relaxed) == mark_ &&
+               lane_->opened.load(relaxed) == opened_;
+    }
 
     bool close(bool publish) noexcept {
+        const bool open = is_open();
         impl::core* const core = std::exchange(core_, nullptr);
-        if (core == nullptr) return false;
-        // relaxed: own thread; after a fork, or when the lane was given up, it is another's mark
-        if (impl::mark_of(*lane_).value.load(relaxed) != mark_) return false;
+        if (!open) return false;
         if (publish) {
             impl::commit_record(*lane_, bytes_);
             if (counted_ != nullptr) impl::count_record(*lane_, *counted_);
@@ -67,6 +86,7 @@ private:
     impl::core* core_ = nullptr;
     impl::lane_state* lane_ = nullptr;
     impl::mark_type mark_ = 0;
+    std::uint32_t opened_ = 0;
     std::uint32_t bytes_ = 0;
     const impl::event_state* counted_ = nullptr;
 };

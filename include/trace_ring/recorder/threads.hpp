@@ -15,23 +15,32 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// A thread that ends closes its lanes; the value of the key is its node.
+/// A thread that ends closes its lanes; the value of the key is its node. Destructors of other keys
+/// may still record, so this comes again in each round but the last, in which a sanitizer's
+/// run-time is gone. Nobody says which round that is, if the thread's first record was in a
+/// destructor, nor what runs after it: the node stays the thread's until the thread is gone, and
+/// what it recorded last is closed by the next thread to come (`take_node`).
 inline void thread_ends(void* value) noexcept {
+    const undisturbed scope;
     auto& node = *static_cast<thread_node*>(value);
-    // Destructors of other keys may still record: come again in each round but the last.
-    const std::uint32_t rounds = node.late.fetch_add(1, relaxed) + 1;  // relaxed: own node
-    if (rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
-        if (::pthread_setspecific(the_registry.key, &node) == 0) return;
-    }
-    thread_is_late = true;
-    thread_lanes.store(&vacant_block, relaxed);  // relaxed: own word
-    signal_fence(seq_cst);
+    node.ending.store(1, relaxed);  // relaxed: own node; who takes it over asks the kernel first
     core::leave_all(node);
-    give_node(node);
+    // relaxed: own node
+    if (node.rounds.fetch_add(1, relaxed) + 2 < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        static_cast<void>(::pthread_setspecific(the_registry.key, &node));
+    }
 }
 
 inline void core::leave_all(thread_node& node) noexcept {
     for_each_core([&](core& each) { each.leave_thread(block_of(node)); });
+}
+
+/// Closes what threads that are gone recorded after their last destructors.
+inline void core::leave_gone_threads() noexcept {
+    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
+         node = node->next.load(acquire)) {
+        if (take_over(*node, &leave_all)) give_node(*node);
+    }
 }
 
 inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
@@ -47,27 +56,16 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         close_lane(lane);
         layout::lane_entry& entry = *lane.entry.load(relaxed);
         entry.ended.store(memory_.now(), relaxed);
-        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         mark.valid.store(0, relaxed);  // relaxed: as above
+        signal_fence(seq_cst);         // from here on the entry may go to another
+        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         signal_fence(seq_cst);
         mark.value.store(0, relaxed);  // relaxed: as above
     }
 }
 
-/// A thread that nobody will hear of again leaves nothing behind, neither lanes nor its node.
-inline void core::late_thread_rests() noexcept {
-    lane_block* const block = thread_lanes.load(relaxed);  // relaxed: own word
-    if (block != &vacant_block) {
-        leave_thread(*block);
-        thread_lanes.store(&vacant_block, relaxed);  // relaxed: as above
-        signal_fence(seq_cst);
-        give_node(node_of(*block));
-    }
-    late_record_is_open = false;
-}
-
 inline lane_block* core::enter_thread() noexcept {
-    thread_node* const node = take_node();
+    thread_node* const node = take_node(&leave_all);
     if (node == nullptr) return nullptr;
     lane_block* expected = &vacant_block;
     lane_block* const mine = &block_of(*node);
@@ -76,8 +74,9 @@ inline lane_block* core::enter_thread() noexcept {
         give_node(*node);
         return expected;
     }
-    if (!thread_is_late && the_registry.key_state.load(acquire) == 2) {
-        static_cast<void>(::pthread_setspecific(the_registry.key, node));
+    if (the_registry.key_state.load(acquire) != 2 ||
+        ::pthread_setspecific(the_registry.key, node) != 0) {
+        node->ending.store(1, relaxed);  // relaxed: as in thread_ends, which will not be called
     }
     return mine;
 }
@@ -128,7 +127,11 @@ inline void forget_lanes_in_child() noexcept {
             mark.value.store(0, relaxed);  // relaxed: the child has one thread
             mark.valid.store(0, relaxed);  // relaxed: as above
         }
-        if (&block != thread_lanes.load(relaxed)) give_node(*node);  // relaxed: own word
+        if (&block != thread_lanes.load(relaxed)) {  // relaxed: own word
+            give_node(*node);
+        } else {
+            node->thread.store(kernel_thread(), relaxed);  // relaxed: as above
+        }
     }
     the_registry.visitors.store(0, relaxed);  // relaxed: the child has one thread
     for_each_core([](core& each) { each.forget_process(); });

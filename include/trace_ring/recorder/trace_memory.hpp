@@ -30,9 +30,16 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Field 22 of /proc/PID/stat: when the process started, in ticks since boot; with the pid it names
-/// a process for good. 0 if it cannot be read. Signal-safe.
-[[nodiscard]] inline std::uint64_t start_of_process(std::uint32_t pid) noexcept {
+/// What /proc/PID/stat says of a process.
+struct process_facts {
+    std::uint64_t start = 0;  ///< when it began, in ticks since boot; with the pid it names a
+                              ///< process for good. 0 if it cannot be read
+    bool ended = false;       ///< it waits for its parent to notice
+};
+
+/// Reads them. Signal-safe.
+[[nodiscard]] inline process_facts facts_of(std::uint32_t pid) noexcept {
+    process_facts out;
     const int saved = errno;
     char text[1024];
     std::snprintf(text, sizeof text, "/proc/%u/stat", pid);  // no allocation for %u
@@ -40,18 +47,27 @@ namespace trace_ring::inline v1::impl {
     const ssize_t got = fd < 0 ? -1 : ::read(fd, text, sizeof text - 1);
     if (fd >= 0) ::close(fd);
     errno = saved;
-    if (got <= 0) return 0;
+    if (got <= 0) return out;
     // The name, field 2, is in brackets and may hold anything: count from the last bracket.
     const std::string_view all(text, static_cast<std::size_t>(got));
     std::size_t at = all.rfind(')');
-    for (int field = 2; field < 22 && at != std::string_view::npos; ++field) {
+    const auto number_at = [&all](std::size_t from) {
+        std::uint64_t number = 0;
+        for (; from < all.size() && all[from] >= '0' && all[from] <= '9'; ++from) {
+            number = number * 10 + static_cast<std::uint64_t>(all[from] - '0');
+        }
+        return number;
+    };
+    bool dead_leader = false;
+    for (int field = 3; field <= 22 && at != std::string_view::npos; ++field) {
         at = all.find(' ', at + 1);
+        if (at == std::string_view::npos || at + 1 == all.size()) break;
+        if (field == 3) dead_leader = all[at + 1] == 'Z' || all[at + 1] == 'X';
+        // Other threads may live on after the first has ended.
+        if (field == 20) out.ended = dead_leader && number_at(at + 1) <= 1;
+        if (field == 22) out.start = number_at(at + 1);
     }
-    std::uint64_t start = 0;
-    for (++at; at < all.size() && all[at] >= '0' && all[at] <= '9'; ++at) {
-        start = start * 10 + static_cast<std::uint64_t>(all[at] - '0');
-    }
-    return start;
+    return out;
 }
 
 /// A clock policy as the cold path knows it, which is compiled once for all kinds of recorder.
@@ -220,7 +236,7 @@ public:
             if (fd_) static_cast<void>(storage::lock_byte(fd_.get(), layout::lock_offset(slot)));
             // relaxed, here and below: published by the state
             entry.pid.store(pid, relaxed);
-            entry.start.store(start_of_process(pid), relaxed);
+            entry.start.store(facts_of(pid).start, relaxed);
             entry.root.store(root, relaxed);
             entry.parent.store(parent, relaxed);
             entry.word.store(sizeof(void*), relaxed);
@@ -243,17 +259,20 @@ public:
     }
 
     /// False only if the process of `slot` is certainly gone: it holds no lock, and no process has
-    /// its pid and start. Signal-safe.
+    /// its pid and start, but one that has ended and waits for its parent. Signal-safe.
     [[nodiscard]] bool may_live(std::uint32_t slot) const noexcept {
         auto& entry = process(slot);
         const std::uint32_t pid = entry.pid.load(acquire);
-        if (pid == static_cast<std::uint32_t>(::getpid())) return true;
         if (fd_ && storage::byte_is_locked(fd_.get(), layout::lock_offset(slot))) return true;
         const int saved = errno;
         const bool there = ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
         errno = saved;
+        if (!there) return false;
+        const process_facts now = facts_of(pid);
+        if (now.ended) return false;
         // relaxed: the entry was complete before the lane that led here
-        return there && start_of_process(pid) == entry.start.load(relaxed);
+        const std::uint64_t start = entry.start.load(relaxed);
+        return now.start == 0 || start == 0 || now.start == start;  // 0: not to be told
     }
 
     /// Gives the sub-buffers up to `count`, and their index, memory of their own; 0 or the error.
@@ -299,15 +318,26 @@ private:
         if (high >= 0) fd_.reset(high);
     }
 
+    /// A page of gates that no living process goes by. That of a program that is no more is opened;
+    /// one that was never used is as whoever controls the recording left it. Programs are entered
+    /// under the lock of set-up, so that no two choose at once.
     [[nodiscard]] bool free_gate_page(std::uint32_t self, std::uint32_t& page) const noexcept {
+        constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         for (page = 0; page < plan_.gate_count; ++page) {
+            bool used = false;
             bool taken = false;
             for (std::uint32_t slot = 0; slot < plan_.process_count && !taken; ++slot) {
-                // A page goes to the lowest slot that asks: programs are entered under the lock.
-                taken = slot != self && process(slot).state.load(acquire) != 0 &&
-                        process(slot).gate_page.load(relaxed) == page;  // relaxed: after the state
+                const std::uint32_t state = process(slot).state.load(acquire);
+                if (slot == self || state == 0) continue;
+                if (process(slot).gate_page.load(relaxed) != page) continue;  // after the state
+                used = true;
+                taken = state != departed && may_live(slot);
             }
-            if (!taken) return true;
+            if (taken) continue;
+            for (auto& gate : gates(page).gates) {
+                if (used) gate.store(0, relaxed);  // relaxed: advice
+            }
+            return true;
         }
         return false;
     }

@@ -1,0 +1,42 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// The hot paths of recorders that ring/hot_path.py looks at in machine code, a function each.
+
+#include <cstdint>
+#include <string_view>
+
+#include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+struct order : trace_ring::event<"order", trace_ring::field<"id", std::uint64_t>,
+                                 trace_ring::field<"price", double>> {};
+struct counted_order : trace_ring::event<"counted", trace_ring::field<"id", std::uint64_t>> {
+    static constexpr bool counted = true;
+};
+struct bare_event : trace_ring::event<"bare"> {};
+struct untimed {
+    using clock = trace_ring::clock::none;
+};
+
+extern trace_ring::recorder timed_recorder;
+extern trace_ring::basic_recorder<untimed> untimed_recorder;
+
+// hot: alone
+extern "C" void alone_record(std::uint64_t a, std::uint64_t b) {
+    timed_recorder.record<order>(a, static_cast<double>(b));
+}
+extern "C" void alone_record_without_clock(std::uint64_t a, std::uint64_t b) {
+    untimed_recorder.record<order>(a, static_cast<double>(b));
+}
+extern "C" void alone_record_without_fields(std::uint64_t, std::uint64_t) {
+    timed_recorder.record<bare_event>();
+}
+// Positive twin: what the script must find where it is.
+extern "C" void shared_write(std::uint64_t a, std::uint64_t) {
+#if !defined(TRACE_RING_DISABLE)
+    static trace_ring::atomic<std::uint64_t> planted{0};
+    planted.fetch_add(a, trace_ring::relaxed);  // relaxed: it is there to be seen
+#endif
+    timed_recorder.record<counted_order>(a);
+}
