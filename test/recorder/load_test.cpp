@@ -183,38 +183,41 @@ BOOST_AUTO_TEST_SUITE(load)
 
 BOOST_AUTO_TEST_CASE(four_writers_and_an_overtaken_reader_account_for_every_record_of_each_lane) {
     const std::uint64_t each = test::scaled(10'000'000);
-    trace_ring::recorder recorder{{.size = 128 << 10}};
-    std::atomic<bool> stop{false};
-    std::atomic<std::uint64_t> not_recorded{0};
-    copies copied;
-    std::thread copier([&] { copied = copy_until(recorder, stop); });
-    tally seen = write_and_follow(recorder, [&](std::uint32_t writer) {
-        std::uint64_t refused = 0;
-        for (std::uint64_t i = 0; i < each; ++i) refused += put(recorder, writer, 0, i) ? 0 : 1;
-        recorder.flush_thread();
-        not_recorded += refused;
-    });
-    stop = true;
-    copier.join();
-    seen.must_be_sound();
-    BOOST_TEST(seen.lanes.size() == 4U);
-    std::uint64_t total = 0;
-    std::uint64_t newest = 0;
-    for (const auto& [number, lane] : seen.lanes) {
-        BOOST_TEST(lane.read + lane.lost == each);
-        total += lane.read + lane.lost;
-        newest = std::max(newest, lane.next.empty() ? 0 : lane.next.at(0));
+    // How often a reader is overtaken depends on how the machine divides its time: the race is run
+    // again until it has been often enough to show something.
+    const std::uint64_t wanted = test::scale == 1 ? 1000 : 0;
+    std::uint64_t invalidated = 0;
+    for (int round = 0; round == 0 || (invalidated < wanted && round < 20); ++round) {
+        trace_ring::recorder recorder{{.size = 128 << 10}};
+        std::atomic<bool> stop{false};
+        std::atomic<std::uint64_t> not_recorded{0};
+        copies copied;
+        std::thread copier([&] { copied = copy_until(recorder, stop); });
+        tally seen = write_and_follow(recorder, [&](std::uint32_t writer) {
+            std::uint64_t refused = 0;
+            for (std::uint64_t i = 0; i < each; ++i) refused += put(recorder, writer, 0, i) ? 0 : 1;
+            recorder.flush_thread();
+            not_recorded += refused;
+        });
+        stop = true;
+        copier.join();
+        seen.must_be_sound();
+        BOOST_TEST(seen.lanes.size() == 4U);
+        std::uint64_t total = 0;
+        std::uint64_t newest = 0;
+        for (const auto& [number, lane] : seen.lanes) {
+            BOOST_TEST(lane.read + lane.lost == each);
+            total += lane.read + lane.lost;
+            newest = std::max(newest, lane.next.empty() ? 0 : lane.next.at(0));
+        }
+        BOOST_TEST(total == 4 * each);
+        BOOST_TEST(newest == each);  // of the lane that wrote last, the newest is there
+        BOOST_TEST(not_recorded == 0U);
+        BOOST_TEST(copied.torn == 0U);
+        invalidated += copied.overrun + seen.overrun;
     }
-    BOOST_TEST(total == 4 * each);
-    BOOST_TEST(newest == each);  // of the lane that wrote last, the newest is there
-    BOOST_TEST(not_recorded == 0U);
-    BOOST_TEST(copied.torn == 0U);
-    const std::uint64_t invalidated = copied.overrun + seen.overrun;
     BOOST_TEST_MESSAGE(invalidated << " reads invalidated by overwriting");
-    // Otherwise the reader was never in the writers' way, and this would show nothing.
-    if (test::scale == 1) {
-        BOOST_TEST(invalidated >= 1000U);
-    }
+    BOOST_TEST(invalidated >= wanted);
 }
 
 BOOST_AUTO_TEST_CASE(handlers_at_ten_thousand_a_second_never_turn_a_lane_s_time_back) {
