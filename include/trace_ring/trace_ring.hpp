@@ -62,5 +62,6 @@
 #include <trace_ring/recorder/recorder.hpp>
 
 // reading what was recorded, and showing it
+#include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>

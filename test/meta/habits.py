@@ -188,10 +188,15 @@ def check_order(root):
                 yield fault(path, number, f"{partner} does not say that it pairs with {label}")
 
 
+# Folders whose ordering points are not all labelled yet: their labels are checked for partners,
+# but a missing label is not found there.
+NOT_YET_LABELLED = ("recorder/", "reduce/")
+
+
 def check_labels(root):
     for path, lines in headers(root):
-        if path == SEAM:
-            continue  # it only names the orders
+        if path == SEAM or path.startswith(NOT_YET_LABELLED):
+            continue  # the seam only names the orders
         for number, line in enumerate(lines, 1):
             code = code_of(line)
             if ORDERED.search(code) and "signal_fence" not in code:

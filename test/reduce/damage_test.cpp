@@ -171,12 +171,12 @@ BOOST_AUTO_TEST_CASE(a_sub_buffer_cut_in_two_gives_its_first_half) {
     scratch_file scratch;
     // The first lane's first sub-buffer, up to its third record.
     const std::uint64_t cut = whole.slot_at(1) + 64 + 3 * 24 + 8;
-    whole.save(scratch.path(), cut);
+    whole.save(scratch.path(), static_cast<std::size_t>(cut));
     auto file = reduce::trace_file::open(scratch.path());
     const auto sum = read_in_every_way(file, cut);
     BOOST_TEST(sum.records == 3U);
     BOOST_TEST(sum.damages != 0U);
-    auto from_memory = reduce::trace_file::from(whole.bytes().first(cut));
+    auto from_memory = reduce::trace_file::from(whole.bytes().first(static_cast<std::size_t>(cut)));
     BOOST_TEST(read_in_every_way(from_memory, cut).records == 3U);
 }
 
@@ -363,8 +363,12 @@ BOOST_AUTO_TEST_CASE(fields_beyond_their_record_are_not_followed) {
 
 BOOST_AUTO_TEST_CASE(random_bytes_in_random_places_are_survived) {
     const auto sound = everything();
-    std::mt19937_64 random(20'240'501);
+    std::mt19937 random(20'240'501);
     const std::size_t size = sound.bytes().size();
+    const auto below = [&random](std::size_t limit) {
+        return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+    };
+    const auto any_byte = [&below] { return static_cast<std::byte>(below(256)); };
     unsigned refused = 0;
     unsigned told = 0;
     constexpr unsigned rounds = 3000;
@@ -373,19 +377,18 @@ BOOST_AUTO_TEST_CASE(random_bytes_in_random_places_are_survived) {
         auto bytes = b.bytes();
         const auto kind = round % 4;
         if (kind == 0) {  // 1024 bytes anywhere
-            for (int i = 0; i < 1024; ++i) bytes[random() % size] = std::byte(random());
+            for (int i = 0; i < 1024; ++i) bytes[below(size)] = any_byte();
         } else if (kind == 1) {  // a run of them, behind the header
-            const std::size_t at = 4096 + random() % (size - 4096 - 1024);
-            for (int i = 0; i < 1024; ++i)
-                bytes[at + static_cast<std::size_t>(i)] = std::byte(random());
+            const std::size_t at = 4096 + below(size - 4096 - 1024);
+            for (std::size_t i = 0; i < 1024; ++i) bytes[at + i] = any_byte();
         } else if (kind == 2) {  // a few bits of the tables and sub-buffers
             for (int i = 0; i < 8; ++i) {
-                bytes[4096 + random() % (size - 4096)] ^= std::byte(1U << random() % 8);
+                bytes[4096 + below(size - 4096)] ^= static_cast<std::byte>(1U << below(8));
             }
         } else {  // a piece of the file over another
-            const std::size_t length = (1 + random() % 64) * 8;
-            std::memmove(&bytes[random() % ((size - length) / 8) * 8],
-                         &bytes[random() % ((size - length) / 8) * 8], length);
+            const std::size_t length = (1 + below(64)) * 8;
+            const std::size_t words = (size - length) / 8;
+            std::memmove(&bytes[below(words) * 8], &bytes[below(words) * 8], length);
         }
         try {
             auto file = reduce::trace_file::from(b.bytes());
@@ -429,10 +432,10 @@ BOOST_AUTO_TEST_CASE(memory_that_changes_under_the_reader_does_no_harm) {
     // Words go back and forth between what they were, what is plausible, and anything.
     std::thread scribbler([&] {
         std::mt19937_64 random(1);
-        const std::size_t first = b.plan().ring / 8;
+        const auto first = static_cast<std::size_t>(b.plan().ring / 8);
         const std::size_t words = b.bytes().size() / 8 - first;
         while (!stop.load()) {
-            const std::size_t at = (first + random() % words) * 8;
+            const std::size_t at = (first + static_cast<std::size_t>(random() % words)) * 8;
             std::uint64_t value = sound.get(at, 8);
             if (random() % 4 == 0) value = random();
             if (random() % 4 == 0) value ^= std::uint64_t{1} << random() % 64;

@@ -117,7 +117,7 @@ public:
         p.totals_per_lane = wanted.totals;
         p.dictionary_bytes = wanted.dictionary;
         plan_ = layout::lay_out(p);
-        words_.assign(plan_.file_limit / 8, 0);
+        words_.assign(static_cast<std::size_t>(plan_.file_limit / 8), 0);
         using h = layout::file_header;
         put(offsetof(h, magic), 0x474E526563617274ULL, 8);
         put(offsetof(h, version), 1, 4);

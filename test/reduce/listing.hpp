@@ -133,7 +133,7 @@ private:
         } else if (what == "wipe") {
             file_.wipe(number(1));
         } else if (what == "poke") {
-            file_.put(place(word(1)), number(2), number(3));
+            file_.put(place(word(1)), number(2), static_cast<std::size_t>(number(3)));
         } else {
             fail("what is " + what + "?");
         }

@@ -34,6 +34,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes) noexcept {
         close_lane(lane);
         sub = claim(lane);
         if (sub == nullptr) {
+            // relaxed: as said above
             layout::lane_entry& entry = *lane.entry.load(relaxed);
             entry.refused.fetch_add(1, relaxed);
             lane.refused.fetch_add(1, relaxed);  // relaxed: told in the next sub-buffer
@@ -44,12 +45,14 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes) noexcept {
     }
     const std::uint64_t t = memory_.now();
     const auto high = static_cast<std::uint32_t>(t >> 32);
+    // relaxed: as said above
     if (high != lane.high.load(relaxed)) {
         const std::uint32_t word = sub->commit.load(relaxed);
         const std::uint32_t at = commit_word::offset(word);
         const std::uint64_t head =
             static_cast<std::uint32_t>(t) |
             std::uint64_t{record_word::pack(record_word::time_id, time_record_bytes)} << 32;
+        // relaxed: as said above
         word_at<std::uint64_t>(sub, at).store(head, relaxed);
         word_at<std::uint64_t>(sub, at + 8).store(t, relaxed);  // relaxed: published by the commit
         // order: time.commit:A pairs with read:B
@@ -65,11 +68,13 @@ inline void core::close_lane(lane_state& lane) noexcept {
     if (sub == &nowhere) return;
     const std::uint32_t records = commit_word::records(sub->commit.load(relaxed));
     const std::uint64_t now = memory_.now();
+    // relaxed: as said above
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     entry.written.store(sub->first_position.load(relaxed) + records, relaxed);
     sub->end_time.store(now, relaxed);
     const position at = lane.where.load(relaxed);
     layout::index_entry& index = memory_.index(memory_.slot_number(*sub));
+    // relaxed: as said above
     index.records.store(records, relaxed);
     index.last_time.store(now, relaxed);  // relaxed: as above
     lane.sub.store(&nowhere, relaxed);    // relaxed: as above
@@ -93,6 +98,7 @@ inline void core::recover(lane_state& lane) noexcept {
     if (take_back(entry) == sub_buffer_state::closed) {
         lane.where.store(entry.newest.load(relaxed), relaxed);
     } else {
+        // relaxed: as said above
         entry.newest.store(at, relaxed);
     }
 }
@@ -265,14 +271,14 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
     layout::index_entry& index = memory_.index(slot);
     index.pos.store(0, relaxed);
-    // order: index.write:A pairs with index.read:B
+    // order: index.write:A pairs with table.read:C
     thread_fence(release);
     // relaxed: published by the position
     index.first_time.store(now, relaxed);
     index.last_time.store(0, relaxed);
     index.lane.store(lane.number.load(relaxed), relaxed);
     index.records.store(0, relaxed);
-    // order: index.write:B pairs with index.read:A
+    // order: index.write:B pairs with table.read:C
     index.pos.store(at, release);
     // order: claim:B pairs with read:A
     sub.state.store(state_word(at, sub_buffer_state::active), release);

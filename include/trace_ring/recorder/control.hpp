@@ -77,6 +77,7 @@ private:
         if (shut) {
             gate.fetch_or(bit, relaxed);
         } else {
+            // relaxed: as said above
             gate.fetch_and(static_cast<std::uint8_t>(~bit), relaxed);
         }
     }

@@ -317,10 +317,12 @@ inline void core::hold(lane_state& lane, const void* holder) noexcept {
     for (std::size_t depth = 0; depth < lane_depths; ++depth) {
         lane_state& other = first[depth];
         auto& mark = mark_of(other).value;
+        // relaxed: as said above
         if (&other == &lane || mark.load(relaxed) <= 0) continue;
         if ((mark.load(relaxed) & reserved_bit) == 0) continue;
         if (other.holder.load(relaxed) != holder) continue;
         recover(other);
+        // relaxed: as said above
         mark.store(0, relaxed);
     }
 }

@@ -55,6 +55,7 @@ inline std::size_t core::enable(std::string_view glob, bool on) noexcept {
         if (on) {
             gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_event_off), relaxed);
         } else {
+            // relaxed: as said above
             gate.fetch_or(layout::gate_event_off, relaxed);
         }
         ++changed;
@@ -68,6 +69,7 @@ inline void core::shut(bool shut_now) noexcept {
         if (shut_now) {
             gate.fetch_or(layout::gate_recorder_off, relaxed);
         } else {
+            // relaxed: as said above
             gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_recorder_off), relaxed);
         }
     }

@@ -48,6 +48,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
             std::uint32_t state = entry.state.load(acquire);
             if (state == free) {
                 if (entry.state.compare_exchange_strong(state, preparing, acq_rel)) return &entry;
+                // relaxed: as said above
             } else if (state == departed && entry.newest.load(relaxed) < oldest) {
                 oldest = entry.newest.load(relaxed);  // relaxed: final since the lane departed
                 best = slot;
@@ -94,7 +95,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
     entry->began.store(memory_.now(), relaxed);
     entry->ended.store(0, relaxed);
     store_text(entry->name, name);
-    // order: lane.enter:A pairs with lane.read:A
+    // order: lane.enter:A pairs with table.read:B
     entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
     // relaxed, to the end: the thread's own
     lane.entry.store(entry, relaxed);

@@ -240,6 +240,7 @@ private:
             header += sizes.bytes / 8 << 16;
             if (sizes.cut) header |= std::uint32_t{record_word::cut} << 28;
         }
+        // relaxed: as said above
         word_at<std::uint32_t>(to, 0).store(time, relaxed);
         word_at<std::uint32_t>(to, 4).store(header | Flags << 28, relaxed);
         impl::store_payload<E>(to + record_header_bytes, wires, sizes);
@@ -277,10 +278,13 @@ private:
         impl::lane_state& lane =
             impl::thread_lanes.load(relaxed)->states[index_ * impl::lane_depths];
         impl::lane_mark& mark = impl::mark_of(lane);
+        // relaxed: as said above
         const mark_type idle = mark.value.load(relaxed);
         const mark_type opener = impl::stack_position();
+        // relaxed: as said above
         mark.value.store(opener, relaxed);
         signal_fence(seq_cst);
+        // relaxed: as said above
         sub_buffer_header* const sub = lane.sub.load(relaxed);
         const std::uint32_t word = sub->commit.load(relaxed);
         std::uint32_t step = commit_word::one_record + fixed_record<E>;
@@ -300,6 +304,7 @@ private:
         std::uint32_t time = 0;
         if constexpr (clock_policy::kind != static_cast<std::uint32_t>(clock_kind::none)) {
             const auto now = impl::read_halves<clock_policy>();
+            // relaxed: as said above
             if (now.high != lane.high.load(relaxed)) [[unlikely]] {
                 mark.value.store(idle, relaxed);  // relaxed: as above
                 return append_cold<E, Flags>(type, wires, opener);

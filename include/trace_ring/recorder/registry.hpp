@@ -252,9 +252,11 @@ private:
         field->name = copy(wanted.fields[i].name);
     }
     node->description.fields = {fields, wanted.fields.size()};
+    // relaxed: as said above
     node->id = family->last_event_id.fetch_add(1, relaxed) + 1;
     if (node->id > layout::max_event_id) return nullptr;
     if (wanted.counted) {
+        // relaxed: as said above
         const std::uint32_t total = family->last_total.fetch_add(1, relaxed) + 1;
         node->total = total <= layout::max_totals ? total : 0;
     }

@@ -54,6 +54,7 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         mark.value.store(stack_position(), relaxed);
         signal_fence(seq_cst);
         close_lane(lane);
+        // relaxed: as said above
         layout::lane_entry& entry = *lane.entry.load(relaxed);
         entry.ended.store(memory_.now(), relaxed);
         mark.valid.store(0, relaxed);  // relaxed: as above

@@ -154,7 +154,7 @@ public:
         const std::uint64_t slot = n == 1 ? 0 : 1 + (n - 2) % (plan_.clock_count - 1);
         auto& entry = at<layout::clock_entry>(plan_.clocks + slot * sizeof(layout::clock_entry));
         entry.sequence.store(0, relaxed);  // relaxed: ordered by the fence
-        // order: clocks.write:A pairs with clocks.read:B
+        // order: clocks.write:A pairs with table.read:A
         thread_fence(release);
         // relaxed, five times: published by the sequence
         entry.ticks.store(taken.ticks, relaxed);
@@ -162,7 +162,7 @@ public:
         entry.realtime.store(taken.realtime, relaxed);
         entry.width.store(taken.uncertainty * 2, relaxed);
         entry.process.store(process, relaxed);
-        // order: clocks.write:B pairs with clocks.read:A
+        // order: clocks.write:B pairs with table.read:A
         entry.sequence.store(n, release);
     }
 
@@ -205,7 +205,7 @@ public:
             fields[i].name_bytes.store(static_cast<std::uint16_t>(f.name.size()), relaxed);
             put(f.name);
         }
-        // order: dictionary.write:A pairs with dictionary.read:A
+        // order: dictionary.write:A pairs with table.read:A, dictionary.read:B
         entry.magic.store(layout::type_magic, release);
         return true;
     }
@@ -244,7 +244,7 @@ public:
             entry.attached.store(now(), relaxed);
             entry.departed.store(0, relaxed);
             store_text(entry.name, program_invocation_short_name);
-            // order: process.enter:B pairs with process.enter:A, process.read:A
+            // order: process.enter:B pairs with process.enter:A, table.read:B
             entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
             return slot + 1;
         }

@@ -194,9 +194,13 @@ private:
         const std::size_t there = std::min(bytes, memory_.size() - from);
         auto* to = static_cast<std::byte*>(into);
         std::size_t at = 0;
+        // In ascending order, and each acquired: an entry's mark is its first word, so what comes
+        // after a mark that is there was written before it.
         for (; at + 8 <= there; at += 8) {
-            // relaxed: a table's readers judge what they got by its own marks
-            const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(relaxed);
+            // order: table.read:A pairs with clocks.write:A, clocks.write:B, dictionary.write:A
+            // order: table.read:B pairs with process.enter:B, lane.enter:A
+            // order: table.read:C pairs with index.write:A, index.write:B
+            const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(acquire);
             std::memcpy(to + at, &word, 8);
         }
         for (; at < there; ++at) {

@@ -223,8 +223,7 @@ public:
             constexpr std::size_t page = 4096;
             for (std::size_t at = 0; at < bytes; at += page) {
                 // relaxed: adding nothing dirties the page and, unlike a store, loses no one's data
-                __atomic_fetch_add(reinterpret_cast<unsigned char*>(from + at), 0,
-                                   __ATOMIC_RELAXED);
+                static_cast<void>(word_at<std::uint8_t>(from, at).fetch_add(0, relaxed));
             }
         }
         errno = saved;
