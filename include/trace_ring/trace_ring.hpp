@@ -52,9 +52,9 @@
 #include <trace_ring/ring/ring.hpp>
 
 // the historic tables, in a guest's storage
-#include <trace_ring/ring/cp_table.hpp>
-#include <trace_ring/ring/das_table.hpp>
-#include <trace_ring/ring/guest_memory.hpp>
+#include <trace_ring/ring/das/das_table.hpp>
+#include <trace_ring/ring/das/guest_memory.hpp>
+#include <trace_ring/ring/table/cp_table.hpp>
 
 // the application's flight recorder
 #include <trace_ring/recorder/control.hpp>

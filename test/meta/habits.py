@@ -26,8 +26,8 @@ MAY_INCLUDE = {
     "point": {ROOT, "record", *POLICIES, "ring", "recorder"},
     "drain": {ROOT, "record", "policy/notify"},
     # A reader knows how the bytes lie, and nothing of those who write them.
-    "reduce": {ROOT, "record", "ring/sub_buffer.hpp", "recorder/layout.hpp",
-               "recorder/check_layout.hpp"},
+    "reduce": {ROOT, "record", "ring/sub_buffer.hpp", "recorder/file/layout.hpp",
+               "recorder/file/check_layout.hpp"},
     "exporter": {ROOT, "record", "reduce"},
     "instrument": {ROOT, "record", "recorder", "point"},
     "x86": {ROOT, "record", "policy/storage", "policy/notify"},
@@ -35,6 +35,7 @@ MAY_INCLUDE = {
 UMBRELLA = "trace_ring.hpp"  # the portable whole: everything but x86
 SEAM = "atomic.hpp"  # the one header that knows Boost, and memory orders
 LONGEST = 400
+MOST_IN_A_FOLDER = 9  # the header that holds a folder's parts together, and eight parts
 
 # What only the seam to the atomics may name.
 OTHER_ATOMICS = re.compile(r"\bstd::atomic|\bmemory_order\w*::|\bmemory_order_\w+|\bboost::|"
@@ -122,6 +123,13 @@ def check_headers(root):
                 yield fault(path, number, f"atomics and Boost come through {SEAM}")
         if len(lines) > LONGEST:
             yield fault(path, len(lines), f"over {LONGEST} lines: look for the second idea in it")
+    folders = {}
+    for path, _ in found:
+        folders.setdefault(os.path.dirname(path), []).append(path)
+    for paths in folders.values():
+        for path in paths[MOST_IN_A_FOLDER:]:
+            yield fault(path, 1, f"over {MOST_IN_A_FOLDER} headers in a folder: look for the second"
+                                 " idea in it")
     # The whole is the whole: what nothing reaches from there would be found by nobody.
     inside = dict(found)
     if UMBRELLA in inside:
@@ -314,12 +322,15 @@ def self_test():
                     file.write(text)
             return list(CHECKS[check](root))
 
+    crowd = {f"ring/part_{i}.hpp": TOP for i in range(MOST_IN_A_FOLDER)}
     wrong = [f"a sound tree is refused: {said}" for check in CHECKS
              for said in faults_of(check, SOUND)]
     for number, (check, path, text, where) in enumerate(PLANTED):
         said = faults_of(check, {**SOUND, path: text})
         if not any(f"/{where}: " in line for line in said):
             wrong.append(f"planted fault {number} ({check}) is not found at {where}: {said}")
+    if not any("headers in a folder" in line for line in faults_of("headers", {**SOUND, **crowd})):
+        wrong.append("a crowded folder is not found")
     print(f"{len(PLANTED)} planted faults, {len(wrong)} wrong answers")
     return wrong
 

@@ -21,8 +21,8 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/recorder/check_layout.hpp>
-#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/recorder/file/check_layout.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace test {

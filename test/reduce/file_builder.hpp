@@ -21,7 +21,7 @@
 #include <vector>
 
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring_test {

@@ -14,7 +14,7 @@
 
 #include <trace_ring/glob.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/recorder/check_layout.hpp>
+#include <trace_ring/recorder/file/check_layout.hpp>
 
 namespace trace_ring::inline v1 {
 

@@ -20,7 +20,7 @@
 #include <utility>
 
 #include <trace_ring/record/payload.hpp>
-#include <trace_ring/recorder/core.hpp>
+#include <trace_ring/recorder/lane/core.hpp>
 #include <trace_ring/recorder/snapshot.hpp>
 
 namespace trace_ring::inline v1 {

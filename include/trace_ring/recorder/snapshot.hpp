@@ -17,7 +17,7 @@
 #include <span>
 #include <string_view>
 
-#include <trace_ring/recorder/core.hpp>
+#include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
 

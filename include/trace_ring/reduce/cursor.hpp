@@ -21,10 +21,10 @@
 
 #include <trace_ring/glob.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/reduce/chains.hpp>
-#include <trace_ring/reduce/entry_list.hpp>
+#include <trace_ring/reduce/file/chains.hpp>
+#include <trace_ring/reduce/file/entry_list.hpp>
+#include <trace_ring/reduce/file/lane_reader.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/lane_reader.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {

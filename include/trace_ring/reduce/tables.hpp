@@ -18,10 +18,10 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/recorder/check_layout.hpp>
-#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/recorder/file/check_layout.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/format_error.hpp>
-#include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>

@@ -27,9 +27,9 @@
 #include <vector>
 
 #include <trace_ring/reduce/cursor.hpp>
+#include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/statistics.hpp>
 #include <trace_ring/reduce/tables.hpp>
 

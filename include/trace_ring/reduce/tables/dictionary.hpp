@@ -18,7 +18,7 @@
 #include <vector>
 
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 
 namespace trace_ring::inline v1::reduce {

@@ -16,7 +16,7 @@
 
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

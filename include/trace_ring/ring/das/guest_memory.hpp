@@ -13,7 +13,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/record/data_model.hpp>
-#include <trace_ring/ring/guest_storage.hpp>
+#include <trace_ring/ring/das/guest_storage.hpp>
 
 namespace trace_ring::inline v1 {
 

@@ -14,7 +14,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "ring/das_storage.hpp"
+#include "ring/das/das_storage.hpp"
 
 using namespace das_test;
 

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include <trace_ring/loss.hpp>
-#include <trace_ring/reduce/chains.hpp>
-#include <trace_ring/reduce/entry_list.hpp>
+#include <trace_ring/reduce/file/chains.hpp>
+#include <trace_ring/reduce/file/entry_list.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>

@@ -23,7 +23,7 @@
 #include <span>
 #include <string_view>
 
-#include <trace_ring/recorder/set_up.hpp>
+#include <trace_ring/recorder/file/set_up.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -359,5 +359,5 @@ inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexce
 
 }  // namespace trace_ring::inline v1::impl
 
-#include <trace_ring/recorder/event_types.hpp>
-#include <trace_ring/recorder/threads.hpp>
+#include <trace_ring/recorder/lane/event_types.hpp>
+#include <trace_ring/recorder/lane/threads.hpp>

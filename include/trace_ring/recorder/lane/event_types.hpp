@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include <trace_ring/glob.hpp>
-#include <trace_ring/recorder/core.hpp>
+#include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
 

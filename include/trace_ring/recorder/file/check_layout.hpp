@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
 
 namespace trace_ring::inline v1::layout {
 

@@ -4,7 +4,7 @@
 // What an emulator would write: it includes one header, before any other and for itself, and
 // supplies five short functions over the storage that it has.
 
-#include <trace_ring/ring/das_table.hpp>
+#include <trace_ring/ring/das/das_table.hpp>
 
 // Neither atomics nor Boost come with it.
 #if defined(BOOST_CONFIG_HPP) || defined(_GLIBCXX_ATOMIC)

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/recorder/core.hpp>
+#include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -140,4 +140,4 @@ inline void forget_lanes_in_child() noexcept {
 
 }  // namespace trace_ring::inline v1::impl
 
-#include <trace_ring/recorder/claim.hpp>
+#include <trace_ring/recorder/lane/claim.hpp>

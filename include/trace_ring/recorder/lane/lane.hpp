@@ -25,7 +25,7 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::impl {

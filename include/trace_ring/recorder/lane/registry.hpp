@@ -25,7 +25,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/record/event.hpp>
-#include <trace_ring/recorder/lane.hpp>
+#include <trace_ring/recorder/lane/lane.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -9,9 +9,9 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <trace_ring/ring/cp_table.hpp>
+#include <trace_ring/ring/table/cp_table.hpp>
 
-#include "ring/das_storage.hpp"
+#include "ring/das/das_storage.hpp"
 
 using namespace das_test;
 namespace cp = trace_ring::cp;

@@ -14,7 +14,7 @@
 #include <cstdio>
 #include <string>
 
-#include <trace_ring/recorder/trace_memory.hpp>
+#include <trace_ring/recorder/file/trace_memory.hpp>
 
 namespace trace_ring::inline v1::impl {
 

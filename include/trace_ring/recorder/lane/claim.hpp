@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/recorder/core.hpp>
+#include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -301,4 +301,4 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
 
 }  // namespace trace_ring::inline v1::impl
 
-#include <trace_ring/recorder/lane_table.hpp>
+#include <trace_ring/recorder/lane/lane_table.hpp>

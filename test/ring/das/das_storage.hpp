@@ -17,8 +17,8 @@
 
 #include <trace_ring/record/das_entry.hpp>
 #include <trace_ring/record/data_model.hpp>
-#include <trace_ring/ring/das_table.hpp>
-#include <trace_ring/ring/guest_memory.hpp>
+#include <trace_ring/ring/das/das_table.hpp>
+#include <trace_ring/ring/das/guest_memory.hpp>
 
 namespace das_test {
 

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/recorder/claim.hpp>
+#include <trace_ring/recorder/lane/claim.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <trace_ring/position.hpp>
-#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 

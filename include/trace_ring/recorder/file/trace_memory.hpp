@@ -24,9 +24,9 @@
 #include <trace_ring/policy/clock/snapshot.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/recorder/check_layout.hpp>
+#include <trace_ring/recorder/file/check_layout.hpp>
+#include <trace_ring/recorder/lane/registry.hpp>
 #include <trace_ring/recorder/options.hpp>
-#include <trace_ring/recorder/registry.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -26,7 +26,7 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/recorder/layout.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
