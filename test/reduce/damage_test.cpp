@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(every_word_of_a_sub_buffers_header_may_be_wrong) {
     const auto sound = everything();
     auto file = reduce::trace_file::from(sound.bytes());
     const auto before = read_in_every_way(file, sound.bytes().size());
-    for (const std::uint64_t position : {1, 2, 3, 4, 5}) {
+    for (const std::uint64_t position : {1U, 2U, 3U, 4U, 5U}) {
         for (const std::uint32_t change : {0xFFFFFFFFU, 1U, 0x80000000U, 0x10000U}) {
             for (std::size_t at = 0; at < 64; at += 4) {
                 auto b = sound;
