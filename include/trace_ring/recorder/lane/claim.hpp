@@ -3,14 +3,13 @@
 #pragma once
 
 /// @file
-/// Claiming sub-buffers: the trace-table rule one level up. A claimer draws the
-/// next position and swaps the state of the sub-buffer there from (free or
-/// closed, older) to (its position, reset); whoever finds it held, or newer
-/// than what it drew, draws again. Nobody waits for anybody.
+/// Claiming sub-buffers: the trace-table rule one level up. A claimer draws the next position and
+/// swaps the state of the sub-buffer there from (free or closed, older) to (its position, reset);
+/// whoever finds it held, or newer than what it drew, draws again. Nobody waits for anybody.
 /// @code
 ///   cursor --fetch_add--> position p --> slot (p - 1) mod capacity
-///   state: (older, free|closed) --swap--> (p, reset) --fill header--> (p,
-///   active) --close--> (p, closed)
+///   state: (older, free|closed) --swap--> (p, reset) --fill header--> (p, active) --close--> (p,
+///   closed)
 /// @endcode
 
 #include <time.h>
@@ -22,337 +21,297 @@
 
 namespace trace_ring::inline v1::impl {
 
-[[nodiscard]] constexpr std::uint64_t
-state_word(position at, sub_buffer_state state) noexcept {
-  return stamped{at, static_cast<unsigned>(state)}.word();
+[[nodiscard]] constexpr std::uint64_t state_word(position at, sub_buffer_state state) noexcept {
+    return stamped{at, static_cast<unsigned>(state)}.word();
 }
 
 /// Room for `bytes` more, and a clock whose high half the lane has announced.
-inline bool core::make_room(lane_state &lane, std::uint32_t bytes) noexcept {
-  // relaxed, to the end: the lane and its sub-buffer are this thread's own
-  sub_buffer_header *sub = lane.sub.load(relaxed);
-  const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
-  if (sub == &nowhere ||
-      end + bytes + time_record_bytes > memory_.plan().sub_buffer_bytes) {
-    close_lane(lane);
-    sub = claim(lane);
-    if (sub == nullptr) {
-      // relaxed: as said above
-      layout::lane_entry &entry = *lane.entry.load(relaxed);
-      entry.refused.fetch_add(1, relaxed);
-      lane.refused.fetch_add(1,
-                             relaxed); // relaxed: told in the next sub-buffer
-      return false;
-    }
-    lane.sub.store(sub, relaxed); // relaxed: as above
-    return true;
-  }
-  const std::uint64_t t = memory_.now();
-  const auto high = static_cast<std::uint32_t>(t >> 32);
-  // relaxed: as said above
-  if (high != lane.high.load(relaxed)) {
-    const std::uint32_t word = sub->commit.load(relaxed);
-    const std::uint32_t at = commit_word::offset(word);
-    const std::uint64_t head = static_cast<std::uint32_t>(t) |
-                               std::uint64_t{record_word::pack(
-                                   record_word::time_id, time_record_bytes)}
-                                   << 32;
-    // relaxed: as said above
-    word_at<std::uint64_t>(sub, at).store(head, relaxed);
-    word_at<std::uint64_t>(sub, at + 8)
-        .store(t, relaxed); // relaxed: published by the commit
-    // order: time.commit:A pairs with read:B
-    sub->commit.store(word + time_record_bytes, release);
-    lane.high.store(high, relaxed); // relaxed: own lane
-  }
-  return true;
-}
-
-inline void core::close_lane(lane_state &lane) noexcept {
-  // relaxed, but for the last store: the lane and its sub-buffer are this
-  // thread's own
-  sub_buffer_header *const sub = lane.sub.load(relaxed);
-  if (sub == &nowhere)
-    return;
-  const std::uint32_t records = commit_word::records(sub->commit.load(relaxed));
-  const std::uint64_t now = memory_.now();
-  // relaxed: as said above
-  layout::lane_entry &entry = *lane.entry.load(relaxed);
-  entry.written.store(sub->first_position.load(relaxed) + records, relaxed);
-  sub->end_time.store(now, relaxed);
-  const position at = lane.where.load(relaxed);
-  layout::index_entry &index = memory_.index(memory_.slot_number(*sub));
-  // relaxed: as said above
-  index.records.store(records, relaxed);
-  index.last_time.store(now, relaxed); // relaxed: as above
-  lane.sub.store(&nowhere, relaxed);   // relaxed: as above
-  // order: close:A pairs with read:A
-  sub->state.store(state_word(at, sub_buffer_state::closed), release);
-  memory_.ring().held.fetch_sub(1, relaxed); // relaxed: a counter
-}
-
-/// Puts a lane in order whose open record was left by a jump, wherever on its
-/// way it was. The record was never committed, or its writer never came to know
-/// that it was.
-inline void core::recover(lane_state &lane) noexcept {
-  // relaxed, to the end: own lane, and a counter
-  if (mark_of(lane).valid.load(relaxed) == 0)
-    return;
-  layout::lane_entry &entry = *lane.entry.load(relaxed);
-  entry.abandoned.fetch_add(1, relaxed);
-  const sub_buffer_header *const sub = lane.sub.load(relaxed);
-  const position at = lane.where.load(relaxed);
-  const std::uint64_t active = state_word(at, sub_buffer_state::active);
-  if (sub != &nowhere && sub->state.load(relaxed) == active)
-    return; // beside the cold path
-  lane.sub.store(&nowhere, relaxed);
-  if (take_back(entry) == sub_buffer_state::closed) {
-    lane.where.store(entry.newest.load(relaxed), relaxed);
-  } else {
-    // relaxed: as said above
-    entry.newest.store(at, relaxed);
-  }
-}
-
-/// `held` is a number without a sign only in the file: those that die between
-/// counting and holding leave it too high, and `recount_held` may find it too
-/// low by those under way.
-inline bool core::too_many_held(std::uint32_t held) const noexcept {
-  const layout::ring_state &ring = memory_.ring();
-  const std::uint64_t most = ring.growth_ended.load(acquire) != 0
-                                 ? ring.capacity.load(acquire)
-                                 : memory_.plan().sub_buffer_limit;
-  const auto count = static_cast<std::int32_t>(held);
-  return count > 0 && static_cast<std::uint64_t>(count) >= most / 2;
-}
-
-/// Counts anew what is held. Nothing is lost if somebody claims or closes
-/// meanwhile: then the old count stands, or the new one is off by a few until
-/// the next time.
-inline void core::recount_held() noexcept {
-  layout::ring_state &ring = memory_.ring();
-  std::uint32_t said = ring.held.load(acquire);
-  const position before = ring.cursor.load(acquire);
-  std::uint32_t found = 0;
-  const std::uint64_t capacity = ring.capacity.load(acquire);
-  for (std::uint64_t slot = 0; slot < capacity; ++slot) {
-    const unsigned state =
-        stamped::from(memory_.sub_buffer(slot).state.load(relaxed))
-            .state; // relaxed: a count
-    found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
-             state == static_cast<unsigned>(sub_buffer_state::active);
-  }
-  if (ring.cursor.load(acquire) != before)
-    return;
-  static_cast<void>(ring.held.compare_exchange_strong(
-      said, found, relaxed)); // relaxed: counter
-}
-
-/// Takes back what the dead, threads and processes, still hold; true if it has
-/// looked, which it does not each time.
-inline bool core::make_way() noexcept {
-  // relaxed: advice on when to look again
-  if (failed_claims_.fetch_add(1, relaxed) % 64 != 0)
-    return false;
-  leave_gone_threads();
-  reclaim_dead();
-  recount_held();
-  return true;
-}
-
-/// Counts one sub-buffer more as held, unless half are. Who is refused was
-/// never counted, so that `recount_held` does not take a crowd of them for
-/// holders, nor miss them afterwards.
-inline bool core::count_held() noexcept {
-  layout::ring_state &ring = memory_.ring();
-  bool looked = false;
-  // relaxed, to the end: a counter
-  std::uint32_t held = ring.held.load(relaxed);
-  for (;;) {
-    if (!too_many_held(held)) {
-      if (ring.held.compare_exchange_weak(held, held + 1, relaxed))
+inline bool core::make_room(lane_state& lane, std::uint32_t bytes) noexcept {
+    // relaxed, to the end: the lane and its sub-buffer are this thread's own
+    sub_buffer_header* sub = lane.sub.load(relaxed);
+    const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
+    if (sub == &nowhere || end + bytes + time_record_bytes > memory_.plan().sub_buffer_bytes) {
+        close_lane(lane);
+        sub = claim(lane);
+        if (sub == nullptr) {
+            // relaxed: as said above
+            layout::lane_entry& entry = *lane.entry.load(relaxed);
+            entry.refused.fetch_add(1, relaxed);
+            lane.refused.fetch_add(1, relaxed);  // relaxed: told in the next sub-buffer
+            return false;
+        }
+        lane.sub.store(sub, relaxed);  // relaxed: as above
         return true;
-      continue;
     }
-    if (looked || !make_way())
-      return false;
-    looked = true;
-    held = ring.held.load(relaxed);
-  }
+    const std::uint64_t t = memory_.now();
+    const auto high = static_cast<std::uint32_t>(t >> 32);
+    // relaxed: as said above
+    if (high != lane.high.load(relaxed)) {
+        const std::uint32_t word = sub->commit.load(relaxed);
+        const std::uint32_t at = commit_word::offset(word);
+        const std::uint64_t head =
+            static_cast<std::uint32_t>(t) |
+            std::uint64_t{record_word::pack(record_word::time_id, time_record_bytes)} << 32;
+        // relaxed: as said above
+        word_at<std::uint64_t>(sub, at).store(head, relaxed);
+        word_at<std::uint64_t>(sub, at + 8).store(t, relaxed);  // relaxed: published by the commit
+        // order: time.commit:A pairs with read:B
+        sub->commit.store(word + time_record_bytes, release);
+        lane.high.store(high, relaxed);  // relaxed: own lane
+    }
+    return true;
+}
+
+inline void core::close_lane(lane_state& lane) noexcept {
+    // relaxed, but for the last store: the lane and its sub-buffer are this thread's own
+    sub_buffer_header* const sub = lane.sub.load(relaxed);
+    if (sub == &nowhere) return;
+    const std::uint32_t records = commit_word::records(sub->commit.load(relaxed));
+    const std::uint64_t now = memory_.now();
+    // relaxed: as said above
+    layout::lane_entry& entry = *lane.entry.load(relaxed);
+    entry.written.store(sub->first_position.load(relaxed) + records, relaxed);
+    sub->end_time.store(now, relaxed);
+    const position at = lane.where.load(relaxed);
+    layout::index_entry& index = memory_.index(memory_.slot_number(*sub));
+    // relaxed: as said above
+    index.records.store(records, relaxed);
+    index.last_time.store(now, relaxed);  // relaxed: as above
+    lane.sub.store(&nowhere, relaxed);    // relaxed: as above
+    // order: close:A pairs with read:A
+    sub->state.store(state_word(at, sub_buffer_state::closed), release);
+    memory_.ring().held.fetch_sub(1, relaxed);  // relaxed: a counter
+}
+
+/// Puts a lane in order whose open record was left by a jump, wherever on its way it was. The
+/// record was never committed, or its writer never came to know that it was.
+inline void core::recover(lane_state& lane) noexcept {
+    // relaxed, to the end: own lane, and a counter
+    if (mark_of(lane).valid.load(relaxed) == 0) return;
+    layout::lane_entry& entry = *lane.entry.load(relaxed);
+    entry.abandoned.fetch_add(1, relaxed);
+    const sub_buffer_header* const sub = lane.sub.load(relaxed);
+    const position at = lane.where.load(relaxed);
+    const std::uint64_t active = state_word(at, sub_buffer_state::active);
+    if (sub != &nowhere && sub->state.load(relaxed) == active) return;  // beside the cold path
+    lane.sub.store(&nowhere, relaxed);
+    if (take_back(entry) == sub_buffer_state::closed) {
+        lane.where.store(entry.newest.load(relaxed), relaxed);
+    } else {
+        // relaxed: as said above
+        entry.newest.store(at, relaxed);
+    }
+}
+
+/// `held` is a number without a sign only in the file: those that die between counting and holding
+/// leave it too high, and `recount_held` may find it too low by those under way.
+inline bool core::too_many_held(std::uint32_t held) const noexcept {
+    const layout::ring_state& ring = memory_.ring();
+    const std::uint64_t most = ring.growth_ended.load(acquire) != 0
+                                   ? ring.capacity.load(acquire)
+                                   : memory_.plan().sub_buffer_limit;
+    const auto count = static_cast<std::int32_t>(held);
+    return count > 0 && static_cast<std::uint64_t>(count) >= most / 2;
+}
+
+/// Counts anew what is held. Nothing is lost if somebody claims or closes meanwhile: then the old
+/// count stands, or the new one is off by a few until the next time.
+inline void core::recount_held() noexcept {
+    layout::ring_state& ring = memory_.ring();
+    std::uint32_t said = ring.held.load(acquire);
+    const position before = ring.cursor.load(acquire);
+    std::uint32_t found = 0;
+    const std::uint64_t capacity = ring.capacity.load(acquire);
+    for (std::uint64_t slot = 0; slot < capacity; ++slot) {
+        const unsigned state =
+            stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;  // relaxed: a count
+        found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
+                 state == static_cast<unsigned>(sub_buffer_state::active);
+    }
+    if (ring.cursor.load(acquire) != before) return;
+    static_cast<void>(ring.held.compare_exchange_strong(said, found, relaxed));  // relaxed: counter
+}
+
+/// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
+/// does not each time.
+inline bool core::make_way() noexcept {
+    // relaxed: advice on when to look again
+    if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
+    leave_gone_threads();
+    reclaim_dead();
+    recount_held();
+    return true;
+}
+
+/// Counts one sub-buffer more as held, unless half are. Who is refused was never counted, so that
+/// `recount_held` does not take a crowd of them for holders, nor miss them afterwards.
+inline bool core::count_held() noexcept {
+    layout::ring_state& ring = memory_.ring();
+    bool looked = false;
+    // relaxed, to the end: a counter
+    std::uint32_t held = ring.held.load(relaxed);
+    for (;;) {
+        if (!too_many_held(held)) {
+            if (ring.held.compare_exchange_weak(held, held + 1, relaxed)) return true;
+            continue;
+        }
+        if (looked || !make_way()) return false;
+        looked = true;
+        held = ring.held.load(relaxed);
+    }
 }
 
 /// The next position to try; false if the ring takes no more.
-inline bool core::next_slot(position &at) noexcept {
-  layout::ring_state &ring = memory_.ring();
-  if (!keeps_oldest()) {
-    at = ring.cursor.fetch_add(1, relaxed) +
-         1; // relaxed: a number; the swap decides
-    grow(at);
-    return true;
-  }
-  std::uint64_t waited = 0;
-  for (;;) {
-    position last = ring.cursor.load(acquire);
-    grow(last + 1);
-    const std::uint64_t slot = slot_of(last + 1, ring.capacity.load(acquire));
-    const auto found =
-        stamped::from(memory_.sub_buffer(slot).state.load(acquire));
-    // Only what was never used, or what a session has read and freed.
-    if (found.state != static_cast<unsigned>(sub_buffer_state::free)) {
-      if (ring.cursor.load(acquire) != last)
-        continue; // another took it
-      if (full_ == full_mode::block && wait_for_room(waited))
-        continue;
-      if (full_ == full_mode::stop)
-        shut(true);
-      return false;
+inline bool core::next_slot(position& at) noexcept {
+    layout::ring_state& ring = memory_.ring();
+    if (!keeps_oldest()) {
+        at = ring.cursor.fetch_add(1, relaxed) + 1;  // relaxed: a number; the swap decides
+        grow(at);
+        return true;
     }
-    // relaxed: a number; the swap of the state decides
-    if (ring.cursor.compare_exchange_strong(last, last + 1, relaxed)) {
-      at = last + 1;
-      return true;
+    std::uint64_t waited = 0;
+    for (;;) {
+        position last = ring.cursor.load(acquire);
+        grow(last + 1);
+        const std::uint64_t slot = slot_of(last + 1, ring.capacity.load(acquire));
+        const auto found = stamped::from(memory_.sub_buffer(slot).state.load(acquire));
+        // Only what was never used, or what a session has read and freed.
+        if (found.state != static_cast<unsigned>(sub_buffer_state::free)) {
+            if (ring.cursor.load(acquire) != last) continue;  // another took it
+            if (full_ == full_mode::block && wait_for_room(waited)) continue;
+            if (full_ == full_mode::stop) shut(true);
+            return false;
+        }
+        // relaxed: a number; the swap of the state decides
+        if (ring.cursor.compare_exchange_strong(last, last + 1, relaxed)) {
+            at = last + 1;
+            return true;
+        }
     }
-  }
 }
 
 /// One short sleep towards `block_for`; false when that is over.
-inline bool core::wait_for_room(std::uint64_t &waited) noexcept {
-  constexpr std::uint64_t nap = 50'000;
-  if (waited >= block_ns_)
-    return false;
-  const timespec pause{0, static_cast<long>(nap)};
-  const std::uint64_t before = clock::monotonic::now();
-  ::nanosleep(&pause, nullptr);
-  waited += clock::monotonic::now() - before;
-  return true;
+inline bool core::wait_for_room(std::uint64_t& waited) noexcept {
+    constexpr std::uint64_t nap = 50'000;
+    if (waited >= block_ns_) return false;
+    const timespec pause{0, static_cast<long>(nap)};
+    const std::uint64_t before = clock::monotonic::now();
+    ::nanosleep(&pause, nullptr);
+    waited += clock::monotonic::now() - before;
+    return true;
 }
 
-/// More sub-buffers, so that there are `wanted` if the limit and the disk
-/// allow: idempotent, by anyone. Once it failed nobody tries again: positions
-/// have begun to wrap.
+/// More sub-buffers, so that there are `wanted` if the limit and the disk allow: idempotent, by
+/// anyone. Once it failed nobody tries again: positions have begun to wrap.
 inline void core::grow(std::uint64_t wanted) noexcept {
-  layout::ring_state &ring = memory_.ring();
-  const std::uint64_t limit = memory_.plan().sub_buffer_limit;
-  std::uint64_t capacity = ring.capacity.load(acquire);
-  while (capacity < wanted && wanted <= limit) {
-    if (ring.growth_ended.load(acquire) != 0)
-      return;
-    const std::uint64_t more =
-        std::min(limit, std::max(capacity + step_, wanted));
-    if (memory_.provide(capacity, more) != 0) {
-      ring.growth_ended.store(1, release);
-      return;
+    layout::ring_state& ring = memory_.ring();
+    const std::uint64_t limit = memory_.plan().sub_buffer_limit;
+    std::uint64_t capacity = ring.capacity.load(acquire);
+    while (capacity < wanted && wanted <= limit) {
+        if (ring.growth_ended.load(acquire) != 0) return;
+        const std::uint64_t more = std::min(limit, std::max(capacity + step_, wanted));
+        if (memory_.provide(capacity, more) != 0) {
+            ring.growth_ended.store(1, release);
+            return;
+        }
+        // order: grow:A pairs with grow:A
+        if (ring.capacity.compare_exchange_strong(capacity, more, acq_rel)) return;
     }
-    // order: grow:A pairs with grow:A
-    if (ring.capacity.compare_exchange_strong(capacity, more, acq_rel))
-      return;
-  }
 }
 
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
-inline sub_buffer_header *core::take_slot(lane_state &lane,
-                                          position at) noexcept {
-  layout::ring_state &ring = memory_.ring();
-  const std::uint64_t capacity = ring.capacity.load(acquire);
-  sub_buffer_header &sub = memory_.sub_buffer(slot_of(at, capacity));
-  std::uint64_t word = sub.state.load(relaxed); // relaxed: the swap decides
-  const auto old = stamped::from(word);
-  if (old.state != static_cast<unsigned>(sub_buffer_state::free) &&
-      old.state != static_cast<unsigned>(sub_buffer_state::closed)) {
-    return nullptr; // held
-  }
-  if (old.pos >= at)
-    return nullptr; // this claimer slept a lap
-  // Told first, so that what a dying claimer leaves in `reset` can be found.
-  lane.entry.load(relaxed)->newest.store(
-      at, relaxed); // relaxed: read when this process is dead
-  if (!sub.state.compare_exchange_strong(
-          word, state_word(at, sub_buffer_state::reset), acq_rel)) {
-    return nullptr;
-  }
-  // order: claim:A pairs with read:C
-  thread_fence(release);
-  if (old.state == static_cast<unsigned>(sub_buffer_state::closed)) {
-    // relaxed: counters, and a word that only its claimer writes
-    ring.overwritten_records.fetch_add(
-        commit_word::records(sub.commit.load(relaxed)), relaxed);
-    ring.overwritten_sub_buffers.fetch_add(1, relaxed);
-  }
-  return &sub;
-}
-
-inline sub_buffer_header *core::claim(lane_state &lane) noexcept {
-  layout::ring_state &ring = memory_.ring();
-  layout::lane_entry &entry = *lane.entry.load(relaxed); // relaxed: own lane
-  // At most half is held by writers, so that the others always have something
-  // to go on with.
-  if (!count_held())
-    return nullptr;
-  const position previous = lane.where.load(relaxed); // relaxed: own lane
-  const std::uint64_t tries = 2 * ring.capacity.load(acquire) + 16;
-  position at = no_position;
-  sub_buffer_header *taken = nullptr;
-  for (std::uint64_t i = 0; i < tries && taken == nullptr; ++i) {
-    if (!next_slot(at))
-      break;
-    taken = take_slot(lane, at);
-  }
-  if (taken == nullptr) {
-    entry.newest.store(previous, relaxed); // relaxed: as in take_slot
-    ring.held.fetch_sub(1, relaxed);       // relaxed: a counter
-    if (!keeps_oldest())
-      static_cast<void>(make_way()); // all that were tried are held
-    return nullptr;
-  }
-  sub_buffer_header &sub = *taken;
-  const std::uint64_t slot = memory_.slot_number(sub);
-  const std::uint64_t now = memory_.now();
-  // relaxed, to the last but one: published by the state
-  sub.magic.store(sub_buffer_magic, relaxed);
-  sub.lane.store(lane.number.load(relaxed), relaxed);
-  sub.first_position.store(entry.written.load(relaxed), relaxed);
-  sub.base_time.store(now, relaxed);
-  sub.previous.store(previous, relaxed);
-  sub.end_time.store(0, relaxed);
-  sub.commit.store(commit_word::empty, relaxed);
-  sub.refused.store(lane.refused.exchange(0, relaxed), relaxed);
-  // relaxed: as above
-  sub.too_long.store(0, relaxed);
-  sub.nested.store(0, relaxed);
-  lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
-  layout::index_entry &index = memory_.index(slot);
-  index.pos.store(0, relaxed);
-  // order: index.write:A pairs with table.read:C
-  thread_fence(release);
-  // relaxed: published by the position
-  index.first_time.store(now, relaxed);
-  index.last_time.store(0, relaxed);
-  index.lane.store(lane.number.load(relaxed), relaxed);
-  index.records.store(0, relaxed);
-  // order: index.write:B pairs with table.read:C
-  index.pos.store(at, release);
-  // order: claim:B pairs with read:A
-  sub.state.store(state_word(at, sub_buffer_state::active), release);
-  lane.where.store(at, relaxed); // relaxed: own lane
-
-  // A triple of clocks now and then: after 1 ms, 2 ms, 4 ms ... and then each
-  // second.
-  std::uint64_t due = next_clock_.load(relaxed); // relaxed: advice
-  if (now >= due && memory_.clock() != 0) {
-    const std::uint64_t gap = clock_gap_.load(relaxed); // relaxed: as above
-    const std::uint64_t second =
-        memory_.header().ticks_per_second.load(relaxed);
-    if (next_clock_.compare_exchange_strong(due, now + gap, relaxed)) {
-      clock_gap_.store(std::min(gap * 2, second), relaxed); // relaxed: as above
-      memory_.add_clocks(process());
+inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcept {
+    layout::ring_state& ring = memory_.ring();
+    const std::uint64_t capacity = ring.capacity.load(acquire);
+    sub_buffer_header& sub = memory_.sub_buffer(slot_of(at, capacity));
+    std::uint64_t word = sub.state.load(relaxed);  // relaxed: the swap decides
+    const auto old = stamped::from(word);
+    if (old.state != static_cast<unsigned>(sub_buffer_state::free) &&
+        old.state != static_cast<unsigned>(sub_buffer_state::closed)) {
+        return nullptr;  // held
     }
-  }
-  // relaxed: a request is served soon, not at once
-  if (ring.snapshot_request.load(relaxed) != ring.snapshot_done.load(relaxed))
-    serve_requests();
-  return &sub;
+    if (old.pos >= at) return nullptr;  // this claimer slept a lap
+    // Told first, so that what a dying claimer leaves in `reset` can be found.
+    lane.entry.load(relaxed)->newest.store(at, relaxed);  // relaxed: read when this process is dead
+    if (!sub.state.compare_exchange_strong(word, state_word(at, sub_buffer_state::reset),
+                                           acq_rel)) {
+        return nullptr;
+    }
+    // order: claim:A pairs with read:C
+    thread_fence(release);
+    if (old.state == static_cast<unsigned>(sub_buffer_state::closed)) {
+        // relaxed: counters, and a word that only its claimer writes
+        ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);
+        ring.overwritten_sub_buffers.fetch_add(1, relaxed);
+    }
+    return &sub;
 }
 
-} // namespace trace_ring::inline v1::impl
+inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
+    layout::ring_state& ring = memory_.ring();
+    layout::lane_entry& entry = *lane.entry.load(relaxed);  // relaxed: own lane
+    // At most half is held by writers, so that the others always have something to go on with.
+    if (!count_held()) return nullptr;
+    const position previous = lane.where.load(relaxed);  // relaxed: own lane
+    const std::uint64_t tries = 2 * ring.capacity.load(acquire) + 16;
+    position at = no_position;
+    sub_buffer_header* taken = nullptr;
+    for (std::uint64_t i = 0; i < tries && taken == nullptr; ++i) {
+        if (!next_slot(at)) break;
+        taken = take_slot(lane, at);
+    }
+    if (taken == nullptr) {
+        entry.newest.store(previous, relaxed);                // relaxed: as in take_slot
+        ring.held.fetch_sub(1, relaxed);                      // relaxed: a counter
+        if (!keeps_oldest()) static_cast<void>(make_way());  // all that were tried are held
+        return nullptr;
+    }
+    sub_buffer_header& sub = *taken;
+    const std::uint64_t slot = memory_.slot_number(sub);
+    const std::uint64_t now = memory_.now();
+    // relaxed, to the last but one: published by the state
+    sub.magic.store(sub_buffer_magic, relaxed);
+    sub.lane.store(lane.number.load(relaxed), relaxed);
+    sub.first_position.store(entry.written.load(relaxed), relaxed);
+    sub.base_time.store(now, relaxed);
+    sub.previous.store(previous, relaxed);
+    sub.end_time.store(0, relaxed);
+    sub.commit.store(commit_word::empty, relaxed);
+    sub.refused.store(lane.refused.exchange(0, relaxed), relaxed);
+    // relaxed: as above
+    sub.too_long.store(0, relaxed);
+    sub.nested.store(0, relaxed);
+    lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
+    layout::index_entry& index = memory_.index(slot);
+    index.pos.store(0, relaxed);
+    // order: index.write:A pairs with table.read:C
+    thread_fence(release);
+    // relaxed: published by the position
+    index.first_time.store(now, relaxed);
+    index.last_time.store(0, relaxed);
+    index.lane.store(lane.number.load(relaxed), relaxed);
+    index.records.store(0, relaxed);
+    // order: index.write:B pairs with table.read:C
+    index.pos.store(at, release);
+    // order: claim:B pairs with read:A
+    sub.state.store(state_word(at, sub_buffer_state::active), release);
+    lane.where.store(at, relaxed);  // relaxed: own lane
+
+    // A triple of clocks now and then: after 1 ms, 2 ms, 4 ms ... and then each second.
+    std::uint64_t due = next_clock_.load(relaxed);  // relaxed: advice
+    if (now >= due && memory_.clock() != 0) {
+        const std::uint64_t gap = clock_gap_.load(relaxed);  // relaxed: as above
+        const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
+        if (next_clock_.compare_exchange_strong(due, now + gap, relaxed)) {
+            clock_gap_.store(std::min(gap * 2, second), relaxed);  // relaxed: as above
+            memory_.add_clocks(process());
+        }
+    }
+    // relaxed: a request is served soon, not at once
+    if (ring.snapshot_request.load(relaxed) != ring.snapshot_done.load(relaxed)) serve_requests();
+    return &sub;
+}
+
+}  // namespace trace_ring::inline v1::impl
 
 #include <trace_ring/recorder/lane/lane_table.hpp>

@@ -3,12 +3,11 @@
 #pragma once
 
 /// @file
-/// The cold path: everything a writer does other than put one more record
-/// behind the last. A record begins here when its lane has no room, the clock's
-/// high half changed, the thread or the process is new, the event has no id, or
-/// a record is open already (`open`); it is claimed, closed and reclaimed in
-/// claim.hpp; threads and processes come and go in threads.hpp. No lock, no C++
-/// heap; errno is kept; signal-safe throughout.
+/// The cold path: everything a writer does other than put one more record behind the last. A record
+/// begins here when its lane has no room, the clock's high half changed, the thread or the process
+/// is new, the event has no id, or a record is open already (`open`); it is claimed, closed and
+/// reclaimed in claim.hpp; threads and processes come and go in threads.hpp. No lock, no C++ heap;
+/// errno is kept; signal-safe throughout.
 
 #include <pthread.h>
 #include <signal.h>
@@ -28,390 +27,338 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Over a scope, keeps errno and puts off the thread's cancellation: the system
-/// calls of the cold path are such points, and a cancelled thread could not
-/// unwind through it.
+/// Over a scope, keeps errno and puts off the thread's cancellation: the system calls of the cold
+/// path are such points, and a cancelled thread could not unwind through it.
 class undisturbed {
 public:
-  undisturbed() noexcept : saved_(errno) {
-    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
-  }
-  ~undisturbed() {
-    ::pthread_setcancelstate(cancel_, &cancel_);
-    errno = saved_;
-  }
-  undisturbed(const undisturbed &) = delete;
-  undisturbed &operator=(const undisturbed &) = delete;
+    undisturbed() noexcept : saved_(errno) {
+        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
+    }
+    ~undisturbed() {
+        ::pthread_setcancelstate(cancel_, &cancel_);
+        errno = saved_;
+    }
+    undisturbed(const undisturbed&) = delete;
+    undisturbed& operator=(const undisturbed&) = delete;
 
 private:
-  int saved_;
-  int cancel_ = 0;
+    int saved_;
+    int cancel_ = 0;
 };
 
 class core {
 public:
-  /// `hot_clock` is the one that the hot path reads.
-  core(const recorder_options &options, const clock_functions &hot_clock);
-  ~core();
-  core(const core &) = delete;
-  core &operator=(const core &) = delete;
+    /// `hot_clock` is the one that the hot path reads.
+    core(const recorder_options& options, const clock_functions& hot_clock);
+    ~core();
+    core(const core&) = delete;
+    core& operator=(const core&) = delete;
 
-  [[nodiscard]] std::uint32_t index() const noexcept { return index_.value(); }
-  [[nodiscard]] trace_memory &memory() noexcept { return memory_; }
-  [[nodiscard]] const trace_memory &memory() const noexcept { return memory_; }
-  [[nodiscard]] std::uint32_t max_record() const noexcept {
-    return static_cast<std::uint32_t>(
-        max_record_bytes(memory_.plan().sub_buffer_bytes));
-  }
-  [[nodiscard]] std::uint32_t process() const noexcept {
-    return process_.load(
-        relaxed); // relaxed: set before any lane that leads here
-  }
-  [[nodiscard]] gate_page &own_gates() const noexcept {
-    return memory_.gates(memory_.process(process()).gate_page.load(
-        relaxed)); // relaxed: as above
-  }
+    [[nodiscard]] std::uint32_t index() const noexcept { return index_.value(); }
+    [[nodiscard]] trace_memory& memory() noexcept { return memory_; }
+    [[nodiscard]] const trace_memory& memory() const noexcept { return memory_; }
+    [[nodiscard]] std::uint32_t max_record() const noexcept {
+        return static_cast<std::uint32_t>(max_record_bytes(memory_.plan().sub_buffer_bytes));
+    }
+    [[nodiscard]] std::uint32_t process() const noexcept {
+        return process_.load(relaxed);  // relaxed: set before any lane that leads here
+    }
+    [[nodiscard]] gate_page& own_gates() const noexcept {
+        return memory_.gates(
+            memory_.process(process()).gate_page.load(relaxed));  // relaxed: as above
+    }
 
-  /// Opens a record of `bytes` (header included) in the first of the calling
-  /// thread's lanes that has none open, with room for it, and returns that
-  /// lane; null if the gate is shut or the record is lost, which is then
-  /// counted. `opener` is the mark to leave: where the caller's frame is. The
-  /// gate does not hold for what `ends` a span.
-  [[nodiscard]] lane_state *open(event_state &type, std::uint32_t bytes,
-                                 mark_type opener, bool ends = false) noexcept;
+    /// Opens a record of `bytes` (header included) in the first of the calling thread's lanes that
+    /// has none open, with room for it, and returns that lane; null if the gate is shut or the
+    /// record is lost, which is then counted. `opener` is the mark to leave: where the caller's
+    /// frame is. The gate does not hold for what `ends` a span.
+    [[nodiscard]] lane_state* open(event_state& type, std::uint32_t bytes, mark_type opener,
+                                   bool ends = false) noexcept;
 
-  /// What a mark is when no record is open: 0 where every record must come
-  /// through `open`.
-  [[nodiscard]] mark_type idle_mark() const noexcept {
-    return always_cold_
-               ? 0
-               : -static_cast<mark_type>(memory_.plan().sub_buffer_bytes);
-  }
+    /// What a mark is when no record is open: 0 where every record must come through `open`.
+    [[nodiscard]] mark_type idle_mark() const noexcept {
+        return always_cold_ ? 0 : -static_cast<mark_type>(memory_.plan().sub_buffer_bytes);
+    }
 
-  /// The low half of the time for a record in an open lane: never past the half
-  /// that the lane's last time record announced.
-  [[nodiscard]] std::uint32_t record_time(lane_state &lane) const noexcept {
-    const std::uint64_t t = memory_.now();
-    const bool same = static_cast<std::uint32_t>(t >> 32) ==
-                      lane.high.load(relaxed); // own lane
-    return same ? static_cast<std::uint32_t>(t) : 0xFFFFFFFFU;
-  }
+    /// The low half of the time for a record in an open lane: never past the half that the lane's
+    /// last time record announced.
+    [[nodiscard]] std::uint32_t record_time(lane_state& lane) const noexcept {
+        const std::uint64_t t = memory_.now();
+        const bool same =
+            static_cast<std::uint32_t>(t >> 32) == lane.high.load(relaxed);  // own lane
+        return same ? static_cast<std::uint32_t>(t) : 0xFFFFFFFFU;
+    }
 
-  /// After a record that came through `open`.
-  void finish(lane_state &lane) noexcept {
-    mark_of(lane).value.store(idle_mark(),
-                              relaxed); // relaxed: own thread and its handlers
-  }
+    /// After a record that came through `open`.
+    void finish(lane_state& lane) noexcept {
+        mark_of(lane).value.store(idle_mark(), relaxed);  // relaxed: own thread and its handlers
+    }
 
-  void add_type(const type_node &node) noexcept;
-  void close_lane(lane_state &lane) noexcept;
-  /// Closes the lanes of a block, and forgets them; `but_open`: not those with
-  /// an open record, which are left to it.
-  void leave_thread(lane_block &block, bool but_open = false) noexcept;
-  void shut(bool shut_now) noexcept;
+    void add_type(const type_node& node) noexcept;
+    void close_lane(lane_state& lane) noexcept;
+    /// Closes the lanes of a block, and forgets them; `but_open`: not those with an open record,
+    /// which are left to it.
+    void leave_thread(lane_block& block, bool but_open = false) noexcept;
+    void shut(bool shut_now) noexcept;
 
-  std::size_t enable(std::string_view glob, bool on) noexcept;
-  /// The space set aside for copying one sub-buffer, for one copier at a time.
-  [[nodiscard]] bool begin_copy() noexcept {
-    return copying_.exchange(1, acquire) == 0;
-  }
-  void end_copy() noexcept { copying_.store(0, release); }
-  [[nodiscard]] std::span<std::uint64_t> copy_space() noexcept {
-    return {copy_space_.get(), memory_.plan().sub_buffer_bytes / 8};
-  }
+    std::size_t enable(std::string_view glob, bool on) noexcept;
+    /// The space set aside for copying one sub-buffer, for one copier at a time.
+    [[nodiscard]] bool begin_copy() noexcept { return copying_.exchange(1, acquire) == 0; }
+    void end_copy() noexcept { copying_.store(0, release); }
+    [[nodiscard]] std::span<std::uint64_t> copy_space() noexcept {
+        return {copy_space_.get(), memory_.plan().sub_buffer_bytes / 8};
+    }
 
-  /// Writes the snapshots that were asked for from outside (control.hpp).
-  void serve_requests() noexcept;
+    /// Writes the snapshots that were asked for from outside (control.hpp).
+    void serve_requests() noexcept;
 
-  /// Says that the open record of `lane` is a reservation, the object at
-  /// `holder`. If another was there, its end was jumped over: it is given up.
-  void hold(lane_state &lane, const void *holder) noexcept;
+    /// Says that the open record of `lane` is a reservation, the object at `holder`. If another was
+    /// there, its end was jumped over: it is given up.
+    void hold(lane_state& lane, const void* holder) noexcept;
 
-  static void register_type(event_state &type) noexcept;
-  static void leave_all(thread_node &node) noexcept;
-  static void leave_gone_threads() noexcept;
-  /// In a child of a fork: what its parent's threads had begun is nobody's now.
-  void forget_process() noexcept {
-    alive_->store(new_child, release); // where the kernel did not do it
-    copying_.store(0, release);
-  }
+    static void register_type(event_state& type) noexcept;
+    static void leave_all(thread_node& node) noexcept;
+    static void leave_gone_threads() noexcept;
+    /// In a child of a fork: what its parent's threads had begun is nobody's now.
+    void forget_process() noexcept {
+        alive_->store(new_child, release);  // where the kernel did not do it
+        copying_.store(0, release);
+    }
 
 private:
-  [[nodiscard]] bool enter_child() noexcept;
-  [[nodiscard]] lane_block *enter_thread() noexcept;
-  [[nodiscard]] lane_state *choose_lane(lane_block &block,
-                                        mark_type opener) noexcept;
-  [[nodiscard]] bool make_lane(lane_state &lane, std::uint32_t depth) noexcept;
-  [[nodiscard]] layout::lane_entry *
-  take_lane_entry(std::uint32_t &slot) noexcept;
-  void fold(layout::lane_entry &entry, std::uint32_t slot) noexcept;
-  [[nodiscard]] bool make_room(lane_state &lane, std::uint32_t bytes) noexcept;
-  [[nodiscard]] sub_buffer_header *claim(lane_state &lane) noexcept;
-  [[nodiscard]] bool next_slot(position &at) noexcept;
-  void grow(std::uint64_t wanted) noexcept;
-  [[nodiscard]] bool wait_for_room(std::uint64_t &waited) noexcept;
-  [[nodiscard]] sub_buffer_header *take_slot(lane_state &lane,
-                                             position at) noexcept;
-  [[nodiscard]] bool keeps_oldest() const noexcept {
-    return full_ == full_mode::discard_newest || full_ == full_mode::stop ||
-           full_ == full_mode::block || full_ == full_mode::extend_then_discard;
-  }
-  [[nodiscard]] bool too_many_held(std::uint32_t held) const noexcept;
-  [[nodiscard]] bool count_held() noexcept;
-  void recount_held() noexcept;
-  [[nodiscard]] bool make_way() noexcept;
-  void reclaim_dead() noexcept;
-  sub_buffer_state take_back(layout::lane_entry &entry) noexcept;
-  void recover(lane_state &lane) noexcept;
+    [[nodiscard]] bool enter_child() noexcept;
+    [[nodiscard]] lane_block* enter_thread() noexcept;
+    [[nodiscard]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
+    [[nodiscard]] bool make_lane(lane_state& lane, std::uint32_t depth) noexcept;
+    [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
+    void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
+    [[nodiscard]] bool make_room(lane_state& lane, std::uint32_t bytes) noexcept;
+    [[nodiscard]] sub_buffer_header* claim(lane_state& lane) noexcept;
+    [[nodiscard]] bool next_slot(position& at) noexcept;
+    void grow(std::uint64_t wanted) noexcept;
+    [[nodiscard]] bool wait_for_room(std::uint64_t& waited) noexcept;
+    [[nodiscard]] sub_buffer_header* take_slot(lane_state& lane, position at) noexcept;
+    [[nodiscard]] bool keeps_oldest() const noexcept {
+        return full_ == full_mode::discard_newest || full_ == full_mode::stop ||
+               full_ == full_mode::block || full_ == full_mode::extend_then_discard;
+    }
+    [[nodiscard]] bool too_many_held(std::uint32_t held) const noexcept;
+    [[nodiscard]] bool count_held() noexcept;
+    void recount_held() noexcept;
+    [[nodiscard]] bool make_way() noexcept;
+    void reclaim_dead() noexcept;
+    sub_buffer_state take_back(layout::lane_entry& entry) noexcept;
+    void recover(lane_state& lane) noexcept;
 
-  [[nodiscard]] atomic_pointer<gate_page> &gates() const noexcept {
-    return gates_of[index_.value()];
-  }
-  [[nodiscard]] lane_state *first_lane(lane_block &block) const noexcept {
-    return &block.states[index_.value() * lane_depths];
-  }
+    [[nodiscard]] atomic_pointer<gate_page>& gates() const noexcept {
+        return gates_of[index_.value()];
+    }
+    [[nodiscard]] lane_state* first_lane(lane_block& block) const noexcept {
+        return &block.states[index_.value() * lane_depths];
+    }
 
-  recorder_index index_; // first, so that it is given back last
-  const registry *home_ = &the_registry;
-  trace_memory memory_;
-  full_mode full_;
-  on_fork fork_;
-  std::uint64_t step_; // in sub-buffers
-  std::uint64_t block_ns_;
-  bool always_cold_ = false;
-  atomic<std::uint32_t> process_{0};
-  atomic<std::uint32_t> failed_claims_{0};
-  atomic<std::uint64_t> next_clock_{0};
-  atomic<std::uint64_t> clock_gap_{0};
-  atomic<std::uint32_t> copying_{0};
-  std::unique_ptr<std::uint64_t[]> copy_space_;
-  std::string snapshot_base_;
-  /// Where this process stands, in a page that fork wipes.
-  enum : std::uint32_t {
-    new_child = 0,
-    entered = 1,
-    entering = 2,
-    stopped = 3
-  };
-  atomic<std::uint32_t> *alive_ = nullptr;
-  atomic<std::uint64_t> known_types_[(layout::max_event_id + 1) / 64]{};
+    recorder_index index_;  // first, so that it is given back last
+    const registry* home_ = &the_registry;
+    trace_memory memory_;
+    full_mode full_;
+    on_fork fork_;
+    std::uint64_t step_;  // in sub-buffers
+    std::uint64_t block_ns_;
+    bool always_cold_ = false;
+    atomic<std::uint32_t> process_{0};
+    atomic<std::uint32_t> failed_claims_{0};
+    atomic<std::uint64_t> next_clock_{0};
+    atomic<std::uint64_t> clock_gap_{0};
+    atomic<std::uint32_t> copying_{0};
+    std::unique_ptr<std::uint64_t[]> copy_space_;
+    std::string snapshot_base_;
+    /// Where this process stands, in a page that fork wipes.
+    enum : std::uint32_t { new_child = 0, entered = 1, entering = 2, stopped = 3 };
+    atomic<std::uint32_t>* alive_ = nullptr;
+    atomic<std::uint64_t> known_types_[(layout::max_event_id + 1) / 64]{};
 };
 
-/// Is the frame that opened a record gone, left by longjmp? It is if it lies
-/// below `opener` on the same stack: the stack has been cut back since.
-/// `for_want` of another lane, a frame on the signal stack is also taken for
-/// gone when the caller is not on it. A mistake costs the record, never its
-/// neighbours: a one-shot record runs no code of others but handlers, and a
-/// reservation makes sure that its lane is still its own before it commits.
-[[nodiscard]] inline bool frame_is_gone(mark_type mark, mark_type opener,
-                                        bool for_want) noexcept {
-  const mark_type frame = mark & ~reserved_bit;
-  const mark_type here = opener & ~reserved_bit;
-  if (frame == here)
-    return true;
-  if (frame > here && !for_want)
-    return false;
-  stack_t alternate{};
-  if (::sigaltstack(nullptr, &alternate) != 0)
-    return false;
-  constexpr int shift = sizeof(void *) == 4 ? 1 : 0; // as stack_position
-  const auto low = static_cast<mark_type>(
-      reinterpret_cast<std::uintptr_t>(alternate.ss_sp) >> shift);
-  const auto high = low + static_cast<mark_type>(alternate.ss_size >> shift);
-  const bool on_alternate = (alternate.ss_flags & SS_ONSTACK) != 0;
-  const bool frame_on_alternate =
-      (alternate.ss_flags & SS_DISABLE) == 0 && frame >= low && frame < high;
-  if (on_alternate)
-    return frame_on_alternate && frame < here;
-  return frame_on_alternate || frame < here;
+/// Is the frame that opened a record gone, left by longjmp? It is if it lies below `opener` on the
+/// same stack: the stack has been cut back since. `for_want` of another lane, a frame on the signal
+/// stack is also taken for gone when the caller is not on it. A mistake costs the record, never its
+/// neighbours: a one-shot record runs no code of others but handlers, and a reservation makes sure
+/// that its lane is still its own before it commits.
+[[nodiscard]] inline bool frame_is_gone(mark_type mark, mark_type opener, bool for_want) noexcept {
+    const mark_type frame = mark & ~reserved_bit;
+    const mark_type here = opener & ~reserved_bit;
+    if (frame == here) return true;
+    if (frame > here && !for_want) return false;
+    stack_t alternate{};
+    if (::sigaltstack(nullptr, &alternate) != 0) return false;
+    constexpr int shift = sizeof(void*) == 4 ? 1 : 0;  // as stack_position
+    const auto low =
+        static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(alternate.ss_sp) >> shift);
+    const auto high = low + static_cast<mark_type>(alternate.ss_size >> shift);
+    const bool on_alternate = (alternate.ss_flags & SS_ONSTACK) != 0;
+    const bool frame_on_alternate =
+        (alternate.ss_flags & SS_DISABLE) == 0 && frame >= low && frame < high;
+    if (on_alternate) return frame_on_alternate && frame < here;
+    return frame_on_alternate || frame < here;
 }
 
-/// Is a reservation gone with its frame? It may have been moved out of the
-/// frame that made it.
-[[nodiscard]] inline bool reservation_is_gone(const lane_state &lane,
-                                              mark_type mark,
+/// Is a reservation gone with its frame? It may have been moved out of the frame that made it.
+[[nodiscard]] inline bool reservation_is_gone(const lane_state& lane, mark_type mark,
                                               mark_type opener) noexcept {
-  const mark_type where =
-      stack_place(lane.holder.load(relaxed)); // relaxed: own lane
-  const mark_type frame = mark & ~reserved_bit;
-  const mark_type here = opener & ~reserved_bit;
-  return frame <= where && where < here && frame_is_gone(frame, here, true);
+    const mark_type where = stack_place(lane.holder.load(relaxed));  // relaxed: own lane
+    const mark_type frame = mark & ~reserved_bit;
+    const mark_type here = opener & ~reserved_bit;
+    return frame <= where && where < here && frame_is_gone(frame, here, true);
 }
 
 /// A record's address, length and total, once its lane is open.
-[[nodiscard]] inline std::byte *end_of_records(lane_state &lane) noexcept {
-  sub_buffer_header *const sub =
-      lane.sub.load(relaxed); // relaxed: own lane, twice
-  return reinterpret_cast<std::byte *>(sub) +
-         commit_word::offset(sub->commit.load(relaxed));
+[[nodiscard]] inline std::byte* end_of_records(lane_state& lane) noexcept {
+    sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
+    return reinterpret_cast<std::byte*>(sub) + commit_word::offset(sub->commit.load(relaxed));
 }
 
-inline void commit_record(lane_state &lane, std::uint32_t bytes) noexcept {
-  sub_buffer_header *const sub =
-      lane.sub.load(relaxed); // relaxed: own lane, twice
-  const std::uint32_t next =
-      sub->commit.load(relaxed) + commit_word::one_record + bytes;
-  // order: cold.commit:A pairs with read:B
-  sub->commit.store(next, release);
+inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
+    sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
+    const std::uint32_t next = sub->commit.load(relaxed) + commit_word::one_record + bytes;
+    // order: cold.commit:A pairs with read:B
+    sub->commit.store(next, release);
 }
 
-inline void count_record(lane_state &lane, const event_state &type) noexcept {
-  // relaxed: own lane; an add, so that readers see the old count or the new
-  const std::uint32_t column = type.total.load(relaxed) - 1;
-  if (column >= lane.columns.load(relaxed))
-    return; // relaxed: as above
-  shared_atomic<std::uint64_t> &total = lane.totals.load(relaxed)[column];
-  total.store(total.load(relaxed) + 1,
-              relaxed); // relaxed: one writer at a time
+inline void count_record(lane_state& lane, const event_state& type) noexcept {
+    // relaxed: own lane; an add, so that readers see the old count or the new
+    const std::uint32_t column = type.total.load(relaxed) - 1;
+    if (column >= lane.columns.load(relaxed)) return;  // relaxed: as above
+    shared_atomic<std::uint64_t>& total = lane.totals.load(relaxed)[column];
+    total.store(total.load(relaxed) + 1, relaxed);  // relaxed: one writer at a time
 }
 
 /// The end of a span: no fields, and the id of the span.
-template <class E> struct end_of {
-  using wires = std::tuple<>;
-  static constexpr bool variable = false;
-  static constexpr std::size_t fixed_bytes = 0;
-  static constexpr std::size_t field_count = 0;
-  static constexpr std::array<field_description, 0> fields{};
+template <class E>
+struct end_of {
+    using wires = std::tuple<>;
+    static constexpr bool variable = false;
+    static constexpr std::size_t fixed_bytes = 0;
+    static constexpr std::size_t field_count = 0;
+    static constexpr std::array<field_description, 0> fields{};
 };
-template <class E> inline constexpr bool is_end = false;
-template <class E> inline constexpr bool is_end<end_of<E>> = true;
+template <class E>
+inline constexpr bool is_end = false;
+template <class E>
+inline constexpr bool is_end<end_of<E>> = true;
 
 template <class Clock>
 [[gnu::always_inline]] inline clock::tsc::halves read_halves() noexcept {
-  if constexpr (Clock::kind == clock::tsc::kind) {
-    return clock::tsc::now_halves();
-  } else {
-    const std::uint64_t now = Clock::now();
-    return {static_cast<std::uint32_t>(now),
-            static_cast<std::uint32_t>(now >> 32)};
-  }
-}
-
-inline lane_state *core::open(event_state &type, std::uint32_t bytes,
-                              mark_type opener, bool ends) noexcept {
-  const undisturbed scope;
-  if (home_ != &the_registry) {
-    // Code of a library that has a registry, and so event ids, of its own: it
-    // needs a recorder of its own, too.
-    memory_.ring().refused_without_lane.fetch_add(
-        1, relaxed); // relaxed: a counter
-    return nullptr;
-  }
-  if (type.header.load(relaxed) == 0)
-    register_type(type); // relaxed: 0 or the final value
-  const std::uint32_t id =
-      record_word::id(type.header.load(relaxed)); // relaxed: as above
-  // relaxed: a gate is advice that takes effect soon
-  if (!ends && gates().load(relaxed)->gates[id].load(relaxed) != 0)
-    return nullptr;
-  if (alive_->load(acquire) != entered && !enter_child())
-    return nullptr;
-  lane_block *block = thread_lanes.load(relaxed); // relaxed: own word
-  if (block == &vacant_block)
-    block = enter_thread();
-  if (block == nullptr) {
-    memory_.ring().refused_without_lane.fetch_add(
-        1, relaxed); // relaxed: a counter
-    return nullptr;
-  }
-  lane_state *const lane = choose_lane(*block, opener);
-  if (lane == nullptr)
-    return nullptr;
-  // From here on the lane is open: whatever a handler begins goes one deeper.
-  mark_of(*lane).value.store(opener,
-                             relaxed); // relaxed: own thread and its handlers
-  lane->opened.store(lane->opened.load(relaxed) + 1,
-                     relaxed); // relaxed: as above
-  signal_fence(seq_cst);
-  const auto depth = static_cast<std::uint32_t>(
-      static_cast<std::size_t>(lane - block->states) % lane_depths);
-  if (bytes > max_record() || id == 0) {
-    // One that is there takes the count where it happened.
-    sub_buffer_header *const sub = lane->sub.load(relaxed); // relaxed: own lane
-    if (mark_of(*lane).valid.load(relaxed) != 0 || make_lane(*lane, depth)) {
-      layout::lane_entry &entry = *lane->entry.load(relaxed);
-      // relaxed: counters
-      if (id == 0) { // no more types can be told apart
-        entry.refused.fetch_add(1, relaxed);
-        lane->refused.fetch_add(1, relaxed);
-      } else {
-        entry.too_long.fetch_add(1, relaxed);
-        if (sub != &nowhere)
-          sub->too_long.fetch_add(1, relaxed);
-      }
+    if constexpr (Clock::kind == clock::tsc::kind) {
+        return clock::tsc::now_halves();
+    } else {
+        const std::uint64_t now = Clock::now();
+        return {static_cast<std::uint32_t>(now), static_cast<std::uint32_t>(now >> 32)};
     }
-    mark_of(*lane).value.store(idle_mark(), relaxed); // relaxed: as above
-    return nullptr;
-  }
-  // relaxed: own lane
-  if ((mark_of(*lane).valid.load(relaxed) == 0 && !make_lane(*lane, depth)) ||
-      !make_room(*lane, bytes)) {
-    // Back to cold, not idle: there may be no sub-buffer to fill.
-    mark_of(*lane).value.store(0, relaxed); // relaxed: own lane
-    return nullptr;
-  }
-  return lane;
 }
 
-inline void core::hold(lane_state &lane, const void *holder) noexcept {
-  lane.holder.store(holder, relaxed); // relaxed, to the end: own lanes
-  signal_fence(seq_cst);
-  mark_of(lane).value.store(mark_of(lane).value.load(relaxed) | reserved_bit,
-                            relaxed);
-  lane_state *const first = first_lane(*thread_lanes.load(relaxed));
-  for (std::size_t depth = 0; depth < lane_depths; ++depth) {
-    lane_state &other = first[depth];
-    auto &mark = mark_of(other).value;
-    // relaxed: as said above
-    if (&other == &lane || mark.load(relaxed) <= 0)
-      continue;
-    if ((mark.load(relaxed) & reserved_bit) == 0)
-      continue;
-    if (other.holder.load(relaxed) != holder)
-      continue;
-    recover(other);
-    // relaxed: as said above
-    mark.store(0, relaxed);
-  }
+inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type opener,
+                              bool ends) noexcept {
+    const undisturbed scope;
+    if (home_ != &the_registry) {
+        // Code of a library that has a registry, and so event ids, of its own: it needs a recorder
+        // of its own, too.
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return nullptr;
+    }
+    if (type.header.load(relaxed) == 0) register_type(type);  // relaxed: 0 or the final value
+    const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as above
+    // relaxed: a gate is advice that takes effect soon
+    if (!ends && gates().load(relaxed)->gates[id].load(relaxed) != 0) return nullptr;
+    if (alive_->load(acquire) != entered && !enter_child()) return nullptr;
+    lane_block* block = thread_lanes.load(relaxed);  // relaxed: own word
+    if (block == &vacant_block) block = enter_thread();
+    if (block == nullptr) {
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return nullptr;
+    }
+    lane_state* const lane = choose_lane(*block, opener);
+    if (lane == nullptr) return nullptr;
+    // From here on the lane is open: whatever a handler begins goes one deeper.
+    mark_of(*lane).value.store(opener, relaxed);  // relaxed: own thread and its handlers
+    lane->opened.store(lane->opened.load(relaxed) + 1, relaxed);  // relaxed: as above
+    signal_fence(seq_cst);
+    const auto depth =
+        static_cast<std::uint32_t>(static_cast<std::size_t>(lane - block->states) % lane_depths);
+    if (bytes > max_record() || id == 0) {
+        // One that is there takes the count where it happened.
+        sub_buffer_header* const sub = lane->sub.load(relaxed);  // relaxed: own lane
+        if (mark_of(*lane).valid.load(relaxed) != 0 || make_lane(*lane, depth)) {
+            layout::lane_entry& entry = *lane->entry.load(relaxed);
+            // relaxed: counters
+            if (id == 0) {  // no more types can be told apart
+                entry.refused.fetch_add(1, relaxed);
+                lane->refused.fetch_add(1, relaxed);
+            } else {
+                entry.too_long.fetch_add(1, relaxed);
+                if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
+            }
+        }
+        mark_of(*lane).value.store(idle_mark(), relaxed);  // relaxed: as above
+        return nullptr;
+    }
+    // relaxed: own lane
+    if ((mark_of(*lane).valid.load(relaxed) == 0 && !make_lane(*lane, depth)) ||
+        !make_room(*lane, bytes)) {
+        // Back to cold, not idle: there may be no sub-buffer to fill.
+        mark_of(*lane).value.store(0, relaxed);  // relaxed: own lane
+        return nullptr;
+    }
+    return lane;
 }
 
-inline lane_state *core::choose_lane(lane_block &block,
-                                     mark_type opener) noexcept {
-  lane_state *const first = first_lane(block);
-  for (const bool for_want : {false, true}) {
+inline void core::hold(lane_state& lane, const void* holder) noexcept {
+    lane.holder.store(holder, relaxed);  // relaxed, to the end: own lanes
+    signal_fence(seq_cst);
+    mark_of(lane).value.store(mark_of(lane).value.load(relaxed) | reserved_bit, relaxed);
+    lane_state* const first = first_lane(*thread_lanes.load(relaxed));
     for (std::size_t depth = 0; depth < lane_depths; ++depth) {
-      lane_state &lane = first[depth];
-      const mark_type mark =
-          mark_of(lane).value.load(relaxed); // relaxed: own lane
-      if (mark <= 0)
-        return &lane;
-      // One that runs on a stack of its own (a coroutine's) looks gone and is
-      // not: a reservation is given up only for want of lanes.
-      const bool gone =
-          (mark & reserved_bit) == 0
-              ? frame_is_gone(mark, opener, for_want)
-              : for_want && reservation_is_gone(lane, mark, opener);
-      if (gone) {
-        recover(lane);
-        return &lane;
-      }
+        lane_state& other = first[depth];
+        auto& mark = mark_of(other).value;
+        // relaxed: as said above
+        if (&other == &lane || mark.load(relaxed) <= 0) continue;
+        if ((mark.load(relaxed) & reserved_bit) == 0) continue;
+        if (other.holder.load(relaxed) != holder) continue;
+        recover(other);
+        // relaxed: as said above
+        mark.store(0, relaxed);
     }
-  }
-  lane_state &deepest = first[lane_depths - 1];
-  // relaxed: own lane, and counters
-  if (mark_of(deepest).valid.load(relaxed) != 0) {
-    deepest.entry.load(relaxed)->nested.fetch_add(1, relaxed);
-    sub_buffer_header *const sub = deepest.sub.load(relaxed);
-    if (sub != &nowhere)
-      sub->nested.fetch_add(1, relaxed); // relaxed: a counter
-  } else {
-    memory_.ring().refused_without_lane.fetch_add(
-        1, relaxed); // relaxed: a counter
-  }
-  return nullptr;
 }
 
-} // namespace trace_ring::inline v1::impl
+inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexcept {
+    lane_state* const first = first_lane(block);
+    for (const bool for_want : {false, true}) {
+        for (std::size_t depth = 0; depth < lane_depths; ++depth) {
+            lane_state& lane = first[depth];
+            const mark_type mark = mark_of(lane).value.load(relaxed);  // relaxed: own lane
+            if (mark <= 0) return &lane;
+            // One that runs on a stack of its own (a coroutine's) looks gone and is not: a
+            // reservation is given up only for want of lanes.
+            const bool gone = (mark & reserved_bit) == 0
+                                  ? frame_is_gone(mark, opener, for_want)
+                                  : for_want && reservation_is_gone(lane, mark, opener);
+            if (gone) {
+                recover(lane);
+                return &lane;
+            }
+        }
+    }
+    lane_state& deepest = first[lane_depths - 1];
+    // relaxed: own lane, and counters
+    if (mark_of(deepest).valid.load(relaxed) != 0) {
+        deepest.entry.load(relaxed)->nested.fetch_add(1, relaxed);
+        sub_buffer_header* const sub = deepest.sub.load(relaxed);
+        if (sub != &nowhere) sub->nested.fetch_add(1, relaxed);  // relaxed: a counter
+    } else {
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+    }
+    return nullptr;
+}
+
+}  // namespace trace_ring::inline v1::impl
 
 #include <trace_ring/recorder/lane/event_types.hpp>
 #include <trace_ring/recorder/lane/threads.hpp>

@@ -3,9 +3,8 @@
 #pragma once
 
 /// @file
-/// Lanes as the file knows them: entered, folded into the totals when their
-/// entries are needed by others, taken from processes that died. And the
-/// beginning and end of a recorder.
+/// Lanes as the file knows them: entered, folded into the totals when their entries are needed by
+/// others, taken from processes that died. And the beginning and end of a recorder.
 
 #include <csignal>
 #include <cstddef>
@@ -15,295 +14,253 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Adds what a departed lane amounted to to the totals, before its entry goes
-/// to another.
-inline void core::fold(layout::lane_entry &entry, std::uint32_t slot) noexcept {
-  layout::ring_state &ring = memory_.ring();
-  // relaxed, to the end: the entry is the caller's, the totals are counters
-  ring.folded_lanes.fetch_add(1, relaxed);
-  ring.folded_written.fetch_add(entry.written.load(relaxed), relaxed);
-  ring.folded_refused.fetch_add(entry.refused.load(relaxed), relaxed);
-  ring.folded_too_long.fetch_add(entry.too_long.load(relaxed), relaxed);
-  ring.folded_nested.fetch_add(entry.nested.load(relaxed), relaxed);
-  ring.folded_abandoned.fetch_add(entry.abandoned.load(relaxed), relaxed);
-  shared_atomic<std::uint64_t> *const row = memory_.totals(slot);
-  if (row == nullptr)
-    return;
-  const std::uint32_t owner = entry.process.load(relaxed); // relaxed: as above
-  const std::uint32_t root = memory_.process(owner).root.load(relaxed);
-  shared_atomic<std::uint64_t> *const into =
-      memory_.totals(memory_.plan().lane_count + root);
-  for (std::uint32_t i = 0; i < memory_.plan().totals_per_lane; ++i) {
-    into[i].fetch_add(row[i].exchange(0, relaxed),
-                      relaxed); // relaxed: as above
-  }
+/// Adds what a departed lane amounted to to the totals, before its entry goes to another.
+inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
+    layout::ring_state& ring = memory_.ring();
+    // relaxed, to the end: the entry is the caller's, the totals are counters
+    ring.folded_lanes.fetch_add(1, relaxed);
+    ring.folded_written.fetch_add(entry.written.load(relaxed), relaxed);
+    ring.folded_refused.fetch_add(entry.refused.load(relaxed), relaxed);
+    ring.folded_too_long.fetch_add(entry.too_long.load(relaxed), relaxed);
+    ring.folded_nested.fetch_add(entry.nested.load(relaxed), relaxed);
+    ring.folded_abandoned.fetch_add(entry.abandoned.load(relaxed), relaxed);
+    shared_atomic<std::uint64_t>* const row = memory_.totals(slot);
+    if (row == nullptr) return;
+    const std::uint32_t owner = entry.process.load(relaxed);  // relaxed: as above
+    const std::uint32_t root = memory_.process(owner).root.load(relaxed);
+    shared_atomic<std::uint64_t>* const into = memory_.totals(memory_.plan().lane_count + root);
+    for (std::uint32_t i = 0; i < memory_.plan().totals_per_lane; ++i) {
+        into[i].fetch_add(row[i].exchange(0, relaxed), relaxed);  // relaxed: as above
+    }
 }
 
-/// An entry for a new lane: a free one, else that of a departed lane whose
-/// records are all overwritten, else that of the longest departed. Null if all
-/// lanes live.
-inline layout::lane_entry *core::take_lane_entry(std::uint32_t &slot) noexcept {
-  constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
-  constexpr auto departed =
-      static_cast<std::uint32_t>(layout::presence::departed);
-  constexpr auto preparing =
-      static_cast<std::uint32_t>(layout::presence::preparing);
-  for (int attempt = 0; attempt < 8; ++attempt) {
-    std::uint32_t best = memory_.plan().lane_count;
-    position oldest = ~position{0};
-    for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
-      layout::lane_entry &entry = memory_.lane(slot);
-      std::uint32_t state = entry.state.load(acquire);
-      if (state == free) {
-        if (entry.state.compare_exchange_strong(state, preparing, acq_rel))
-          return &entry;
-        // relaxed: as said above
-      } else if (state == departed && entry.newest.load(relaxed) < oldest) {
-        oldest = entry.newest.load(
-            relaxed); // relaxed: final since the lane departed
-        best = slot;
-      }
+/// An entry for a new lane: a free one, else that of a departed lane whose records are all
+/// overwritten, else that of the longest departed. Null if all lanes live.
+inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
+    constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
+    constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
+    constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
+    for (int attempt = 0; attempt < 8; ++attempt) {
+        std::uint32_t best = memory_.plan().lane_count;
+        position oldest = ~position{0};
+        for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
+            layout::lane_entry& entry = memory_.lane(slot);
+            std::uint32_t state = entry.state.load(acquire);
+            if (state == free) {
+                if (entry.state.compare_exchange_strong(state, preparing, acq_rel)) return &entry;
+                // relaxed: as said above
+            } else if (state == departed && entry.newest.load(relaxed) < oldest) {
+                oldest = entry.newest.load(relaxed);  // relaxed: final since the lane departed
+                best = slot;
+            }
+        }
+        if (best == memory_.plan().lane_count) {
+            if (!make_way()) return nullptr;
+            continue;
+        }
+        slot = best;
+        layout::lane_entry& entry = memory_.lane(best);
+        std::uint32_t state = departed;
+        if (entry.state.compare_exchange_strong(state, preparing, acq_rel)) {
+            fold(entry, best);
+            return &entry;
+        }
     }
-    if (best == memory_.plan().lane_count) {
-      if (!make_way())
-        return nullptr;
-      continue;
-    }
-    slot = best;
-    layout::lane_entry &entry = memory_.lane(best);
-    std::uint32_t state = departed;
-    if (entry.state.compare_exchange_strong(state, preparing, acq_rel)) {
-      fold(entry, best);
-      return &entry;
-    }
-  }
-  return nullptr;
+    return nullptr;
 }
 
-inline bool core::make_lane(lane_state &lane, std::uint32_t depth) noexcept {
-  layout::ring_state &ring = memory_.ring();
-  std::uint32_t slot = 0;
-  layout::lane_entry *const entry = take_lane_entry(slot);
-  if (entry == nullptr) {
-    ring.refused_without_lane.fetch_add(1, relaxed); // relaxed: a counter
-    return false;
-  }
-  const std::uint32_t number =
-      ring.last_lane.fetch_add(1, relaxed) + 1; // relaxed: a counter
-  char name[16] = {};
-  ::prctl(PR_GET_NAME, name);
-  // relaxed, to the last: published by the state
-  entry->number.store(number, relaxed);
-  entry->process.store(process(), relaxed);
-  entry->thread.store(static_cast<std::uint32_t>(::syscall(SYS_gettid)),
-                      relaxed);
-  entry->depth.store(depth, relaxed);
-  entry->written.store(0, relaxed);
-  entry->newest.store(0, relaxed);
-  entry->refused.store(0, relaxed);
-  entry->too_long.store(0, relaxed);
-  // relaxed, to the last: as above
-  entry->nested.store(0, relaxed);
-  entry->abandoned.store(0, relaxed);
-  entry->began.store(memory_.now(), relaxed);
-  entry->ended.store(0, relaxed);
-  store_text(entry->name, name);
-  // order: lane.enter:A pairs with table.read:B
-  entry->state.store(static_cast<std::uint32_t>(layout::presence::live),
-                     release);
-  // relaxed, to the end: the thread's own
-  lane.entry.store(entry, relaxed);
-  lane.totals.store(memory_.totals(slot), relaxed);
-  lane.columns.store(memory_.plan().totals_per_lane, relaxed);
-  lane.number.store(number, relaxed);
-  lane.sub.store(&nowhere, relaxed);
-  lane.where.store(no_position, relaxed);
-  lane.refused.store(0, relaxed);
-  lane.high.store(0, relaxed);
-  signal_fence(seq_cst);
-  mark_of(lane).valid.store(1, relaxed); // relaxed: as above
-  return true;
+inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
+    layout::ring_state& ring = memory_.ring();
+    std::uint32_t slot = 0;
+    layout::lane_entry* const entry = take_lane_entry(slot);
+    if (entry == nullptr) {
+        ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return false;
+    }
+    const std::uint32_t number = ring.last_lane.fetch_add(1, relaxed) + 1;  // relaxed: a counter
+    char name[16] = {};
+    ::prctl(PR_GET_NAME, name);
+    // relaxed, to the last: published by the state
+    entry->number.store(number, relaxed);
+    entry->process.store(process(), relaxed);
+    entry->thread.store(static_cast<std::uint32_t>(::syscall(SYS_gettid)), relaxed);
+    entry->depth.store(depth, relaxed);
+    entry->written.store(0, relaxed);
+    entry->newest.store(0, relaxed);
+    entry->refused.store(0, relaxed);
+    entry->too_long.store(0, relaxed);
+    // relaxed, to the last: as above
+    entry->nested.store(0, relaxed);
+    entry->abandoned.store(0, relaxed);
+    entry->began.store(memory_.now(), relaxed);
+    entry->ended.store(0, relaxed);
+    store_text(entry->name, name);
+    // order: lane.enter:A pairs with table.read:B
+    entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
+    // relaxed, to the end: the thread's own
+    lane.entry.store(entry, relaxed);
+    lane.totals.store(memory_.totals(slot), relaxed);
+    lane.columns.store(memory_.plan().totals_per_lane, relaxed);
+    lane.number.store(number, relaxed);
+    lane.sub.store(&nowhere, relaxed);
+    lane.where.store(no_position, relaxed);
+    lane.refused.store(0, relaxed);
+    lane.high.store(0, relaxed);
+    signal_fence(seq_cst);
+    mark_of(lane).valid.store(1, relaxed);  // relaxed: as above
+    return true;
 }
 
-/// Takes from a lane the sub-buffer that it held, or was about to, when its
-/// writer died or jumped away: returns `closed` if that is what it is now,
-/// `free` if it was only half prepared, `active` if there was none. The caller
-/// answers for the writer being gone.
-inline sub_buffer_state core::take_back(layout::lane_entry &entry) noexcept {
-  const position at = entry.newest.load(acquire);
-  if (at == no_position)
-    return sub_buffer_state::active;
-  layout::ring_state &ring = memory_.ring();
-  const std::uint64_t count = ring.capacity.load(acquire);
-  std::uint64_t slot = slot_of(at, count);
-  if (stamped::from(memory_.sub_buffer(slot).state.load(acquire)).pos != at) {
-    // The ring has grown since; look everywhere.
-    for (slot = 0; slot < count; ++slot) {
-      if (stamped::from(memory_.sub_buffer(slot).state.load(acquire)).pos == at)
-        break;
+/// Takes from a lane the sub-buffer that it held, or was about to, when its writer died or jumped
+/// away: returns `closed` if that is what it is now, `free` if it was only half prepared, `active`
+/// if there was none. The caller answers for the writer being gone.
+inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
+    const position at = entry.newest.load(acquire);
+    if (at == no_position) return sub_buffer_state::active;
+    layout::ring_state& ring = memory_.ring();
+    const std::uint64_t count = ring.capacity.load(acquire);
+    std::uint64_t slot = slot_of(at, count);
+    if (stamped::from(memory_.sub_buffer(slot).state.load(acquire)).pos != at) {
+        // The ring has grown since; look everywhere.
+        for (slot = 0; slot < count; ++slot) {
+            if (stamped::from(memory_.sub_buffer(slot).state.load(acquire)).pos == at) break;
+        }
+        slot %= count;
     }
-    slot %= count;
-  }
-  sub_buffer_header &sub = memory_.sub_buffer(slot);
-  const std::uint64_t word = sub.state.load(acquire);
-  sub_buffer_state now = sub_buffer_state::active;
-  if (word == state_word(at, sub_buffer_state::active)) {
-    now = sub_buffer_state::closed;
-    // relaxed: its writer is gone
-    const std::uint32_t records =
-        commit_word::records(sub.commit.load(relaxed));
-    entry.written.store(sub.first_position.load(relaxed) + records, relaxed);
-  } else if (word == state_word(at, sub_buffer_state::reset)) {
-    now = sub_buffer_state::free;
-    sub.commit.store(commit_word::empty,
-                     relaxed); // relaxed: published by the state
-  } else {
+    sub_buffer_header& sub = memory_.sub_buffer(slot);
+    const std::uint64_t word = sub.state.load(acquire);
+    sub_buffer_state now = sub_buffer_state::active;
+    if (word == state_word(at, sub_buffer_state::active)) {
+        now = sub_buffer_state::closed;
+        // relaxed: its writer is gone
+        const std::uint32_t records = commit_word::records(sub.commit.load(relaxed));
+        entry.written.store(sub.first_position.load(relaxed) + records, relaxed);
+    } else if (word == state_word(at, sub_buffer_state::reset)) {
+        now = sub_buffer_state::free;
+        sub.commit.store(commit_word::empty, relaxed);  // relaxed: published by the state
+    } else {
+        return now;
+    }
+    sub.state.store(state_word(at, now), release);
+    ring.held.fetch_sub(1, relaxed);  // relaxed: a counter
     return now;
-  }
-  sub.state.store(state_word(at, now), release);
-  ring.held.fetch_sub(1, relaxed); // relaxed: a counter
-  return now;
 }
 
 /// Takes back what dead processes hold.
 inline void core::reclaim_dead() noexcept {
-  const std::uint32_t self = process() + 1;
-  layout::ring_state &ring = memory_.ring();
-  std::uint32_t owner = 0;
-  if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) {
-    if (owner == self || owner > memory_.plan().process_count ||
-        memory_.may_live(owner - 1)) {
-      return;
-    }
-    // Who was at it died at it.
-    if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel))
-      return;
-  }
-  for (std::uint32_t slot = 0; slot < memory_.plan().process_count; ++slot) {
-    auto &who = memory_.process(slot);
-    if (slot == process() ||
-        who.state.load(acquire) !=
-            static_cast<std::uint32_t>(layout::presence::live) ||
-        memory_.may_live(slot)) {
-      continue;
-    }
-    for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
-      layout::lane_entry &entry = memory_.lane(i);
-      if (entry.state.load(acquire) ==
-              static_cast<std::uint32_t>(layout::presence::live) &&
-          entry.process.load(relaxed) == slot) { // relaxed: after the state
-        if (take_back(entry) != sub_buffer_state::active) {
-          ring.reclaimed.fetch_add(1, relaxed); // relaxed: a counter
+    const std::uint32_t self = process() + 1;
+    layout::ring_state& ring = memory_.ring();
+    std::uint32_t owner = 0;
+    if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) {
+        if (owner == self || owner > memory_.plan().process_count || memory_.may_live(owner - 1)) {
+            return;
         }
-        entry.state.store(
-            static_cast<std::uint32_t>(layout::presence::departed), release);
-      }
+        // Who was at it died at it.
+        if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) return;
     }
-    who.state.store(static_cast<std::uint32_t>(layout::presence::departed),
-                    release);
-  }
-  ring.reclaim_owner.store(0, release);
+    for (std::uint32_t slot = 0; slot < memory_.plan().process_count; ++slot) {
+        auto& who = memory_.process(slot);
+        if (slot == process() ||
+            who.state.load(acquire) != static_cast<std::uint32_t>(layout::presence::live) ||
+            memory_.may_live(slot)) {
+            continue;
+        }
+        for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
+            layout::lane_entry& entry = memory_.lane(i);
+            if (entry.state.load(acquire) == static_cast<std::uint32_t>(layout::presence::live) &&
+                entry.process.load(relaxed) == slot) {  // relaxed: after the state
+                if (take_back(entry) != sub_buffer_state::active) {
+                    ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
+                }
+                entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+            }
+        }
+        who.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+    }
+    ring.reclaim_owner.store(0, release);
 }
 
-inline core::core(const recorder_options &options,
-                  const clock_functions &hot_clock)
+inline core::core(const recorder_options& options, const clock_functions& hot_clock)
     : memory_(index_.value() != 0
                   ? options
-                  : throw setup_error(
-                        options.file.empty() ? "memory" : options.file,
-                        "a process can have eight recorders, and has them",
-                        EMFILE),
+                  : throw setup_error(options.file.empty() ? "memory" : options.file,
+                                      "a process can have eight recorders, and has them", EMFILE),
               hot_clock),
-      full_(options.full), fork_(options.fork),
-      step_(std::max<std::uint64_t>(1, options.step /
-                                           memory_.plan().sub_buffer_bytes)),
-      block_ns_(static_cast<std::uint64_t>(
-          std::max<std::int64_t>(0, options.block_for.count()))),
+      full_(options.full),
+      fork_(options.fork),
+      step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
+      block_ns_(static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.block_for.count()))),
       always_cold_(memory_.clock() != hot_clock.kind) {
-  snapshot_base_ = options.snapshot_file.empty()
-                       ? (options.file.empty() ? std::string()
-                                               : memory_.path() + ".snapshot")
-                       : expand_file_name(options.snapshot_file);
-  copy_space_ =
-      std::make_unique<std::uint64_t[]>(memory_.plan().sub_buffer_bytes / 8);
-  const std::string subject =
-      memory_.path().empty() ? "memory" : memory_.path();
-  std::uint32_t none = 0;
-  if (the_registry.key_state.compare_exchange_strong(none, 1, acq_rel)) {
-    if (::pthread_key_create(&the_registry.key, &thread_ends) != 0) {
-      the_registry.key_state.store(0, release);
-      throw setup_error(subject, "cannot get a thread-specific key", EAGAIN);
+    snapshot_base_ = options.snapshot_file.empty()
+                         ? (options.file.empty() ? std::string() : memory_.path() + ".snapshot")
+                         : expand_file_name(options.snapshot_file);
+    copy_space_ = std::make_unique<std::uint64_t[]>(memory_.plan().sub_buffer_bytes / 8);
+    const std::string subject = memory_.path().empty() ? "memory" : memory_.path();
+    std::uint32_t none = 0;
+    if (the_registry.key_state.compare_exchange_strong(none, 1, acq_rel)) {
+        if (::pthread_key_create(&the_registry.key, &thread_ends) != 0) {
+            the_registry.key_state.store(0, release);
+            throw setup_error(subject, "cannot get a thread-specific key", EAGAIN);
+        }
+        static_cast<void>(::pthread_atfork(nullptr, nullptr, &forget_lanes_in_child));
+        the_registry.key_state.store(2, release);
     }
-    static_cast<void>(
-        ::pthread_atfork(nullptr, nullptr, &forget_lanes_in_child));
-    the_registry.key_state.store(2, release);
-  }
-  void *const page = ::mmap(nullptr, layout::page_bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (page == MAP_FAILED)
-    throw setup_error(subject, "cannot map a page", errno);
+    void* const page = ::mmap(nullptr, layout::page_bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (page == MAP_FAILED) throw setup_error(subject, "cannot map a page", errno);
 #if defined(MADV_WIPEONFORK)
-  static_cast<void>(::madvise(page, layout::page_bytes, MADV_WIPEONFORK));
+    static_cast<void>(::madvise(page, layout::page_bytes, MADV_WIPEONFORK));
 #endif
-  alive_ = ::new (page) atomic<std::uint32_t>(entered);
-  try {
-    // One at a time: two programs that join at once must not get the same
-    // gates.
-    const int fd = memory_.descriptor();
-    for (int i = 0; fd >= 0 && i < 1000; ++i) {
-      if (storage::lock_byte(fd, layout::reclaim_lock_offset) !=
-          storage::lock_result::held_by_another) {
-        break;
-      }
-      const timespec pause{0, 1'000'000};
-      ::nanosleep(&pause, nullptr);
+    alive_ = ::new (page) atomic<std::uint32_t>(entered);
+    try {
+        // One at a time: two programs that join at once must not get the same gates.
+        const int fd = memory_.descriptor();
+        for (int i = 0; fd >= 0 && i < 1000; ++i) {
+            if (storage::lock_byte(fd, layout::reclaim_lock_offset) !=
+                storage::lock_result::held_by_another) {
+                break;
+            }
+            const timespec pause{0, 1'000'000};
+            ::nanosleep(&pause, nullptr);
+        }
+        const std::uint32_t slot = memory_.enter_process(0);
+        if (fd >= 0) storage::unlock_byte(fd, layout::reclaim_lock_offset);
+        if (slot == 0) throw setup_error(subject, "its tables of programs are full", ENOSPC);
+        process_.store(slot - 1, relaxed);  // relaxed: before any thread can come here
+        the_registry.cores[index()].store(this, seq_cst);
+    } catch (...) {
+        ::munmap(page, layout::page_bytes);
+        throw;
     }
-    const std::uint32_t slot = memory_.enter_process(0);
-    if (fd >= 0)
-      storage::unlock_byte(fd, layout::reclaim_lock_offset);
-    if (slot == 0)
-      throw setup_error(subject, "its tables of programs are full", ENOSPC);
-    process_.store(slot - 1,
-                   relaxed); // relaxed: before any thread can come here
-    the_registry.cores[index()].store(this, seq_cst);
-  } catch (...) {
-    ::munmap(page, layout::page_bytes);
-    throw;
-  }
-  for (type_node *t = the_registry.types.load(seq_cst); t != nullptr;
-       t = t->next.load(acquire)) {
-    add_type(*t);
-  }
-  memory_.add_clocks(process());
-  const std::uint64_t second =
-      memory_.header().ticks_per_second.load(relaxed); // relaxed: fixed
-  clock_gap_.store(second / 1000 + 1, relaxed); // relaxed: before any thread
-  next_clock_.store(memory_.now() + second / 1000 + 1,
-                    relaxed); // relaxed: as above
-  if (options.paused)
-    shut(true);
-  gates().store(&own_gates(), release);
+    for (type_node* t = the_registry.types.load(seq_cst); t != nullptr; t = t->next.load(acquire)) {
+        add_type(*t);
+    }
+    memory_.add_clocks(process());
+    const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);  // relaxed: fixed
+    clock_gap_.store(second / 1000 + 1, relaxed);                   // relaxed: before any thread
+    next_clock_.store(memory_.now() + second / 1000 + 1, relaxed);  // relaxed: as above
+    if (options.paused) shut(true);
+    gates().store(&own_gates(), release);
 }
 
 inline core::~core() {
-  gates().store(&open_gates, release);
-  the_registry.cores[index()].store(nullptr, seq_cst);
-  // Threads that end, or load a library, at this moment; not for ever, should
-  // one be stopped there.
-  for (int i = 0; the_registry.visitors.load(seq_cst) != 0 && i < 2000; ++i) {
-    const timespec pause{0, i < 100 ? 1'000 : 1'000'000};
-    ::nanosleep(&pause, nullptr);
-  }
-  for (thread_node *node = the_registry.nodes.load(acquire); node != nullptr;
-       node = node->next.load(acquire)) {
-    leave_thread(block_of(*node));
-  }
-  if (alive_->load(acquire) == entered) { // else the entry is a parent's
-    if (memory_.clock() != 0)
-      memory_.add_clocks(process());
-    memory_.leave_process(process());
-  }
-  ::munmap(static_cast<void *>(alive_), layout::page_bytes);
+    gates().store(&open_gates, release);
+    the_registry.cores[index()].store(nullptr, seq_cst);
+    // Threads that end, or load a library, at this moment; not for ever, should one be stopped
+    // there.
+    for (int i = 0; the_registry.visitors.load(seq_cst) != 0 && i < 2000; ++i) {
+        const timespec pause{0, i < 100 ? 1'000 : 1'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
+         node = node->next.load(acquire)) {
+        leave_thread(block_of(*node));
+    }
+    if (alive_->load(acquire) == entered) {  // else the entry is a parent's
+        if (memory_.clock() != 0) memory_.add_clocks(process());
+        memory_.leave_process(process());
+    }
+    ::munmap(static_cast<void*>(alive_), layout::page_bytes);
 }
 
-} // namespace trace_ring::inline v1::impl
+}  // namespace trace_ring::inline v1::impl
