@@ -53,9 +53,13 @@ public:
 
     /// Asks for a snapshot. The next writer that needs a sub-buffer writes it, to the trace file's
     /// name (or recorder_options::snapshot_file) with ".N" behind it, N being the number returned.
-    std::uint32_t request_snapshot() { return ring().snapshot_request.fetch_add(1, acq_rel) + 1; }
+    std::uint32_t request_snapshot() {
+        // order: snapshot.ask:A pairs with snapshot.serve:A
+        return ring().snapshot_request.fetch_add(1, release) + 1;
+    }
     /// True when request `number` has been served (successfully or not).
     [[nodiscard]] bool snapshot_done(std::uint32_t number) const {
+        // order: snapshot.ask:B pairs with snapshot.serve:B
         return static_cast<std::int32_t>(ring().snapshot_done.load(acquire) - number) >= 0;
     }
 
@@ -73,11 +77,10 @@ private:
     }
 
     static void set(shared_atomic<std::uint8_t>& gate, std::uint8_t bit, bool shut) {
-        // relaxed: a gate is advice that takes effect soon
+        // relaxed, to the end: a gate is advice that takes effect soon
         if (shut) {
             gate.fetch_or(bit, relaxed);
         } else {
-            // relaxed: as said above
             gate.fetch_and(static_cast<std::uint8_t>(~bit), relaxed);
         }
     }
@@ -115,12 +118,11 @@ private:
             }
             const auto& process = *reinterpret_cast<const layout::process_entry*>(
                 memory_.data() + plan_.processes + root * sizeof(layout::process_entry));
-            const std::uint32_t page = process.gate_page.load(relaxed);  // relaxed: as above
+            const std::uint32_t page = process.gate_page.load(relaxed);
             if (page < plan_.gate_count) {
                 name.clear();
                 for (std::uint64_t i = 0; i < length; ++i) {
                     name += static_cast<char>(
-                        // relaxed: as above
                         word_at<std::uint8_t>(base + at, static_cast<std::size_t>(name_at + i))
                             .load(relaxed));
                 }

@@ -31,6 +31,7 @@ public:
         };
         recorder_ = &of;
         crash_snapshot* none = nullptr;
+        // order: crash.set:A pairs with crash.take:A, crash.clear:A
         if (!current.compare_exchange_strong(none, this, acq_rel)) {
             throw setup_error(file_, "a process has one crash_snapshot, and has it", EBUSY);
         }
@@ -44,6 +45,7 @@ public:
     crash_snapshot& operator=(const crash_snapshot&) = delete;
     ~crash_snapshot() {
         restore();
+        // order: crash.clear:A pairs with crash.set:A
         current.store(nullptr, release);
     }
 
@@ -58,7 +60,8 @@ private:
 
     static void handle(int signal) noexcept {
         // Taken once: a crash inside the snapshot, or on another thread, finds the old handlers.
-        if (crash_snapshot* const self = current.exchange(nullptr, acq_rel)) {
+        // order: crash.take:A pairs with crash.set:A
+        if (crash_snapshot* const self = current.exchange(nullptr, acquire)) {
             self->take_(self->recorder_, self->file_.c_str());
             self->restore();
         }

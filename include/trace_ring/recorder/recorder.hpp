@@ -183,6 +183,7 @@ public:
     [[nodiscard]] std::pair<const std::byte*, std::size_t> bytes() const noexcept {
 #if !defined(TRACE_RING_DISABLE)
         const impl::trace_memory& memory = core_->memory();
+        // order: grow.use:G pairs with grow:A
         const std::uint64_t capacity = memory.ring().capacity.load(acquire);
         return {memory.base(), static_cast<std::size_t>(memory.plan().bytes_for(capacity))};
 #else
@@ -231,7 +232,8 @@ private:
                                                     const typename E::wires& wires,
                                                     const impl::measured<E>& sizes,
                                                     std::uint32_t time) noexcept {
-        // relaxed, to the end: published by the commit word
+        // relaxed, to the end: the header is there since the step is; the commit word publishes the
+        // rest
         std::uint32_t header = type.header.load(relaxed);
         if constexpr (impl::is_end<E>) {
             header = record_word::pack(record_word::id(header), record_header_bytes);
@@ -240,7 +242,6 @@ private:
             header += sizes.bytes / 8 << 16;
             if (sizes.cut) header |= std::uint32_t{record_word::cut} << 28;
         }
-        // relaxed: as said above
         word_at<std::uint32_t>(to, 0).store(time, relaxed);
         word_at<std::uint32_t>(to, 4).store(header | Flags << 28, relaxed);
         impl::store_payload<E>(to + record_header_bytes, wires, sizes);
@@ -274,17 +275,14 @@ private:
     [[gnu::always_inline]] bool append(impl::event_state& type,
                                        const typename E::wires& wires) noexcept {
         const auto sizes = measure_for<E>(wires);
-        // relaxed, to the commit: words of this thread and its signal handlers alone
+        // relaxed, to the end: words of this thread and its signal handlers alone
         impl::lane_state& lane =
             impl::thread_lanes.load(relaxed)->states[index_ * impl::lane_depths];
         impl::lane_mark& mark = impl::mark_of(lane);
-        // relaxed: as said above
         const mark_type idle = mark.value.load(relaxed);
         const mark_type opener = impl::stack_position();
-        // relaxed: as said above
         mark.value.store(opener, relaxed);
         signal_fence(seq_cst);
-        // relaxed: as said above
         sub_buffer_header* const sub = lane.sub.load(relaxed);
         const std::uint32_t word = sub->commit.load(relaxed);
         std::uint32_t step = commit_word::one_record + fixed_record<E>;
@@ -298,26 +296,25 @@ private:
         }
         const std::uint32_t next = word + step;
         if (cold || static_cast<mark_type>(commit_word::offset(next)) + idle > 0) [[unlikely]] {
-            mark.value.store(idle, relaxed);  // relaxed: as above
+            mark.value.store(idle, relaxed);
             return append_cold<E, Flags>(type, wires, opener);
         }
         std::uint32_t time = 0;
         if constexpr (clock_policy::kind != static_cast<std::uint32_t>(clock_kind::none)) {
             const auto now = impl::read_halves<clock_policy>();
-            // relaxed: as said above
             if (now.high != lane.high.load(relaxed)) [[unlikely]] {
-                mark.value.store(idle, relaxed);  // relaxed: as above
+                mark.value.store(idle, relaxed);
                 return append_cold<E, Flags>(type, wires, opener);
             }
             time = now.low;
         }
         store_record<E, Flags>(reinterpret_cast<std::byte*>(sub) + commit_word::offset(word), type,
                                wires, sizes, time);
-        // order: record.commit:A pairs with read:B
+        // order: record.commit:A pairs with read:B, file.read:B, reclaim.find:B
         sub->commit.store(next, release);
         count<E>(lane, type);
         signal_fence(seq_cst);
-        mark.value.store(idle, relaxed);  // relaxed: as above
+        mark.value.store(idle, relaxed);
         return true;
     }
 

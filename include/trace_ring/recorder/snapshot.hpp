@@ -43,15 +43,22 @@ public:
     [[nodiscard]] int run() noexcept {
         const layout::plan& plan = memory_.plan();
         if (memory_.clock() != 0) memory_.add_clocks(core_.process());
+        // order: grow.use:F pairs with grow:A
         const std::uint64_t capacity = memory_.ring().capacity.load(acquire);
         // Lanes before sub-buffers: a lane then never claims more records than were copied.
         if (const int error = copy(8, plan.dictionary - 8)) return error;
+        const std::uint64_t clock_bytes = plan.clock_count * sizeof(layout::clock_entry);
+        if (const int error = copy_marked(plan.clocks, clock_bytes, sizeof(layout::clock_entry))) {
+            return error;
+        }
         for (std::uint64_t slot = 0; slot < capacity; ++slot) {
             if (const int error = copy_slot(slot)) return error;
         }
         if (const int error = copy(plan.dictionary, plan.dictionary_bytes)) return error;
-        if (const int error = copy(plan.index, capacity * sizeof(layout::index_entry)))
+        const std::uint64_t index_bytes = capacity * sizeof(layout::index_entry);
+        if (const int error = copy_marked(plan.index, index_bytes, sizeof(layout::index_entry))) {
             return error;
+        }
         if (const int error =
                 copy(plan.processes, plan.process_count * sizeof(layout::process_entry))) {
             return error;
@@ -65,14 +72,44 @@ public:
     }
 
 private:
-    /// Copies shared words through a buffer of the stack.
+    /// Copies shared words through a buffer of the stack: in ascending order, so that what comes
+    /// after the mark of an entry is what the mark publishes.
     [[nodiscard]] int copy(std::uint64_t at, std::uint64_t bytes) noexcept {
         std::uint64_t words[128];
         while (bytes != 0) {
             const auto part = static_cast<std::size_t>(bytes < sizeof words ? bytes : sizeof words);
             for (std::size_t i = 0; i < part / 8; ++i) {
-                // relaxed: readers of the copy check each entry as those of the original do
-                words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(relaxed);
+                // order: snapshot.copy:A pairs with dictionary.write:A
+                // order: snapshot.copy:B pairs with process.enter:B, process.leave:A,
+                // process.dead:A, lane.enter:A, lane.enter:B, lane.newest:A, lane.written:A,
+                // lane.written:B, lane.leave:A, lane.dead:A
+                words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(acquire);
+            }
+            if (const int error = write_at(to_, words, part, at)) return error;
+            at += part;
+            bytes -= part;
+        }
+        return 0;
+    }
+
+    /// The same for entries of `stride` bytes whose mark, their first word, says when they are
+    /// being replaced: the copy of such a one is marked as not there.
+    [[nodiscard]] int copy_marked(std::uint64_t at, std::uint64_t bytes,
+                                  std::size_t stride) noexcept {
+        std::uint64_t words[128];
+        while (bytes != 0) {
+            const auto part = static_cast<std::size_t>(bytes < sizeof words ? bytes : sizeof words);
+            const std::byte* const from = memory_.base() + at;
+            for (std::size_t i = 0; i < part / 8; ++i) {
+                // order: snapshot.mark:A pairs with clocks.write:B, index.write:B
+                words[i] = word_at<std::uint64_t>(from, i * 8).load(acquire);
+            }
+            // order: snapshot.mark:B pairs with clocks.write:A, index.write:A
+            thread_fence(acquire);
+            for (std::size_t mark = 0; mark < part; mark += stride) {
+                // relaxed: ordered by the fence above
+                const std::uint64_t now = word_at<std::uint64_t>(from, mark).load(relaxed);
+                if (now != words[mark / 8]) words[mark / 8] = 0;
             }
             if (const int error = write_at(to_, words, part, at)) return error;
             at += part;
@@ -104,10 +141,15 @@ private:
         const layout::plan& plan = memory_.plan();
         for (std::uint32_t slot = 0; slot < plan.lane_count; ++slot) {
             const std::uint64_t at = plan.lanes + slot * sizeof(layout::lane_entry);
-            std::uint32_t copied = 0;
+            struct {
+                std::uint32_t number = 0;
+                std::uint32_t state = 0;
+            } copied;
             if (::pread64(to_, &copied, sizeof copied, static_cast<off64_t>(at)) < 0) return errno;
-            const std::uint32_t number = memory_.lane(slot).number.load(acquire);
-            if (number == copied) continue;
+            constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
+            // relaxed: after what was copied, of which some may be that lane's already
+            const std::uint32_t number = memory_.lane(slot).number.load(relaxed);
+            if (number == copied.number && copied.state != preparing) continue;
             if (const int error = copy(at, sizeof(layout::lane_entry))) return error;
             const std::uint64_t unknown = 0;
             const std::uint64_t written_at = at + offsetof(layout::lane_entry, written);
@@ -149,7 +191,9 @@ private:
 
 inline void core::serve_requests() noexcept {
     layout::ring_state& ring = memory_.ring();
-    std::uint32_t done = ring.snapshot_done.load(acquire);
+    std::uint32_t done = ring.snapshot_done.load(relaxed);  // relaxed: the swap checks it
+    // What the one that asks has recorded will be in the snapshot.
+    // order: snapshot.serve:A pairs with snapshot.ask:A
     const std::uint32_t wanted = ring.snapshot_request.load(acquire);
     // One writer takes them all; several requests that wait are served by one snapshot.
     if (done == wanted || snapshot_base_.empty()) return;
@@ -167,7 +211,8 @@ inline void core::serve_requests() noexcept {
     *out = '\0';
     const int error = write_snapshot(*this, name);
     if (error == EBUSY) return;  // another is at it
-    static_cast<void>(ring.snapshot_done.compare_exchange_strong(done, wanted, acq_rel));
+    // order: snapshot.serve:B pairs with snapshot.ask:B
+    static_cast<void>(ring.snapshot_done.compare_exchange_strong(done, wanted, release));
 }
 
 }  // namespace trace_ring::inline v1::impl

@@ -193,6 +193,7 @@ private:
         const auto words = region(plan_.lanes, bytes);
         // A row that is given to another lane just now would be a mixture: numbers are compared,
         // before and after, and what changed is read the next time.
+        // order: lane.look:A pairs with lane.enter:B, lane.newest:A
         thread_fence(acquire);
         const auto again = region(plan_.lanes, bytes);
         const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };
@@ -200,7 +201,9 @@ private:
             const table_row row{words, plan_.lanes, i * sizeof(lane_entry)};
             const table_row later{again, plan_.lanes, i * sizeof(lane_entry)};
             const auto number = row.get<std::uint32_t>(offsetof(lane_entry, number));
-            if (number == 0 || number != later.get<std::uint32_t>(offsetof(lane_entry, number))) {
+            const auto state = row.get<std::uint32_t>(offsetof(lane_entry, state));
+            if (number == 0 || number != later.get<std::uint32_t>(offsetof(lane_entry, number)) ||
+                state == static_cast<std::uint32_t>(layout::presence::preparing)) {
                 continue;
             }
             auto& lane = add_lane(number);
@@ -231,13 +234,22 @@ private:
 
     void read_clocks() {
         using layout::clock_entry;
-        const auto words =
-            region(plan_.clocks, std::uint64_t{plan_.clock_count} * sizeof(clock_entry));
+        const std::uint64_t bytes = std::uint64_t{plan_.clock_count} * sizeof(clock_entry);
+        const auto words = region(plan_.clocks, bytes);
+        // A triple that is replaced just now would be a mixture: its number differs.
+        // order: clocks.look:A pairs with clocks.write:A
+        thread_fence(acquire);
+        const auto again = region(plan_.clocks, bytes);
         std::vector<clock_triple> readings;
         for (std::uint32_t i = 0; i < plan_.clock_count; ++i) {
             const table_row row{words, plan_.clocks, i * sizeof(clock_entry)};
+            const table_row later{again, plan_.clocks, i * sizeof(clock_entry)};
             const auto u64 = [&row](std::size_t field) { return row.get<std::uint64_t>(field); };
-            if (u64(offsetof(clock_entry, sequence)) == 0) continue;
+            const auto number = u64(offsetof(clock_entry, sequence));
+            if (number == 0 ||
+                number != later.get<std::uint64_t>(offsetof(clock_entry, sequence))) {
+                continue;
+            }
             readings.push_back(
                 {u64(offsetof(clock_entry, ticks)), u64(offsetof(clock_entry, monotonic)),
                  u64(offsetof(clock_entry, realtime)), u64(offsetof(clock_entry, width)),

@@ -165,7 +165,7 @@ struct sub_buffer_copy {
 [[nodiscard]] inline copy_result copy_sub_buffer(const void* source, std::span<std::uint64_t> into,
                                                  sub_buffer_copy& out) noexcept {
     const auto& header = *static_cast<const sub_buffer_header*>(source);
-    // order: read:A pairs with claim:B, close:A, ring.ready:A, ring.shut:A
+    // order: read:A pairs with claim:B, close:A, reclaim.close:A, ring.ready:A, ring.shut:A
     const auto before = stamped::from(header.state.load(acquire));
     const auto state = static_cast<sub_buffer_state>(before.state);
     if (state != sub_buffer_state::active && state != sub_buffer_state::closed &&

@@ -35,9 +35,8 @@ struct header_fault {
     if (magic == file_magic_swapped) return {"a trace file of the other byte order", 0};
     if (magic != file_magic) return {"not a trace file", 0};
     if (size < sizeof(file_header)) return {"the header is cut short", size};
-    // relaxed, here and below: the header does not change once the magic is there
+    // relaxed, to the end: the header does not change once the magic is there
     const auto u32 = [](const shared_atomic<std::uint32_t>& word) { return word.load(relaxed); };
-    // relaxed: as above
     const auto u64 = [](const shared_atomic<std::uint64_t>& word) { return word.load(relaxed); };
     if (u32(h.version) != file_version) {
         return {"a trace file of another version", offsetof(file_header, version)};

@@ -104,13 +104,12 @@ inline void trace_memory::create(const recorder_options& options, const clock_fu
             id[0] = now();
             id[1] = static_cast<std::uint64_t>(::getpid());
         }
-        for (int i = 0; i < 2; ++i) h.id[i].store(id[i], relaxed);             // relaxed: as above
-        h.created.store(take_snapshot<clock::monotonic>().realtime, relaxed);  // relaxed: as above
+        for (int i = 0; i < 2; ++i) h.id[i].store(id[i], relaxed);
+        h.created.store(take_snapshot<clock::monotonic>().realtime, relaxed);
         h.sub_buffer_bytes.store(plan_.sub_buffer_bytes, relaxed);
         h.full.store(static_cast<std::uint32_t>(options.full), relaxed);
         h.sub_buffer_limit.store(plan_.sub_buffer_limit, relaxed);
         h.file_limit.store(plan_.file_limit, relaxed);
-        // relaxed, to the end: as above
         h.ring_offset.store(plan_.ring, relaxed);
         h.clocks_offset.store(plan_.clocks, relaxed);
         h.clock_stride.store(sizeof(layout::clock_entry), relaxed);
@@ -121,7 +120,6 @@ inline void trace_memory::create(const recorder_options& options, const clock_fu
         h.gates_offset.store(plan_.gates, relaxed);
         h.gate_stride.store(layout::page_bytes, relaxed);
         h.gate_count.store(plan_.gate_count, relaxed);
-        // relaxed, to the end: as above
         h.lanes_offset.store(plan_.lanes, relaxed);
         h.lane_stride.store(sizeof(layout::lane_entry), relaxed);
         h.lane_count.store(plan_.lane_count, relaxed);
@@ -132,9 +130,8 @@ inline void trace_memory::create(const recorder_options& options, const clock_fu
         h.index_offset.store(plan_.index, relaxed);
         h.index_stride.store(sizeof(layout::index_entry), relaxed);
         h.sub_buffers_offset.store(plan_.sub_buffers, relaxed);
-        // relaxed: as above
         ring().capacity.store(first, relaxed);
-        // order: layout.publish:A pairs with layout.check:A
+        // order: layout.publish:A pairs with layout.check:A, table.read:D
         h.magic.store(layout::file_magic, release);
         if (replaces) replace_old(made);
     } catch (...) {
@@ -175,11 +172,12 @@ inline bool trace_memory::join(const clock_functions& wanted) {
                           "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
                           EINVAL);
     }
-    const std::uint64_t present = layout::present_sub_buffers(plan_, bytes);
     memory_ = storage::mapping::of_file(path_, fd_.get(), plan_.file_limit);
-    // relaxed: any capacity that was ever true will do for the check
-    const std::uint64_t capacity = ring().capacity.load(relaxed);
-    if (capacity == 0 || capacity > present) {
+    // Before the file is measured once more: it may be growing.
+    // order: grow.use:E pairs with grow:A
+    const std::uint64_t capacity = ring().capacity.load(acquire);
+    const std::uint64_t bytes_now = storage::file_bytes(fd_.get());
+    if (capacity == 0 || capacity > layout::present_sub_buffers(plan_, bytes_now)) {
         throw setup_error(path_, "offset " + std::to_string(plan_.ring) + ": impossible capacity",
                           EINVAL);
     }

@@ -149,20 +149,19 @@ public:
     /// Adds a triple of clocks. Signal-safe.
     void add_clocks(std::uint32_t process) const noexcept {
         const clock_snapshot taken = clock_->snapshot();
-        // relaxed: a number out of a counter
+        // relaxed, to the end: a number out of a counter, and what the sequence publishes
         const std::uint64_t n = ring().clock_cursor.fetch_add(1, relaxed) + 1ULL;
         const std::uint64_t slot = n == 1 ? 0 : 1 + (n - 2) % (plan_.clock_count - 1);
         auto& entry = at<layout::clock_entry>(plan_.clocks + slot * sizeof(layout::clock_entry));
-        entry.sequence.store(0, relaxed);  // relaxed: ordered by the fence
-        // order: clocks.write:A pairs with table.read:A
+        entry.sequence.store(0, relaxed);
+        // order: clocks.write:A pairs with clocks.look:A, snapshot.mark:B
         thread_fence(release);
-        // relaxed, five times: published by the sequence
         entry.ticks.store(taken.ticks, relaxed);
         entry.monotonic.store(taken.monotonic, relaxed);
         entry.realtime.store(taken.realtime, relaxed);
         entry.width.store(taken.uncertainty * 2, relaxed);
         entry.process.store(process, relaxed);
-        // order: clocks.write:B pairs with table.read:A
+        // order: clocks.write:B pairs with table.read:A, snapshot.mark:A
         entry.sequence.store(n, release);
     }
 
@@ -174,11 +173,11 @@ public:
         for (const auto& f : type.fields) bytes += f.name.size();
         bytes = layout::round_up(bytes, layout::dictionary_unit);
         if (bytes > plan_.dictionary_bytes) return false;
-        // relaxed: the bytes are the caller's alone, by the count it drew
+        // relaxed, to the end: the bytes are the caller's alone, by the count it drew, until the
+        // magic publishes them
         const std::uint64_t offset = ring().dictionary_used.fetch_add(bytes, relaxed);
         if (offset > plan_.dictionary_bytes - bytes) return false;
         auto& entry = at<layout::type_entry>(plan_.dictionary + offset);
-        // relaxed, here and below: published by the magic
         entry.bytes.store(static_cast<std::uint32_t>(bytes), relaxed);
         entry.root.store(root, relaxed);
         entry.id.store(static_cast<std::uint16_t>(node.id), relaxed);
@@ -191,13 +190,11 @@ public:
         auto* const fields = reinterpret_cast<layout::field_entry*>(&entry + 1);
         auto* text = reinterpret_cast<shared_atomic<std::uint8_t>*>(fields + type.fields.size());
         const auto put = [&text](std::string_view from) {
-            for (const char c : from)
-                (text++)->store(static_cast<std::uint8_t>(c), relaxed);  // as above
+            for (const char c : from) (text++)->store(static_cast<std::uint8_t>(c), relaxed);
         };
         put(type.name);
         for (std::size_t i = 0; i < type.fields.size(); ++i) {
             const field_description& f = type.fields[i];
-            // relaxed, five times: as above
             fields[i].type.store(static_cast<std::uint8_t>(f.type), relaxed);
             fields[i].form.store(static_cast<std::uint8_t>(f.form), relaxed);
             fields[i].count.store(f.count, relaxed);
@@ -205,7 +202,7 @@ public:
             fields[i].name_bytes.store(static_cast<std::uint16_t>(f.name.size()), relaxed);
             put(f.name);
         }
-        // order: dictionary.write:A pairs with table.read:A, dictionary.read:B
+        // order: dictionary.write:A pairs with table.read:A, snapshot.copy:A, dictionary.read:B
         entry.magic.store(layout::type_magic, release);
         return true;
     }
@@ -217,24 +214,23 @@ public:
         for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
             auto& entry = process(slot);
             auto expected = static_cast<std::uint32_t>(layout::presence::free);
-            // order: process.enter:A pairs with process.enter:B
+            // relaxed, to the end: nothing was ever in a free entry, a parent's was complete before
+            // it forked, and what is written here the state publishes
             if (!entry.state.compare_exchange_strong(
-                    expected, static_cast<std::uint32_t>(layout::presence::preparing), acq_rel)) {
+                    expected, static_cast<std::uint32_t>(layout::presence::preparing), relaxed)) {
                 continue;
             }
             std::uint32_t page = 0;
             std::uint32_t root = slot;
             if (parent != 0) {
-                // relaxed: the parent's entry was complete before it forked
                 root = process(parent - 1).root.load(relaxed);
-                page = process(parent - 1).gate_page.load(relaxed);  // relaxed: as above
+                page = process(parent - 1).gate_page.load(relaxed);
             } else if (!free_gate_page(slot, page)) {
-                entry.state.store(static_cast<std::uint32_t>(layout::presence::free), release);
+                entry.state.store(static_cast<std::uint32_t>(layout::presence::free), relaxed);
                 return 0;
             }
             const auto pid = static_cast<std::uint32_t>(::getpid());
             if (fd_) static_cast<void>(storage::lock_byte(fd_.get(), layout::lock_offset(slot)));
-            // relaxed, here and below: published by the state
             entry.pid.store(pid, relaxed);
             entry.start.store(facts_of(pid).start, relaxed);
             entry.root.store(root, relaxed);
@@ -244,7 +240,8 @@ public:
             entry.attached.store(now(), relaxed);
             entry.departed.store(0, relaxed);
             store_text(entry.name, program_invocation_short_name);
-            // order: process.enter:B pairs with process.enter:A, table.read:B
+            // order: process.enter:B pairs with process.look:A, process.find:A, table.read:B,
+            // snapshot.copy:B
             entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
             return slot + 1;
         }
@@ -254,6 +251,7 @@ public:
     void leave_process(std::uint32_t slot) const noexcept {
         auto& entry = process(slot);
         entry.departed.store(now(), relaxed);  // relaxed: published by the state
+        // order: process.leave:A pairs with process.look:A, table.read:B, snapshot.copy:B
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         if (fd_) storage::unlock_byte(fd_.get(), layout::lock_offset(slot));
     }
@@ -261,8 +259,10 @@ public:
     /// False only if the process of `slot` is certainly gone: it holds no lock, and no process has
     /// its pid and start, but one that has ended and waits for its parent. Signal-safe.
     [[nodiscard]] bool may_live(std::uint32_t slot) const noexcept {
+        // relaxed, to the end: the caller has acquired what was stored after the entry; one that is
+        // still being made has pid 0, which always lives
         auto& entry = process(slot);
-        const std::uint32_t pid = entry.pid.load(acquire);
+        const std::uint32_t pid = entry.pid.load(relaxed);
         if (fd_ && storage::byte_is_locked(fd_.get(), layout::lock_offset(slot))) return true;
         const int saved = errno;
         const bool there = ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
@@ -270,7 +270,6 @@ public:
         if (!there) return false;
         const process_facts now = facts_of(pid);
         if (now.ended) return false;
-        // relaxed: the entry was complete before the lane that led here
         const std::uint64_t start = entry.start.load(relaxed);
         return now.start == 0 || start == 0 || now.start == start;  // 0: not to be told
     }
@@ -327,6 +326,7 @@ private:
             bool used = false;
             bool taken = false;
             for (std::uint32_t slot = 0; slot < plan_.process_count && !taken; ++slot) {
+                // order: process.look:A pairs with process.enter:B, process.leave:A, process.dead:A
                 const std::uint32_t state = process(slot).state.load(acquire);
                 if (slot == self || state == 0) continue;
                 if (process(slot).gate_page.load(relaxed) != page) continue;  // after the state

@@ -34,53 +34,50 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes) noexcept {
         close_lane(lane);
         sub = claim(lane);
         if (sub == nullptr) {
-            // relaxed: as said above
             layout::lane_entry& entry = *lane.entry.load(relaxed);
             entry.refused.fetch_add(1, relaxed);
-            lane.refused.fetch_add(1, relaxed);  // relaxed: told in the next sub-buffer
+            lane.refused.fetch_add(1, relaxed);  // told in the next sub-buffer
             return false;
         }
-        lane.sub.store(sub, relaxed);  // relaxed: as above
+        lane.sub.store(sub, relaxed);
         return true;
     }
     const std::uint64_t t = memory_.now();
     const auto high = static_cast<std::uint32_t>(t >> 32);
-    // relaxed: as said above
     if (high != lane.high.load(relaxed)) {
         const std::uint32_t word = sub->commit.load(relaxed);
         const std::uint32_t at = commit_word::offset(word);
         const std::uint64_t head =
             static_cast<std::uint32_t>(t) |
             std::uint64_t{record_word::pack(record_word::time_id, time_record_bytes)} << 32;
-        // relaxed: as said above
         word_at<std::uint64_t>(sub, at).store(head, relaxed);
-        word_at<std::uint64_t>(sub, at + 8).store(t, relaxed);  // relaxed: published by the commit
-        // order: time.commit:A pairs with read:B
+        word_at<std::uint64_t>(sub, at + 8).store(t, relaxed);
+        // order: time.commit:A pairs with read:B, file.read:B, reclaim.find:B
         sub->commit.store(word + time_record_bytes, release);
-        lane.high.store(high, relaxed);  // relaxed: own lane
+        lane.high.store(high, relaxed);
     }
     return true;
 }
 
 inline void core::close_lane(lane_state& lane) noexcept {
-    // relaxed, but for the last store: the lane and its sub-buffer are this thread's own
+    // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* const sub = lane.sub.load(relaxed);
     if (sub == &nowhere) return;
     const std::uint32_t records = commit_word::records(sub->commit.load(relaxed));
     const std::uint64_t now = memory_.now();
-    // relaxed: as said above
     layout::lane_entry& entry = *lane.entry.load(relaxed);
-    entry.written.store(sub->first_position.load(relaxed) + records, relaxed);
+    // Who reads this count finds the records, too.
+    // order: lane.written:A pairs with table.read:B, snapshot.copy:B
+    entry.written.store(sub->first_position.load(relaxed) + records, release);
     sub->end_time.store(now, relaxed);
     const position at = lane.where.load(relaxed);
     layout::index_entry& index = memory_.index(memory_.slot_number(*sub));
-    // relaxed: as said above
     index.records.store(records, relaxed);
-    index.last_time.store(now, relaxed);  // relaxed: as above
-    lane.sub.store(&nowhere, relaxed);    // relaxed: as above
-    // order: close:A pairs with read:A
+    index.last_time.store(now, relaxed);
+    lane.sub.store(&nowhere, relaxed);
+    // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
     sub->state.store(state_word(at, sub_buffer_state::closed), release);
-    memory_.ring().held.fetch_sub(1, relaxed);  // relaxed: a counter
+    memory_.ring().held.fetch_sub(1, relaxed);  // a counter
 }
 
 /// Puts a lane in order whose open record was left by a jump, wherever on its way it was. The
@@ -98,7 +95,6 @@ inline void core::recover(lane_state& lane) noexcept {
     if (take_back(entry) == sub_buffer_state::closed) {
         lane.where.store(entry.newest.load(relaxed), relaxed);
     } else {
-        // relaxed: as said above
         entry.newest.store(at, relaxed);
     }
 }
@@ -107,9 +103,11 @@ inline void core::recover(lane_state& lane) noexcept {
 /// leave it too high, and `recount_held` may find it too low by those under way.
 inline bool core::too_many_held(std::uint32_t held) const noexcept {
     const layout::ring_state& ring = memory_.ring();
-    const std::uint64_t most = ring.growth_ended.load(acquire) != 0
-                                   ? ring.capacity.load(acquire)
-                                   : memory_.plan().sub_buffer_limit;
+    // order: grow.ended:A pairs with grow.end:A
+    const bool ended = ring.growth_ended.load(acquire) != 0;
+    // relaxed: a number, and not less than when growth ended
+    const std::uint64_t most =
+        ended ? ring.capacity.load(relaxed) : memory_.plan().sub_buffer_limit;
     const auto count = static_cast<std::int32_t>(held);
     return count > 0 && static_cast<std::uint64_t>(count) >= most / 2;
 }
@@ -118,18 +116,19 @@ inline bool core::too_many_held(std::uint32_t held) const noexcept {
 /// count stands, or the new one is off by a few until the next time.
 inline void core::recount_held() noexcept {
     layout::ring_state& ring = memory_.ring();
-    std::uint32_t said = ring.held.load(acquire);
-    const position before = ring.cursor.load(acquire);
+    // relaxed, to the end: an estimate, which the next time corrects
+    std::uint32_t said = ring.held.load(relaxed);
+    const position before = ring.cursor.load(relaxed);
     std::uint32_t found = 0;
+    // order: grow.use:A pairs with grow:A
     const std::uint64_t capacity = ring.capacity.load(acquire);
     for (std::uint64_t slot = 0; slot < capacity; ++slot) {
-        const unsigned state =
-            stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;  // relaxed: a count
+        const unsigned state = stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;
         found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
                  state == static_cast<unsigned>(sub_buffer_state::active);
     }
-    if (ring.cursor.load(acquire) != before) return;
-    static_cast<void>(ring.held.compare_exchange_strong(said, found, relaxed));  // relaxed: counter
+    if (ring.cursor.load(relaxed) != before) return;
+    static_cast<void>(ring.held.compare_exchange_strong(said, found, relaxed));
 }
 
 /// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
@@ -171,13 +170,16 @@ inline bool core::next_slot(position& at) noexcept {
     }
     std::uint64_t waited = 0;
     for (;;) {
-        position last = ring.cursor.load(acquire);
+        position last = ring.cursor.load(relaxed);  // relaxed: a number; looked at again
         grow(last + 1);
+        // order: grow.use:B pairs with grow:A
         const std::uint64_t slot = slot_of(last + 1, ring.capacity.load(acquire));
+        // Who sees that another took the sub-buffer sees the cursor that it drew.
+        // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A
         const auto found = stamped::from(memory_.sub_buffer(slot).state.load(acquire));
         // Only what was never used, or what a session has read and freed.
         if (found.state != static_cast<unsigned>(sub_buffer_state::free)) {
-            if (ring.cursor.load(acquire) != last) continue;  // another took it
+            if (ring.cursor.load(relaxed) != last) continue;  // relaxed: after the state
             if (full_ == full_mode::block && wait_for_room(waited)) continue;
             if (full_ == full_mode::stop) shut(true);
             return false;
@@ -206,22 +208,28 @@ inline bool core::wait_for_room(std::uint64_t& waited) noexcept {
 inline void core::grow(std::uint64_t wanted) noexcept {
     layout::ring_state& ring = memory_.ring();
     const std::uint64_t limit = memory_.plan().sub_buffer_limit;
-    std::uint64_t capacity = ring.capacity.load(acquire);
+    std::uint64_t capacity = ring.capacity.load(relaxed);  // relaxed: the swap checks it
     while (capacity < wanted && wanted <= limit) {
+        // Who sees that growth ended counts slots by no less than it ended with.
+        // order: grow.ended:B pairs with grow.end:A
         if (ring.growth_ended.load(acquire) != 0) return;
         const std::uint64_t more = std::min(limit, std::max(capacity + step_, wanted));
         if (memory_.provide(capacity, more) != 0) {
+            // order: grow.end:A pairs with grow.ended:A, grow.ended:B
             ring.growth_ended.store(1, release);
             return;
         }
-        // order: grow:A pairs with grow:A
-        if (ring.capacity.compare_exchange_strong(capacity, more, acq_rel)) return;
+        // The memory is there before it is counted.
+        // order: grow:A pairs with grow.use:A, grow.use:B, grow.use:C, grow.use:D, grow.use:E,
+        // grow.use:F, grow.use:G, table.read:D
+        if (ring.capacity.compare_exchange_strong(capacity, more, release)) return;
     }
 }
 
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
 inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcept {
     layout::ring_state& ring = memory_.ring();
+    // order: grow.use:C pairs with grow:A
     const std::uint64_t capacity = ring.capacity.load(acquire);
     sub_buffer_header& sub = memory_.sub_buffer(slot_of(at, capacity));
     std::uint64_t word = sub.state.load(relaxed);  // relaxed: the swap decides
@@ -231,13 +239,17 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
         return nullptr;  // held
     }
     if (old.pos >= at) return nullptr;  // this claimer slept a lap
-    // Told first, so that what a dying claimer leaves in `reset` can be found.
-    lane.entry.load(relaxed)->newest.store(at, relaxed);  // relaxed: read when this process is dead
+    // Told first, so that what a dying claimer leaves in `reset` can be found; and not before the
+    // count of what was written until then.
+    // order: lane.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:B
+    lane.entry.load(relaxed)->newest.store(at, release);  // relaxed: own lane
+    // Of the claimer before: all that it stored, and how many records there are to overwrite.
+    // order: claim:C pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A
     if (!sub.state.compare_exchange_strong(word, state_word(at, sub_buffer_state::reset),
                                            acq_rel)) {
         return nullptr;
     }
-    // order: claim:A pairs with read:C
+    // order: claim:A pairs with read:C, file.read:C, chain.look:B
     thread_fence(release);
     if (old.state == static_cast<unsigned>(sub_buffer_state::closed)) {
         // relaxed: counters, and a word that only its claimer writes
@@ -249,11 +261,12 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
 
 inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     layout::ring_state& ring = memory_.ring();
-    layout::lane_entry& entry = *lane.entry.load(relaxed);  // relaxed: own lane
+    // relaxed, to the end: own lane, its sub-buffer until the state publishes it, and counters
+    layout::lane_entry& entry = *lane.entry.load(relaxed);
     // At most half is held by writers, so that the others always have something to go on with.
     if (!count_held()) return nullptr;
-    const position previous = lane.where.load(relaxed);  // relaxed: own lane
-    const std::uint64_t tries = 2 * ring.capacity.load(acquire) + 16;
+    const position previous = lane.where.load(relaxed);
+    const std::uint64_t tries = 2 * ring.capacity.load(relaxed) + 16;
     position at = no_position;
     sub_buffer_header* taken = nullptr;
     for (std::uint64_t i = 0; i < tries && taken == nullptr; ++i) {
@@ -261,15 +274,14 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
         taken = take_slot(lane, at);
     }
     if (taken == nullptr) {
-        entry.newest.store(previous, relaxed);                // relaxed: as in take_slot
-        ring.held.fetch_sub(1, relaxed);                      // relaxed: a counter
+        entry.newest.store(previous, relaxed);
+        ring.held.fetch_sub(1, relaxed);
         if (!keeps_oldest()) static_cast<void>(make_way());  // all that were tried are held
         return nullptr;
     }
     sub_buffer_header& sub = *taken;
     const std::uint64_t slot = memory_.slot_number(sub);
     const std::uint64_t now = memory_.now();
-    // relaxed, to the last but one: published by the state
     sub.magic.store(sub_buffer_magic, relaxed);
     sub.lane.store(lane.number.load(relaxed), relaxed);
     sub.first_position.store(entry.written.load(relaxed), relaxed);
@@ -278,36 +290,35 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     sub.end_time.store(0, relaxed);
     sub.commit.store(commit_word::empty, relaxed);
     sub.refused.store(lane.refused.exchange(0, relaxed), relaxed);
-    // relaxed: as above
     sub.too_long.store(0, relaxed);
     sub.nested.store(0, relaxed);
     lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
     layout::index_entry& index = memory_.index(slot);
     index.pos.store(0, relaxed);
-    // order: index.write:A pairs with table.read:C
+    // order: index.write:A pairs with index.look:A, snapshot.mark:B
     thread_fence(release);
-    // relaxed: published by the position
     index.first_time.store(now, relaxed);
     index.last_time.store(0, relaxed);
     index.lane.store(lane.number.load(relaxed), relaxed);
     index.records.store(0, relaxed);
-    // order: index.write:B pairs with table.read:C
+    // order: index.write:B pairs with table.read:C, snapshot.mark:A
     index.pos.store(at, release);
-    // order: claim:B pairs with read:A
+    // order: claim:B pairs with read:A, file.read:A, chain.look:A, claim.next:A, reclaim.find:A
     sub.state.store(state_word(at, sub_buffer_state::active), release);
-    lane.where.store(at, relaxed);  // relaxed: own lane
+    lane.where.store(at, relaxed);
 
     // A triple of clocks now and then: after 1 ms, 2 ms, 4 ms ... and then each second.
-    std::uint64_t due = next_clock_.load(relaxed);  // relaxed: advice
+    // Its words are advice: one claimer more or less may take one.
+    std::uint64_t due = next_clock_.load(relaxed);
     if (now >= due && memory_.clock() != 0) {
-        const std::uint64_t gap = clock_gap_.load(relaxed);  // relaxed: as above
+        const std::uint64_t gap = clock_gap_.load(relaxed);
         const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
         if (next_clock_.compare_exchange_strong(due, now + gap, relaxed)) {
-            clock_gap_.store(std::min(gap * 2, second), relaxed);  // relaxed: as above
+            clock_gap_.store(std::min(gap * 2, second), relaxed);
             memory_.add_clocks(process());
         }
     }
-    // relaxed: a request is served soon, not at once
+    // A request is served soon, not at once.
     if (ring.snapshot_request.load(relaxed) != ring.snapshot_done.load(relaxed)) serve_requests();
     return &sub;
 }

@@ -64,8 +64,8 @@ public:
         return process_.load(relaxed);  // relaxed: set before any lane that leads here
     }
     [[nodiscard]] gate_page& own_gates() const noexcept {
-        return memory_.gates(
-            memory_.process(process()).gate_page.load(relaxed));  // relaxed: as above
+        // relaxed: the process's own, stored before it had a recorder
+        return memory_.gates(memory_.process(process()).gate_page.load(relaxed));
     }
 
     /// Opens a record of `bytes` (header included) in the first of the calling thread's lanes that
@@ -85,7 +85,7 @@ public:
     [[nodiscard]] std::uint32_t record_time(lane_state& lane) const noexcept {
         const std::uint64_t t = memory_.now();
         const bool same =
-            static_cast<std::uint32_t>(t >> 32) == lane.high.load(relaxed);  // own lane
+            static_cast<std::uint32_t>(t >> 32) == lane.high.load(relaxed);  // relaxed: own lane
         return same ? static_cast<std::uint32_t>(t) : 0xFFFFFFFFU;
     }
 
@@ -103,8 +103,14 @@ public:
 
     std::size_t enable(std::string_view glob, bool on) noexcept;
     /// The space set aside for copying one sub-buffer, for one copier at a time.
-    [[nodiscard]] bool begin_copy() noexcept { return copying_.exchange(1, acquire) == 0; }
-    void end_copy() noexcept { copying_.store(0, release); }
+    [[nodiscard]] bool begin_copy() noexcept {
+        // order: copy.begin:A pairs with copy.end:A
+        return copying_.exchange(1, acquire) == 0;
+    }
+    void end_copy() noexcept {
+        // order: copy.end:A pairs with copy.begin:A
+        copying_.store(0, release);
+    }
     [[nodiscard]] std::span<std::uint64_t> copy_space() noexcept {
         return {copy_space_.get(), memory_.plan().sub_buffer_bytes / 8};
     }
@@ -121,8 +127,9 @@ public:
     static void leave_gone_threads() noexcept;
     /// In a child of a fork: what its parent's threads had begun is nobody's now.
     void forget_process() noexcept {
-        alive_->store(new_child, release);  // where the kernel did not do it
-        copying_.store(0, release);
+        // relaxed, both: the child has one thread
+        alive_->store(new_child, relaxed);  // where the kernel did not do it
+        copying_.store(0, relaxed);
     }
 
 private:
@@ -219,16 +226,17 @@ private:
 inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
     sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
     const std::uint32_t next = sub->commit.load(relaxed) + commit_word::one_record + bytes;
-    // order: cold.commit:A pairs with read:B
+    // order: cold.commit:A pairs with read:B, file.read:B, reclaim.find:B
     sub->commit.store(next, release);
 }
 
 inline void count_record(lane_state& lane, const event_state& type) noexcept {
-    // relaxed: own lane; an add, so that readers see the old count or the new
+    // relaxed, to the end: own lane, whose totals have one writer at a time; a reader sees the old
+    // count or the new
     const std::uint32_t column = type.total.load(relaxed) - 1;
-    if (column >= lane.columns.load(relaxed)) return;  // relaxed: as above
+    if (column >= lane.columns.load(relaxed)) return;
     shared_atomic<std::uint64_t>& total = lane.totals.load(relaxed)[column];
-    total.store(total.load(relaxed) + 1, relaxed);  // relaxed: one writer at a time
+    total.store(total.load(relaxed) + 1, relaxed);
 }
 
 /// The end of a span: no fields, and the id of the span.
@@ -264,10 +272,12 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return nullptr;
     }
-    if (type.header.load(relaxed) == 0) register_type(type);  // relaxed: 0 or the final value
-    const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as above
+    // order: type.use:B pairs with type.publish:B
+    if (type.header.load(acquire) == 0) register_type(type);
+    const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as just seen
     // relaxed: a gate is advice that takes effect soon
     if (!ends && gates().load(relaxed)->gates[id].load(relaxed) != 0) return nullptr;
+    // order: process.alive:B pairs with process.alive:A
     if (alive_->load(acquire) != entered && !enter_child()) return nullptr;
     lane_block* block = thread_lanes.load(relaxed);  // relaxed: own word
     if (block == &vacant_block) block = enter_thread();
@@ -278,17 +288,17 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
     lane_state* const lane = choose_lane(*block, opener);
     if (lane == nullptr) return nullptr;
     // From here on the lane is open: whatever a handler begins goes one deeper.
-    mark_of(*lane).value.store(opener, relaxed);  // relaxed: own thread and its handlers
-    lane->opened.store(lane->opened.load(relaxed) + 1, relaxed);  // relaxed: as above
+    // relaxed, to the end: words of this thread and its handlers, and counters
+    mark_of(*lane).value.store(opener, relaxed);
+    lane->opened.store(lane->opened.load(relaxed) + 1, relaxed);
     signal_fence(seq_cst);
     const auto depth =
         static_cast<std::uint32_t>(static_cast<std::size_t>(lane - block->states) % lane_depths);
     if (bytes > max_record() || id == 0) {
         // One that is there takes the count where it happened.
-        sub_buffer_header* const sub = lane->sub.load(relaxed);  // relaxed: own lane
+        sub_buffer_header* const sub = lane->sub.load(relaxed);
         if (mark_of(*lane).valid.load(relaxed) != 0 || make_lane(*lane, depth)) {
             layout::lane_entry& entry = *lane->entry.load(relaxed);
-            // relaxed: counters
             if (id == 0) {  // no more types can be told apart
                 entry.refused.fetch_add(1, relaxed);
                 lane->refused.fetch_add(1, relaxed);
@@ -297,33 +307,31 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
                 if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
             }
         }
-        mark_of(*lane).value.store(idle_mark(), relaxed);  // relaxed: as above
+        mark_of(*lane).value.store(idle_mark(), relaxed);
         return nullptr;
     }
-    // relaxed: own lane
     if ((mark_of(*lane).valid.load(relaxed) == 0 && !make_lane(*lane, depth)) ||
         !make_room(*lane, bytes)) {
         // Back to cold, not idle: there may be no sub-buffer to fill.
-        mark_of(*lane).value.store(0, relaxed);  // relaxed: own lane
+        mark_of(*lane).value.store(0, relaxed);
         return nullptr;
     }
     return lane;
 }
 
 inline void core::hold(lane_state& lane, const void* holder) noexcept {
-    lane.holder.store(holder, relaxed);  // relaxed, to the end: own lanes
+    // relaxed, to the end: own lanes
+    lane.holder.store(holder, relaxed);
     signal_fence(seq_cst);
     mark_of(lane).value.store(mark_of(lane).value.load(relaxed) | reserved_bit, relaxed);
     lane_state* const first = first_lane(*thread_lanes.load(relaxed));
     for (std::size_t depth = 0; depth < lane_depths; ++depth) {
         lane_state& other = first[depth];
         auto& mark = mark_of(other).value;
-        // relaxed: as said above
         if (&other == &lane || mark.load(relaxed) <= 0) continue;
         if ((mark.load(relaxed) & reserved_bit) == 0) continue;
         if (other.holder.load(relaxed) != holder) continue;
         recover(other);
-        // relaxed: as said above
         mark.store(0, relaxed);
     }
 }
@@ -347,13 +355,13 @@ inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexce
         }
     }
     lane_state& deepest = first[lane_depths - 1];
-    // relaxed: own lane, and counters
+    // relaxed, to the end: own lane, and counters
     if (mark_of(deepest).valid.load(relaxed) != 0) {
         deepest.entry.load(relaxed)->nested.fetch_add(1, relaxed);
         sub_buffer_header* const sub = deepest.sub.load(relaxed);
-        if (sub != &nowhere) sub->nested.fetch_add(1, relaxed);  // relaxed: a counter
+        if (sub != &nowhere) sub->nested.fetch_add(1, relaxed);
     } else {
-        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);
     }
     return nullptr;
 }

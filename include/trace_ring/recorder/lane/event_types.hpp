@@ -21,9 +21,10 @@ inline void core::register_type(event_state& type) noexcept {
     for_each_core([&](core& each) { each.add_type(*node); });
     const std::uint32_t bytes =
         static_cast<std::uint32_t>(record_header_bytes) + type.description->fixed_bytes;
-    // relaxed: numbers that any thread would store alike; the step, last, opens the hot path
-    type.total.store(node->total, relaxed);
-    type.header.store(record_word::pack(node->id, bytes), relaxed);
+    // Numbers that any thread would store alike; the step, last, opens the hot path.
+    type.total.store(node->total, relaxed);  // relaxed: published by the next two
+    // order: type.publish:B pairs with type.use:B
+    type.header.store(record_word::pack(node->id, bytes), release);
     // order: type.publish:A pairs with type.use:A
     type.step.store(commit_word::one_record + bytes, release);
 }
@@ -48,14 +49,16 @@ inline void core::add_type(const type_node& node) noexcept {
 
 inline std::size_t core::enable(std::string_view glob, bool on) noexcept {
     std::size_t changed = 0;
-    for (type_node* t = the_registry.types.load(acquire); t != nullptr; t = t->next.load(acquire)) {
+    // order: type.enable:A pairs with type.add:A
+    type_node* t = the_registry.types.load(acquire);
+    // relaxed, to the end: each that was pushed publishes those below it, too; and a gate is advice
+    // that takes effect soon
+    for (; t != nullptr; t = t->next.load(relaxed)) {
         if (!matches_glob(glob, t->description.name)) continue;
         auto& gate = own_gates().gates[t->id];
-        // relaxed: a gate is advice that takes effect soon
         if (on) {
             gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_event_off), relaxed);
         } else {
-            // relaxed: as said above
             gate.fetch_or(layout::gate_event_off, relaxed);
         }
         ++changed;
@@ -64,12 +67,11 @@ inline std::size_t core::enable(std::string_view glob, bool on) noexcept {
 }
 
 inline void core::shut(bool shut_now) noexcept {
+    // relaxed, to the end: a gate is advice that takes effect soon
     for (auto& gate : own_gates().gates) {
-        // relaxed: a gate is advice that takes effect soon
         if (shut_now) {
             gate.fetch_or(layout::gate_recorder_off, relaxed);
         } else {
-            // relaxed: as said above
             gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_recorder_off), relaxed);
         }
     }

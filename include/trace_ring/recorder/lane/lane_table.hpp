@@ -26,11 +26,11 @@ inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
     ring.folded_abandoned.fetch_add(entry.abandoned.load(relaxed), relaxed);
     shared_atomic<std::uint64_t>* const row = memory_.totals(slot);
     if (row == nullptr) return;
-    const std::uint32_t owner = entry.process.load(relaxed);  // relaxed: as above
+    const std::uint32_t owner = entry.process.load(relaxed);
     const std::uint32_t root = memory_.process(owner).root.load(relaxed);
     shared_atomic<std::uint64_t>* const into = memory_.totals(memory_.plan().lane_count + root);
     for (std::uint32_t i = 0; i < memory_.plan().totals_per_lane; ++i) {
-        into[i].fetch_add(row[i].exchange(0, relaxed), relaxed);  // relaxed: as above
+        into[i].fetch_add(row[i].exchange(0, relaxed), relaxed);
     }
 }
 
@@ -45,12 +45,13 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
         position oldest = ~position{0};
         for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = memory_.lane(slot);
+            // order: lane.take:A pairs with lane.leave:A, lane.dead:A
             std::uint32_t state = entry.state.load(acquire);
+            // relaxed, to the end: nothing was ever in a free entry, nothing comes into a departed
             if (state == free) {
-                if (entry.state.compare_exchange_strong(state, preparing, acq_rel)) return &entry;
-                // relaxed: as said above
+                if (entry.state.compare_exchange_strong(state, preparing, relaxed)) return &entry;
             } else if (state == departed && entry.newest.load(relaxed) < oldest) {
-                oldest = entry.newest.load(relaxed);  // relaxed: final since the lane departed
+                oldest = entry.newest.load(relaxed);
                 best = slot;
             }
         }
@@ -61,7 +62,8 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
         slot = best;
         layout::lane_entry& entry = memory_.lane(best);
         std::uint32_t state = departed;
-        if (entry.state.compare_exchange_strong(state, preparing, acq_rel)) {
+        // order: lane.take:B pairs with lane.leave:A, lane.dead:A
+        if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
             fold(entry, best);
             return &entry;
         }
@@ -80,8 +82,11 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
     const std::uint32_t number = ring.last_lane.fetch_add(1, relaxed) + 1;  // relaxed: a counter
     char name[16] = {};
     ::prctl(PR_GET_NAME, name);
-    // relaxed, to the last: published by the state
+    // relaxed, to the end: published by the state, but for the number; then the thread's own
     entry->number.store(number, relaxed);
+    // Who sees anything of the new lane and looks again sees its number.
+    // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B
+    thread_fence(release);
     entry->process.store(process(), relaxed);
     entry->thread.store(static_cast<std::uint32_t>(::syscall(SYS_gettid)), relaxed);
     entry->depth.store(depth, relaxed);
@@ -89,15 +94,13 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
     entry->newest.store(0, relaxed);
     entry->refused.store(0, relaxed);
     entry->too_long.store(0, relaxed);
-    // relaxed, to the last: as above
     entry->nested.store(0, relaxed);
     entry->abandoned.store(0, relaxed);
     entry->began.store(memory_.now(), relaxed);
     entry->ended.store(0, relaxed);
     store_text(entry->name, name);
-    // order: lane.enter:A pairs with table.read:B
+    // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A
     entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
-    // relaxed, to the end: the thread's own
     lane.entry.store(entry, relaxed);
     lane.totals.store(memory_.totals(slot), relaxed);
     lane.columns.store(memory_.plan().totals_per_lane, relaxed);
@@ -107,7 +110,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
     lane.refused.store(0, relaxed);
     lane.high.store(0, relaxed);
     signal_fence(seq_cst);
-    mark_of(lane).valid.store(1, relaxed);  // relaxed: as above
+    mark_of(lane).valid.store(1, relaxed);
     return true;
 }
 
@@ -115,34 +118,40 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
 /// away: returns `closed` if that is what it is now, `free` if it was only half prepared, `active`
 /// if there was none. The caller answers for the writer being gone.
 inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
-    const position at = entry.newest.load(acquire);
+    // relaxed, to the end: its writer is the caller, or is gone, which the kernel said after all
+    // that it did; and where its sub-buffer is, the last look decides
+    const position at = entry.newest.load(relaxed);
     if (at == no_position) return sub_buffer_state::active;
     layout::ring_state& ring = memory_.ring();
+    // order: grow.use:D pairs with grow:A
     const std::uint64_t count = ring.capacity.load(acquire);
     std::uint64_t slot = slot_of(at, count);
-    if (stamped::from(memory_.sub_buffer(slot).state.load(acquire)).pos != at) {
+    if (stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).pos != at) {
         // The ring has grown since; look everywhere.
         for (slot = 0; slot < count; ++slot) {
-            if (stamped::from(memory_.sub_buffer(slot).state.load(acquire)).pos == at) break;
+            if (stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).pos == at) break;
         }
         slot %= count;
     }
     sub_buffer_header& sub = memory_.sub_buffer(slot);
+    // order: reclaim.find:A pairs with claim:B, claim:C
     const std::uint64_t word = sub.state.load(acquire);
     sub_buffer_state now = sub_buffer_state::active;
     if (word == state_word(at, sub_buffer_state::active)) {
         now = sub_buffer_state::closed;
-        // relaxed: its writer is gone
-        const std::uint32_t records = commit_word::records(sub.commit.load(relaxed));
-        entry.written.store(sub.first_position.load(relaxed) + records, relaxed);
+        // order: reclaim.find:B pairs with record.commit:A, cold.commit:A, time.commit:A
+        const std::uint32_t records = commit_word::records(sub.commit.load(acquire));
+        // order: lane.written:B pairs with table.read:B, snapshot.copy:B
+        entry.written.store(sub.first_position.load(relaxed) + records, release);
     } else if (word == state_word(at, sub_buffer_state::reset)) {
         now = sub_buffer_state::free;
-        sub.commit.store(commit_word::empty, relaxed);  // relaxed: published by the state
+        sub.commit.store(commit_word::empty, relaxed);
     } else {
         return now;
     }
+    // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
     sub.state.store(state_word(at, now), release);
-    ring.held.fetch_sub(1, relaxed);  // relaxed: a counter
+    ring.held.fetch_sub(1, relaxed);
     return now;
 }
 
@@ -151,15 +160,19 @@ inline void core::reclaim_dead() noexcept {
     const std::uint32_t self = process() + 1;
     layout::ring_state& ring = memory_.ring();
     std::uint32_t owner = 0;
+    // The owner's entry, too, is read by who finds it at work.
+    // order: reclaim.own:A pairs with reclaim.own:A, reclaim.own:B, reclaim.free:A
     if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) {
         if (owner == self || owner > memory_.plan().process_count || memory_.may_live(owner - 1)) {
             return;
         }
         // Who was at it died at it.
+        // order: reclaim.own:B pairs with reclaim.own:A, reclaim.free:A
         if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) return;
     }
     for (std::uint32_t slot = 0; slot < memory_.plan().process_count; ++slot) {
         auto& who = memory_.process(slot);
+        // order: process.find:A pairs with process.enter:B
         if (slot == process() ||
             who.state.load(acquire) != static_cast<std::uint32_t>(layout::presence::live) ||
             memory_.may_live(slot)) {
@@ -167,16 +180,21 @@ inline void core::reclaim_dead() noexcept {
         }
         for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
             layout::lane_entry& entry = memory_.lane(i);
+            // order: lane.find:A pairs with lane.enter:A
             if (entry.state.load(acquire) == static_cast<std::uint32_t>(layout::presence::live) &&
                 entry.process.load(relaxed) == slot) {  // relaxed: after the state
                 if (take_back(entry) != sub_buffer_state::active) {
                     ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
                 }
+                // order: lane.dead:A pairs with lane.take:A, lane.take:B, table.read:B,
+                // snapshot.copy:B
                 entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
             }
         }
+        // order: process.dead:A pairs with process.look:A, table.read:B, snapshot.copy:B
         who.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
     }
+    // order: reclaim.free:A pairs with reclaim.own:A, reclaim.own:B
     ring.reclaim_owner.store(0, release);
 }
 
@@ -197,12 +215,15 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     copy_space_ = std::make_unique<std::uint64_t[]>(memory_.plan().sub_buffer_bytes / 8);
     const std::string subject = memory_.path().empty() ? "memory" : memory_.path();
     std::uint32_t none = 0;
-    if (the_registry.key_state.compare_exchange_strong(none, 1, acq_rel)) {
+    // order: key.make:A pairs with key.fail:A, key.drop:B
+    if (the_registry.key_state.compare_exchange_strong(none, 1, acquire)) {
         if (::pthread_key_create(&the_registry.key, &thread_ends) != 0) {
+            // order: key.fail:A pairs with key.make:A
             the_registry.key_state.store(0, release);
             throw setup_error(subject, "cannot get a thread-specific key", EAGAIN);
         }
         static_cast<void>(::pthread_atfork(nullptr, nullptr, &forget_lanes_in_child));
+        // order: key.made:A pairs with key.use:A, key.drop:A
         the_registry.key_state.store(2, release);
     }
     void* const page = ::mmap(nullptr, layout::page_bytes, PROT_READ | PROT_WRITE,
@@ -226,36 +247,42 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
         const std::uint32_t slot = memory_.enter_process(0);
         if (fd >= 0) storage::unlock_byte(fd, layout::reclaim_lock_offset);
         if (slot == 0) throw setup_error(subject, "its tables of programs are full", ENOSPC);
-        process_.store(slot - 1, relaxed);  // relaxed: before any thread can come here
+        process_.store(slot - 1, relaxed);  // relaxed: published by the next store
+        // order: registry.enlist:A pairs with registry.visit:B
         the_registry.cores[index()].store(this, seq_cst);
     } catch (...) {
         ::munmap(page, layout::page_bytes);
         throw;
     }
-    for (type_node* t = the_registry.types.load(seq_cst); t != nullptr; t = t->next.load(acquire)) {
-        add_type(*t);
-    }
+    // order: registry.enlist:B pairs with type.add:A
+    type_node* t = the_registry.types.load(seq_cst);
+    // relaxed: each that was pushed publishes those below it, too
+    for (; t != nullptr; t = t->next.load(relaxed)) add_type(*t);
     memory_.add_clocks(process());
-    const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);  // relaxed: fixed
-    clock_gap_.store(second / 1000 + 1, relaxed);                   // relaxed: before any thread
-    next_clock_.store(memory_.now() + second / 1000 + 1, relaxed);  // relaxed: as above
+    // relaxed, to the end: who hands the recorder to other threads orders this; gates are advice
+    const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
+    clock_gap_.store(second / 1000 + 1, relaxed);
+    next_clock_.store(memory_.now() + second / 1000 + 1, relaxed);
     if (options.paused) shut(true);
-    gates().store(&own_gates(), release);
+    gates().store(&own_gates(), relaxed);
 }
 
 inline core::~core() {
-    gates().store(&open_gates, release);
+    gates().store(&open_gates, relaxed);  // relaxed: no thread records any more
+    // order: registry.retire:A pairs with registry.visit:B
     the_registry.cores[index()].store(nullptr, seq_cst);
     // Threads that end, or load a library, at this moment; not for ever, should one be stopped
     // there.
+    // order: registry.retire:B pairs with registry.visit:A, registry.visit:C
     for (int i = 0; the_registry.visitors.load(seq_cst) != 0 && i < 2000; ++i) {
         const timespec pause{0, i < 100 ? 1'000 : 1'000'000};
         ::nanosleep(&pause, nullptr);
     }
-    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
-         node = node->next.load(acquire)) {
-        leave_thread(block_of(*node));
-    }
+    // order: node.leave:A pairs with node.add:A
+    thread_node* node = the_registry.nodes.load(acquire);
+    // relaxed: each that was pushed publishes those below it, too
+    for (; node != nullptr; node = node->next.load(relaxed)) leave_thread(block_of(*node));
+    // order: process.alive:D pairs with process.alive:A
     if (alive_->load(acquire) == entered) {  // else the entry is a parent's
         if (memory_.clock() != 0) memory_.add_clocks(process());
         memory_.leave_process(process());

@@ -134,11 +134,15 @@ inline gate_page* shut_gates() noexcept {
 /// destructor takes it off the list and then waits for who may have seen it there.
 template <class Visit>
 inline void for_each_core(Visit&& visit) noexcept {
-    // seq_cst, with the destructor's: either it sees this visitor, or this finds an empty place
+    // Either a destructor sees this visitor, or this finds its place empty; and either a
+    // constructor finds the type that the visitor brings, or this finds the new recorder.
+    // order: registry.visit:A pairs with registry.retire:B
     the_registry.visitors.fetch_add(1, seq_cst);
     for (auto& place : the_registry.cores) {
+        // order: registry.visit:B pairs with registry.retire:A, registry.enlist:A
         if (core* const each = place.load(seq_cst)) visit(*each);
     }
+    // order: registry.visit:C pairs with registry.retire:B
     the_registry.visitors.fetch_sub(1, release);
 }
 
@@ -147,12 +151,15 @@ class recorder_index {
 public:
     recorder_index() noexcept {
         for (std::uint32_t i = 1; i <= max_recorders && value_ == 0; ++i) {
+            // order: recorder.take:A pairs with recorder.give:A
             if (the_registry.taken[i].exchange(1, acquire) == 0) value_ = i;
         }
     }
     recorder_index(const recorder_index&) = delete;
     recorder_index& operator=(const recorder_index&) = delete;
     ~recorder_index() {
+        // Gates and lanes are as a new recorder expects them.
+        // order: recorder.give:A pairs with recorder.take:A
         if (value_ != 0) the_registry.taken[value_].store(0, release);
     }
     [[nodiscard]] std::uint32_t value() const noexcept { return value_; }
@@ -167,12 +174,14 @@ private:
     bytes = (bytes + 7) / 8 * 8;
     if (bytes > chunk::bytes - sizeof(std::uint64_t)) return nullptr;
     for (;;) {
+        // order: chunk.use:A pairs with chunk.add:A
         chunk* current = the_registry.chunks.load(acquire);
         if (current != nullptr) {
             // relaxed: the bytes are the caller's alone, by the count it drew
             const std::uint32_t at = current->used.fetch_add(bytes, relaxed);
             if (at <= chunk::bytes - bytes) return reinterpret_cast<std::byte*>(current) + at;
-            current->used.store(chunk::bytes, relaxed);  // relaxed: full, and stays so
+            // relaxed: full, and stays so
+            current->used.store(chunk::bytes, relaxed);
         }
         const int saved = errno;
         void* const memory = ::mmap(nullptr, sizeof(chunk), PROT_READ | PROT_WRITE,
@@ -180,7 +189,8 @@ private:
         errno = saved;
         if (memory == MAP_FAILED) return nullptr;
         auto* const fresh = ::new (memory) chunk;
-        if (!the_registry.chunks.compare_exchange_strong(current, fresh, acq_rel)) {
+        // order: chunk.add:A pairs with chunk.use:A
+        if (!the_registry.chunks.compare_exchange_strong(current, fresh, release)) {
             ::munmap(memory, sizeof(chunk));
         }
     }
@@ -188,6 +198,7 @@ private:
 
 /// The family's counters, made when the first type is registered. Null if there is no memory.
 [[nodiscard]] inline family_counters* counters() noexcept {
+    // order: family.use:A pairs with family.make:A
     family_counters* known = the_registry.family.load(acquire);
     if (known != nullptr) return known;
     const int saved = errno;
@@ -196,6 +207,7 @@ private:
     errno = saved;
     if (memory == MAP_FAILED) return nullptr;
     auto* const made = ::new (memory) family_counters;
+    // order: family.make:A pairs with family.use:A, family.make:A
     if (the_registry.family.compare_exchange_strong(known, made, acq_rel)) return made;
     ::munmap(memory, layout::page_bytes);
     return known;
@@ -221,7 +233,10 @@ private:
 /// that come at once may make two nodes of one type: two ids that mean the same. Lock-free,
 /// signal-safe, linear in the number of types.
 [[nodiscard]] inline type_node* find_type(const type_description& wanted) noexcept {
-    for (type_node* t = the_registry.types.load(acquire); t != nullptr; t = t->next.load(acquire)) {
+    // order: type.find:A pairs with type.add:A
+    type_node* t = the_registry.types.load(acquire);
+    // relaxed: each that was pushed publishes those below it, too
+    for (; t != nullptr; t = t->next.load(relaxed)) {
         if (same_type(t->description, wanted)) return t;
     }
     std::size_t text = wanted.name.size();
@@ -230,7 +245,7 @@ private:
     const std::size_t text_at = fields_at + sizeof(field_description) * wanted.fields.size();
     if (text_at + text > chunk::bytes / 2) return nullptr;
     family_counters* const family = counters();
-    // relaxed, here and below: numbers out of a counter, ordered by nothing else
+    // relaxed, to the end: numbers out of counters, and what the swap publishes
     if (family == nullptr || family->last_event_id.load(relaxed) >= layout::max_event_id) {
         return nullptr;
     }
@@ -252,17 +267,16 @@ private:
         field->name = copy(wanted.fields[i].name);
     }
     node->description.fields = {fields, wanted.fields.size()};
-    // relaxed: as said above
     node->id = family->last_event_id.fetch_add(1, relaxed) + 1;
     if (node->id > layout::max_event_id) return nullptr;
     if (wanted.counted) {
-        // relaxed: as said above
         const std::uint32_t total = family->last_total.fetch_add(1, relaxed) + 1;
         node->total = total <= layout::max_totals ? total : 0;
     }
-    type_node* head = the_registry.types.load(relaxed);  // relaxed: the swap checks it
+    type_node* head = the_registry.types.load(relaxed);
     do {
-        node->next.store(head, relaxed);  // relaxed: published by the swap
+        node->next.store(head, relaxed);
+        // order: type.add:A pairs with type.find:A, type.enable:A, registry.enlist:B
     } while (!the_registry.types.compare_exchange_weak(head, node, seq_cst));
     return node;
 }
@@ -282,13 +296,14 @@ private:
 /// thread recorded last. Two system calls, if it may be such a node. Signal-safe.
 template <class Leave>
 [[nodiscard]] inline bool take_over(thread_node& node, Leave&& leave) noexcept {
-    // relaxed: a thread that is gone says nothing new
+    // relaxed, to the end: the kernel, which says that the thread is gone, orders what it did; of
+    // several that ask, the swap lets one have the node
     if (node.used.load(relaxed) == 0 || node.ending.load(relaxed) == 0) return false;
-    std::uint32_t owner = node.thread.load(relaxed);  // relaxed: as above
+    std::uint32_t owner = node.thread.load(relaxed);
     if (!thread_is_gone(owner)) return false;
-    if (!node.thread.compare_exchange_strong(owner, kernel_thread(), acquire)) return false;
+    if (!node.thread.compare_exchange_strong(owner, kernel_thread(), relaxed)) return false;
     leave(node);
-    node.rounds.store(0, relaxed);  // relaxed: own node, twice
+    node.rounds.store(0, relaxed);
     node.ending.store(0, relaxed);
     return true;
 }
@@ -299,15 +314,17 @@ template <class Leave>
 template <class Leave>
 [[nodiscard]] inline thread_node* take_node(Leave&& leave) noexcept {
     const std::uint32_t thread = kernel_thread();
-    // order: registry.take:A pairs with registry.give:A
-    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
-         node = node->next.load(acquire)) {
+    // order: node.take:A pairs with node.add:A
+    thread_node* each = the_registry.nodes.load(acquire);
+    // relaxed: each that was pushed publishes those below it, too
+    for (; each != nullptr; each = each->next.load(relaxed)) {
         std::uint32_t unused = 0;
-        if (node->used.compare_exchange_strong(unused, 1, acquire)) {
-            node->thread.store(thread, relaxed);  // relaxed: own node
-            return node;
+        // order: node.take:B pairs with node.give:A
+        if (each->used.compare_exchange_strong(unused, 1, acquire)) {
+            each->thread.store(thread, relaxed);  // relaxed: own node
+            return each;
         }
-        if (take_over(*node, leave)) return node;
+        if (take_over(*each, leave)) return each;
     }
     const int saved = errno;
     void* const memory = ::mmap(nullptr, node_bytes, PROT_READ | PROT_WRITE,
@@ -324,11 +341,13 @@ template <class Leave>
     errno = saved;
     auto* const node = ::new (memory) thread_node;
     ::new (static_cast<void*>(&block_of(*node))) lane_block;
-    node->used.store(1, relaxed);                          // relaxed: published with the node
-    node->thread.store(thread, relaxed);                   // relaxed: as above
-    thread_node* head = the_registry.nodes.load(relaxed);  // relaxed: the swap checks it
+    // relaxed, to the end: published by the swap, which also checks what was loaded
+    node->used.store(1, relaxed);
+    node->thread.store(thread, relaxed);
+    thread_node* head = the_registry.nodes.load(relaxed);
     do {
-        node->next.store(head, relaxed);  // relaxed: published by the swap
+        node->next.store(head, relaxed);
+        // order: node.add:A pairs with node.take:A, node.gone:A, node.leave:A
     } while (!the_registry.nodes.compare_exchange_weak(head, node, release));
     return node;
 }
@@ -338,20 +357,8 @@ inline void give_node(thread_node& node) noexcept {
     // relaxed: published by the last line
     node.rounds.store(0, relaxed);
     node.ending.store(0, relaxed);
-    // order: registry.give:A pairs with registry.take:A
+    // order: node.give:A pairs with node.take:B
     node.used.store(0, release);
-}
-
-/// Calls `visit(lane_state&, lane_mark&)` for every lane that any thread has for recorder `index`.
-template <class Visit>
-inline void for_each_lane(std::size_t index, Visit&& visit) {
-    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
-         node = node->next.load(acquire)) {
-        for (std::size_t depth = 0; depth < lane_depths; ++depth) {
-            lane_state& lane = block_of(*node).states[index * lane_depths + depth];
-            visit(lane, mark_of(lane));
-        }
-    }
 }
 
 }  // namespace trace_ring::inline v1::impl

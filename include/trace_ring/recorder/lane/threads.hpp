@@ -37,8 +37,10 @@ inline void core::leave_all(thread_node& node) noexcept {
 
 /// Closes what threads that are gone recorded after their last destructors.
 inline void core::leave_gone_threads() noexcept {
-    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
-         node = node->next.load(acquire)) {
+    // order: node.gone:A pairs with node.add:A
+    thread_node* node = the_registry.nodes.load(acquire);
+    // relaxed: each that was pushed publishes those below it, too
+    for (; node != nullptr; node = node->next.load(relaxed)) {
         if (take_over(*node, &leave_all)) give_node(*node);
     }
 }
@@ -54,14 +56,14 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         mark.value.store(stack_position(), relaxed);
         signal_fence(seq_cst);
         close_lane(lane);
-        // relaxed: as said above
         layout::lane_entry& entry = *lane.entry.load(relaxed);
         entry.ended.store(memory_.now(), relaxed);
-        mark.valid.store(0, relaxed);  // relaxed: as above
-        signal_fence(seq_cst);         // from here on the entry may go to another
+        mark.valid.store(0, relaxed);
+        signal_fence(seq_cst);  // from here on the entry may go to another
+        // order: lane.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         signal_fence(seq_cst);
-        mark.value.store(0, relaxed);  // relaxed: as above
+        mark.value.store(0, relaxed);
     }
 }
 
@@ -75,6 +77,7 @@ inline lane_block* core::enter_thread() noexcept {
         give_node(*node);
         return expected;
     }
+    // order: key.use:A pairs with key.made:A
     if (the_registry.key_state.load(acquire) != 2 ||
         ::pthread_setspecific(the_registry.key, node) != 0) {
         node->ending.store(1, relaxed);  // relaxed: as in thread_ends, which will not be called
@@ -85,7 +88,8 @@ inline lane_block* core::enter_thread() noexcept {
 /// In a child of a fork: takes an entry of its own, once. False: it does not record.
 inline bool core::enter_child() noexcept {
     std::uint32_t found = new_child;
-    if (!alive_->compare_exchange_strong(found, entering, acq_rel)) {
+    // order: process.alive:C pairs with process.alive:A
+    if (!alive_->compare_exchange_strong(found, entering, acquire)) {
         // Another thread, or the one that this handler interrupted, is at it, or there was no entry
         // to be had: this record is lost. It must not go by the parent's entry.
         if (found == entering) {
@@ -94,8 +98,9 @@ inline bool core::enter_child() noexcept {
         return found == entered;
     }
     if (fork_ == on_fork::stop) {
-        gates().store(shut_gates(), release);
-        alive_->store(stopped, release);
+        // relaxed, both: that it shall not record was settled by the swap; gates only say it sooner
+        gates().store(shut_gates(), relaxed);
+        alive_->store(stopped, relaxed);
         return false;
     }
     const std::uint32_t slot = memory_.enter_process(process() + 1);
@@ -103,7 +108,8 @@ inline bool core::enter_child() noexcept {
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return false;  // and stays `entering`: each record is counted
     }
-    process_.store(slot - 1, relaxed);  // relaxed: published by the next line
+    process_.store(slot - 1, relaxed);  // relaxed: published by the next store
+    // order: process.alive:A pairs with process.alive:B, process.alive:C, process.alive:D
     alive_->store(entered, release);
     return true;
 }
@@ -112,8 +118,11 @@ inline bool core::enter_child() noexcept {
 struct key_guard {
     ~key_guard() {
         std::uint32_t made = 2;
-        if (the_registry.key_state.compare_exchange_strong(made, 0, acq_rel)) {
+        // order: key.drop:A pairs with key.made:A
+        if (the_registry.key_state.compare_exchange_strong(made, 1, acquire)) {
             ::pthread_key_delete(the_registry.key);
+            // order: key.drop:B pairs with key.make:A
+            the_registry.key_state.store(0, release);
         }
     }
 };
@@ -121,20 +130,21 @@ inline key_guard the_key_guard;
 
 /// What fork leaves of other threads' lanes where the kernel did not wipe them: nothing.
 inline void forget_lanes_in_child() noexcept {
-    for (thread_node* node = the_registry.nodes.load(acquire); node != nullptr;
-         node = node->next.load(acquire)) {
+    // relaxed, to the end: the child has one thread, and fork orders all that was before
+    for (thread_node* node = the_registry.nodes.load(relaxed); node != nullptr;
+         node = node->next.load(relaxed)) {
         lane_block& block = block_of(*node);
         for (auto& mark : block.marks) {
-            mark.value.store(0, relaxed);  // relaxed: the child has one thread
-            mark.valid.store(0, relaxed);  // relaxed: as above
+            mark.value.store(0, relaxed);
+            mark.valid.store(0, relaxed);
         }
-        if (&block != thread_lanes.load(relaxed)) {  // relaxed: own word
+        if (&block != thread_lanes.load(relaxed)) {
             give_node(*node);
         } else {
-            node->thread.store(kernel_thread(), relaxed);  // relaxed: as above
+            node->thread.store(kernel_thread(), relaxed);
         }
     }
-    the_registry.visitors.store(0, relaxed);  // relaxed: the child has one thread
+    the_registry.visitors.store(0, relaxed);
     for_each_core([](core& each) { each.forget_process(); });
 }
 

@@ -86,19 +86,26 @@ public:
             std::min(in_.plan().sub_buffer_limit,
                      present + (in_.bytes().size() > in_.plan().bytes_for(present) ? 1 : 0));
         std::vector<std::uint64_t> index;
+        std::vector<std::uint64_t> again;
         constexpr std::uint64_t batch = 8192;
         for (std::uint64_t slot = 0; slot < slots; ++slot) {
             found one;
             bool told = false;
             if (where == look_at::index) {
                 if (slot % batch == 0) {
+                    const std::uint64_t at = in_.plan().index + slot * sizeof(layout::index_entry);
                     index.assign(
                         static_cast<std::size_t>(std::min(batch, slots - slot)) * index_words, 0);
-                    (void)in_.bytes().read(in_.plan().index + slot * sizeof(layout::index_entry),
-                                           index.data(), index.size() * 8);
+                    again.assign(index.size(), 0);
+                    (void)in_.bytes().read(at, index.data(), index.size() * 8);
+                    // An entry that is written just now would be a mixture: its position differs.
+                    // order: index.look:A pairs with index.write:A
+                    thread_fence(acquire);
+                    (void)in_.bytes().read(at, again.data(), again.size() * 8);
                 }
-                told =
-                    by_index({index.data() + slot % batch * index_words, index_words}, slot, one);
+                const auto word = static_cast<std::size_t>(slot % batch) * index_words;
+                told = index[word] == again[word] &&
+                       by_index({index.data() + word, index_words}, slot, one);
                 if (told && !wanted(one.lane, one.link.pos)) continue;
             }
             if (!told) {
@@ -154,10 +161,12 @@ public:
                    now.state != static_cast<unsigned>(sub_buffer_state::reset);
         };
         if (!still_there()) return false;
+        // order: chain.look:A pairs with claim:B, close:A, reclaim.close:A
         thread_fence(acquire);
         sub_buffer_copy head;
         std::uint32_t magic = 0;
         if (!in_.bytes().peek(offset, head, magic)) return false;
+        // order: chain.look:B pairs with claim:A
         thread_fence(acquire);
         if (!still_there() || magic != sub_buffer_magic || head.lane != lane) return false;
         take(head, link);

@@ -173,6 +173,9 @@ public:
     }
 
 private:
+    /// Reads of a file are ordered by fences between them. Within one the kernel copies upwards, so
+    /// that what comes after the mark of an entry is as new as the mark where loads keep their
+    /// order (x86); elsewhere an entry that appears at this moment may look damaged once.
     [[nodiscard]] std::size_t read_file(std::uint64_t offset, void* into,
                                         std::size_t bytes) const noexcept {
         if (offset >> 62 != 0) return 0;
@@ -197,14 +200,17 @@ private:
         // In ascending order, and each acquired: an entry's mark is its first word, so what comes
         // after a mark that is there was written before it.
         for (; at + 8 <= there; at += 8) {
-            // order: table.read:A pairs with clocks.write:A, clocks.write:B, dictionary.write:A
-            // order: table.read:B pairs with process.enter:B, lane.enter:A
-            // order: table.read:C pairs with index.write:A, index.write:B
+            // order: table.read:A pairs with clocks.write:B, dictionary.write:A
+            // order: table.read:B pairs with process.enter:B, process.leave:A, process.dead:A,
+            // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B,
+            // lane.leave:A, lane.dead:A
+            // order: table.read:C pairs with index.write:B
+            // order: table.read:D pairs with layout.publish:A, grow:A
             const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(acquire);
             std::memcpy(to + at, &word, 8);
         }
         for (; at < there; ++at) {
-            // relaxed: as above
+            // relaxed: the end of what is no multiple of words, and so no part of an entry
             to[at] = std::byte{word_at<std::uint8_t>(memory_.data(), from + at).load(relaxed)};
         }
         return there;
@@ -213,7 +219,7 @@ private:
     /// The protocol of copy_sub_buffer with reads of the file for loads, each of which is ordered
     /// after the one before: the state; then the commit word (with a closed sub-buffer, together
     /// with the records: it is final); the records; the state again. The kernel copies from the
-    /// very pages that writers have mapped. The fences stand for read:A to read:C there.
+    /// very pages that writers have mapped, and the fences order its loads, too.
     [[nodiscard]] copy_result copy_by_reading(std::uint64_t offset, std::span<std::uint64_t> into,
                                               sub_buffer_copy& out) const noexcept {
         constexpr std::size_t head = sizeof(sub_buffer_header);
@@ -226,12 +232,14 @@ private:
         if (before.state > static_cast<unsigned>(sub_buffer_state::reading)) {
             return copy_result::damaged;
         }
+        // order: file.read:A pairs with claim:B, close:A, reclaim.close:A
         thread_fence(acquire);
         std::size_t got = 0;
         std::uint32_t commit = 0;
         if (state == sub_buffer_state::active) {
             if (read(offset, into.data(), head) != head) return copy_result::damaged;
             commit = static_cast<std::uint32_t>(into[6]);
+            // order: file.read:B pairs with record.commit:A, cold.commit:A, time.commit:A
             thread_fence(acquire);
             got = read(offset, into.data(),
                        std::min<std::size_t>(commit_word::offset(commit), into.size() * 8));
@@ -239,6 +247,7 @@ private:
             got = read(offset, into.data(), into.size() * 8);
             commit = static_cast<std::uint32_t>(into[6]);
         }
+        // order: file.read:C pairs with claim:A
         thread_fence(acquire);
         std::uint64_t again = 0;
         if (read(offset + offsetof(sub_buffer_header, state), &again, 8) != 8) {
