@@ -196,20 +196,38 @@ def check_order(root):
                 yield fault(path, number, f"{partner} does not say that it pairs with {label}")
 
 
-# Folders whose ordering points are not all labelled yet: their labels are checked for partners,
-# but a missing label is not found there.
-NOT_YET_LABELLED = ("recorder/", "reduce/")
-
-
 def check_labels(root):
     for path, lines in headers(root):
-        if path == SEAM or path.startswith(NOT_YET_LABELLED):
-            continue  # the seam only names the orders
+        if path == SEAM:
+            continue  # which only names the orders
         for number, line in enumerate(lines, 1):
             code = code_of(line)
             if ORDERED.search(code) and "signal_fence" not in code:
                 if not has_comment_near(lines, number, ORDERED, "// order:", reach=4):
                     yield fault(path, number, "an ordering point without a label")
+
+
+# A comment with these words speaks for all that follows in the block that it stands in.
+TO_THE_END = "relaxed, to the end"
+
+
+def speaks_to_the_end(lines, number):
+    """Whether a comment above says so, in the block of the line or in one around it. Sources are
+    indented by their braces, so a block ends where a line is indented less than the comment."""
+    least = indent(lines[number - 1])
+    for line in reversed(lines[:number - 1]):
+        if not line or line.startswith("#"):
+            continue  # the preprocessor's lines are indented by nothing
+        if TO_THE_END in line.partition("//")[2] and indent(line) <= least:
+            return True
+        least = min(least, indent(line))
+        if least == 0:
+            return False
+    return False
+
+
+def indent(line):
+    return len(line) - len(line.lstrip(" "))
 
 
 def has_comment_near(lines, number, use, comment, reach):
@@ -233,7 +251,8 @@ def check_relaxed(root):
             continue
         for number, line in enumerate(lines, 1):
             if RELAXED.search(code_of(line)):
-                if not has_comment_near(lines, number, RELAXED, "//", reach=2):
+                if not (has_comment_near(lines, number, RELAXED, "//", reach=2)
+                        or speaks_to_the_end(lines, number)):
                     yield fault(path, number, "relaxed without a few words why it is enough")
 
 
@@ -247,6 +266,24 @@ TOP = """// Copyright the trace_ring authors.
 
 /// @file
 /// A planted header.
+"""
+# One comment for a whole function, blocks within it and the preprocessor's lines included.
+LONG = """void f() {
+    // relaxed, to the end: own words
+    int m;
+    int k;
+#if 1
+    if (m == k) {
+        m = 1;
+
+        k = 2;
+        a.store(m, relaxed);
+    }
+#endif
+    m = 3;
+    k = 4;
+    b.store(k, relaxed);
+}
 """
 SOUND = {
     "atomic.hpp": TOP + "#include <boost/atomic/atomic.hpp>\ninline int relaxed = release;\n",
@@ -263,7 +300,7 @@ SOUND = {
                                "// order: ring.read:B pairs with ring.commit:A (the bytes)\n"
                                "n = commit.load(acquire);\n"
                                "// only this thread writes it\n"
-                               "a.store(n, relaxed);\nb.store(n, relaxed);\n",
+                               "a.store(n, relaxed);\nb.store(n, relaxed);\n" + LONG,
     "x86/debug_store.hpp": TOP + "#include <trace_ring/policy/notify/never.hpp>\n",
     "policy/notify/never.hpp": TOP,
 }
@@ -309,6 +346,15 @@ PLANTED = [
      "ring/ring.hpp:9"),
     ("relaxed", "ring/ring.hpp", TOP + "// why\nint n;\nint m;\na.store(n, relaxed);\n",
      "ring/ring.hpp:10"),
+    # "to the end" ends with its function, or with the block that it stands in, and is a comment's.
+    ("relaxed", "ring/ring.hpp", TOP + LONG + "void g() {\n    int m;\n    int k;\n"
+                                              "    a.store(n, relaxed);\n}\n", "ring/ring.hpp:26"),
+    ("relaxed", "ring/ring.hpp", TOP + LONG.replace("    }\n", "    }\n    b.load();\n" * 2)
+                                           .replace("    // relaxed", "        // relaxed"),
+     "ring/ring.hpp:24"),
+    ("relaxed", "ring/ring.hpp", TOP + LONG.replace("// relaxed, to the end: own words",
+                                                    "print(\"relaxed, to the end\");"),
+     "ring/ring.hpp:16"),
 ]
 
 
