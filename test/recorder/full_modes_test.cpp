@@ -1,0 +1,414 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// What becomes of records when every sub-buffer has been used: which stay, which go, how many are
+/// refused, and where a reader is told so.
+
+#include <boost/test/unit_test.hpp>
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <trace_ring/recorder/control.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+#include <recorder/account.hpp>
+#include <recorder/scratch.hpp>
+
+namespace tr = trace_ring;
+using test::account_of;
+using test::fit_in_512;
+using test::put;
+using tr::loss;
+using tr::loss_cause;
+
+namespace {
+
+constexpr std::uint64_t whole = 8 * fit_in_512;  ///< records in the smallest ring there is
+
+tr::recorder_options smallest(tr::full_mode full, const std::string& file = {}) {
+    return {.file = file, .size = 8 * 512, .step = 512, .sub_buffer_bytes = 512, .full = full};
+}
+
+std::vector<std::uint64_t> numbers(std::uint64_t from, std::uint64_t to) {
+    std::vector<std::uint64_t> out(static_cast<std::size_t>(to - from));
+    std::iota(out.begin(), out.end(), from);
+    return out;
+}
+
+/// Records the numbers from..to; how many were recorded.
+std::uint64_t fill(tr::recorder& recorder, std::uint64_t from, std::uint64_t to,
+                   std::uint64_t who = 1) {
+    std::uint64_t done = 0;
+    for (std::uint64_t n = from; n < to; ++n) done += put(recorder, who, n) ? 1 : 0;
+    return done;
+}
+
+std::uint64_t elapsed_ns(std::chrono::steady_clock::time_point since) {
+    return static_cast<std::uint64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - since).count());
+}
+constexpr std::uint64_t ages_ns = 20'000'000'000;  // what no machine takes for what is done here
+
+/// The one lane of a trace that one thread wrote.
+const test::lane_account& only_lane(const test::account& all) {
+    BOOST_REQUIRE(all.lanes.size() == 1U);
+    BOOST_TEST(all.strange == 0U);
+    return all.lanes.begin()->second;
+}
+
+void wait_until(const std::atomic<std::uint64_t>& count, std::uint64_t wanted) {
+    while (count.load() < wanted) ::usleep(100);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(full_modes)
+
+BOOST_AUTO_TEST_CASE(discarding_the_newest_keeps_exactly_what_came_first) {
+    const test::folder folder;
+    for (const std::string& file : {std::string(), folder / "a.trace"}) {
+        tr::recorder recorder(smallest(tr::full_mode::discard_newest, file));
+        BOOST_TEST(fill(recorder, 0, 1000) == whole);
+        const auto all = account_of(recorder);
+        const auto& lane = only_lane(all);
+        BOOST_TEST(lane.numbers == numbers(0, whole), boost::test_tools::per_element());
+        BOOST_TEST(lane.gaps == (std::vector<loss>{{whole, 1000 - whole, loss_cause::refused}}),
+                   boost::test_tools::per_element());
+        BOOST_TEST(recorder.statistics().overwritten == 0U);
+        BOOST_TEST(recorder.statistics().held == 0U);
+        BOOST_TEST(recorder.statistics().sub_buffers == 8U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(refused_records_are_told_between_those_that_came_before_and_after) {
+    for (const auto full : {tr::full_mode::discard_newest, tr::full_mode::extend_then_discard,
+                            tr::full_mode::block}) {
+        auto options = smallest(full);
+        options.limit = options.size;
+        options.block_for = {};
+        tr::recorder recorder(options);
+        const test::hands_on trace(recorder);
+        BOOST_TEST(fill(recorder, 0, whole + 10) == whole);
+        // A reader has taken the oldest, and gives its place back: there is room for as many.
+        BOOST_REQUIRE(trace.free(0));
+        BOOST_TEST(fill(recorder, whole + 10, whole + 40) == fit_in_512);
+        BOOST_REQUIRE(trace.free(1));
+        BOOST_TEST(fill(recorder, whole + 40, whole + 41) == 1U);
+        const auto all = account_of(recorder);
+        const auto& lane = only_lane(all);
+        const std::uint64_t taken = 2 * fit_in_512;
+        auto expected = numbers(taken, whole);
+        const auto later = numbers(whole + 10, whole + 10 + fit_in_512);
+        expected.insert(expected.end(), later.begin(), later.end());
+        expected.push_back(whole + 40);
+        BOOST_TEST(lane.numbers == expected, boost::test_tools::per_element());
+        // Positions count what was recorded; what was refused has none, and stands before the next.
+        const std::vector<loss> gaps{{0, taken, loss_cause::overwritten},
+                                     {whole, 10, loss_cause::refused},
+                                     {whole + fit_in_512, 30 - fit_in_512, loss_cause::refused}};
+        BOOST_TEST(lane.gaps == gaps, boost::test_tools::per_element());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_ring_that_stops_keeps_what_it_has_and_shuts_its_gates_for_good) {
+    const test::folder folder;
+    const std::string file = folder / "a.trace";
+    tr::recorder recorder(smallest(tr::full_mode::stop, file));
+    const auto is_open = [&] {
+        tr::control control(file);
+        bool open = false;
+        control.list([&open](std::string_view, bool one) { open = open || one; });
+        return open;
+    };
+    BOOST_TEST(fill(recorder, 0, whole) == whole);
+    BOOST_TEST(is_open());
+    BOOST_TEST(fill(recorder, whole, 1000) == 0U);
+    BOOST_TEST(!is_open());
+    const auto all = account_of(recorder);
+    const auto& lane = only_lane(all);
+    BOOST_TEST(lane.numbers == numbers(0, whole), boost::test_tools::per_element());
+    // One refusal stopped it; what a shut gate keeps out is no loss.
+    BOOST_TEST(lane.gaps == (std::vector<loss>{{whole, 1, loss_cause::refused}}),
+               boost::test_tools::per_element());
+    // Room that comes free later changes nothing.
+    BOOST_REQUIRE(test::hands_on(recorder).free(0));
+    BOOST_TEST(fill(recorder, 1000, 1010) == 0U);
+    BOOST_TEST(account_of(recorder).lost()[loss_cause::refused] == 1U);
+    // Who opens the gates again goes on, up to the next refusal.
+    recorder.resume();
+    BOOST_TEST(fill(recorder, 2000, 2100) == fit_in_512);
+    BOOST_TEST(!is_open());
+    BOOST_TEST(account_of(recorder).lost()[loss_cause::refused] == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_stop_together_are_refused_at_most_once_each) {
+    constexpr std::uint64_t threads = 3;
+    for (int round = 0; round < 20; ++round) {
+        tr::recorder recorder(smallest(tr::full_mode::stop));
+        std::atomic<std::uint64_t> ready{0};
+        std::atomic<std::uint64_t> done{0};
+        std::vector<std::thread> all;
+        for (std::uint64_t t = 0; t < threads; ++t) {
+            all.emplace_back([&, t] {
+                ++ready;
+                while (ready.load() < threads) std::this_thread::yield();
+                done += fill(recorder, 0, 1000, t);
+            });
+        }
+        for (auto& thread : all) thread.join();
+        const auto seen = account_of(recorder);
+        BOOST_TEST(seen.read() == done.load());
+        const std::uint64_t refused = seen.lost()[loss_cause::refused];
+        BOOST_TEST(refused >= 1U);
+        BOOST_TEST(refused <= threads);
+        BOOST_TEST(seen.lost().total() == refused);
+        BOOST_TEST(!put(recorder, 9, 9));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_blocked_writer_waits_its_time_and_is_then_refused_and_counted) {
+    auto options = smallest(tr::full_mode::block);
+    options.block_for = std::chrono::milliseconds{5};
+    tr::recorder recorder(options);
+    BOOST_TEST(fill(recorder, 0, whole) == whole);  // nothing to wait for yet
+    for (std::uint64_t n = 0; n < 4; ++n) {
+        const auto begun = std::chrono::steady_clock::now();
+        errno = ENOTTY;
+        BOOST_TEST(!put(recorder, 1, whole + n));
+        BOOST_TEST(errno == ENOTTY);
+        BOOST_TEST(elapsed_ns(begun) >= 5'000'000U);
+        BOOST_TEST(elapsed_ns(begun) < ages_ns);
+    }
+    const auto all = account_of(recorder);
+    const auto& lane = only_lane(all);
+    BOOST_TEST(lane.numbers == numbers(0, whole), boost::test_tools::per_element());
+    BOOST_TEST(lane.gaps == (std::vector<loss>{{whole, 4, loss_cause::refused}}),
+               boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_blocked_writer_goes_on_as_soon_as_a_reader_gives_room) {
+    auto options = smallest(tr::full_mode::block);
+    options.block_for = std::chrono::nanoseconds{4 * ages_ns};
+    tr::recorder recorder(options);
+    BOOST_TEST(fill(recorder, 0, whole) == whole);
+    const test::hands_on trace(recorder);
+    std::atomic<std::uint64_t> waiting{0};
+    std::atomic<bool> went_on{false};
+    const auto begun = std::chrono::steady_clock::now();
+    std::thread writer([&] {
+        ++waiting;
+        went_on = put(recorder, 2, 0);
+    });
+    wait_until(waiting, 1);
+    ::usleep(20'000);
+    BOOST_TEST(!went_on.load());
+    BOOST_REQUIRE(trace.free(0));
+    writer.join();
+    BOOST_TEST(went_on.load());
+    BOOST_TEST(elapsed_ns(begun) < ages_ns);
+    const auto all = account_of(recorder);
+    BOOST_TEST(all.of(2) == std::vector<std::uint64_t>{0}, boost::test_tools::per_element());
+    BOOST_TEST(all.lost()[loss_cause::refused] == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(writers_that_wait_for_their_reader_lose_nothing) {
+    constexpr std::uint64_t writers = 3;
+    const std::uint64_t each = test::scaled(20'000, 1000);
+    auto options = smallest(tr::full_mode::block);
+    options.block_for = std::chrono::nanoseconds{4 * ages_ns};
+    tr::recorder recorder(options);
+    const test::hands_on trace(recorder);
+    std::atomic<std::uint64_t> running{writers};
+    std::atomic<std::uint64_t> done{0};
+    std::vector<std::thread> threads;
+    for (std::uint64_t w = 0; w < writers; ++w) {
+        threads.emplace_back([&, w] {
+            done += fill(recorder, 0, each, w);
+            recorder.flush_thread();
+            --running;
+        });
+    }
+    std::vector<std::vector<std::uint64_t>> seen(writers);
+    std::vector<std::uint64_t> words(512 / 8);
+    // Takes sub-buffers in the order of their positions, as soon as they are closed.
+    for (std::uint64_t next = 0; running.load() != 0 || trace.ring().cursor.load() > next;) {
+        const std::uint64_t slot = next % 8;
+        const auto state = trace.state(slot);
+        if (state.pos != next + 1 ||
+            state.state != static_cast<unsigned>(tr::sub_buffer_state::closed)) {
+            ::usleep(20);
+            continue;
+        }
+        tr::sub_buffer_copy copy;
+        BOOST_REQUIRE(
+            (tr::copy_sub_buffer(&trace.sub_buffer(slot), words, copy) == tr::copy_result::copied));
+        const auto fault = tr::walk_records(words, copy, [&](auto at, auto, auto) {
+            seen.at(static_cast<std::size_t>(words[at + 1])).push_back(words[at + 2]);
+        });
+        BOOST_REQUIRE(fault == 0U);
+        BOOST_REQUIRE(trace.free(slot));
+        ++next;
+    }
+    for (auto& thread : threads) thread.join();
+    BOOST_TEST(done.load() == writers * each);
+    for (const auto& numbers_of_one : seen) BOOST_TEST((numbers_of_one == numbers(0, each)));
+    BOOST_TEST(recorder.statistics().overwritten == 0U);
+    BOOST_TEST(account_of(recorder).lost()[loss_cause::refused] == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_trace_that_extends_grows_to_its_limit_and_then_discards_or_overwrites) {
+    const test::folder folder;
+    for (const bool discards : {true, false}) {
+        for (const bool in_file : {true, false}) {
+            for (const std::uint64_t step : {1, 512, 5 * 512, 1 << 20}) {
+                const std::string file = folder / "a.trace";
+                auto options = smallest(discards ? tr::full_mode::extend_then_discard
+                                                 : tr::full_mode::extend_then_overwrite,
+                                        in_file ? file : std::string());
+                options.limit = 20 * 512;
+                options.step = step;
+                options.exists = tr::if_exists::replace;
+                tr::recorder recorder(options);
+                const auto bytes_for = [&](std::uint64_t count) {
+                    return test::hands_on(recorder).plan().bytes_for(count);
+                };
+                BOOST_TEST(fill(recorder, 0, whole) == whole);
+                BOOST_TEST(recorder.statistics().sub_buffers == 8U);
+                if (in_file) BOOST_TEST(std::filesystem::file_size(file) == bytes_for(8));
+                // The next record makes it grow by one step, or to the limit.
+                BOOST_TEST(fill(recorder, whole, whole + 1) == 1U);
+                const std::uint64_t grown =
+                    std::min<std::uint64_t>(20, 8 + std::max<std::uint64_t>(1, step / 512));
+                BOOST_TEST(recorder.statistics().sub_buffers == grown);
+                if (in_file) BOOST_TEST(std::filesystem::file_size(file) == bytes_for(grown));
+                constexpr std::uint64_t most = 20 * fit_in_512;
+                constexpr std::uint64_t tried = most + 100;
+                const std::uint64_t done = whole + 1 + fill(recorder, whole + 1, tried);
+                BOOST_TEST(recorder.statistics().sub_buffers == 20U);
+                if (in_file) BOOST_TEST(std::filesystem::file_size(file) == bytes_for(20));
+                const auto all = account_of(recorder);
+                const auto& lane = only_lane(all);
+                if (discards) {
+                    BOOST_TEST(done == most);
+                    BOOST_TEST((lane.numbers == numbers(0, most)));
+                    BOOST_TEST(lane.gaps == (std::vector<loss>{{most, 100, loss_cause::refused}}),
+                               boost::test_tools::per_element());
+                    BOOST_TEST(recorder.statistics().overwritten == 0U);
+                } else {
+                    // 100 records more have taken six sub-buffers, the last of which is not full.
+                    constexpr std::uint64_t gone = 6 * fit_in_512;
+                    BOOST_TEST(done == tried);
+                    BOOST_TEST((lane.numbers == numbers(gone, tried)));
+                    BOOST_TEST(lane.gaps == (std::vector<loss>{{0, gone, loss_cause::overwritten}}),
+                               boost::test_tools::per_element());
+                    BOOST_TEST(recorder.statistics().overwritten == gone);
+                }
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_make_a_trace_grow_at_once_lose_nothing_below_its_limit) {
+    const test::folder folder;
+    constexpr std::uint64_t threads = 4;
+    const std::uint64_t each = test::scaled(10'000, 500);
+    auto options = smallest(tr::full_mode::extend_then_discard, folder / "a.trace");
+    options.limit = 4 * 512 * (threads * each / fit_in_512);
+    tr::recorder recorder(options);
+    std::vector<std::thread> all;
+    std::atomic<std::uint64_t> done{0};
+    for (std::uint64_t t = 0; t < threads; ++t) {
+        all.emplace_back([&, t] { done += fill(recorder, 0, each, t); });
+    }
+    for (auto& thread : all) thread.join();
+    BOOST_TEST(done.load() == threads * each);
+    const auto seen = account_of(recorder);
+    for (std::uint64_t t = 0; t < threads; ++t) BOOST_TEST((seen.of(t) == numbers(0, each)));
+    BOOST_TEST(seen.lost().total() == 0U);
+    BOOST_TEST(recorder.statistics().held == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(writers_hold_half_of_the_ring_at_most_and_who_comes_then_is_counted) {
+    constexpr std::uint64_t threads = 12;
+    for (const auto full :
+         {tr::full_mode::overwrite_oldest, tr::full_mode::discard_newest, tr::full_mode::stop,
+          tr::full_mode::block, tr::full_mode::extend_then_overwrite}) {
+        auto options = smallest(full);
+        options.limit = options.size;
+        tr::recorder recorder(options);
+        // One after the other records, and keeps what it holds.
+        std::atomic<std::uint64_t> turn{0};
+        std::atomic<std::uint64_t> step{0};
+        std::vector<std::vector<bool>> kept(threads);
+        std::vector<std::thread> all;
+        for (std::uint64_t t = 0; t < threads; ++t) {
+            all.emplace_back([&, t] {
+                wait_until(turn, t + 1);
+                kept[t].push_back(put(recorder, t, 0));
+                ++step;
+                if (t < 4) {
+                    wait_until(turn, threads + 1);
+                    return;
+                }
+                wait_until(turn, threads + 1 + t);
+                kept[t].push_back(put(recorder, t, 1));
+                ++step;
+                wait_until(turn, 3 * threads);
+            });
+        }
+        for (std::uint64_t t = 0; t < threads; ++t) {
+            turn = t + 1;
+            wait_until(step, t + 1);
+        }
+        BOOST_TEST(recorder.statistics().held == 4U);
+        BOOST_TEST(account_of(recorder).lost()[loss_cause::refused] == 8U);
+        // Those four end, and as many others have their place.
+        turn = threads + 1;
+        for (std::size_t t = 0; t < 4; ++t) all[t].join();
+        BOOST_TEST(recorder.statistics().held == 0U);
+        for (std::uint64_t t = 4; t < threads; ++t) {
+            turn = threads + 1 + t;
+            wait_until(step, threads + t - 3);
+        }
+        BOOST_TEST(recorder.statistics().held == 4U);
+        const auto seen = account_of(recorder);
+        turn = 3 * threads;
+        for (std::size_t t = 4; t < threads; ++t) all[t].join();
+        BOOST_TEST(recorder.statistics().held == 0U);
+
+        for (std::uint64_t t = 0; t < threads; ++t) {
+            const std::vector<bool> expected = t < 4   ? std::vector{true}
+                                               : t < 8 ? std::vector{false, true}
+                                                       : std::vector{false, false};
+            BOOST_TEST((kept[t] == expected), "thread " << t);
+        }
+        BOOST_REQUIRE(seen.lanes.size() == threads);
+        BOOST_TEST(seen.lost().total() == 12U);
+        std::uint64_t t = 0;
+        for (const auto& [number, lane] : seen.lanes) {  // which are in the order of the threads
+            const std::vector<std::uint64_t> expected = t < 4   ? std::vector<std::uint64_t>{0}
+                                                        : t < 8 ? std::vector<std::uint64_t>{1}
+                                                                : std::vector<std::uint64_t>{};
+            BOOST_TEST(lane.numbers == expected, boost::test_tools::per_element());
+            const std::vector<loss> gaps = t < 4   ? std::vector<loss>{}
+                                           : t < 8 ? std::vector<loss>{{0, 1, loss_cause::refused}}
+                                                   : std::vector<loss>{{0, 2, loss_cause::refused}};
+            BOOST_TEST(lane.gaps == gaps, boost::test_tools::per_element());
+            ++t;
+        }
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
