@@ -29,7 +29,8 @@ enum class if_exists {
     fail,     ///< an existing file is an error
     replace,  ///< an old trace file is replaced in one step; one in use, or no trace file, is an
               ///< error
-    attach,   ///< join the processes that record into it (it is made if there is none)
+    attach,  ///< join the processes that record into it, by its sizes, its full_mode and its clock;
+             ///< it is made if there is none, by one of those that come at once
 };
 
 enum class on_fork {
@@ -45,7 +46,8 @@ struct recorder_options {
     bool memory_file = false;
     /// Bytes of sub-buffers at first; rounded up to whole ones, at least eight.
     std::uint64_t size = std::uint64_t{16} << 20;
-    /// Bytes of sub-buffers at most, for the modes that extend; 0: sixteen times `size`.
+    /// Bytes of sub-buffers at most, for the modes that extend; 0: sixteen times `size`. Not less
+    /// than `size`.
     std::uint64_t limit = 0;
     /// Bytes by which a growing file grows.
     std::uint64_t step = std::uint64_t{16} << 20;

@@ -6,7 +6,10 @@
 /// Making a trace file, or joining one. Nothing here is fast or signal-safe, and everything that
 /// can fail fails here, with the file's name and the cause.
 
+#include <fcntl.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +20,13 @@
 #include <trace_ring/recorder/file/trace_memory.hpp>
 
 namespace trace_ring::inline v1::impl {
+
+/// A name in the same folder, that nobody has.
+[[nodiscard]] inline std::string name_beside(const std::string& path) {
+    std::uint32_t random = 0;
+    if (::getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) random = 0;
+    return path + ".new." + std::to_string(::getpid()) + '.' + std::to_string(random);
+}
 
 /// The plan that the options lead to. Throws setup_error that names the option.
 [[nodiscard]] inline layout::plan plan_for(const recorder_options& options) {
@@ -38,14 +48,19 @@ namespace trace_ring::inline v1::impl {
     if (options.dictionary_bytes < 4096 || options.dictionary_bytes > (1ULL << 30)) {
         refuse("dictionary_bytes", "must be from 4096 to 1 GiB");
     }
+    if (options.full > full_mode::extend_then_overwrite) refuse("full", "must be a full_mode");
     const bool extends = options.full == full_mode::extend_then_discard ||
                          options.full == full_mode::extend_then_overwrite;
     if (extends && options.step == 0) refuse("step", "must not be zero");
+    if (extends && options.limit != 0 && options.limit < options.size) {
+        refuse("limit", "must not be less than `size`");
+    }
+    if (options.size > (1ULL << 47)) refuse("size", "must be at most 128 TiB");
     const std::uint64_t size =
         std::max<std::uint64_t>(options.size, 8ULL * options.sub_buffer_bytes);
     std::uint64_t limit = size;
     if (extends) limit = options.limit != 0 ? std::max(options.limit, size) : size * 16;
-    if (limit > (1ULL << 47)) refuse(extends ? "limit" : "size", "must be at most 128 TiB");
+    if (limit > (1ULL << 47)) refuse("limit", "must be at most 128 TiB");
     plan.sub_buffer_bytes = options.sub_buffer_bytes;
     plan.sub_buffer_limit = (limit + options.sub_buffer_bytes - 1) / options.sub_buffer_bytes;
     plan.clock_count = 64;
@@ -59,17 +74,22 @@ namespace trace_ring::inline v1::impl {
     return layout::lay_out(plan);
 }
 
-inline void trace_memory::create(const recorder_options& options, const clock_functions& wanted) {
+/// False if `path_` was to be joined or made, and others have just made it.
+inline bool trace_memory::create(const recorder_options& options, const clock_functions& wanted) {
     plan_ = plan_for(options);
     const std::uint64_t first = std::min<std::uint64_t>(
         plan_.sub_buffer_limit,
         std::max<std::uint64_t>(
             8, (options.size + plan_.sub_buffer_bytes - 1) / plan_.sub_buffer_bytes));
     std::string made;  // what to remove if set-up fails
-    const bool replaces = !path_.empty() && options.exists == if_exists::replace;
+    const bool in_place = options.exists == if_exists::fail;
     if (!path_.empty()) {
-        made = replaces ? path_ + ".new." + std::to_string(::getpid()) : path_;
-        fd_ = storage::create_file(made);
+        made = in_place ? path_ : name_beside(path_);
+        try {
+            fd_ = storage::create_file(made);
+        } catch (const setup_error& error) {
+            throw setup_error(path_, "cannot create the file", error.code().value());
+        }
     } else if (options.memory_file) {
         path_ = "memory";
         fd_ = storage::create_memory_file("trace_ring");
@@ -78,7 +98,7 @@ inline void trace_memory::create(const recorder_options& options, const clock_fu
         if (fd_) {
             remember_file();
             if (const int error = storage::allocate(fd_.get(), 0, plan_.fixed_bytes())) {
-                throw setup_error(made.empty() ? path_ : made, "cannot allocate the tables", error);
+                throw setup_error(path_, "cannot allocate the tables", error);
             }
             memory_ = storage::mapping::of_file(path_, fd_.get(), plan_.file_limit);
         } else {
@@ -133,11 +153,38 @@ inline void trace_memory::create(const recorder_options& options, const clock_fu
         ring().capacity.store(first, relaxed);
         // order: layout.publish:A pairs with layout.check:A, table.read:D
         h.magic.store(layout::file_magic, release);
-        if (replaces) replace_old(made);
+        if (!made.empty() && options.exists == if_exists::replace) replace_old(made);
+        if (!made.empty() && options.exists == if_exists::attach && !give_name(made)) {
+            memory_.reset();
+            fd_.reset();
+            clock_ = nullptr;
+            return false;
+        }
     } catch (...) {
         if (!made.empty()) ::unlink(made.c_str());
         throw;
     }
+    return true;
+}
+
+/// Gives the file just made its name, complete as it is, so that who comes at the same time finds
+/// all of it or nothing. False, and the file is gone, if the name is taken.
+inline bool trace_memory::give_name(const std::string& made) {
+    int error = ::link(made.c_str(), path_.c_str()) == 0 ? 0 : errno;
+#if defined(SYS_renameat2)
+    if (error != 0 && error != EEXIST) {  // a file system without links
+        constexpr unsigned no_replace = 1;
+        error = ::syscall(SYS_renameat2, AT_FDCWD, made.c_str(), AT_FDCWD, path_.c_str(),
+                          no_replace) == 0
+                    ? 0
+                    : errno;
+    }
+#endif
+    if (error != 0 && error != EEXIST) {
+        throw setup_error(path_, "cannot put the new file in place", error);
+    }
+    ::unlink(made.c_str());
+    return error == 0;
 }
 
 /// Puts the file just made in the place of an old one, if that is a trace file that nobody writes.
@@ -181,7 +228,15 @@ inline bool trace_memory::join(const clock_functions& wanted) {
         throw setup_error(path_, "offset " + std::to_string(plan_.ring) + ": impossible capacity",
                           EINVAL);
     }
-    const std::uint32_t kind = header().clock.load(relaxed);  // relaxed: fixed since the magic
+    // relaxed, to the end: fixed since the magic
+    const std::uint32_t full = header().full.load(relaxed);
+    if (full > static_cast<std::uint32_t>(full_mode::extend_then_overwrite)) {
+        throw setup_error(path_,
+                          "offset " + std::to_string(offsetof(layout::file_header, full)) +
+                              ": an unknown full_mode",
+                          EINVAL);
+    }
+    const std::uint32_t kind = header().clock.load(relaxed);
     for (const clock_functions* known :
          {&wanted, &functions_of<clock::none>, &functions_of<clock::monotonic>,
           &functions_of<clock::tsc>}) {

@@ -99,8 +99,12 @@ public:
     /// Makes or joins what the options ask for. Throws setup_error.
     trace_memory(const recorder_options& options, const clock_functions& wanted) {
         path_ = expand_file_name(options.file);
-        if (!path_.empty() && options.exists == if_exists::attach && join(wanted)) return;
-        create(options, wanted);
+        const bool joins = !path_.empty() && options.exists == if_exists::attach;
+        for (int i = 0; i < 8; ++i) {
+            if (joins && join(wanted)) return;
+            if (create(options, wanted)) return;
+        }
+        throw setup_error(path_, "cannot create the file", EEXIST);  // a link that leads nowhere
     }
 
     [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
@@ -342,7 +346,8 @@ private:
         return false;
     }
 
-    void create(const recorder_options& options, const clock_functions& wanted);
+    [[nodiscard]] bool create(const recorder_options& options, const clock_functions& wanted);
+    [[nodiscard]] bool give_name(const std::string& made);
     bool join(const clock_functions& wanted);
     void replace_old(const std::string& made);
 

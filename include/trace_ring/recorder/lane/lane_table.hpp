@@ -204,7 +204,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
                   : throw setup_error(options.file.empty() ? "memory" : options.file,
                                       "a process can have eight recorders, and has them", EMFILE),
               hot_clock),
-      full_(options.full),
+      full_(static_cast<full_mode>(memory_.header().full.load(relaxed))),  // relaxed: fixed
       fork_(options.fork),
       step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
       block_ns_(static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.block_for.count()))),
