@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -124,6 +126,26 @@ BOOST_AUTO_TEST_CASE(the_tables_tell_who_wrote_what) {
     BOOST_TEST(file.processes()[process].name == "orders");
     BOOST_TEST(file.live());  // memory has no locks: what the table says
     BOOST_TEST(file.damages().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_lane_entry_on_its_way_to_another_lane_is_left_out) {
+    file_builder b;
+    const auto& tick = b.event({1, "tick", {}});
+    const auto lane = b.lane(b.process(1), 100, "old");
+    b.open(lane, 5);
+    b.record(lane, 6, tick, {});
+    b.close(lane, 7);
+    const auto state = b.lane_at(lane) + offsetof(layout::lane_entry, state);
+    b.put(state, static_cast<std::uint32_t>(layout::presence::preparing), 4);
+    // Some of its words are one lane's, some the other's; the number may be either's already.
+    b.lane_end(lane, 1000, 99);
+    const auto moved = reduce::trace_file::from(b.bytes());
+    BOOST_TEST(count(moved, moved.forward()).records == 1U);
+    BOOST_TEST(count(moved, moved.forward()).lost.empty());
+    b.put(state, static_cast<std::uint32_t>(layout::presence::departed), 4);
+    const auto there = reduce::trace_file::from(b.bytes());
+    BOOST_TEST(count(there, there.forward()).records == 1U);
+    BOOST_TEST(!count(there, there.forward()).lost.empty());
 }
 
 BOOST_AUTO_TEST_CASE(fields_are_told_by_name_and_number) {
@@ -432,6 +454,44 @@ BOOST_AUTO_TEST_CASE(without_readings_nothing_is_known) {
     const reduce::timeline untimed({{0, 5, 6, 0, 0}, {0, 9, 10, 0, 0}}, 0);
     BOOST_TEST(!untimed.known());
     BOOST_TEST(untimed.realtime_ns(17) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_reading_that_is_replaced_meanwhile_is_never_a_mixture) {
+    file_builder b({.clocks = 3});
+    b.clock_reading(1, 3, 5);
+    std::atomic<bool> stop{false};
+    std::thread writer([&] {
+        const auto word = [&](std::uint64_t slot, std::size_t field) -> auto& {
+            return trace_ring::word_at<std::uint64_t>(
+                b.bytes().data(), static_cast<std::size_t>(b.plan().clocks + slot * 64 + field));
+        };
+        // As a recorder does it. relaxed, to the end: ordered by the fence and the last store
+        for (std::uint64_t n = 2; !stop.load(); ++n) {
+            const std::uint64_t slot = 1 + n % 2;
+            word(slot, 0).store(0, trace_ring::relaxed);
+            trace_ring::thread_fence(trace_ring::release);
+            word(slot, 8).store(n, trace_ring::relaxed);
+            word(slot, 16).store(n * 3, trace_ring::relaxed);
+            word(slot, 24).store(n * 5, trace_ring::relaxed);
+            word(slot, 0).store(n, trace_ring::release);
+            for (std::uint64_t rest = n % 64; rest != 0; --rest)
+                trace_ring::signal_fence(trace_ring::seq_cst);
+        }
+    });
+    unsigned seen = 0;
+    unsigned mixed = 0;
+    for (int round = 0; round < 20'000; ++round) {
+        const auto file = reduce::trace_file::from(std::as_const(b).bytes());
+        for (const auto& reading : file.time().readings()) {
+            seen += reading.ticks > 1;
+            mixed +=
+                reading.monotonic != reading.ticks * 3 || reading.realtime != reading.ticks * 5;
+        }
+    }
+    stop = true;
+    writer.join();
+    BOOST_TEST(seen > 0U);
+    BOOST_TEST(mixed == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(absurd_readings_give_absurd_times_and_no_worse) {
