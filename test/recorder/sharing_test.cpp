@@ -1,0 +1,467 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// Several processes in one trace, some of which are killed: what they held is taken back when it
+/// is needed, what they recorded stays until it is overwritten, and nothing is lost uncounted,
+/// wherever a process stood when it died.
+
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+#include <recorder/account.hpp>
+#include <recorder/scratch.hpp>
+
+namespace tr = trace_ring;
+using test::account_of;
+using test::fit_in_512;
+using test::put;
+using tr::loss_cause;
+using tr::sub_buffer_state;
+
+namespace {
+
+/// What processes tell each other: memory that stays shared over a fork.
+struct board {
+    std::atomic<std::uint64_t> ready{0};
+    std::atomic<std::uint64_t> recorded[8]{};  ///< by writer: records that returned true
+};
+class shared_board {
+public:
+    shared_board()
+        : at_(::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                     0)) {
+        if (at_ == MAP_FAILED) throw std::runtime_error("mmap");
+        new (at_) board;
+    }
+    shared_board(const shared_board&) = delete;
+    shared_board& operator=(const shared_board&) = delete;
+    ~shared_board() { ::munmap(at_, sizeof(board)); }
+    board* operator->() const { return static_cast<board*>(at_); }
+
+private:
+    void* at_;
+};
+
+void wait_until(const std::atomic<std::uint64_t>& count, std::uint64_t wanted) {
+    while (count.load() < wanted) ::usleep(100);
+}
+
+/// Kills a child, and waits until it has ended, but leaves it to be waited for.
+void kill_unreaped(pid_t child) {
+    ::kill(child, SIGKILL);
+    siginfo_t info{};
+    BOOST_REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
+}
+
+std::vector<std::uint64_t> first(std::uint64_t count) {
+    std::vector<std::uint64_t> out(static_cast<std::size_t>(count));
+    std::iota(out.begin(), out.end(), std::uint64_t{0});
+    return out;
+}
+
+/// Threads that hold a sub-buffer each, until they are let go. Each tries to get it `tries` times:
+/// who finds half of the ring held looks for the dead at first, and then not each time.
+class holders {
+public:
+    template <class Recorder>
+    holders(Recorder& recorder, std::uint64_t count, std::uint64_t who, int tries = 1) {
+        for (std::uint64_t i = 0; i < count; ++i) {
+            threads_.emplace_back([this, &recorder, who, tries] {
+                bool kept = false;
+                for (int k = 0; k < tries && !kept; ++k) kept = put(recorder, who, 0);
+                kept_ += kept ? 1 : 0;
+                ++there_;
+                while (!go_.load()) ::usleep(200);
+            });
+            wait_until(there_, i + 1);
+        }
+    }
+    holders(const holders&) = delete;
+    holders& operator=(const holders&) = delete;
+    ~holders() {
+        go_ = true;
+        for (auto& thread : threads_) thread.join();
+    }
+    [[nodiscard]] std::uint64_t kept() const { return kept_.load(); }
+
+private:
+    std::atomic<std::uint64_t> there_{0};
+    std::atomic<std::uint64_t> kept_{0};
+    std::atomic<bool> go_{false};
+    std::vector<std::thread> threads_;
+};
+
+enum class place { file, memory_file, memory };
+/// A trace that a child shares, of 16 of the smallest sub-buffers. In a file, the child joins by
+/// itself (`parent` comes later); in memory it gets it by the fork.
+tr::recorder_options in(place where, const std::string& file) {
+    return {.file = where == place::file ? file : std::string(),
+            .memory_file = where == place::memory_file,
+            .size = 16 * 512,
+            .sub_buffer_bytes = 512,
+            .exists = tr::if_exists::attach};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(sharing)
+
+BOOST_AUTO_TEST_CASE(
+    what_a_killed_process_held_is_taken_back_when_it_is_needed_and_read_till_then) {
+    if (test::under_tsan) return;  // it does not follow a fork into threads
+    constexpr std::uint64_t threads = 6;
+    for (const place where : {place::file, place::memory_file, place::memory}) {
+        for (const bool reaped : {false, true}) {
+            const test::folder folder;
+            const auto options = in(where, folder / "a.trace");
+            const shared_board told;
+            std::optional<tr::recorder> recorder;
+            if (where != place::file) recorder.emplace(options);
+            const pid_t child = test::start_child([&]() -> int {
+                if (where == place::file) recorder.emplace(options);
+                std::vector<std::thread> all;
+                for (std::uint64_t t = 0; t < threads; ++t) {
+                    all.emplace_back([&, t] {
+                        for (std::uint64_t n = 0; n < 5; ++n) {
+                            // One at a time; a forked child's first takes the process's entry.
+                            while (told->ready.load() != n * threads + t) ::usleep(50);
+                            if (put(*recorder, 100 + t, n)) ++told->recorded[t];
+                            ++told->ready;
+                        }
+                        for (;;) ::pause();
+                    });
+                }
+                for (;;) ::pause();
+            });
+            wait_until(told->ready, 5 * threads);
+            kill_unreaped(child);
+            if (reaped) BOOST_TEST(test::wait_for(child) == -SIGKILL);
+            if (where == place::file) recorder.emplace(options);
+            const test::hands_on trace(*recorder);
+
+            // The dead hold six of sixteen. The living go on around them, over and over: nothing
+            // they need is missing, and nothing of the dead is touched.
+            BOOST_TEST(recorder->statistics().held == threads);
+            std::uint64_t mine = 0;
+            for (; mine < 1000; ++mine) BOOST_REQUIRE(put(*recorder, 1, mine));
+            BOOST_TEST(recorder->statistics().reclaimed == 0U);
+            auto seen = account_of(*recorder);
+            BOOST_TEST(seen.strange == 0U);
+            for (std::uint64_t t = 0; t < threads; ++t) {
+                BOOST_TEST(seen.of(100 + t) == first(5), boost::test_tools::per_element());
+            }
+            BOOST_TEST(seen.lost()[loss_cause::refused] == 0U);
+
+            // Two more writers: half is held, so they look for the dead, and all get their place.
+            {
+                const holders two(*recorder, 2, 2);
+                BOOST_TEST(two.kept() == 2U);
+                BOOST_TEST(recorder->statistics().reclaimed == threads);
+                BOOST_TEST(recorder->statistics().held == 3U);
+                BOOST_TEST(trace.count(sub_buffer_state::active) == 3U);
+            }
+            seen = account_of(*recorder);
+            for (std::uint64_t t = 0; t < threads; ++t) {
+                BOOST_TEST(seen.of(100 + t) == first(5), boost::test_tools::per_element());
+            }
+            // Now they are overwritten like any, and counted.
+            for (; mine < 2000; ++mine) BOOST_REQUIRE(put(*recorder, 1, mine));
+            seen = account_of(*recorder);
+            BOOST_TEST(seen.strange == 0U);
+            for (std::uint64_t t = 0; t < threads; ++t) BOOST_TEST(seen.of(100 + t).empty());
+            const std::uint64_t all = 2000 + 2 + 5 * threads;
+            BOOST_TEST(seen.read() + seen.lost()[loss_cause::overwritten] == all);
+            BOOST_TEST(seen.lost().total() == seen.lost()[loss_cause::overwritten]);
+            BOOST_TEST(recorder->statistics().overwritten == seen.lost()[loss_cause::overwritten]);
+            for (const auto& [number, lane] : seen.lanes) {
+                if (lane.pid == static_cast<std::uint32_t>(child)) BOOST_TEST(lane.total() == 5U);
+            }
+            if (!reaped) BOOST_TEST(test::wait_for(child) == -SIGKILL);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_lives_keeps_what_it_holds_however_much_others_want_it) {
+    if (test::under_tsan) return;  // as above
+    const test::folder folder;
+    const auto options = in(place::file, folder / "a.trace");
+    const shared_board told;
+    const pid_t child = test::start_child([&]() -> int {
+        tr::recorder recorder(options);
+        const holders all(recorder, 6, 100);
+        told->recorded[0] = all.kept();
+        told->ready = 1;
+        for (;;) ::pause();
+    });
+    wait_until(told->ready, 1);
+    BOOST_TEST(told->recorded[0].load() == 6U);
+    {
+        tr::recorder recorder(options);
+        const holders others(recorder, 10, 1);
+        BOOST_TEST(others.kept() == 2U);  // half of sixteen
+        BOOST_TEST(recorder.statistics().reclaimed == 0U);
+        const auto seen = account_of(recorder);
+        BOOST_TEST(seen.of(100).size() == 6U);
+        BOOST_TEST(seen.lost()[loss_cause::refused] == 8U);
+    }
+    ::kill(child, SIGKILL);
+    BOOST_TEST(test::wait_for(child) == -SIGKILL);
+}
+
+BOOST_AUTO_TEST_CASE(processes_killed_one_after_the_other_wear_nothing_out) {
+    if (test::under_tsan) return;  // as above
+    const test::folder folder;
+    auto options = in(place::file, folder / "a.trace");
+    options.size = 32 * 512;
+    options.processes = 64;
+    options.programs = 2;  // so that the gates of the dead are used again
+    tr::recorder recorder(options);
+    std::uint64_t by_dead = 0;
+    std::uint64_t mine = 0;
+    // While one takes back what the dead held, others may be refused, and are counted: nobody
+    // waits.
+    const auto go_on = [&] { mine += put(recorder, 1, mine) ? 1 : 0; };
+    const std::uint64_t rounds = test::scaled(40, 10);
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+        const shared_board told;
+        const pid_t child = test::start_child([&]() -> int {
+            tr::recorder own(options);
+            std::vector<std::thread> all;
+            for (std::uint64_t t = 0; t < 3; ++t) {
+                all.emplace_back([&, t] {
+                    for (std::uint64_t n = 0; n < 30; ++n) {
+                        if (put(own, 100 + t, n)) ++told->recorded[t];
+                    }
+                    ++told->ready;
+                    for (std::uint64_t n = 30; round % 2 == 1; ++n) {
+                        if (put(own, 100 + t, n)) ++told->recorded[t];
+                    }
+                    for (;;) ::pause();
+                });
+            }
+            for (;;) ::pause();
+        });
+        while (told->ready.load() < 3) {
+            go_on();
+            ::usleep(100);
+        }
+        ::kill(child, SIGKILL);
+        BOOST_TEST(test::wait_for(child) == -SIGKILL);
+        for (int i = 0; i < 100; ++i) go_on();
+        for (int t = 0; t < 3; ++t) by_dead += told->recorded[t].load();
+    }
+    // Whatever the last of them held, too.
+    {
+        const holders all(recorder, 15, 2, 65);
+        BOOST_TEST(all.kept() == 15U);
+        mine += 15;
+    }
+    recorder.flush_thread();
+    BOOST_TEST(recorder.statistics().held == 0U);
+    const test::hands_on trace(recorder);
+    BOOST_TEST(trace.count(sub_buffer_state::active) + trace.count(sub_buffer_state::reset) == 0U);
+    BOOST_TEST(recorder.statistics().reclaimed > rounds);
+    const auto seen = account_of(recorder);
+    BOOST_TEST(seen.strange == 0U);
+    const tr::layout::ring_state& ring = trace.ring();
+    const std::uint64_t folded = ring.folded_written.load(tr::relaxed);
+    BOOST_TEST_MESSAGE(by_dead << " records of the dead, " << mine << " of the living, " << folded
+                               << " of lanes long gone");
+    const auto lost = seen.lost();
+    BOOST_TEST(lost.total() == lost[loss_cause::overwritten] + lost[loss_cause::refused]);
+    const std::uint64_t told_of = seen.read() + lost[loss_cause::overwritten];
+    // A record may have been committed whose writer did not come to say so.
+    BOOST_TEST(told_of >= mine + by_dead);
+    BOOST_TEST(told_of <= mine + by_dead + 3 * rounds);
+}
+
+#if defined(__x86_64__) && defined(__OPTIMIZE__) && !defined(TRACE_RING_TEST_TSAN) && \
+    !defined(TRACE_RING_TEST_ASAN)
+
+namespace {
+
+/// Lets a child that has stopped itself go on for `steps` instructions, or until it says that it is
+/// done, and kills it there. Returns how many it went.
+std::uint64_t kill_after(pid_t child, std::uint64_t steps, const std::atomic<std::uint64_t>& done) {
+    int status = 0;
+    std::uint64_t went = 0;
+    for (; went < steps && done.load() == 0; ++went) {
+        if (::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0) break;
+        if (::waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) break;
+    }
+    ::kill(child, SIGKILL);
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    return went;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_process_may_die_at_any_instruction_of_a_claim) {
+    // The trace is in memory: as a forked child shares it, with a process entry of its own.
+    constexpr std::uint64_t before = 3 * fit_in_512;  // so many fill its sub-buffers to the brim
+    std::uint64_t died[8] = {};                       // by the state that the sub-buffer was in
+    std::uint64_t deaths = 0;
+    std::uint64_t closed_only = 0;
+    std::uint64_t cut_short = 0;
+    // The first child shows how long the way is, the others die at points evenly spread over it.
+    std::uint64_t length = 0;
+    for (std::uint64_t step = 0; step <= length; step += std::max<std::uint64_t>(1, length / 64)) {
+        tr::recorder recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
+        std::uint64_t mine = 0;
+        // All of the ring is in use before: what is claimed has been overwritten.
+        for (; mine < 8 * fit_in_512; ++mine) put(recorder, 1, mine);
+        recorder.flush_thread();
+        const shared_board told;
+        const pid_t child = test::start_child([&]() -> int {
+            for (std::uint64_t n = 0; n < before; ++n) {
+                if (put(recorder, 2, n)) ++told->recorded[0];
+            }
+            if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 77;
+            ::raise(SIGSTOP);
+            if (put(recorder, 2, before)) ++told->recorded[0];
+            told->ready = 1;
+            return 0;
+        });
+        int status = 0;
+        BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+        if (!WIFSTOPPED(status)) {
+            BOOST_TEST_MESSAGE("skipped: children cannot be traced here");
+            return;
+        }
+        const test::hands_on trace(recorder);
+        BOOST_REQUIRE(trace.ring().cursor.load(tr::acquire) == 11U);
+        BOOST_REQUIRE(told->recorded[0].load() == before);
+        const std::uint64_t went = kill_after(child, length == 0 ? 1'000'000 : step, told->ready);
+        if (length == 0) length = went;
+        ++deaths;
+        const auto state = trace.state(3);  // of position 12, the next
+        if (state.pos == 12) ++died[state.state];
+        if (state.pos != 12 && trace.ring().cursor.load(tr::acquire) == 12U) ++cut_short;
+        if (trace.state(2).state == static_cast<unsigned>(sub_buffer_state::closed)) ++closed_only;
+
+        // Others want what it held: half of eight, one after the other.
+        {
+            const holders all(recorder, 4, 3);
+            BOOST_REQUIRE(all.kept() == 4U);
+            BOOST_REQUIRE(recorder.statistics().held == 4U);
+            BOOST_REQUIRE(trace.count(sub_buffer_state::active) == 4U);
+            BOOST_REQUIRE(trace.count(sub_buffer_state::reset) == 0U);
+        }
+        const std::uint64_t by_child = told->recorded[0].load();
+        auto seen = account_of(recorder);
+        BOOST_REQUIRE(seen.strange == 0U);
+        BOOST_REQUIRE(seen.lost()[loss_cause::refused] == 0U);
+        std::uint64_t sum = seen.read() + seen.lost().total();
+        BOOST_REQUIRE(sum >= mine + 4 + by_child);
+        BOOST_REQUIRE(sum <= mine + 4 + by_child + 1);  // the record in flight
+        // Every sub-buffer can be used again.
+        for (int i = 0; i < 300; ++i) BOOST_REQUIRE(put(recorder, 1, mine++));
+        seen = account_of(recorder);
+        BOOST_REQUIRE(seen.strange == 0U);
+        BOOST_REQUIRE(seen.read() >= 7 * fit_in_512);
+        BOOST_REQUIRE(seen.of(1).size() == seen.read());
+        sum = seen.read() + seen.lost().total();
+        BOOST_REQUIRE(sum >= mine + 4 + by_child);
+        BOOST_REQUIRE(sum <= mine + 4 + by_child + 1);
+    }
+    BOOST_TEST_MESSAGE(length << " instructions, " << deaths << " deaths: " << died[1]
+                              << " in reset, " << died[2] << " active, " << cut_short
+                              << " between cursor and swap, " << closed_only << " after closing");
+    BOOST_TEST(died[static_cast<unsigned>(sub_buffer_state::reset)] > 0U);
+    BOOST_TEST(died[static_cast<unsigned>(sub_buffer_state::active)] > 0U);
+    BOOST_TEST(closed_only > 0U);
+}
+
+#endif
+
+namespace {
+
+/// A clock that kills its process at a reading of one's choice: where a claim reads it, the
+/// sub-buffer is in `reset`; where a sub-buffer is closed, it is still active.
+struct deadly_clock {
+    using family = tr::family::clock;
+    static constexpr std::uint32_t kind = tr::clock::monotonic::kind;
+    static inline std::uint64_t left = 0;  ///< readings; 0: as many as it likes
+
+    static std::uint64_t now() noexcept {
+        if (left != 0 && --left == 0) ::kill(::getpid(), SIGKILL);
+        return tr::clock::monotonic::now();
+    }
+    static bool usable() noexcept { return true; }
+    static double ticks_per_second() noexcept { return 1e9; }
+};
+struct deadly {
+    using clock = deadly_clock;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_process_that_dies_at_any_reading_of_the_clock_leaves_nothing_behind) {
+    const test::folder folder;
+    bool seen_reset = false;
+    bool seen_active = false;
+    bool ended = false;
+    for (std::uint64_t reading = 1; !ended && reading < 100; ++reading) {
+        const std::string file = folder / (std::to_string(reading) + ".trace");
+        const shared_board told;
+        const tr::recorder_options options{.file = file,
+                                           .size = 8 * 512,
+                                           .sub_buffer_bytes = 512,
+                                           .exists = tr::if_exists::attach};
+        const int status = test::in_child([&]() -> int {
+            tr::basic_recorder<deadly> recorder(options);
+            for (std::uint64_t n = 0; n < 8 * fit_in_512; ++n) {
+                if (put(recorder, 2, n)) ++told->recorded[0];
+            }
+            deadly_clock::left = reading;
+            if (put(recorder, 2, 8 * fit_in_512)) ++told->recorded[0];
+            deadly_clock::left = 0;
+            ::_exit(0);
+        });
+        ended = status == 0;
+        BOOST_TEST((ended || status == -SIGKILL));
+        tr::basic_recorder<deadly> recorder(options);
+        const test::hands_on trace(recorder);
+        seen_reset = seen_reset || trace.count(sub_buffer_state::reset) == 1;
+        seen_active = seen_active || trace.count(sub_buffer_state::active) == 1;
+        const std::uint64_t by_child = told->recorded[0].load();
+        BOOST_TEST(by_child == 8 * fit_in_512 + (ended ? 1 : 0));
+        {
+            const holders all(recorder, 4, 3);
+            BOOST_TEST(all.kept() == 4U);
+            BOOST_TEST(recorder.statistics().held == 4U);
+            BOOST_TEST(trace.count(sub_buffer_state::active) == 4U);
+            BOOST_TEST(trace.count(sub_buffer_state::reset) == 0U);
+        }
+        auto seen = account_of(recorder);
+        BOOST_TEST(seen.strange == 0U);
+        BOOST_TEST(seen.read() + seen.lost()[loss_cause::overwritten] == by_child + 4);
+        BOOST_TEST(seen.lost().total() == seen.lost()[loss_cause::overwritten]);
+        BOOST_TEST(seen.of(2).back() == 7 * fit_in_512 - 1 + (by_child - 7 * fit_in_512));
+    }
+    BOOST_TEST(ended);
+    BOOST_TEST(seen_reset);
+    BOOST_TEST(seen_active);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
