@@ -60,7 +60,8 @@ public:
         pthread_t handle{};
     };
 
-    crowd(tr::recorder& recorder, std::uint64_t wanted) : recorder_(recorder), members_(wanted) {
+    crowd(tr::recorder& recorder, std::uint64_t wanted)
+        : recorder_(recorder), members_(static_cast<std::size_t>(wanted)) {
         pthread_attr_t attributes;
         ::pthread_attr_init(&attributes);
         ::pthread_attr_setstacksize(&attributes, std::size_t{256} << 10);
@@ -72,7 +73,7 @@ public:
         }
         ::pthread_attr_destroy(&attributes);
         if (begun_ != wanted) BOOST_TEST_MESSAGE("no more than " << begun_ << " threads here");
-        members_.resize(begun_);
+        members_.resize(static_cast<std::size_t>(begun_));
         wait_for(ready_);
         before_ = memory_now();
         go_.count_down();

@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(a_trace_that_extends_grows_to_its_limit_and_then_discards_o
     const test::folder folder;
     for (const bool discards : {true, false}) {
         for (const bool in_file : {true, false}) {
-            for (const std::uint64_t step : {1, 512, 5 * 512, 1 << 20}) {
+            for (const std::uint64_t step : {1U, 512U, 5U * 512, 1U << 20}) {
                 const std::string file = folder / "a.trace";
                 auto options = smallest(discards ? tr::full_mode::extend_then_discard
                                                  : tr::full_mode::extend_then_overwrite,
@@ -341,7 +341,7 @@ BOOST_AUTO_TEST_CASE(threads_that_make_a_trace_grow_at_once_lose_nothing_below_i
 }
 
 BOOST_AUTO_TEST_CASE(writers_hold_half_of_the_ring_at_most_and_who_comes_then_is_counted) {
-    constexpr std::uint64_t threads = 12;
+    constexpr std::size_t threads = 12;
     for (const auto full :
          {tr::full_mode::overwrite_oldest, tr::full_mode::discard_newest, tr::full_mode::stop,
           tr::full_mode::block, tr::full_mode::extend_then_overwrite}) {
@@ -353,7 +353,7 @@ BOOST_AUTO_TEST_CASE(writers_hold_half_of_the_ring_at_most_and_who_comes_then_is
         std::atomic<std::uint64_t> step{0};
         std::vector<std::vector<bool>> kept(threads);
         std::vector<std::thread> all;
-        for (std::uint64_t t = 0; t < threads; ++t) {
+        for (std::size_t t = 0; t < threads; ++t) {
             all.emplace_back([&, t] {
                 wait_until(turn, t + 1);
                 kept[t].push_back(put(recorder, t, 0));
@@ -388,7 +388,7 @@ BOOST_AUTO_TEST_CASE(writers_hold_half_of_the_ring_at_most_and_who_comes_then_is
         for (std::size_t t = 4; t < threads; ++t) all[t].join();
         BOOST_TEST(recorder.statistics().held == 0U);
 
-        for (std::uint64_t t = 0; t < threads; ++t) {
+        for (std::size_t t = 0; t < threads; ++t) {
             const std::vector<bool> expected = t < 4   ? std::vector{true}
                                                : t < 8 ? std::vector{false, true}
                                                        : std::vector{false, false};

@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(each_bad_option_is_refused_by_name_before_a_file_is_made) {
 }
 
 BOOST_AUTO_TEST_CASE(sizes_are_rounded_up_to_eight_whole_sub_buffers_at_least) {
-    for (const std::uint64_t size : {0, 1, 8 * 512 - 1, 8 * 512}) {
+    for (const std::uint64_t size : {0U, 1U, 8 * 512U - 1, 8 * 512U}) {
         const tr::recorder recorder({.size = size, .sub_buffer_bytes = 512});
         BOOST_TEST(recorder.statistics().sub_buffers == 8U);
     }

@@ -253,10 +253,10 @@ BOOST_AUTO_TEST_CASE(processes_killed_one_after_the_other_wear_nothing_out) {
                         if (put(own, 100 + t, n)) ++told->recorded[t];
                     }
                     ++told->ready;
-                    for (std::uint64_t n = 30; round % 2 == 1; ++n) {
+                    for (std::uint64_t n = 30;; ++n) {
+                        if (round % 2 == 0) ::pause();
                         if (put(own, 100 + t, n)) ++told->recorded[t];
                     }
-                    for (;;) ::pause();
                 });
             }
             for (;;) ::pause();
