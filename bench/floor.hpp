@@ -24,8 +24,20 @@ namespace bench::floor {
 
 /// Nothing but the loop.
 struct loop {
+    static constexpr bool counted = true;
+
     [[gnu::noinline]] void operator()(std::uint64_t n) const {
         for (std::uint64_t i = 0; i < n; ++i) forget();
+    }
+};
+
+/// The loop, and a record's payload computed in it: what counts of instructions have to be freed
+/// of.
+struct payload {
+    static constexpr bool counted = true;
+
+    [[gnu::noinline]] void operator()(std::uint64_t n) const {
+        for (std::uint64_t i = 0; i < n; ++i) asm volatile("" ::"r"(i), "r"(~i) : "memory");
     }
 };
 
@@ -43,6 +55,7 @@ struct clock {
 /// round in `Bytes`.
 template <std::size_t Words, bool Timed, std::size_t Bytes>
 struct store {
+    static constexpr bool counted = Words == 3 && Bytes == std::size_t{1} << 20;
     static inline constinit thread_local std::uint64_t index = 0;
 
     [[gnu::noinline]] void operator()(std::uint64_t n) const {
@@ -134,6 +147,34 @@ struct locked_step {
     }
 };
 
+/// The bare design of a ring that all threads write: one locked add for a place of 32 bytes, a
+/// sequence word stored before and after the record. Nothing holds off a writer that was overtaken
+/// by a whole lap: such a record may be torn, and nobody is told.
+struct add_and_sequence {
+    static constexpr std::size_t slots = 2048;
+    struct slot {
+        trace_ring::atomic<std::uint64_t> sequence{0};
+        trace_ring::atomic<std::uint64_t> words[3] = {};
+    };
+    alignas(128) trace_ring::atomic<std::uint64_t> cursor{0};
+    alignas(128) slot ring[slots];
+
+    [[gnu::noinline]] void operator()(std::uint64_t n) {
+        for (std::uint64_t i = 0; i < n; ++i) {
+            // relaxed: the sequence word orders what readers see
+            const std::uint64_t p = cursor.fetch_add(1, trace_ring::relaxed);
+            slot& to = ring[p % slots];
+            to.sequence.store(2 * p + 1, trace_ring::relaxed);  // relaxed: the fence orders it
+            trace_ring::thread_fence(trace_ring::release);
+            // relaxed, all: published by the sequence word
+            to.words[0].store(7, trace_ring::relaxed);
+            to.words[1].store(i, trace_ring::relaxed);
+            to.words[2].store(~i, trace_ring::relaxed);
+            to.sequence.store(2 * p + 2, trace_ring::release);
+        }
+    }
+};
+
 inline constexpr std::size_t KiB = 1024;
 inline constexpr std::size_t MiB = 1024 * KiB;
 inline constexpr auto with_clock = true;
@@ -158,6 +199,8 @@ template <std::size_t Words, bool Timed, std::size_t Bytes>
 inline const std::string clock_name = "floor/clock";
 inline const std::string branch_name = "floor/load_and_branch";
 inline const std::string work_name = "floor/work";
+inline const std::string payload_name = "floor/payload";
+inline const std::string sequence_name = "floor/add_and_sequence";
 
 // Each program adds the floors that its own benchmarks name.
 
@@ -173,6 +216,12 @@ inline void add_clock() {
 }
 inline void add_branch() {
     add<branch>(branch_name, "");
+}
+inline void add_payload() {
+    add<payload>(payload_name, "");
+}
+inline void add_add_and_sequence(int threads = 1) {
+    add<add_and_sequence>(sequence_name, "", threads);
 }
 inline void add_work() {
     add<work_alone>(work_name, "", 1, calls_with_work);

@@ -13,19 +13,29 @@
 ///
 /// Each benchmark names, as its label, the one that it is to be divided by: `report.py` goes by
 /// that. The floors are therefore measured again in each program, between the repetitions of what
-/// stands on them.
+/// stands on them; what two programs measured is compared by ratios to the same floor.
+///
+/// A subject may also have:
+///   operator()(n, thread)         roles by thread: a producer and a consumer
+///   counters(benchmark::State&)   more to tell than a time: called once, at the end
+///   static constexpr bool counted = true    its instructions are counted, too (instructions.hpp)
 
 #include <benchmark/benchmark.h>
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <new>
 #include <string>
 #include <vector>
+
+#include "instructions.hpp"
 
 namespace bench {
 
@@ -50,32 +60,78 @@ inline void pin(int thread) {
     static_cast<void>(::pthread_setaffinity_np(::pthread_self(), sizeof one, &one));
 }
 
+/// Whether only to see that all runs: then what takes seconds is cut short.
+[[nodiscard]] inline bool only_tried() {
+    static const bool given = std::getenv("BENCH_TRY") != nullptr;
+    return given;
+}
+
+/// What a benchmark's time is.
+enum class time_of {
+    processor,  ///< the processor time of its threads, for one record
+    passing,    ///< the time that passes, for one record of each thread: where threads wait
+};
+
+namespace impl {
+
+template <class Subject>
+[[gnu::always_inline]] inline void call(Subject& subject, std::int64_t n, int thread) {
+    if constexpr (std::invocable<Subject&, std::uint64_t, int>) {
+        subject(static_cast<std::uint64_t>(n), thread);
+    } else {
+        subject(static_cast<std::uint64_t>(n));
+    }
+}
+
+template <class Subject>
+inline constexpr bool counted = false;
+template <class Subject>
+requires requires {
+    Subject::counted;
+}
+inline constexpr bool counted<Subject> = Subject::counted;
+
+}  // namespace impl
+
 /// Adds a benchmark of `Subject`, to be divided by the one called `over`, if any. All `threads` of
 /// a run share one subject, made for that run. Each call handles `records` records.
 template <class Subject>
 void add(const std::string& name, const std::string& over, int threads = 1,
-         std::int64_t records = 1 << 14) {
+         std::int64_t records = 1 << 14, time_of what = time_of::processor) {
     const auto shared = std::make_shared<std::unique_ptr<Subject>>();
     const auto run = [=](benchmark::State& state) {
-        pin(state.thread_index());
-        if (state.thread_index() == 0) *shared = std::make_unique<Subject>();
+        const int thread = state.thread_index();
+        pin(thread);
+        if (thread == 0) *shared = std::make_unique<Subject>();
         bool warm = false;
         // The first step waits for all threads, so the subject is there for each of them; the last
         // does too, so none uses it any more.
         while (state.KeepRunningBatch(records)) {
             if (!warm) {
                 state.PauseTiming();
-                (**shared)(static_cast<std::uint64_t>(records));
+                impl::call(**shared, std::min(records, std::int64_t{1} << 14), thread);
                 state.ResumeTiming();
                 warm = true;
             }
-            (**shared)(static_cast<std::uint64_t>(records));
+            impl::call(**shared, records, thread);
         }
-        if (state.thread_index() == 0) shared->reset();
+        if (thread == 0) {
+            if constexpr (requires { (**shared).counters(state); }) (**shared).counters(state);
+            shared->reset();
+        }
         state.SetLabel(over);
     };
     auto* const made = benchmark::RegisterBenchmark(name.c_str(), run);
+    if (what == time_of::passing) made->UseRealTime();
     if (threads > 1) made->Threads(threads);
+    if constexpr (impl::counted<Subject>) {
+        if (threads == 1) {
+            instructions::add(name, [] {
+                const auto subject = std::make_shared<Subject>();
+                return [subject](std::int64_t n) { impl::call(*subject, n, 0); };
+            });
+        }
+    }
 }
 
 /// Memory of the calling thread's own, at least `bytes` long, written to once: no page fault is
@@ -109,6 +165,7 @@ void add(const std::string& name, const std::string& over, int threads = 1,
 
 /// What is a main here.
 inline int run(int argc, char** argv) {
+    if (const auto done = instructions::run(argc, argv)) return *done;
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     benchmark::AddCustomContext("processor", processor());

@@ -2,17 +2,16 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// The flight recorder beside its floors: private lanes in memory that is overwritten, one thread
-/// and two, an event of two 64-bit fields (a record of 24 bytes) unless the name says another.
+/// The flight recorder beside its floors, on the private path: lanes in memory that is overwritten,
+/// one thread and two, an event of two 64-bit fields (a record of 24 bytes) unless the name says
+/// another.
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include <trace_ring/policy/clock/none.hpp>
-#include <trace_ring/trace_ring.hpp>
-
 #include "floor.hpp"
+#include "kinds.hpp"
 
 namespace {
 
@@ -20,8 +19,10 @@ namespace floors = bench::floor;
 using floors::KiB;
 using floors::MiB;
 
-struct sample : trace_ring::event<"sample", trace_ring::field<"first", std::uint64_t>,
-                                  trace_ring::field<"second", std::uint64_t>> {};
+using bench::records;
+using bench::sample;
+using bench::untimed;
+
 struct counted_sample
     : trace_ring::event<"sample.counted", trace_ring::field<"first", std::uint64_t>,
                         trace_ring::field<"second", std::uint64_t>> {
@@ -31,17 +32,15 @@ struct mark : trace_ring::event<"mark"> {};
 struct text : trace_ring::event<"text", trace_ring::field<"text", std::string_view>> {};
 struct step : trace_ring::span<"step"> {};
 
-struct untimed {
-    using clock = trace_ring::clock::none;
-};
+/// Each thread has a recorder of its own: lanes that share nothing.
+template <class Kind>
+struct one_each {
+    trace_ring::basic_recorder<Kind> of_thread[2]{trace_ring::basic_recorder<Kind>({.size = MiB}),
+                                                  trace_ring::basic_recorder<Kind>({.size = MiB})};
 
-/// Two fields. What the compiler makes of this loop is the hot path.
-template <class Kind, std::size_t Bytes, class Event = sample>
-struct records {
-    trace_ring::basic_recorder<Kind> recorder{{.size = Bytes}};
-
-    [[gnu::noinline]] void operator()(std::uint64_t n) {
-        for (std::uint64_t i = 0; i < n; ++i) recorder.template record<Event>(i, ~i);
+    [[gnu::noinline]] void operator()(std::uint64_t n, int thread) {
+        trace_ring::basic_recorder<Kind>& recorder = of_thread[thread];
+        for (std::uint64_t i = 0; i < n; ++i) recorder.template record<sample>(i, ~i);
     }
 };
 
@@ -104,37 +103,33 @@ struct nested_records {
     }
 };
 
-struct gate_closed {
-    trace_ring::recorder recorder{{.size = MiB, .paused = true}};
-
-    [[gnu::noinline]] void operator()(std::uint64_t n) {
-        for (std::uint64_t i = 0; i < n; ++i) recorder.record<sample>(i, ~i);
-    }
-};
-
+template <class Kind>
 struct work_and_records {
-    trace_ring::recorder recorder{{.size = MiB}};
+    trace_ring::basic_recorder<Kind> recorder{{.size = MiB}};
 
     [[gnu::noinline]] void operator()(std::uint64_t n) {
         std::uint64_t x = 1;
         for (std::uint64_t i = 0; i < n; ++i) {
             x = floors::work(x);
-            recorder.record<sample>(i, ~i);
+            recorder.template record<sample>(i, ~i);
         }
         benchmark::DoNotOptimize(x);
     }
 };
 
-template <std::size_t Bytes>
-void add_records() {
-    using timed = records<trace_ring::recording, Bytes>;
-    using bare = records<untimed, Bytes>;
-    floors::add_store<3, floors::with_clock, Bytes>();
-    floors::add_store<3, floors::without_clock, Bytes>();
-    bench::add<timed>("recorder/exact_clock/" + floors::size_name(Bytes),
-                      floors::name_of_store<3, floors::with_clock, Bytes>());
-    bench::add<bare>("recorder/no_clock/" + floors::size_name(Bytes),
-                     floors::name_of_store<3, floors::without_clock, Bytes>());
+/// One kind of clock beside its floors.
+template <class Kind>
+void add_kind(const std::string& name, bool timed) {
+    const auto floor = [=](int threads) {
+        return floors::with_threads(timed ? floors::name_of_store<3, floors::with_clock, MiB>()
+                                          : floors::name_of_store<3, floors::without_clock, MiB>(),
+                                    threads);
+    };
+    bench::add<records<Kind, MiB>>("recorder/" + name + "/1MiB", floor(1));
+    bench::add<records<Kind, MiB>>("recorder/" + name + "/1MiB", floor(2), 2);
+    bench::add<one_each<Kind>>("recorder/" + name + "/one_each", floor(2), 2);
+    bench::add<work_and_records<Kind>>("recorder/" + name + "/work", floors::work_name, 1,
+                                       floors::calls_with_work);
 }
 
 }  // namespace
@@ -142,17 +137,14 @@ void add_records() {
 int main(int argc, char** argv) {
     const std::string floor = floors::name_of_store<3, floors::with_clock, MiB>();
     floors::add_clock();
-    add_records<64 * KiB>();
-    add_records<MiB>();
-    add_records<16 * MiB>();
-
-    floors::add_store<3, floors::with_clock, MiB>(2);
-    bench::add<records<trace_ring::recording, MiB>>("recorder/exact_clock/1MiB",
-                                                    floors::with_threads(floor, 2), 2);
-    floors::add_store<3, floors::without_clock, MiB>(2);
-    bench::add<records<untimed, MiB>>(
-        "recorder/no_clock/1MiB",
-        floors::with_threads(floors::name_of_store<3, floors::without_clock, MiB>(), 2), 2);
+    floors::add_payload();
+    floors::add_work();
+    for (const int threads : {1, 2}) {
+        floors::add_store<3, floors::with_clock, MiB>(threads);
+        floors::add_store<3, floors::without_clock, MiB>(threads);
+    }
+    bench::for_each_kind(
+        []<class Kind>(const std::string& name, bool timed) { add_kind<Kind>(name, timed); });
 
     bench::add<records<trace_ring::recording, MiB, counted_sample>>("recorder/counted", floor);
     bench::add<records_in_memory_file>("recorder/memory_file", floor);
@@ -165,12 +157,5 @@ int main(int argc, char** argv) {
                       floors::name_of_store<1, floors::with_clock, MiB>());
     floors::add_store<4, floors::with_clock, MiB>();
     bench::add<strings>("recorder/string_16B", floors::name_of_store<4, floors::with_clock, MiB>());
-
-    floors::add_branch();
-    bench::add<gate_closed>("recorder/gate_closed", floors::branch_name);
-
-    floors::add_work();
-    bench::add<work_and_records>("recorder/work_and_exact_clock", floors::work_name, 1,
-                                 floors::calls_with_work);
     return bench::run(argc, argv);
 }

@@ -2,21 +2,19 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Each kind of ring beside the floor that it stands on: the bare store for one writer, one locked
-/// step for many. Tables hold records of 24 bytes, without a clock; two threads where the claim
-/// allows them.
+/// Each kind of ring beside the floor that it stands on, one thread writing: the bare store for one
+/// writer, one locked step where there may be many (shared.cpp has them). Tables hold records of 24
+/// bytes, without a clock.
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include <trace_ring/policy/claim/compare_exchange.hpp>
-#include <trace_ring/policy/claim/fetch_add.hpp>
 #include <trace_ring/policy/claim/single_writer.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/policy/full/discard_newest.hpp>
-#include <trace_ring/policy/gate/flag.hpp>
 #include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapped.hpp>
@@ -96,23 +94,13 @@ struct sub_buffers {
     }
 };
 
-template <class Kind>
-struct closed : sub_buffers<Kind> {
-    closed() { this->ring->gate().close(); }
-};
-
 // The kinds. Their names are those of the benchmarks.
 
 using bare_record = tr::record::bare<sample>;
 using sequenced_record = tr::record::sequenced<sample>;
 
 struct bare_alone : tr::policies<bare_record, tr::claim::single_writer, storage_here> {};
-struct bare_swapped : tr::policies<bare_record, tr::claim::compare_exchange, storage_here> {};
-struct bare_added : tr::policies<bare_record, tr::claim::fetch_add, storage_here> {};
 struct sequenced_alone : tr::policies<sequenced_record, tr::claim::single_writer, storage_here> {};
-struct sequenced_swapped
-    : tr::policies<sequenced_record, tr::claim::compare_exchange, storage_here> {};
-struct sequenced_added : tr::policies<sequenced_record, tr::claim::fetch_add, storage_here> {};
 
 struct in_heap : tr::policies<bare_record, tr::claim::single_writer, tr::storage::heap> {};
 struct in_mapping : tr::policies<bare_record, tr::claim::single_writer, tr::storage::mapped> {};
@@ -125,20 +113,8 @@ struct discarding_swapped : tr::policies<sequenced_record, tr::claim::compare_ex
 
 struct timed_records : tr::policies<tr::record::sub_buffers<>, storage_here> {};
 struct untimed_records : tr::policies<tr::record::sub_buffers<>, tr::clock::none, storage_here> {};
-struct gated_records : tr::policies<tr::record::sub_buffers<>, tr::gate::flag, storage_here> {};
 
 const std::string store = floors::name_of_store<3, floors::without_clock, bytes>();
-
-/// One claim, both layouts, over the floor of one locked step.
-template <class Bare, class Sequenced, bool Swap>
-void add_shared(const std::string& claim) {
-    const std::string alone = floors::name_of_locked_step<false, Swap>();
-    const std::string shared = floors::with_threads(floors::name_of_locked_step<true, Swap>(), 2);
-    bench::add<table<Bare>>("table/bare/" + claim, alone);
-    bench::add<table<Bare>>("table/bare/" + claim, shared, 2);
-    bench::add<table<Sequenced>>("table/sequenced/" + claim, alone);
-    bench::add<table<Sequenced>>("table/sequenced/" + claim, shared, 2);
-}
 
 }  // namespace
 
@@ -146,16 +122,10 @@ int main(int argc, char** argv) {
     floors::add_store<3, floors::without_clock, bytes>();
     floors::add_store<3, floors::with_clock, bytes>();
     floors::add_clock();
-    floors::add_branch();
-    floors::add_locked_step<false, false>();
-    floors::add_locked_step<true, false>(2);
     floors::add_locked_step<false, true>();
-    floors::add_locked_step<true, true>(2);
 
     bench::add<table<bare_alone>>("table/bare/single_writer", store);
     bench::add<table<sequenced_alone>>("table/sequenced/single_writer", store);
-    add_shared<bare_swapped, sequenced_swapped, true>("compare_exchange");
-    add_shared<bare_added, sequenced_added, false>("fetch_add");
 
     bench::add<table<in_heap>>("table/heap", store);
     bench::add<table<in_mapping>>("table/mapped", store);
@@ -170,6 +140,5 @@ int main(int argc, char** argv) {
     bench::add<sub_buffers<timed_records>>("sub_buffers/exact_clock",
                                            floors::name_of_store<3, floors::with_clock, bytes>());
     bench::add<sub_buffers<untimed_records>>("sub_buffers/no_clock", store);
-    bench::add<closed<gated_records>>("sub_buffers/gate_closed", floors::branch_name);
     return bench::run(argc, argv);
 }

@@ -1,0 +1,171 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// How many instructions one record takes: the program runs itself, step by step (ptrace), from one
+/// signal that it raises to the next, and the steps are counted. What two runs of different length
+/// differ by, divided by the records that they differ by, is exact and needs neither a counter of
+/// the processor nor another program.
+///
+/// PROGRAM --instructions=FILE writes, as JSON, for each subject that asks for it:
+///   a_record   the mean over some thousand records: with what is done once a sub-buffer
+///   hot_path   the least of some runs of 32 records: without
+/// The loop around it and its payload are counted too: `floor/payload` is what to take off. The
+/// status is 77 where nobody may be traced.
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bench::instructions {
+
+using loop = std::function<void(std::int64_t)>;
+
+namespace impl {
+
+inline std::vector<std::pair<std::string, std::function<loop()>>>& subjects() {
+    static std::vector<std::pair<std::string, std::function<loop()>>> all;
+    return all;
+}
+
+inline constexpr int mark = SIGUSR1;
+/// Records of one run each, between two marks: short ones; a base, and one that is longer by some
+/// full sub-buffers of 168 records of 24 bytes.
+inline constexpr std::int64_t runs[] = {8, 40, 8, 40, 8, 40, 64, 64 + 168, 64 + 15 * 168};
+inline constexpr std::size_t base = 6;
+/// Instructions a record from which the last run would take too long: a step takes microseconds.
+inline constexpr double many = 100;
+
+/// The one that is stepped through.
+inline int child(const char* name) {
+    for (const auto& [known, make] : subjects()) {
+        if (known != name) continue;
+        if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 77;
+        const loop subject = make();
+        subject(1 << 12);
+        for (const std::int64_t n : runs) {
+            ::raise(mark);
+            subject(n);
+        }
+        ::raise(mark);
+        return 0;
+    }
+    return 2;
+}
+
+/// Steps `child` from its last mark to the next. Less than zero: it ended.
+inline std::int64_t steps(pid_t child, bool counting) {
+    int signal = 0;
+    for (std::int64_t count = 0;; ++count) {
+        const auto request = counting ? PTRACE_SINGLESTEP : PTRACE_CONT;
+        if (::ptrace(request, child, nullptr, reinterpret_cast<void*>(std::intptr_t{signal})) != 0)
+            return -1;
+        int status = 0;
+        if (::waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) return -1;
+        signal = WSTOPSIG(status);
+        if (signal == mark) return count;
+        if (signal == SIGTRAP) signal = 0;
+    }
+}
+
+struct found {
+    double a_record = 0;
+    double hot_path = 0;
+};
+
+inline std::optional<found> count(const std::string& name) {
+    const pid_t child = ::fork();
+    if (child < 0) return {};
+    if (child == 0) {
+        const std::string argument = "--instructions-of=" + name;
+        ::execl("/proc/self/exe", "bench", argument.c_str(), static_cast<char*>(nullptr));
+        ::_exit(2);
+    }
+    int status = 0;
+    std::optional<found> result;
+    std::int64_t taken[std::size(runs)] = {};
+    std::size_t run = 0;
+    // The first stop is the one of PTRACE_TRACEME's process at its first mark.
+    if (::waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+        bool there = WSTOPSIG(status) == mark || steps(child, false) >= 0;
+        const auto over = [&](std::size_t from, std::size_t to) {
+            return static_cast<double>(taken[to] - taken[from]) /
+                   static_cast<double>(runs[to] - runs[from]);
+        };
+        for (; there && run < std::size(runs); ++run) {
+            if (run == std::size(runs) - 1 && over(base, run - 1) > many) break;
+            taken[run] = steps(child, true);
+            there = taken[run] >= 0;
+        }
+        if (there) {
+            result = found{over(base, run - 1), std::min({over(0, 1), over(2, 3), over(4, 5)})};
+        }
+        // To its end at full speed, for it may have something to tidy up.
+        while (steps(child, false) >= 0) {
+        }
+    }
+    return result;
+}
+
+}  // namespace impl
+
+/// Adds a subject; `make` is called in the process that is counted.
+inline void add(const std::string& name, std::function<loop()> make) {
+    impl::subjects().emplace_back(name, std::move(make));
+}
+
+/// Whether `run` will start this program again for each subject, and so needs none itself.
+[[nodiscard]] inline bool asked(int argc, char** argv) {
+    return argc > 1 && std::strncmp(argv[1], "--instructions=", 15) == 0;
+}
+
+/// Does what the command line asks for of this, if it does: the program's status then.
+inline std::optional<int> run(int argc, char** argv) {
+    const auto value = [&](const char* name) -> const char* {
+        for (int i = 1; i < argc; ++i) {
+            const std::size_t length = std::strlen(name);
+            if (std::strncmp(argv[i], name, length) == 0) return argv[i] + length;
+        }
+        return nullptr;
+    };
+    if (const char* const name = value("--instructions-of=")) return impl::child(name);
+    const char* const path = value("--instructions=");
+    if (path == nullptr) return {};
+    std::string text;
+    for (const auto& [name, make] : impl::subjects()) {
+        const auto found = impl::count(name);
+        if (!found) {
+            std::fprintf(stderr, "%s: cannot be traced\n", name.c_str());
+            continue;
+        }
+        char line[256];
+        std::snprintf(line, sizeof line, "%s\n  \"%s\": {\"a_record\": %.3f, \"hot_path\": %.3f}",
+                      text.empty() ? "" : ",", name.c_str(), found->a_record, found->hot_path);
+        text += line;
+    }
+    if (text.empty()) return 77;
+    std::FILE* const file = std::fopen(path, "w");
+    if (file == nullptr) {
+        std::fprintf(stderr, "%s: %s\n", path, std::strerror(errno));
+        return 2;
+    }
+    std::fprintf(file, "{\"instructions\": {%s\n}}\n", text.c_str());
+    return std::fclose(file) == 0 ? 0 : 2;
+}
+
+}  // namespace bench::instructions

@@ -1,0 +1,39 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// moodycamel's ConcurrentQueue, with tokens, which is its quickest use.
+
+#include <concurrentqueue/concurrentqueue.h>
+
+#include "queue.hpp"
+
+namespace {
+
+using bench::item;
+
+struct tokens {
+    using queue_type = moodycamel::ConcurrentQueue<item>;
+    queue_type queue{bench::room};
+
+    struct handle {
+        queue_type& queue;
+        moodycamel::ProducerToken in;
+        moodycamel::ConsumerToken out;
+
+        explicit handle(tokens& of) : queue(of.queue), in(of.queue), out(of.queue) {}
+        bool push(const item& what) { return queue.try_enqueue(in, what); }
+        bool pop(item& what) { return queue.try_dequeue(out, what); }
+    };
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    bench::add_floors_of_queues();
+    const bench::about_peer peer{"moodycamel_tokens", "moodycamel ConcurrentQueue",
+                                 "tokens, try_enqueue, n:n", "refuses"};
+    bench::add_one_to_one<tokens>(peer);
+    bench::add_push_and_pop<tokens>(peer);
+    return bench::run(argc, argv);
+}

@@ -1,0 +1,71 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// This library, measured as its peers are.
+
+#include <cstdint>
+
+#include <trace_ring/ring/presets.hpp>
+
+#include "../kinds.hpp"
+#include "queue.hpp"
+
+namespace {
+
+namespace tr = trace_ring;
+
+template <class Kind>
+struct recorded {
+    static inline tr::basic_recorder<Kind> recorder{{.size = std::uint64_t{1} << 20}};
+
+    static void turn(bool on) {
+        if (on) {
+            recorder.resume();
+        } else {
+            recorder.pause();
+        }
+    }
+    [[gnu::always_inline]] static void record(std::uint64_t first, std::uint64_t second) {
+        recorder.template record<bench::sample>(first, second);
+    }
+    static double bytes() {
+        return static_cast<double>(tr::record_header_bytes + bench::sample::fixed_bytes);
+    }
+    static double lost() { return static_cast<double>(recorder.statistics().refused_without_lane); }
+};
+
+/// One writes and one consumes, and nothing is lost.
+struct lossless {
+    using ring_type = tr::ring<tr::presets::lossless_of_one<bench::item, 32 * bench::room>>;
+    ring_type ring;
+
+    struct handle {
+        ring_type& ring;
+        decltype(ring.consumer()) from;
+
+        explicit handle(lossless& of) : ring(of.ring), from(ring.consumer()) {}
+        [[gnu::always_inline]] bool push(const bench::item& what) { return ring.write(what); }
+        [[gnu::always_inline]] bool pop(bench::item& what) {
+            const auto found = from.next();
+            if (!found.is_record()) return false;
+            what = found.record;
+            return true;
+        }
+    };
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    bench::add_floors_of_tracers();
+    bench::for_each_kind([]<class Kind>(const std::string& name, bool timed) {
+        if (!timed) return;
+        bench::add_tracer<recorded<Kind>>({"trace_ring_" + name, "trace_ring, " + name,
+                                           "a recorder of 1 MiB, a lane for each thread",
+                                           "overwrites"});
+    });
+    bench::add_one_to_one<lossless>(
+        {"trace_ring_lossless", "trace_ring lossless_of_one", "fixed size, 1:1", "refuses"});
+    return bench::run(argc, argv);
+}

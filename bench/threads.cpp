@@ -1,0 +1,45 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// One recorder of 16 MiB, written by 1 to 1,000 threads on all processors: processor time a
+/// record, the starting of threads and the first record of each left out. What the recorder
+/// occupies is told, for it must stay what it is; records that were refused are, too.
+
+#include <cstdint>
+#include <string>
+
+#include "floor.hpp"
+#include "kinds.hpp"
+
+namespace {
+
+namespace floors = bench::floor;
+using floors::MiB;
+
+/// Long enough that a thread has to give way to others in the middle.
+constexpr std::int64_t turn = std::int64_t{1} << 18;
+
+template <class Kind>
+struct crowd : bench::records<Kind, 16 * MiB> {
+    void counters(benchmark::State& state) const {
+        bench::records<Kind, 16 * MiB>::counters(state);
+        state.counters["occupied"] = static_cast<double>(this->recorder.bytes().second);
+    }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    using bench::time_of;
+    const std::int64_t records = bench::only_tried() ? 1 << 10 : turn;
+    const std::string floor = floors::name_of_store<3, floors::with_clock, MiB>();
+    for (const int threads : {1, 2}) floors::add_store<3, floors::with_clock, MiB>(threads);
+    bench::for_each_kind([&]<class Kind>(const std::string& name, bool timed) {
+        if (!timed) return;
+        for (const int threads : {1, 2, 4, 16, 64, 250, 1000}) {
+            bench::add<crowd<Kind>>("threads/" + name, floor, threads, records);
+        }
+    });
+    return bench::run(argc, argv);
+}
