@@ -340,6 +340,42 @@ BOOST_AUTO_TEST_CASE(a_copy_taken_while_recording_went_on_is_no_damage) {
     BOOST_TEST(count(file, file.forward(what)).records == 100U);
 }
 
+BOOST_AUTO_TEST_CASE(what_was_not_copied_of_a_sub_buffer_is_lost_where_it_was_and_nothing_moves) {
+    for (const std::uint64_t state :
+         {2U, 3U}) {  // as a reader of live memory sees it; in a snapshot
+        busy b(1, 100, 16);
+        const std::uint64_t second = b.file.slot_at(2);
+        const std::uint64_t held = b.file.get(second + 50, 2);
+        BOOST_REQUIRE(held == 28U);
+        b.file.put(second + 8, 2 << 3 | state, 8);
+        b.file.put(second + 40, 0, 8);
+        b.file.put(second + 48, 10 << 16 | (64 + 10 * 16), 4);
+        b.file.put(b.file.index_at(2) + 16, 0, 8);
+        b.file.put(b.file.index_at(2) + 28, 0, 4);
+        const auto file = b.open();
+        for (const bool forward : {true, false}) {
+            std::vector<std::uint64_t> wrong;  // numbers that are not their positions
+            std::uint64_t lost_at = 0;
+            auto cursor = forward ? file.forward() : file.backward();
+            while (const auto* item = cursor.next()) {
+                if (const auto* record = std::get_if<reduce::record_view>(item)) {
+                    if (record->field(0).u64() != record->position()) {
+                        wrong.push_back(record->position());
+                    }
+                } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+                    lost_at = loss->at;
+                }
+            }
+            BOOST_TEST(wrong.empty());
+            BOOST_TEST(lost_at == 38U);
+            const auto read = count(file, forward ? file.forward() : file.backward());
+            BOOST_TEST(read.records == 82U);
+            BOOST_REQUIRE(read.lost.size() == 1U);
+            BOOST_TEST(read.lost.at(loss_cause::overrun) == 18U);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_child_of_a_fork_uses_its_parents_events) {
     file_builder b;
     const auto parent = b.process(1);

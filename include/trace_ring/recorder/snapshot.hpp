@@ -55,10 +55,6 @@ public:
             if (const int error = copy_slot(slot)) return error;
         }
         if (const int error = copy(plan.dictionary, plan.dictionary_bytes)) return error;
-        const std::uint64_t index_bytes = capacity * sizeof(layout::index_entry);
-        if (const int error = copy_marked(plan.index, index_bytes, sizeof(layout::index_entry))) {
-            return error;
-        }
         if (const int error =
                 copy(plan.processes, plan.process_count * sizeof(layout::process_entry))) {
             return error;
@@ -101,10 +97,10 @@ private:
             const auto part = static_cast<std::size_t>(bytes < sizeof words ? bytes : sizeof words);
             const std::byte* const from = memory_.base() + at;
             for (std::size_t i = 0; i < part / 8; ++i) {
-                // order: snapshot.mark:A pairs with clocks.write:B, index.write:B
+                // order: snapshot.mark:A pairs with clocks.write:B
                 words[i] = word_at<std::uint64_t>(from, i * 8).load(acquire);
             }
-            // order: snapshot.mark:B pairs with clocks.write:A, index.write:A
+            // order: snapshot.mark:B pairs with clocks.write:A
             thread_fence(acquire);
             for (std::size_t mark = 0; mark < part; mark += stride) {
                 // relaxed: ordered by the fence above
@@ -125,11 +121,22 @@ private:
             const copy_result result = copy_sub_buffer(&memory_.sub_buffer(slot), words, taken);
             if (result == copy_result::overrun) continue;
             if (result != copy_result::copied) return 0;  // stays a hole: free
-            if (taken.state.state == static_cast<unsigned>(sub_buffer_state::active)) {
+            const bool active =
+                taken.state.state == static_cast<unsigned>(sub_buffer_state::active);
+            if (active) {
                 words[1] = stamped{taken.state.pos, static_cast<unsigned>(sub_buffer_state::closed)}
                                .word();
             }
             words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) | taken.records << 16 | taken.bytes;
+            // The index speaks of what was copied, not of what has come in its place since.
+            const std::uint64_t about[] = {
+                taken.state.pos, words[3], words[5],
+                taken.lane | std::uint64_t{active ? 0 : taken.records} << 32};
+            static_assert(sizeof about == sizeof(layout::index_entry));
+            if (const int error = write_at(to_, about, sizeof about,
+                                           memory_.plan().index + slot * sizeof about)) {
+                return error;
+            }
             return write_at(to_, words.data(), taken.bytes,
                             memory_.plan().sub_buffers + slot * memory_.plan().sub_buffer_bytes);
         }

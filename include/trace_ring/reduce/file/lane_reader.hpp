@@ -23,6 +23,7 @@
 
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
+#include <trace_ring/reduce/file/edges.hpp>
 #include <trace_ring/reduce/file/entry_list.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
@@ -137,31 +138,18 @@ public:
     }
 
 private:
-    /// Where the records of a sub-buffer begin or end.
-    struct edge {
-        position at = 0;
-        std::uint64_t time = 0;
-        position self = no_position;      // of the sub-buffer
-        position previous = no_position;  // beginnings: the lane's sub-buffer before
-        std::uint64_t offset = 0;         // of the sub-buffer
-    };
-    /// A sub-buffer that was to be read and could not be.
-    struct hole {
-        loss_cause cause;
-        bool known;  // where its records begin and, as far as was seen, end
-        position first;
-        position end;
-        std::uint32_t refused;
-        std::string_view what;
-        std::uint64_t offset;
-    };
-
     [[nodiscard]] std::uint64_t lonely_time() const noexcept {
         return lane_ == nullptr ? 0 : lane_->ended != 0 ? lane_->ended : lane_->began;
     }
-    /// More may come in the sub-buffer just read, and be found where this ended.
+    /// The sub-buffer just read was being written when it was copied, by this or by a snapshot.
+    [[nodiscard]] bool was_open() const noexcept {
+        const auto& head = list_.head();
+        return head.end_time == 0 ||
+               head.state.state == static_cast<unsigned>(sub_buffer_state::active);
+    }
+    /// More may come in the sub-buffer just read, or has come if there is one after it.
     [[nodiscard]] bool may_grow() const noexcept {
-        return follow_ && sound_ &&
+        return (follow_ || next_ < links_.size()) && sound_ &&
                list_.head().state.state == static_cast<unsigned>(sub_buffer_state::active);
     }
     void lose(loss_cause cause, std::uint64_t count, position at, std::uint64_t time,
@@ -208,11 +196,12 @@ private:
         bool before_high = false;  // or this and `high`
         if (forward_) {
             if (edge_) low = edge_->at;
-            after_low = edge_ && head.previous == edge_->self;
+            after_low = edge_ && edge_->whole && head.previous == edge_->self;
             if (other != nullptr) high = other->first;
         } else {
             if (edge_) high = edge_->at;
-            before_high = edge_ && edge_->previous == head.state.pos && high >= records;
+            before_high =
+                edge_ && !was_open() && edge_->previous == head.state.pos && high >= records;
             if (other != nullptr) low = other_end;
             after_low = !edge_ && other != nullptr && head.previous == other->pos;
         }
@@ -240,8 +229,12 @@ private:
         return link.positions_known ? &link : nullptr;
     }
     [[nodiscard]] edge end_of(const edge& begin) const noexcept {
-        return {first_ + list_.head().records, std::max(last_time_, begin.time), begin.self,
-                no_position, list_.offset()};
+        return {first_ + list_.head().records,
+                std::max(last_time_, begin.time),
+                begin.self,
+                no_position,
+                list_.offset(),
+                !was_open()};
     }
 
     /// The entries of the sub-buffer just copied.
@@ -287,6 +280,7 @@ private:
             decode_from(consumed_);
             edge_->at = first_ + list_.head().records;
             edge_->time = std::max(edge_->time, last_time_);
+            edge_->whole = !was_open();
             tail_open_ = may_grow();
         } else {
             const position at = first_ + consumed_;
@@ -314,8 +308,10 @@ private:
                     : nullptr;
             if (stray != nullptr) {
                 lose(loss_cause::damaged, end - at, at, time, stray->fault_offset, stray->fault);
-            } else {
-                lose(loss_cause::overwritten, end - at, at, time);
+            } else {  // what came after a copy was made is lost to the one that made it
+                const bool late =
+                    before && after && !before->whole && after->previous == before->self;
+                lose(late ? loss_cause::overrun : loss_cause::overwritten, end - at, at, time);
             }
         }
         for (std::size_t i = 0; i < missing_.size(); ++i) {

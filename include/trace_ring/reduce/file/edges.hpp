@@ -1,0 +1,37 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a reader of a lane remembers between two sub-buffers, to tell what is missing there.
+
+#include <cstdint>
+#include <string_view>
+
+#include <trace_ring/loss.hpp>
+#include <trace_ring/position.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// Where the records of a sub-buffer begin or end.
+struct edge {
+    position at = 0;
+    std::uint64_t time = 0;
+    position self = no_position;      // of the sub-buffer
+    position previous = no_position;  // beginnings: the lane's sub-buffer before
+    std::uint64_t offset = 0;         // of the sub-buffer
+    bool whole = true;                // ends: all that was ever in the sub-buffer was read
+};
+
+/// A sub-buffer that was to be read and could not be.
+struct hole {
+    loss_cause cause;
+    bool known;  // where its records begin and, as far as was seen, end
+    position first;
+    position end;
+    std::uint32_t refused;
+    std::string_view what;
+    std::uint64_t offset;
+};
+
+}  // namespace trace_ring::inline v1::reduce
