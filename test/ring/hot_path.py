@@ -23,9 +23,9 @@ FUNCTION = re.compile(r"^[0-9a-f]+ <(\w+)>:$")
 INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(.*?)\s*$")
 JUMP = re.compile(r"^j(\w+)\s+([0-9a-f]+)\b")
 LOCKED = re.compile(r"^lock\b|^(?:rep \S+ )?xchg\s.*\(|^mfence")
-STORE = re.compile(r"^mov\w* [^(]*,\S*\(.*\)|^movs\w+ .*\(%rdi\)")
+STORE = re.compile(r"^(?:mov|add)\w* [^(]*,\S*\(.*\)|^movs\w+ .*\(%rdi\)")
 LEAST_STORES = 5  # the record's words, and what opens, publishes and closes it
-LONGEST = 64  # instructions of one path; a few dozen as it stands
+LONGEST = 56  # instructions of one path, the function around it included
 
 
 def functions(text):

@@ -98,8 +98,9 @@ public:
         if (core_ == nullptr) return {};
         impl::lane_state* const lane = core_->open(type, bytes, opener);
         if (lane == nullptr) return {};
-        store_record<E, 0>(impl::end_of_records(*lane), type, wires, sizes,
-                           core_->record_time(*lane));
+        store_record<E, 0>(impl::end_of_records(*lane),
+                           type.header.load(relaxed),  // relaxed: `open` saw the id
+                           wires, sizes, core_->record_time(*lane));
         return reservation(*core_, *lane, opener, bytes, impl::is_counted<E>() ? &type : nullptr);
 #else
         ((void)values, ...);
@@ -228,13 +229,10 @@ private:
 
     /// Stores a record at `to`. It is not there before it is committed.
     template <class E, std::uint32_t Flags>
-    [[gnu::always_inline]] static void store_record(std::byte* to, const impl::event_state& type,
+    [[gnu::always_inline]] static void store_record(std::byte* to, std::uint32_t header,
                                                     const typename E::wires& wires,
                                                     const impl::measured<E>& sizes,
                                                     std::uint32_t time) noexcept {
-        // relaxed, to the end: the header is there since the step is; the commit word publishes the
-        // rest
-        std::uint32_t header = type.header.load(relaxed);
         if constexpr (impl::is_end<E>) {
             header = record_word::pack(record_word::id(header), record_header_bytes);
         }
@@ -242,6 +240,7 @@ private:
             header += sizes.bytes / 8 << 16;
             if (sizes.cut) header |= std::uint32_t{record_word::cut} << 28;
         }
+        // relaxed, both: the commit word publishes them
         word_at<std::uint32_t>(to, 0).store(time, relaxed);
         word_at<std::uint32_t>(to, 4).store(header | Flags << 28, relaxed);
         impl::store_payload<E>(to + record_header_bytes, wires, sizes);
@@ -256,62 +255,61 @@ private:
     template <class E, std::uint32_t Flags, class... Values>
     [[gnu::always_inline]] bool put(const Values&... values) noexcept {
         impl::event_state& type = touch<E>();
-        // relaxed: a gate is advice that takes effect soon
-        const std::uint32_t id = record_word::id(type.header.load(relaxed));
-        if (impl::gates_of[index_].load(relaxed)->gates[id].load(relaxed) != 0) [[unlikely]] {
-            return false;
+        const std::uint32_t index = index_;
+        // order: type.use:A pairs with type.publish:A
+        std::size_t header = type.header.load(impl::is_counted<E>() ? acquire : relaxed);
+        // relaxed: a gate is advice that takes effect soon. The header is the number of the gate
+        // and what is known already; the gate of an event that has no id yet is shut.
+        const auto* const gates = impl::gates_of[index].load(relaxed)->gates;
+        if (is_set<impl::header_without_id(E::fixed_bytes)>(gates, header)) [[unlikely]] {
+            if (record_word::id(static_cast<std::uint32_t>(header)) != 0) return false;
+            return append_cold<E, Flags>(type, E::encode(values...), impl::stack_position());
         }
-        return append<E, Flags>(type, E::encode(values...));
+        return append<E, Flags>(type, index, static_cast<std::uint32_t>(header),
+                                E::encode(values...));
     }
 
     /// The end of a span: written even if the gate has been shut since, or it would never end.
     template <class E>
     void put_end() noexcept {
-        append<impl::end_of<E>, record_word::end>(impl::event_of<E>::state, {});
+        impl::event_state& type = impl::event_of<E>::state;
+        const std::uint32_t header = type.header.load(relaxed);  // relaxed: known when it began
+        append<impl::end_of<E>, record_word::end>(type, index_, header, {});
     }
 
     /// The hot path: one run of code in the caller, without a lock, a call or an allocation.
     template <class E, std::uint32_t Flags>
-    [[gnu::always_inline]] bool append(impl::event_state& type,
+    [[gnu::always_inline]] bool append(impl::event_state& type, std::uint32_t index,
+                                       std::uint32_t header,
                                        const typename E::wires& wires) noexcept {
         const auto sizes = measure_for<E>(wires);
         // relaxed, to the end: words of this thread and its signal handlers alone
-        impl::lane_state& lane =
-            impl::thread_lanes.load(relaxed)->states[index_ * impl::lane_depths];
+        impl::lane_state& lane = *impl::first_lanes[index];
         impl::lane_mark& mark = impl::mark_of(lane);
         const mark_type idle = mark.value.load(relaxed);
-        const mark_type opener = impl::stack_position();
-        mark.value.store(opener, relaxed);
+        impl::store_stack_position(mark.value);
         signal_fence(seq_cst);
+        std::uint32_t bytes = fixed_record<E>;
+        if constexpr (E::variable) bytes += sizes.bytes;
+        const std::intptr_t at = lane.end.load(relaxed);
         sub_buffer_header* const sub = lane.sub.load(relaxed);
-        const std::uint32_t word = sub->commit.load(relaxed);
-        std::uint32_t step = commit_word::one_record + fixed_record<E>;
-        // order: type.use:A pairs with type.publish:A
-        if constexpr (!impl::is_end<E>) step = type.step.load(acquire);
-        bool cold = false;
-        if constexpr (E::variable) {
-            // A variable length could carry the step of an event without an id past the word's end.
-            cold = step == impl::unregistered_step;
-            step += sizes.bytes;
-        }
-        const std::uint32_t next = word + step;
-        if (cold || static_cast<mark_type>(commit_word::offset(next)) + idle > 0) [[unlikely]] {
+        if (impl::no_room(at, bytes, sub, idle)) [[unlikely]] {
             mark.value.store(idle, relaxed);
-            return append_cold<E, Flags>(type, wires, opener);
+            return append_cold<E, Flags>(type, wires, impl::stack_position());
         }
         std::uint32_t time = 0;
         if constexpr (clock_policy::kind != static_cast<std::uint32_t>(clock_kind::none)) {
             const auto now = impl::read_halves<clock_policy>();
-            if (now.high != lane.high.load(relaxed)) [[unlikely]] {
+            if (differs(lane.high, now.high)) [[unlikely]] {
                 mark.value.store(idle, relaxed);
-                return append_cold<E, Flags>(type, wires, opener);
+                return append_cold<E, Flags>(type, wires, impl::stack_position());
             }
             time = now.low;
         }
-        store_record<E, Flags>(reinterpret_cast<std::byte*>(sub) + commit_word::offset(word), type,
-                               wires, sizes, time);
+        store_record<E, Flags>(reinterpret_cast<std::byte*>(at), header, wires, sizes, time);
         // order: record.commit:A pairs with read:B, file.read:B, reclaim.find:B
-        sub->commit.store(next, release);
+        publish_add(sub->commit, commit_word::one_record + bytes);
+        add_own(lane.end, static_cast<std::intptr_t>(bytes));
         count<E>(lane, type);
         signal_fence(seq_cst);
         mark.value.store(idle, relaxed);
@@ -327,8 +325,9 @@ private:
         const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
         impl::lane_state* const lane = core_->open(type, bytes, opener, impl::is_end<E>);
         if (lane == nullptr) return false;
-        store_record<E, Flags>(impl::end_of_records(*lane), type, wires, sizes,
-                               core_->record_time(*lane));
+        store_record<E, Flags>(impl::end_of_records(*lane),
+                               type.header.load(relaxed),  // relaxed: `open` saw the id
+                               wires, sizes, core_->record_time(*lane));
         impl::commit_record(*lane, bytes);
         count<E>(*lane, type);
         core_->finish(*lane);

@@ -232,6 +232,7 @@ static_assert(sizeof(field_entry) == 8);
 enum gate_bits : std::uint8_t {
     gate_event_off = 1,     ///< this event was switched off
     gate_recorder_off = 2,  ///< recording as a whole was stopped
+    gate_no_event = 4,      ///< there is no such event: id 0, always
 };
 
 /// The byte that a process with slot `slot` keeps locked (fcntl) while it lives, far above any

@@ -91,6 +91,8 @@ inline void core::recover(lane_state& lane) noexcept {
     const position at = lane.where.load(relaxed);
     const std::uint64_t active = state_word(at, sub_buffer_state::active);
     if (sub != &nowhere && sub->state.load(relaxed) == active) return;  // beside the cold path
+    lane.end.store(no_end, relaxed);
+    signal_fence(seq_cst);
     lane.sub.store(&nowhere, relaxed);
     if (take_back(entry) == sub_buffer_state::closed) {
         lane.where.store(entry.newest.load(relaxed), relaxed);
@@ -283,7 +285,7 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     const std::uint64_t slot = memory_.slot_number(sub);
     const std::uint64_t now = memory_.now();
     sub.magic.store(sub_buffer_magic, relaxed);
-    sub.lane.store(lane.number.load(relaxed), relaxed);
+    sub.lane.store(entry.number.load(relaxed), relaxed);
     sub.first_position.store(entry.written.load(relaxed), relaxed);
     sub.base_time.store(now, relaxed);
     sub.previous.store(previous, relaxed);
@@ -295,13 +297,13 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
     layout::index_entry& index = memory_.index(slot);
     index.pos.store(0, relaxed);
-    // order: index.write:A pairs with index.look:A, snapshot.mark:B
+    // order: index.write:A pairs with index.look:A
     thread_fence(release);
     index.first_time.store(now, relaxed);
     index.last_time.store(0, relaxed);
-    index.lane.store(lane.number.load(relaxed), relaxed);
+    index.lane.store(entry.number.load(relaxed), relaxed);
     index.records.store(0, relaxed);
-    // order: index.write:B pairs with table.read:C, snapshot.mark:A
+    // order: index.write:B pairs with table.read:C
     index.pos.store(at, release);
     // order: claim:B pairs with read:A, file.read:A, chain.look:A, claim.next:A, reclaim.find:A
     sub.state.store(state_word(at, sub_buffer_state::active), release);

@@ -46,6 +46,12 @@ private:
     int cancel_ = 0;
 };
 
+/// Where the next record of an open lane goes.
+[[nodiscard]] inline std::byte* end_of_records(lane_state& lane) noexcept {
+    sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
+    return reinterpret_cast<std::byte*>(sub) + commit_word::offset(sub->commit.load(relaxed));
+}
+
 class core {
 public:
     /// `hot_clock` is the one that the hot path reads.
@@ -77,7 +83,7 @@ public:
 
     /// What a mark is when no record is open: 0 where every record must come through `open`.
     [[nodiscard]] mark_type idle_mark() const noexcept {
-        return always_cold_ ? 0 : -static_cast<mark_type>(memory_.plan().sub_buffer_bytes);
+        return always_cold_ ? 0 : -static_cast<mark_type>(memory_.plan().sub_buffer_bytes) - 1;
     }
 
     /// The low half of the time for a record in an open lane: never past the half that the lane's
@@ -91,7 +97,10 @@ public:
 
     /// After a record that came through `open`.
     void finish(lane_state& lane) noexcept {
-        mark_of(lane).value.store(idle_mark(), relaxed);  // relaxed: own thread and its handlers
+        // relaxed, to the end: own thread and its handlers
+        lane.end.store(reinterpret_cast<std::intptr_t>(end_of_records(lane)), relaxed);
+        signal_fence(seq_cst);
+        mark_of(lane).value.store(idle_mark(), relaxed);
     }
 
     void add_type(const type_node& node) noexcept;
@@ -217,12 +226,6 @@ private:
     return frame <= where && where < here && frame_is_gone(frame, here, true);
 }
 
-/// A record's address, length and total, once its lane is open.
-[[nodiscard]] inline std::byte* end_of_records(lane_state& lane) noexcept {
-    sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
-    return reinterpret_cast<std::byte*>(sub) + commit_word::offset(sub->commit.load(relaxed));
-}
-
 inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
     sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
     const std::uint32_t next = sub->commit.load(relaxed) + commit_word::one_record + bytes;
@@ -272,11 +275,12 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return nullptr;
     }
-    // order: type.use:B pairs with type.publish:B
-    if (type.header.load(acquire) == 0) register_type(type);
+    // order: type.use:B pairs with type.publish:A
+    if (record_word::id(type.header.load(acquire)) == 0) register_type(type);
     const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as just seen
     // relaxed: a gate is advice that takes effect soon
-    if (!ends && gates().load(relaxed)->gates[id].load(relaxed) != 0) return nullptr;
+    const std::uint32_t gate = gates().load(relaxed)->gates[id].load(relaxed);
+    if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return nullptr;
     // order: process.alive:B pairs with process.alive:A
     if (alive_->load(acquire) != entered && !enter_child()) return nullptr;
     lane_block* block = thread_lanes.load(relaxed);  // relaxed: own word
@@ -290,6 +294,7 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
     // From here on the lane is open: whatever a handler begins goes one deeper.
     // relaxed, to the end: words of this thread and its handlers, and counters
     mark_of(*lane).value.store(opener, relaxed);
+    lane->end.store(no_end, relaxed);
     lane->opened.store(lane->opened.load(relaxed) + 1, relaxed);
     signal_fence(seq_cst);
     const auto depth =
@@ -307,7 +312,7 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
                 if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
             }
         }
-        mark_of(*lane).value.store(idle_mark(), relaxed);
+        finish(*lane);
         return nullptr;
     }
     if ((mark_of(*lane).valid.load(relaxed) == 0 && !make_lane(*lane, depth)) ||

@@ -21,12 +21,10 @@ inline void core::register_type(event_state& type) noexcept {
     for_each_core([&](core& each) { each.add_type(*node); });
     const std::uint32_t bytes =
         static_cast<std::uint32_t>(record_header_bytes) + type.description->fixed_bytes;
-    // Numbers that any thread would store alike; the step, last, opens the hot path.
-    type.total.store(node->total, relaxed);  // relaxed: published by the next two
-    // order: type.publish:B pairs with type.use:B
+    // Numbers that any thread would store alike; the id, last, opens the hot path.
+    type.total.store(node->total, relaxed);  // relaxed: published by the header
+    // order: type.publish:A pairs with type.use:A, type.use:B
     type.header.store(record_word::pack(node->id, bytes), release);
-    // order: type.publish:A pairs with type.use:A
-    type.step.store(commit_word::one_record + bytes, release);
 }
 
 /// Registers an event type when the program, or the library that records it, is loaded.

@@ -13,11 +13,11 @@
 ///       an ordinary page            ^ a page that fork wipes
 /// @endcode
 /// The mark says whether the lane's record may be begun where the lane stands:
-/// - negative: idle; minus the offset up to which the sub-buffer may be filled
+/// - negative: idle; minus the offset up to which the sub-buffer may be filled, less one
 /// - positive: a record is open; the stack pointer of who opened it
 /// - zero: ask the cold path. A new thread's lane, a lane after fork, a lane of a recorder that is
 ///   gone: all find zero, without having been told.
-/// So that `offset of the new end + mark > 0` is the one question asked on the way to a record.
+/// So that `offset of the new end + mark >= 0` is the one question asked on the way to a record.
 
 #include <sys/mman.h>
 
@@ -44,16 +44,21 @@ using mark_type = std::intptr_t;
 inline constinit sub_buffer_header nowhere{{0}, {0},      {0}, {0}, {0}, {0},
                                            {0}, {0x8000}, {0}, {0}, {0}};
 
+/// The end of a lane that is not idle: so far behind any sub-buffer that whatever the mark says,
+/// there is no room.
+inline constexpr std::intptr_t no_end =
+    sizeof(void*) == 4 ? std::intptr_t{-1} : std::intptr_t{1} << (sizeof(void*) * 8 - 2);
+
 /// What a lane is doing. Written by its own thread and that thread's signal handlers only; atomic
 /// words because handlers see them at every instruction, and a recorder's destructor clears them.
 struct alignas(64) lane_state {
+    atomic<std::intptr_t> end{no_end};  ///< address of the first free byte, while the lane is idle
     atomic_pointer<sub_buffer_header> sub{&nowhere};  ///< current sub-buffer
-    atomic<std::uint32_t> high{0};    ///< high half of the clock at the last time record
-    atomic<std::uint32_t> number{0};  ///< in the file
+    atomic<std::uint32_t> high{0};     ///< high half of the clock at the last time record
+    atomic<std::uint32_t> columns{0};  ///< in the row `totals`
     atomic_pointer<layout::lane_entry> entry{nullptr};
     atomic_pointer<shared_atomic<std::uint64_t>> totals{nullptr};  ///< a row
     atomic<std::uint64_t> where{0};                                ///< position of `sub`
-    atomic<std::uint32_t> columns{0};                              ///< in that row
     atomic<std::uint32_t> refused{0};  ///< lost since the last sub-buffer was closed
     atomic<std::uint32_t> opened{0};   ///< times a record was opened here on the cold path
     atomic_pointer<const void> holder{nullptr};  ///< the reservation, if the open record is one
@@ -84,9 +89,41 @@ static_assert(mark_distance <= layout::page_bytes &&
 /// cold path, positive.
 inline constinit lane_block vacant_block{};
 
-/// Where this thread's lanes are. Initial-exec: one load, no call, also in a library.
-inline constinit thread_local atomic_pointer<lane_block> thread_lanes
-    __attribute__((tls_model("initial-exec"))){&vacant_block};
+/// Of a program's own words the compiler knows where they are, in a library it loads that: no call
+/// in either.
+#if defined(__PIC__) && !defined(__PIE__)
+#define TRACE_RING_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define TRACE_RING_TLS __attribute__((tls_model("local-exec")))
+#endif
+
+/// Where this thread's lanes are, as the cold path knows it.
+inline constinit thread_local atomic_pointer<lane_block> thread_lanes TRACE_RING_TLS{&vacant_block};
+
+/// A thread's first lane of each recorder, as the hot path knows it: the thread and its signal
+/// handlers, nobody else, so that volatile is enough.
+inline constinit thread_local lane_state* volatile first_lanes[max_recorders + 1] TRACE_RING_TLS = {
+    vacant_block.states,
+    vacant_block.states + lane_depths,
+    vacant_block.states + 2 * lane_depths,
+    vacant_block.states + 3 * lane_depths,
+    vacant_block.states + 4 * lane_depths,
+    vacant_block.states + 5 * lane_depths,
+    vacant_block.states + 6 * lane_depths,
+    vacant_block.states + 7 * lane_depths,
+    vacant_block.states + 8 * lane_depths};
+static_assert(max_recorders == 8);
+
+/// Whether a record of `bytes` behind `end` must take the cold path: by the sign alone, which is
+/// why an idle mark is one less than what it stands for.
+[[nodiscard, gnu::always_inline]] inline bool no_room(std::intptr_t end, std::uint32_t bytes,
+                                                      const sub_buffer_header* sub,
+                                                      mark_type mark) noexcept {
+    const auto place = [](std::uintptr_t word) { return static_cast<std::int64_t>(word); };
+    return place(static_cast<std::uintptr_t>(end)) + mark + bytes -
+               place(reinterpret_cast<std::uintptr_t>(sub)) >=
+           0;
+}
 
 /// The stack pointer, to tell whether a frame that opened a record is still there.
 [[nodiscard, gnu::always_inline]] inline mark_type stack_position() noexcept {
@@ -101,6 +138,15 @@ inline constinit thread_local atomic_pointer<lane_block> thread_lanes
 #else
     return static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) &
                                   ~std::uintptr_t{7});
+#endif
+}
+
+/// Stores the stack pointer.
+[[gnu::always_inline]] inline void store_stack_position(atomic<mark_type>& mark) noexcept {
+#if defined(TRACE_RING_X86_STEPS) && defined(__x86_64__)
+    asm volatile("movq %%rsp, %0" : "=m"(reinterpret_cast<volatile mark_type&>(mark)));
+#else
+    mark.store(stack_position(), relaxed);         // relaxed: own thread
 #endif
 }
 

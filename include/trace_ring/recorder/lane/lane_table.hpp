@@ -104,7 +104,6 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
     lane.entry.store(entry, relaxed);
     lane.totals.store(memory_.totals(slot), relaxed);
     lane.columns.store(memory_.plan().totals_per_lane, relaxed);
-    lane.number.store(number, relaxed);
     lane.sub.store(&nowhere, relaxed);
     lane.where.store(no_position, relaxed);
     lane.refused.store(0, relaxed);
@@ -263,6 +262,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
     clock_gap_.store(second / 1000 + 1, relaxed);
     next_clock_.store(memory_.now() + second / 1000 + 1, relaxed);
+    own_gates().gates[0].fetch_or(layout::gate_no_event, relaxed);  // relaxed: a gate
     if (options.paused) shut(true);
     gates().store(&own_gates(), relaxed);
 }

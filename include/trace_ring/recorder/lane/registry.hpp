@@ -31,22 +31,23 @@ namespace trace_ring::inline v1::impl {
 
 class core;  // one recorder, as the cold path knows it: core.hpp
 
-/// A step that leads past any limit: what an event that has no id yet adds to the commit word.
-inline constexpr std::uint32_t unregistered_step = 0x7FFF;
+/// The header of an event type's records but for the id.
+[[nodiscard]] constexpr std::uint32_t header_without_id(std::size_t fixed_bytes) noexcept {
+    return record_word::pack(0, record_header_bytes + fixed_bytes);
+}
 
-/// One event type as the code that records it sees it. The hot path reads `header` and `step`.
+/// One event type as the code that records it sees it. The hot path reads `header`.
 struct event_state {
-    atomic<std::uint32_t> header{
-        0};  ///< record_word with the id and the fixed length; 0: no id yet
-    atomic<std::uint32_t> step{unregistered_step};  ///< commit word's growth by one (fixed) record
-    atomic<std::uint32_t> total{0};                 ///< column of its total + 1; 0: none
+    atomic<std::uint32_t> header;    ///< of a record without variable data; id 0: none yet
+    atomic<std::uint32_t> total{0};  ///< column of its total + 1; 0: none
     const type_description* description = nullptr;
 };
 
 /// The state of event type E.
 template <class E>
 struct event_of {
-    static inline constinit event_state state{{0}, {unregistered_step}, {0}, &description<E>};
+    static inline constinit event_state state{
+        {header_without_id(E::fixed_bytes)}, {0}, &description<E>};
 };
 
 /// What the process remembers of an event type, in memory of its own: the library that declared it
@@ -84,7 +85,7 @@ struct gate_page {
     shared_atomic<std::uint8_t> gates[layout::max_event_id + 1];
 };
 static_assert(sizeof(gate_page) == layout::page_bytes);
-inline constinit gate_page open_gates{};
+inline constinit gate_page open_gates{{{layout::gate_no_event}}};
 [[nodiscard]] inline gate_page* shut_gates() noexcept;
 
 /// Memory for type nodes: never given back, at most a few hundred bytes a type.

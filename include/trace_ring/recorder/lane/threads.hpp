@@ -54,6 +54,7 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         if (but_open && mark.value.load(relaxed) > 0) continue;
         // As if a record were open: what a handler begins meanwhile must not find a lane half shut.
         mark.value.store(stack_position(), relaxed);
+        lane.end.store(no_end, relaxed);
         signal_fence(seq_cst);
         close_lane(lane);
         layout::lane_entry& entry = *lane.entry.load(relaxed);
@@ -76,6 +77,9 @@ inline lane_block* core::enter_thread() noexcept {
     if (!thread_lanes.compare_exchange_strong(expected, mine, relaxed)) {
         give_node(*node);
         return expected;
+    }
+    for (std::size_t i = 0; i <= max_recorders; ++i) {
+        first_lanes[i] = mine->states + i * lane_depths;
     }
     // order: key.use:A pairs with key.made:A
     if (the_registry.key_state.load(acquire) != 2 ||
