@@ -27,6 +27,7 @@
 #include <trace_ring/policy/clock/clock.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/policy/clock/snapshot.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/policy/full/block.hpp>
@@ -38,6 +39,7 @@
 #include <trace_ring/policy/gate/always.hpp>
 #include <trace_ring/policy/gate/flag.hpp>
 #include <trace_ring/policy/gate/gate.hpp>
+#include <trace_ring/policy/gate/static_key.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
 #include <trace_ring/policy/notify/never.hpp>
 #include <trace_ring/policy/notify/notify.hpp>

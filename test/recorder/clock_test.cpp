@@ -7,12 +7,17 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/recorder/recorder.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
 
 #include <recorder/scratch.hpp>
 #include <recorder/trace_reader.hpp>
@@ -55,8 +60,30 @@ struct by_monotonic {
 struct by_broken {
     using clock = broken_clock;
 };
+struct now_and_then {
+    using clock = tr::clock::sampled<4, hand_clock>;
+};
 
 struct number : tr::event<"number", tr::field<"n", std::uint64_t>> {};
+
+/// What a reader says of the time of each record.
+struct timing {
+    std::uint64_t time;
+    std::optional<std::uint64_t> latest;
+    bool interval;
+};
+template <class Kind>
+std::vector<timing> timings(const tr::basic_recorder<Kind>& recorder) {
+    const auto [data, size] = recorder.bytes();
+    const auto trace = tr::reduce::trace_file::from({data, size});
+    std::vector<timing> out;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto* const record = std::get_if<tr::reduce::record_view>(item);
+        BOOST_REQUIRE(record != nullptr);  // nothing lost, no clock that jumps
+        out.push_back({record->time(), record->latest(), record->interval()});
+    }
+    return out;
+}
 
 constexpr std::uint64_t edge = std::uint64_t{1} << 32;
 
@@ -198,6 +225,67 @@ BOOST_AUTO_TEST_CASE(who_joins_a_trace_goes_by_its_clock) {
     BOOST_REQUIRE(all.size() == 60U);
     std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.payload[0] < b.payload[0]; });
     for (std::size_t i = 1; i < all.size(); ++i) BOOST_REQUIRE(all[i].time >= all[i - 1].time);
+}
+
+BOOST_AUTO_TEST_CASE(a_sampled_clock_is_read_once_in_n_records_and_bounds_the_others) {
+    hand_clock::step = 1;
+    tr::basic_recorder<now_and_then> recorder({.size = 4096});
+    recorder.record<number>(std::uint64_t{0});
+    const std::uint64_t before = hand_clock::ticks;
+    for (std::uint64_t i = 1; i < 14; ++i) recorder.record<number>(i);
+    BOOST_TEST(hand_clock::ticks - before == 3U);  // for records 4, 8 and 12
+    auto seen = timings(recorder);
+    BOOST_REQUIRE(seen.size() == 14U);
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+        BOOST_TEST(seen[i].interval == (i % 4 != 0), "record " << i);
+        BOOST_TEST(seen[i].time == seen[i / 4 * 4].time);
+        if (i % 4 == 0) {
+            BOOST_TEST(seen[i].latest.value() == seen[i].time);
+        } else if (i < 12) {
+            BOOST_TEST(seen[i].latest.value() == seen[i / 4 * 4 + 4].time);
+        } else {
+            BOOST_TEST(!seen[i].latest);  // the clock was not read since
+        }
+    }
+    recorder.flush_thread();
+    seen = timings(recorder);
+    BOOST_TEST(seen[13].latest.value() > seen[13].time);  // the end of the sub-buffer
+}
+
+BOOST_AUTO_TEST_CASE(a_sampled_clock_is_read_after_a_pause_a_reservation_and_at_each_sub_buffer) {
+    hand_clock::step = 1;
+    tr::basic_recorder<now_and_then> recorder({.size = 64 * 512, .sub_buffer_bytes = 512});
+    for (std::uint64_t i = 0; i < 6; ++i) recorder.record<number>(i);
+    recorder.pause_ends();
+    recorder.record<number>(std::uint64_t{6});
+    recorder.record<number>(std::uint64_t{7});
+    recorder.reserve<number>(std::uint64_t{8}).commit();
+    recorder.record<number>(std::uint64_t{9});
+    // 28 records a sub-buffer: number 28 begins the next, whatever was due.
+    for (std::uint64_t i = 10; i < 60; ++i) recorder.record<number>(i);
+    const auto seen = timings(recorder);
+    BOOST_REQUIRE(seen.size() == 60U);
+    for (const std::size_t exact : {0U, 4U, 6U, 8U, 12U, 28U, 32U, 56U}) {
+        BOOST_TEST(!seen[exact].interval, "record " << exact);
+    }
+    for (const std::size_t bounded : {1U, 5U, 7U, 9U, 27U, 29U, 57U}) {
+        BOOST_TEST(seen[bounded].interval, "record " << bounded);
+    }
+    BOOST_TEST(seen[27].latest.value() <= seen[28].time);
+    BOOST_TEST(seen[27].latest.value() > seen[27].time);
+}
+
+BOOST_AUTO_TEST_CASE(a_sampled_time_never_goes_back_when_the_high_half_changes) {
+    hand_clock::step = 0x6000'0000;
+    tr::basic_recorder<now_and_then> recorder({.size = 64 * 512, .sub_buffer_bytes = 512});
+    for (std::uint64_t i = 0; i < 300; ++i) recorder.record<number>(i);
+    hand_clock::step = 1;
+    const auto seen = timings(recorder);
+    BOOST_REQUIRE(seen.size() == 300U);
+    for (std::size_t i = 1; i < seen.size(); ++i) {
+        BOOST_TEST(seen[i].time >= seen[i - 1].time);
+        if (seen[i].interval) BOOST_TEST(seen[i].latest.value_or(~0ULL) >= seen[i].time);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

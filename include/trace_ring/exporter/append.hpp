@@ -81,6 +81,12 @@ inline void append_padded(text_buffer& out, std::uint64_t value, std::size_t wid
     }
     out.add(width);
 }
+/// Nanoseconds as seconds: 1.000000042.
+inline void append_seconds(text_buffer& out, std::uint64_t ns) {
+    append_number(out, ns / 1'000'000'000);
+    out += '.';
+    append_padded(out, ns % 1'000'000'000, 9);
+}
 inline void append_hex_byte(text_buffer& out, unsigned byte) {
     constexpr char digits[] = "0123456789abcdef";
     out += digits[byte >> 4 & 15U];

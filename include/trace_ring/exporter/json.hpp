@@ -13,9 +13,9 @@
 /// - `time_ns` is nanoseconds since 1970; it is left out where the clock is not known. `ticks` is
 /// the
 ///   trace's clock.
-/// - `span` is "begin" or "end"; `interval`, `cut` are there, and true, where they apply; `cut`
-/// lists
-///   the fields that were cut.
+/// - `span` is "begin" or "end"; `cut` lists the fields that were cut.
+/// - `interval` is true where the clock was not read for the record: it was written after `ticks`
+///   and, if there are any, before `latest_ticks` and `latest_ns`.
 /// - Integers are exact, to 64 bits: parsers that read every number as a double lose the last
 /// digits
 ///   beyond 2^53. Addresses are strings, "0x7f00".
@@ -137,7 +137,15 @@ private:
         out += R"({"kind":"record")";
         out += file_;
         append_time(out, record.time());
-        if (record.interval()) out += R"(,"interval":true)";
+        if (record.interval()) {
+            out += R"(,"interval":true)";
+            if (const auto latest = record.latest()) {
+                append_member(out, R"(,"latest_ticks":)", *latest);
+                if (time_->known()) {
+                    append_member(out, R"(,"latest_ns":)", time_->realtime_ns(*latest));
+                }
+            }
+        }
         const auto& lane = record.lane();
         append_member(out, R"(,"lane":)", lane.number);
         append_member(out, R"(,"position":)", record.position());

@@ -84,9 +84,7 @@ public:
             const std::uint64_t size =
                 ns < 0 ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
             if (ns < 0) out += '-';
-            impl::append_number(out, size / 1'000'000'000);
-            out += '.';
-            impl::append_padded(out, size % 1'000'000'000, 9);
+            impl::append_seconds(out, size);
         } else {
             append_local(out, time_->realtime_ns(ticks));
         }
@@ -100,10 +98,27 @@ private:
         std::vector<std::string> fields;  // " name="
     };
 
+    /// After the time before which a record was not written: how much later it may have been.
+    void append_bound(text_buffer& out, const reduce::record_view& record) {
+        out += " ~";
+        if (const auto latest = record.latest()) {
+            out += '+';
+            const std::uint64_t ticks = *latest - record.time();
+            if (options_.time == time_format::raw || !time_->known()) {
+                impl::append_number(out, ticks);
+            } else {
+                const std::int64_t ns =
+                    time_->relative_ns(*latest) - time_->relative_ns(record.time());
+                impl::append_seconds(out,
+                                     static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0)));
+            }
+        }
+    }
+
     void append_record(text_buffer& out, const reduce::record_view& record) {
         colour(out, "\x1b[2m");
         append_time(out, record.time());
-        if (record.interval()) out += " ~";
+        if (record.interval()) append_bound(out, record);
         out += ' ';
         append_thread(out, record.lane());
         colour(out, "\x1b[0m");

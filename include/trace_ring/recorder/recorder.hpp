@@ -19,6 +19,7 @@
 #include <string_view>
 #include <utility>
 
+#include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/record/payload.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 #include <trace_ring/recorder/snapshot.hpp>
@@ -98,9 +99,11 @@ public:
         if (core_ == nullptr) return {};
         impl::lane_state* const lane = core_->open(type, bytes, opener);
         if (lane == nullptr) return {};
+        const std::uint32_t time = core_->record_time(*lane);
+        if constexpr (readings_shared) share_reading(impl::mark_of(*lane), time);
         store_record<E, 0>(impl::end_of_records(*lane),
                            type.header.load(relaxed),  // relaxed: `open` saw the id
-                           wires, sizes, core_->record_time(*lane));
+                           wires, sizes, time);
         return reservation(*core_, *lane, opener, bytes, impl::is_counted<E>() ? &type : nullptr);
 #else
         ((void)values, ...);
@@ -152,6 +155,19 @@ public:
 #else
         static_cast<void>(file);
         return 0;
+#endif
+    }
+
+    /// With a sampled clock: says that the calling thread did something else for a while, so that
+    /// its next record reads the clock. Nothing to do with other clocks. Signal-safe.
+    void pause_ends() noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        if constexpr (readings_shared) {
+            impl::lane_state* const first = impl::first_lanes[index_];
+            for (std::size_t depth = 0; depth < impl::lane_depths; ++depth) {
+                impl::mark_of(first[depth]).unread.store(0, relaxed);  // relaxed: own lanes
+            }
+        }
 #endif
     }
 
@@ -246,6 +262,13 @@ private:
         impl::store_payload<E>(to + record_header_bytes, wires, sizes);
     }
 
+    static constexpr bool readings_shared = clock::records_per_reading<clock_policy> > 1;
+    [[gnu::always_inline]] static void share_reading(impl::lane_mark& mark, std::uint32_t time) {
+        // relaxed, both: own lane
+        mark.reading.store(time, relaxed);
+        mark.unread.store(clock::records_per_reading<clock_policy> - 1, relaxed);
+    }
+
     template <class E>
     [[gnu::always_inline]] static void count(impl::lane_state& lane,
                                              const impl::event_state& type) {
@@ -298,13 +321,19 @@ private:
             return append_cold<E, Flags>(type, wires, impl::stack_position());
         }
         std::uint32_t time = 0;
-        if constexpr (clock_policy::kind != static_cast<std::uint32_t>(clock_kind::none)) {
+        const std::uint32_t unread = readings_shared ? mark.unread.load(relaxed) : 0;
+        if (unread != 0) {
+            mark.unread.store(unread - 1, relaxed);
+            time = mark.reading.load(relaxed);
+            header |= std::uint32_t{record_word::interval} << 28;
+        } else if constexpr (clock_policy::kind != static_cast<std::uint32_t>(clock_kind::none)) {
             const auto now = impl::read_halves<clock_policy>();
             if (differs(lane.high, now.high)) [[unlikely]] {
                 mark.value.store(idle, relaxed);
                 return append_cold<E, Flags>(type, wires, impl::stack_position());
             }
             time = now.low;
+            if constexpr (readings_shared) share_reading(mark, time);
         }
         store_record<E, Flags>(reinterpret_cast<std::byte*>(at), header, wires, sizes, time);
         // order: record.commit:A pairs with read:B, file.read:B, reclaim.find:B
@@ -325,9 +354,11 @@ private:
         const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
         impl::lane_state* const lane = core_->open(type, bytes, opener, impl::is_end<E>);
         if (lane == nullptr) return false;
+        const std::uint32_t time = core_->record_time(*lane);
+        if constexpr (readings_shared) share_reading(impl::mark_of(*lane), time);
         store_record<E, Flags>(impl::end_of_records(*lane),
                                type.header.load(relaxed),  // relaxed: `open` saw the id
-                               wires, sizes, core_->record_time(*lane));
+                               wires, sizes, time);
         impl::commit_record(*lane, bytes);
         count<E>(*lane, type);
         core_->finish(*lane);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <variant>
@@ -146,8 +147,15 @@ class record_view {
 public:
     /// `words` is the record with its header; `type` null if the dictionary has none for it.
     record_view(std::span<const std::uint64_t> words, std::uint64_t time, position at,
-                const lane_info& lane, const event_type* type, std::uint64_t offset) noexcept
-        : words_(words), time_(time), at_(at), lane_(&lane), type_(type), offset_(offset) {
+                const lane_info& lane, const event_type* type, std::uint64_t offset,
+                std::uint64_t latest) noexcept
+        : words_(words),
+          time_(time),
+          latest_(latest),
+          at_(at),
+          lane_(&lane),
+          type_(type),
+          offset_(offset) {
         if (type_ != nullptr) fault_ = check();
     }
 
@@ -173,8 +181,14 @@ public:
     [[nodiscard]] bool ends() const noexcept { return flag(record_word::end); }
     /// Some field was cut.
     [[nodiscard]] bool cut() const noexcept { return flag(record_word::cut); }
-    /// The time is a lower bound.
+    /// The time is a lower bound: the clock was not read for this record (clock::sampled).
     [[nodiscard]] bool interval() const noexcept { return flag(record_word::interval); }
+    /// The upper bound then, which is the next reading of the clock in the lane; nothing if there
+    /// was none yet. Of other records, their time.
+    [[nodiscard]] std::optional<std::uint64_t> latest() const noexcept {
+        if (latest_ == ~std::uint64_t{0}) return std::nullopt;
+        return latest_;
+    }
 
     /// Bytes with the header.
     [[nodiscard]] std::size_t bytes() const noexcept { return words_.size() * 8; }
@@ -261,6 +275,7 @@ private:
 
     std::span<const std::uint64_t> words_;
     std::uint64_t time_ = 0;
+    std::uint64_t latest_ = 0;
     trace_ring::position at_ = 0;
     const lane_info* lane_ = nullptr;
     const event_type* type_ = nullptr;

@@ -67,7 +67,9 @@ static_assert(sizeof(lane_state) == 64);
 
 struct alignas(64) lane_mark {
     atomic<mark_type> value{0};
-    atomic<std::uint32_t> valid{0};  ///< 1: the lane_state means something in this process
+    atomic<std::uint32_t> valid{0};    ///< 1: the lane_state means something in this process
+    atomic<std::uint32_t> unread{0};   ///< records to come that share the last clock reading
+    atomic<std::uint32_t> reading{0};  ///< its low half
 };
 static_assert(sizeof(lane_mark) == 64);
 

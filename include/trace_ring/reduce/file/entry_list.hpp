@@ -37,6 +37,7 @@ public:
         times_.clear();
         whats_.clear();
         notes_.clear();
+        latest_.clear();
     }
 
     /// Copies the sub-buffer in `slot`; entries stay as they are.
@@ -70,6 +71,7 @@ public:
                 times_.push_back(time);
                 whats_.push_back(word);
             });
+        bound();
         if (broken != 0) {
             add(loss_item{loss_cause::damaged, head_.records - count, first + count, &lane,
                           last_time, offset_ + broken,
@@ -95,21 +97,46 @@ public:
         out.emplace<record_view>(
             std::span<const std::uint64_t>{words_.data() + what, record_word::bytes(header) / 8},
             times_[i], at, *lane, in.type_of(*lane, record_word::id(header)),
-            offset_ + std::uint64_t{what} * 8);
+            offset_ + std::uint64_t{what} * 8, latest_.empty() ? times_[i] : latest_[i]);
     }
 
 private:
     static constexpr std::uint32_t note_bit = std::uint32_t{1} << 31;
     using note_type = std::variant<loss_item, clock_jump>;
 
+    [[nodiscard]] bool is_interval(std::size_t i) const noexcept {
+        const auto header = static_cast<std::uint32_t>(words_[whats_[i]] >> 32);
+        return (record_word::flags(header) & record_word::interval) != 0;
+    }
+    /// Finds, for records that share a reading of the clock, the next reading: that of a record, or
+    /// of the end of the sub-buffer if it was closed.
+    void bound() {
+        latest_.clear();
+        bool any = false;
+        for (std::size_t i = 0; i < whats_.size() && !any; ++i)
+            any = is_record(i) && is_interval(i);
+        if (!any) return;
+        latest_ = times_;
+        std::uint64_t next = head_.end_time != 0 ? head_.end_time : ~std::uint64_t{0};
+        for (std::size_t i = whats_.size(); i-- > 0;) {
+            if (!is_record(i)) continue;
+            if (is_interval(i)) {
+                latest_[i] = std::max(next, times_[i]);
+            } else {
+                next = times_[i];
+            }
+        }
+    }
     void note(std::uint64_t time, const note_type& what) {
         times_.push_back(time);
+        if (!latest_.empty()) latest_.push_back(time);
         whats_.push_back(note_bit | static_cast<std::uint32_t>(notes_.size()));
         notes_.push_back(what);
     }
 
     std::vector<std::uint64_t> words_;
-    std::vector<std::uint64_t> times_;  // of each entry
+    std::vector<std::uint64_t> times_;   // of each entry
+    std::vector<std::uint64_t> latest_;  // that it may be of; empty: no interval among them
     std::vector<std::uint32_t> whats_;  // a record: where it begins, in words; else a note's number
     std::vector<note_type> notes_;
     sub_buffer_copy head_;
