@@ -70,6 +70,7 @@ inline void pin(int thread) {
 enum class time_of {
     processor,  ///< the processor time of its threads, for one record
     passing,    ///< the time that passes, for one record of each thread: where threads wait
+    nothing,    ///< none: what counts are its counters, taken once
 };
 
 namespace impl {
@@ -123,6 +124,7 @@ void add(const std::string& name, const std::string& over, int threads = 1,
     };
     auto* const made = benchmark::RegisterBenchmark(name.c_str(), run);
     if (what == time_of::passing) made->UseRealTime();
+    if (what == time_of::nothing) made->Iterations(1);
     if (threads > 1) made->Threads(threads);
     if constexpr (impl::counted<Subject>) {
         if (threads == 1) {

@@ -2,8 +2,9 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 /// @file
-/// Reading a trace of 16 MiB of records of 24 bytes beside copying it, per record: sub-buffers
-/// copied, checked and walked; decoded lane by lane forward and backward; lanes merged by time.
+/// Reading a trace of 256 MiB (and of 1 MiB where it is drained) of records of 24 bytes beside
+/// copying it, per record: sub-buffers summed in place; copied, checked and walked; decoded lane by
+/// lane forward and backward; lanes merged by time.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,18 +25,25 @@ namespace {
 struct sample : trace_ring::event<"sample", trace_ring::field<"first", std::uint64_t>,
                                   trace_ring::field<"second", std::uint64_t>> {};
 
-constexpr std::uint64_t size = std::uint64_t{16} << 20;
+constexpr std::size_t MiB = std::size_t{1} << 20;
 constexpr std::size_t sub_buffer = trace_ring::default_sub_buffer_bytes;
-/// Records that fill the sub-buffers once.
-constexpr std::int64_t held = size / sub_buffer * ((sub_buffer - 64) / 24);
+
+/// The large one. Without need nobody has to wait for it.
+[[nodiscard]] std::size_t large() {
+    return bench::only_tried() ? 4 * MiB : 256 * MiB;
+}
+/// Records that fill the sub-buffers of so many bytes once.
+[[nodiscard]] std::int64_t held(std::size_t bytes) {
+    return static_cast<std::int64_t>(bytes / sub_buffer * ((sub_buffer - 64) / 24));
+}
 
 /// A full trace in memory, by one thread or by several in turn.
 class trace {
 public:
-    explicit trace(int threads) {
+    trace(std::size_t size, int threads) : size_(size), recorder_{{.size = size}} {
         for (int t = 0; t < threads; ++t) {
             std::thread([this, threads] {
-                for (std::int64_t i = 0; i < held / threads; ++i) {
+                for (std::int64_t i = 0; i < held(size_) / threads; ++i) {
                     recorder_.record<sample>(static_cast<std::uint64_t>(i), std::uint64_t{7});
                 }
             }).join();
@@ -45,39 +53,59 @@ public:
         const auto [from, count] = recorder_.bytes();
         return {from, count};
     }
-    [[nodiscard]] std::span<const std::byte> sub_buffers() const { return bytes().last(size); }
+    [[nodiscard]] std::span<const std::byte> sub_buffers() const { return bytes().last(size_); }
 
 private:
-    trace_ring::recorder recorder_{{.size = size}};
+    std::size_t size_;
+    trace_ring::recorder recorder_;
 };
 
 [[nodiscard]] const trace& of_one_lane() {
-    static const trace made(1);
+    static const trace made(large(), 1);
+    return made;
+}
+[[nodiscard]] const trace& small() {
+    static const trace made(MiB, 1);
     return made;
 }
 [[nodiscard]] const trace& of_eight_lanes() {
-    static const trace made(8);
+    static const trace made(large(), 8);
     return made;
 }
 
 /// The floor: the same bytes, copied at once.
+template <const trace& (*From)()>
 struct copied {
-    std::vector<std::byte> to = std::vector<std::byte>(size);
+    std::span<const std::byte> from = From().sub_buffers();
+    std::vector<std::byte> to = std::vector<std::byte>(from.size());
 
     [[gnu::noinline]] void operator()(std::uint64_t) {
-        std::memcpy(to.data(), of_one_lane().sub_buffers().data(), size);
+        std::memcpy(to.data(), from.data(), from.size());
         benchmark::ClobberMemory();
     }
 };
 
-/// The same into memory that stays in the cache: what reading by sub-buffers may come near to.
+/// The same bytes, summed as words where they lie, by plain loads.
+template <const trace& (*From)()>
+struct summed {
+    std::span<const std::byte> from = From().sub_buffers();
+
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        const auto* const words = reinterpret_cast<const std::uint64_t*>(from.data());
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < from.size() / 8; ++i) sum += words[i];
+        benchmark::DoNotOptimize(sum);
+    }
+};
+
+/// Copied into memory that stays in the cache: what reading by sub-buffers may come near to.
 struct copied_by_sub_buffer {
     std::vector<std::byte> to = std::vector<std::byte>(sub_buffer);
 
     [[gnu::noinline]] void operator()(std::uint64_t) {
-        const std::byte* const from = of_one_lane().sub_buffers().data();
-        for (std::uint64_t at = 0; at < size; at += sub_buffer) {
-            std::memcpy(to.data(), from + at, sub_buffer);
+        const auto from = of_one_lane().sub_buffers();
+        for (std::size_t at = 0; at < from.size(); at += sub_buffer) {
+            std::memcpy(to.data(), from.data() + at, sub_buffer);
             benchmark::ClobberMemory();
         }
     }
@@ -87,10 +115,10 @@ struct copied_and_checked {
     std::vector<std::uint64_t> to = std::vector<std::uint64_t>(sub_buffer / 8);
 
     [[gnu::noinline]] void operator()(std::uint64_t) {
-        const std::byte* const from = of_one_lane().sub_buffers().data();
-        for (std::uint64_t at = 0; at < size; at += sub_buffer) {
+        const auto from = of_one_lane().sub_buffers();
+        for (std::size_t at = 0; at < from.size(); at += sub_buffer) {
             trace_ring::sub_buffer_copy copy;
-            benchmark::DoNotOptimize(trace_ring::copy_sub_buffer(from + at, to, copy));
+            benchmark::DoNotOptimize(trace_ring::copy_sub_buffer(from.data() + at, to, copy));
         }
     }
 };
@@ -99,11 +127,11 @@ struct copied_and_walked {
     std::vector<std::uint64_t> to = std::vector<std::uint64_t>(sub_buffer / 8);
 
     [[gnu::noinline]] void operator()(std::uint64_t) {
-        const std::byte* const from = of_one_lane().sub_buffers().data();
+        const auto from = of_one_lane().sub_buffers();
         std::uint64_t sum = 0;
-        for (std::uint64_t at = 0; at < size; at += sub_buffer) {
+        for (std::size_t at = 0; at < from.size(); at += sub_buffer) {
             trace_ring::sub_buffer_copy copy;
-            if (trace_ring::copy_sub_buffer(from + at, to, copy) !=
+            if (trace_ring::copy_sub_buffer(from.data() + at, to, copy) !=
                 trace_ring::copy_result::copied) {
                 continue;
             }
@@ -136,13 +164,21 @@ struct decoded {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const std::string floor = "floor/memcpy";
-    bench::add<copied>(floor, "", 1, held);
-    bench::add<copied_by_sub_buffer>("floor/memcpy_by_sub_buffer", floor, 1, held);
-    bench::add<copied_and_checked>("reader/copy", floor, 1, held);
-    bench::add<copied_and_walked>("reader/copy_and_walk", floor, 1, held);
-    bench::add<decoded<true, false>>("reader/forward", floor, 1, held);
-    bench::add<decoded<false, false>>("reader/backward", floor, 1, held);
-    bench::add<decoded<true, true>>("reader/merge_of_8_lanes", floor, 1, held);
+    const std::string in_cache = "floor/memcpy/1MiB";
+    const std::string floor = "floor/memcpy/256MiB";
+    const std::int64_t few = held(MiB);
+    const std::int64_t many = held(large());
+    bench::add<copied<small>>(in_cache, "", 1, few);
+    bench::add<summed<small>>("floor/sum/1MiB", in_cache, 1, few);
+    bench::add<copied<of_one_lane>>(floor, "", 1, many);
+    bench::add<summed<of_one_lane>>("floor/sum/256MiB", floor, 1, many);
+    // A draining session belongs here, as drain/sum and drain/visit of 1MiB and 256MiB: sub-buffers
+    // handed over in place, all their words summed, or each record visited.
+    bench::add<copied_by_sub_buffer>("floor/memcpy_by_sub_buffer", floor, 1, many);
+    bench::add<copied_and_checked>("reader/copy", floor, 1, many);
+    bench::add<copied_and_walked>("reader/copy_and_walk", floor, 1, many);
+    bench::add<decoded<true, false>>("reader/forward", floor, 1, many);
+    bench::add<decoded<false, false>>("reader/backward", floor, 1, many);
+    bench::add<decoded<true, true>>("reader/merge_of_8_lanes", floor, 1, many);
     return bench::run(argc, argv);
 }

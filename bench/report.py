@@ -3,31 +3,26 @@
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
 """The tables of bench/run, from what the benchmarks wrote.
 
-    report.py FILE...    one table for each file, then the targets
+    report.py [--strict] [--json OUT] [--plots FOLDER] [--missing PEER=REASON]... FILE...
 
-Times are medians over the repetitions, of processor time for one record on its own thread. Each
-benchmark's label names the one that its time is divided by. Exit status 2 if a file makes no sense.
+One table for each file of measurements, the peers side by side, then the targets. Files of counted
+instructions belong to the file of the same name without `.instructions`. Times are medians over the
+repetitions: of processor time for one record on its own thread, or of the time that passes where
+threads wait for each other. Each benchmark's label names the one that its time is divided by.
+
+The exit status is 0 whether targets are met or not, for this is a measurement; with --strict it is 1
+if one was missed or could not be judged. It is 2 if a file makes no sense.
 """
+import argparse
 import json
 import os
+import re
 import statistics
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 
-
-@dataclass(frozen=True)
-class Target:
-    """What a ratio should be. The benchmark's own base is meant unless another is named."""
-    what: str
-    benchmark: str
-    at_most: float
-    base: str = ""
-
-
-TARGETS = (
-    Target("private lane, exact clock, tight loop: at most 1.10 of clock read and plain stores",
-           "recorder/exact_clock/1MiB", 1.10),
-)
+import plots
+from targets import MET, judge
 
 # Time waited for a processor, as a share of the time run, above which small differences mean little.
 BUSY = 0.10
@@ -42,12 +37,20 @@ class Row:
     """One benchmark, over all its repetitions."""
     name: str
     base: str
-    times: list  # ns of processor time for one record
-    waits: list  # elapsed by processor time, less one
+    passing: bool = False  # its time is the time that passes
+    times: list = field(default_factory=list)  # ns for one record
+    waits: list = field(default_factory=list)  # elapsed by processor time, less one
+    counters: dict = field(default_factory=dict)  # lists by name
 
     @property
     def median(self):
         return statistics.median(self.times)
+
+    @property
+    def slow(self):
+        """The slow mode: what one repetition in ten exceeds."""
+        ordered = sorted(self.times)
+        return ordered[round(0.9 * (len(ordered) - 1))]
 
     @property
     def spread(self):
@@ -57,6 +60,18 @@ class Row:
         low, _, high = statistics.quantiles(self.times, n=4, method="inclusive")
         return (high - low) / 2 / self.median
 
+    @property
+    def timed(self):
+        """Whether its time means anything: it does not where only counters count."""
+        return not self.name.endswith(NO_TIME)
+
+    def counter(self, name):
+        values = self.counters.get(name)
+        return statistics.median(values) if values else None
+
+
+NO_TIME = "/iterations:1"
+
 
 @dataclass
 class Run:
@@ -64,6 +79,7 @@ class Run:
     title: str
     context: dict
     rows: dict  # by name, in the order measured
+    instructions: dict = field(default_factory=dict)
 
     def ratio(self, row, base=""):
         under = self.rows.get(base or row.base)
@@ -71,12 +87,20 @@ class Run:
 
 
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+# What each entry has that is no counter of the benchmark's own.
+KNOWN = {"name", "family_index", "per_family_instance_index", "run_name", "run_type", "repetitions",
+         "repetition_index", "threads", "iterations", "real_time", "cpu_time", "time_unit", "label",
+         "error_occurred", "error_message"}
 
 
 def load(path):
+    """A Run, or the instructions counted by a program, by name."""
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
+        if isinstance(content, dict) and "instructions" in content:
+            return {name: {key: float(value) for key, value in counts.items()}
+                    for name, counts in content["instructions"].items()}
         run = Run(os.path.splitext(os.path.basename(path))[0], content["context"], {})
         # Interleaved repetitions are written in the order measured: sort as registered.
         entries = sorted(content["benchmarks"], key=lambda e: (e["family_index"], e["threads"]))
@@ -85,18 +109,37 @@ def load(path):
                 continue
             if entry.get("error_occurred"):
                 raise Fault(f"{path}: {entry['name']}: {entry.get('error_message', 'failed')}")
+            passing = "/real_time" in entry["run_name"]
+            name = entry["run_name"].replace("/real_time", "")
+            row = run.rows.setdefault(name, Row(name, entry.get("label", ""), passing))
             unit = NANOSECONDS[entry["time_unit"]]
-            row = run.rows.setdefault(entry["run_name"],
-                                      Row(entry["run_name"], entry.get("label", ""), [], []))
-            row.times.append(entry["cpu_time"] * unit)
+            processor = entry["cpu_time"] * unit
             # Elapsed time is given by the record of all threads together.
             elapsed = entry["real_time"] * unit * entry["threads"]
-            row.waits.append(elapsed / row.times[-1] - 1 if row.times[-1] > 0 else 0.0)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+            row.times.append(elapsed if passing else processor)
+            if not passing and row.timed:
+                row.waits.append(elapsed / processor - 1 if processor > 0 else 0.0)
+            for key, value in entry.items():
+                if key not in KNOWN:
+                    row.counters.setdefault(key, []).append(float(value))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Fault(f"{path}: {type(error).__name__}: {error}") from error
     if not run.rows:
         raise Fault(f"{path}: no benchmarks in it")
     return run
+
+
+def load_all(paths):
+    runs, counted = [], {}
+    for path in paths:
+        content = load(path)
+        if isinstance(content, Run):
+            runs.append(content)
+        else:
+            counted[os.path.basename(path).removesuffix(".instructions.json")] = content
+    for run in runs:
+        run.instructions = counted.get(run.title, {})
+    return runs
 
 
 def aligned(rows, left=(0,)):
@@ -108,16 +151,37 @@ def aligned(rows, left=(0,)):
         yield "  ".join(cells).rstrip()
 
 
+def number(value):
+    """Four digits, no more."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def table(run):
-    rows = [("", "ns", "+-", "ratio", "more", "to")]
+    rows = [("", "ns", "+-", "slow", "ratio", "more", "to")]
     for row in run.rows.values():
+        if not row.timed:
+            continue
         ratio = run.ratio(row)
         spread = row.spread
         more = "" if ratio is None else f"{row.median - run.rows[row.base].median:+.2f}"
         rows.append((row.name, f"{row.median:.2f}", "" if spread is None else f"{spread:.0%}",
-                     "" if ratio is None else f"{ratio:.2f}", more,
+                     f"{row.slow:.2f}", "" if ratio is None else f"{ratio:.2f}", more,
                      row.base if ratio is not None or not row.base else f"{row.base} (missing)"))
-    return aligned(rows, left=(0, 5))
+    if len(rows) > 1:
+        yield from aligned(rows, left=(0, 6))
+    for row in run.rows.values():
+        if row.counters:
+            told = ", ".join(f"{name} {number(row.counter(name))}" for name in row.counters)
+            yield f"{row.name.removesuffix(NO_TIME)}: {told}"
+    base = run.instructions.get("floor/payload")
+    for name, counts in run.instructions.items():
+        if base is None or name in ("floor/payload", "floor/loop"):
+            continue
+        more = {key: value - base[key] for key, value in counts.items()}
+        yield (f"{name}: {more['a_record']:.1f} instructions a record, "
+               f"{more['hot_path']:.1f} on the hot path")
 
 
 def about(runs):
@@ -137,52 +201,173 @@ def about(runs):
 
 
 def busy(runs):
-    waits = [wait for run in runs for row in run.rows.values() for wait in row.waits]
-    share = statistics.median(waits)
+    # With more threads than processors waiting is what is meant to happen.
+    waits = [wait for run in runs for row in run.rows.values() for wait in row.waits
+             if threads_of(row.name) <= int(run.context.get("num_cpus", 1))]
+    share = statistics.median(waits) if waits else 0
     if share <= BUSY:
         return []
     return [f"The machine was busy: threads waited {share:.0%} of the time that they ran. What "
             "threads do to each other shows too small, and small differences mean little."]
 
 
-def targets(runs):
-    for target in TARGETS:
-        found = [(run, run.rows[target.benchmark]) for run in runs if target.benchmark in run.rows]
-        if not found:
-            yield f"not measured  {target.what}"
-            continue
-        run, row = found[0]
-        ratio = run.ratio(row, target.base)
-        if ratio is None:
-            yield f"no base       {target.what}"
-        elif ratio <= target.at_most:
-            yield f"PASS   {ratio:.3f}  {target.what}"
-        else:
-            yield f"SHORT  {ratio:.3f}  {target.what}"
+def threads_of(name):
+    found = re.search(r"/threads:(\d+)$", name)
+    return int(found[1]) if found else 1
 
 
-def report(runs):
+# --- Peers -----------------------------------------------------------------------------------------
+@dataclass
+class Peer:
+    """One line of the peers' tables. Times in ns; those over floors, in the same program, as ratios."""
+    id: str
+    kind: str
+    name: str
+    mode: str = ""
+    when_full: str = ""
+    missing: str = ""
+    one: float = None
+    one_ratio: float = None
+    two: float = None
+    two_ratio: float = None
+    off: float = None
+    work: float = None
+    work_ratio: float = None
+    instructions: float = None
+    bytes: float = None
+    lost: float = None
+    one_to_one: float = None
+    one_to_one_ratio: float = None
+    both: float = None
+    both_ratio: float = None
+    both_slow_ratio: float = None
+
+    @property
+    def ours(self):
+        return self.id.startswith("trace_ring")
+
+
+def peers_of(runs, missing):
+    found = []
+    for run in runs:
+        for key, value in run.context.items():
+            if not key.startswith("peer:"):
+                continue
+            peer = Peer(key.removeprefix("peer:"), *(str(value).split("|") + [""] * 4)[:4])
+
+            def figures(what, threads=1, peer=peer, run=run):
+                name = f"{peer.id}/{what}" + (f"/threads:{threads}" if threads > 1 else "")
+                row = run.rows.get(name)
+                return (row, row.median, run.ratio(row)) if row else (None, None, None)
+
+            row, peer.one, peer.one_ratio = figures("loop")
+            if row:
+                peer.bytes, peer.lost = row.counter("bytes") or None, row.counter("lost")
+            _, peer.two, peer.two_ratio = figures("loop", 2)
+            _, peer.off, _ = figures("off")
+            row, work, peer.work_ratio = figures("work")
+            if row and peer.work_ratio:
+                peer.work = work - run.rows[row.base].median
+            counts, payload = (run.instructions.get(n, {}).get("a_record")
+                               for n in (f"{peer.id}/loop", "floor/payload"))
+            if counts is not None and payload is not None:
+                peer.instructions = counts - payload
+            _, peer.one_to_one, peer.one_to_one_ratio = figures("one_to_one", 2)
+            row, peer.both, peer.both_ratio = figures("push_and_pop", 2)
+            if row and peer.both_ratio:
+                peer.both_slow_ratio = row.slow / run.rows[row.base].median
+            found.append(peer)
+    for entry in missing:
+        name, _, reason = entry.partition("=")
+        found.append(Peer(name, "", name, missing=reason or "not installed"))
+    return found
+
+
+def peer_tables(peers):
+    def cells(value, ratio):
+        return number(value) + ("" if ratio is None else f" ({ratio:.2f})")
+
+    tracers = [p for p in peers if p.kind == "tracer"]
+    if tracers:
+        yield "tracers: ns a record (and by clock and plain stores; behind work: by the work alone)"
+        rows = [("", "1 thread", "2 threads", "off", "behind work", "instructions", "bytes",
+                 "when full", "mode")]
+        for p in sorted(tracers, key=lambda p: p.one or 0):
+            rows.append((p.name, cells(p.one, p.one_ratio), cells(p.two, p.two_ratio),
+                         number(p.off), cells(p.work, p.work_ratio), number(p.instructions),
+                         number(p.bytes), p.when_full, p.mode))
+        yield from aligned(rows, left=(0, 7, 8))
+    queues = [p for p in peers if p.kind == "queue"]
+    if queues:
+        yield ""
+        yield "queues, items of 32 bytes: ns an item (and by one reading of the clock)"
+        rows = [("", "one to one", "2 threads, push and pop each", "when full", "mode")]
+        for p in sorted(queues, key=lambda p: p.one_to_one or p.both or 0):
+            rows.append((p.name, cells(p.one_to_one, p.one_to_one_ratio),
+                         cells(p.both, p.both_ratio), p.when_full, p.mode))
+        yield from aligned(rows, left=(0, 3, 4))
+    for p in peers:
+        if p.missing:
+            yield f"{p.name}: {p.missing}"
+
+
+# --- All of it -------------------------------------------------------------------------------------
+def report(runs, peers, verdicts):
     yield from about(runs)
     for run in runs:
         yield ""
         yield f"{run.title}: ns a record"
         yield from table(run)
+    if peers:
+        yield ""
+        yield from peer_tables(peers)
     yield ""
-    yield from targets(runs)
+    for verdict in verdicts:
+        yield verdict.line()
     yield from busy(runs)
 
 
-def main(paths):
-    if not paths or paths[0] in ("-h", "--help"):
-        print(__doc__.strip(), file=sys.stdout if paths else sys.stderr)
-        return 0 if paths else 2
+def content_of(runs, peers, verdicts):
+    """All of it for programs: what the README's speed section is made from, too."""
+    return {
+        "about": about(runs),
+        "busy": bool(busy(runs)),
+        "targets": [{**asdict(verdict), "state": verdict.state} for verdict in verdicts],
+        "peers": [asdict(peer) for peer in peers],
+        "rows": {row.name: {"program": run.title, "ns": row.median, "slow": row.slow,
+                            "spread": row.spread, "ratio": run.ratio(row), "to": row.base,
+                            "repetitions": len(row.times),
+                            "counters": {name: row.counter(name) for name in row.counters}}
+                 for run in runs for row in run.rows.values()},
+        "instructions": {name: counts for run in runs for name, counts in run.instructions.items()},
+    }
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--json")
+    parser.add_argument("--plots")
+    parser.add_argument("--missing", action="append", default=[])
+    parser.add_argument("files", nargs="+")
+    given = parser.parse_args(arguments)
     try:
-        runs = [load(path) for path in paths]
+        runs = load_all(given.files)
+        if not runs:
+            raise Fault("no measurements")
     except Fault as fault:
         print(f"report.py: {fault}", file=sys.stderr)
         return 2
-    print("\n".join(report(runs)))
-    return 0
+    peers = peers_of(runs, given.missing)
+    verdicts = list(judge(runs, peers))
+    print("\n".join(report(runs, peers, verdicts)))
+    if given.json:
+        with open(given.json, "w", encoding="utf-8") as file:
+            json.dump(content_of(runs, peers, verdicts), file, indent=1)
+    if given.plots:
+        drawn = plots.draw_all(runs, peers, given.plots)
+        print("\nplots: " + (" ".join(drawn) or "none, for want of measurements"))
+    return 1 if given.strict and any(verdict.state != MET for verdict in verdicts) else 0
 
 
 if __name__ == "__main__":

@@ -113,6 +113,6 @@ int main(int argc, char** argv) {
     add_sizes(
         std::index_sequence<64 * KiB, 256 * KiB, MiB, 4 * MiB, 16 * MiB, 64 * MiB, 256 * MiB>());
     add_payloads(std::index_sequence<0, 16, 64, 256, 1024>());
-    bench::add<in_file>("size/bytes", "");
+    bench::add<in_file>("size/bytes", "", 1, 1, bench::time_of::nothing);
     return bench::run(argc, argv);
 }

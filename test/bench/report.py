@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree as ElementTree
 
 CONTEXT = {"processor": "Test 1000", "num_cpus": 2, "compiler": "g++ 12", "options": "-O3",
            "interleaved": "yes"}
@@ -23,18 +24,20 @@ def entry(family, name, cpu, label="", threads=1, waited=1.0, **more):
             "real_time": cpu * waited / threads, **more}
 
 
+FLOOR, LANE = "floor/clock_and_store_24B/1MiB", "recorder/exact_clock/1MiB"
+
+
 def measurements(times, waited=1.0):
     """A floor of 10 ns, the recorder above it with `times`, in mixed order; two threads; no base."""
-    floor, recorder = "floor/clock_and_store_24B/1MiB", "recorder/exact_clock/1MiB"
     entries = []
     for time, ground in zip(times, (10.0, 30.0, 9.0, 10.0, 10.5)):
-        entries.append(entry(1, recorder, time, floor, waited=waited))
-        entries.append(entry(0, floor, ground, waited=waited))
-        entries.append(entry(1, recorder + "/threads:2", 2 * time, floor, 2, waited=waited))
+        entries.append(entry(1, LANE, time, FLOOR, waited=waited))
+        entries.append(entry(0, FLOOR, ground, waited=waited))
+        entries.append(entry(1, LANE + "/threads:2", 2 * time, FLOOR, 2, waited=waited))
         entries.append(entry(2, "recorder/other", 0.001, "floor/nowhere", waited=waited,
                              **{"time_unit": "us"}))
-    entries.append({"run_type": "aggregate", "family_index": 0, "name": floor + "_median",
-                    "run_name": floor, "threads": 1, "cpu_time": 1e9})
+    entries.append({"run_type": "aggregate", "family_index": 0, "name": FLOOR + "_median",
+                    "run_name": FLOOR, "threads": 1, "cpu_time": 1e9})
     return {"context": CONTEXT, "benchmarks": entries}
 
 
@@ -42,14 +45,44 @@ EXPECTED = """\
 Test 1000, 2 of them; g++ 12 -O3; medians of 5 repetitions, interleaved
 
 recorder: ns a record
-                                        ns  +-  ratio    more  to
-floor/clock_and_store_24B/1MiB       10.00  2%
-recorder/exact_clock/1MiB            10.80  1%   1.08   +0.80  floor/clock_and_store_24B/1MiB
-recorder/exact_clock/1MiB/threads:2  21.60  1%   2.16  +11.60  floor/clock_and_store_24B/1MiB
-recorder/other                        1.00  0%                 floor/nowhere (missing)
+                                        ns  +-    slow  ratio    more  to
+floor/clock_and_store_24B/1MiB       10.00  2%   30.00
+recorder/exact_clock/1MiB            10.40  1%   50.00   1.04   +0.40  floor/clock_and_store_24B/1MiB
+recorder/exact_clock/1MiB/threads:2  20.80  1%  100.00   2.08  +10.80  floor/clock_and_store_24B/1MiB
+recorder/other                        1.00  0%    1.00                 floor/nowhere (missing)
 
-PASS   1.080  private lane, exact clock, tight loop: at most 1.10 of clock read and plain stores
+T1   PASS          private lane, exact clock, by clock and plain store: 1.04, target at most 1.05
+T2   not measured  without clock, 64KiB, by plain store: no size/no_clock/64KiB
 """
+
+
+def one(name, times, label="", family=0, threads=1, **more):
+    return [entry(family, name, time, label, threads, **more) for time in times]
+
+
+def of_program(*entries, **context):
+    return {"context": {**CONTEXT, **context}, "benchmarks": [e for some in entries for e in some]}
+
+
+def peer(id_, kind, name, ns, bytes_, work=61.0, two=None):
+    """What a tracer's program writes: floors of 10 and 60."""
+    return of_program(
+        one(FLOOR, [10.0] * 9), one(FLOOR + "/threads:2", [10.0] * 9, family=1, threads=2),
+        one("floor/work", [60.0] * 9, family=2),
+        one(f"{id_}/loop", [ns] * 9, FLOOR, 3, bytes=bytes_, lost=0.0),
+        one(f"{id_}/loop/threads:2", [two or ns] * 9, FLOOR + "/threads:2", 4, 2, bytes=bytes_),
+        one(f"{id_}/work", [work] * 9, "floor/work", 5),
+        **{f"peer:{id_}": f"{kind}|{name}|a mode|overwrites"})
+
+
+def queue(id_, name, ns, both, clock=10.0):
+    """A queue's: the time that passes, given by the item of both threads together; the clock."""
+    passing = {"real_time": ns / 2, "threads": 2}
+    return of_program(
+        one("floor/clock", [clock] * 9),
+        [{**entry(1, f"{id_}/one_to_one/real_time/threads:2", 1.0, "floor/clock"), **passing}] * 9,
+        one(f"{id_}/push_and_pop/threads:2", [both] * 9, "floor/clock", 2, 2),
+        **{f"peer:{id_}": f"queue|{name}|a mode|refuses"})
 
 
 def run(report, *files):
@@ -64,26 +97,49 @@ def check(name, holds, detail=""):
     print(f"ok: {name}")
 
 
+def line(out, start, part):
+    """The one line of the targets that begins so and has `part` in it."""
+    found = [l for l in out.splitlines() if l.startswith(start + " ") and part in l]
+    return found[0] if len(found) == 1 else f"({len(found)} lines)"
+
+
 def check_report(report):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "recorder.json")
 
-        def of(content):
-            with open(path, "w", encoding="utf-8") as file:
+        def write(name, content):
+            where = os.path.join(folder, name)
+            with open(where, "w", encoding="utf-8") as file:
                 file.write(content if isinstance(content, str) else json.dumps(content))
-            return run(report, path)
+            return where
 
-        status, out, _ = of(measurements((10.8, 10.7, 11.0, 50.0, 10.6)))
-        check("known measurements give the known table", (status, out) == (0, EXPECTED), out)
-        status, out, _ = of(measurements((11.2, 11.1, 11.3, 11.2, 11.0)))
-        check("a ratio above the target is told as short",
-              status == 0 and "SHORT  1.120  private lane" in out, out)
+        def of(content, *more):
+            return run(report, *more, write("recorder.json", content))
+
+        status, out, _ = of(measurements((10.4, 10.3, 10.6, 50.0, 10.2)))
+        check("known measurements give the known table",
+              status == 0 and out.startswith(EXPECTED), out)
+        check("a machine that was not busy is not called so", "busy" not in out, out)
+        short = measurements((11.2, 11.1, 11.3, 11.2, 11.0))
+        status, out, _ = of(short)
+        check("a figure above its target is told as short, by how much",
+              status == 0 and line(out, "T1", "").endswith(
+                  "by clock and plain store: 1.12, target at most 1.05: short by 0.07"), out)
+        status, strict, _ = of(short, "--strict")
+        check("only when asked to be strict a missed target is a failure",
+              status == 1 and strict == out, strict)
         status, out, _ = of(measurements((10.8,) * 5, waited=3.0))
         check("a busy machine is told", "busy: threads waited 200%" in out, out)
         status, out, _ = of({"context": CONTEXT,
                              "benchmarks": [entry(0, "floor/clock", 10.0)]})
         check("a target whose benchmark did not run is told as not measured",
-              status == 0 and "not measured  private lane" in out, out)
+              status == 0 and "not measured" in line(out, "T1", f"no {LANE}"), out)
+        check("where nothing was measured nothing passes or is short",
+              "PASS" not in out and "short" not in out, out)
+
+        check_targets(report, write)
+        check_peers(report, write, folder)
+        check_readme(os.path.join(os.path.dirname(report), "readme_speed.py"), write)
 
         failed = measurements((10.8,) * 5)
         failed["benchmarks"][3].update(error_occurred=True, error_message="no memory")
@@ -92,6 +148,10 @@ def check_report(report):
                 ("an empty file", "", "JSONDecodeError"),
                 ("a file cut short", json.dumps(failed)[:300], "JSONDecodeError"),
                 ("a file of something else", "[1, 2]", "TypeError"),
+                ("instructions that are none", '{"instructions": {"a": {"b": "many"}}}',
+                 "ValueError"),
+                ("instructions in no order", '{"instructions": [1]}', "AttributeError"),
+                ("a time that is none", of_program([{**entry(0, "a", 1.0), "cpu_time": "soon"}]), "TypeError"),
                 ("a file without benchmarks", {"context": CONTEXT, "benchmarks": []},
                  "no benchmarks")):
             status, out, err = of(content)
@@ -102,21 +162,157 @@ def check_report(report):
               status == 2 and "nowhere.json" in err, err)
 
 
+def check_targets(report, write):
+    counts = write("recorder.instructions.json", {"instructions": {
+        "floor/payload": {"a_record": 5.0, "hot_path": 5.0},
+        LANE: {"a_record": 36.0, "hot_path": 31.0}}})
+    gates = write("gate.instructions.json", {"instructions": {
+        "floor/payload": {"a_record": 5.0, "hot_path": 5.0},
+        "gate/flag": {"a_record": 8.0, "hot_path": 8.0}}})
+    program = write("recorder.json", measurements((10.4,) * 5))
+    gate = write("gate.json", of_program(one("gate/flag", [1.0])))
+    _, out, _ = run(report, program, counts, gate, gates)
+    check("instructions are told without the payload's, and what is short of the target",
+          line(out, "T5", "") == "T5   short         instructions a record: 31, target at most 23: "
+                                 "short by 8 (26 on the hot path)", out)
+    check("a gate's instructions are those that it adds",
+          line(out, "T7", "flag,") == "T7   PASS          gate closed, flag, instructions: 3, "
+                                      "target at most 3", out)
+    check("a gate that is not there is not measured",
+          "not measured" in line(out, "T7", "static_key"), out)
+
+    reader = write("reader.json", of_program(
+        one("floor/memcpy/256MiB", [2.0] * 3), one("reader/forward", [4.0] * 3, family=1),
+        one("reader/merge_of_8_lanes", [25.0] * 3, family=2)))
+    _, out, _ = run(report, reader)
+    check("a rate is met from its target upwards",
+          "PASS" in line(out, "T12", "one lane") and ": 0.5, target at least 0.4" in out, out)
+    check("and short below", line(out, "T12", "merge").endswith(
+        ": 0.08, target at least 0.1: short by 0.02"), out)
+
+    def crowd(refused=0.0, occupied=5.0):
+        return write("threads.json", of_program(
+            one(FLOOR, [10.0] * 3),
+            one("threads/exact_clock/threads:2", [11.0] * 3, FLOOR, 1, 2, occupied=5.0, refused=0.0),
+            one("threads/exact_clock/threads:1000", [12.1] * 3, FLOOR, 2, 1000, occupied=occupied,
+                refused=refused)))
+    _, out, _ = run(report, crowd())
+    check("threads are compared by the floor of their program",
+          "PASS" in line(out, "T15", "by thread, by 2 threads: 1.1,"), out)
+    _, out, _ = run(report, crowd(refused=3.0))
+    check("a figure made of refused records is none",
+          "not measured" in line(out, "T15", "records were refused"), out)
+    _, out, _ = run(report, crowd(occupied=6.0))
+    check("nor is one of memory that grows", "not measured" in line(out, "T15", "not the same"), out)
+
+    # One repetition of ten is slow: the median does not see it, the slow mode does.
+    times = [50.0] * 8 + [90.0, 90.0]
+    shared = write("shared.json", of_program(
+        one("floor/clock", [10.0] * 10),
+        one("floor/add_and_sequence/threads:2", [60.0] * 10, family=1, threads=2),
+        one("shared/sequenced/fetch_add/threads:2", times, "", 2, 2)))
+    _, out, _ = run(report, shared)
+    check("the slow mode counts where there are several",
+          line(out, "T10", "bare").endswith(": 1.5, target at most 1.2: short by 0.3"), out)
+    _, out, _ = run(report, shared, write("q.json", queue("q", "a queue", 20.0, 400.0, clock=20.0)))
+    check("figures of two programs are compared by the floor that both have",
+          line(out, "T10", "best peer").endswith(
+              ": 0.45, target at most 0.5 (the best is a queue)"), out)
+
+
+def check_peers(report, write, folder):
+    ours = write("trace_ring.json", peer("trace_ring_exact_clock", "tracer", "ours", 10.4, 24.0))
+    near = write("near.json", peer("near", "tracer", "near", 10.3, 24.0))
+    ahead = write("ahead.json", peer("ahead", "tracer", "quick", 9.0, 32.0))
+    lttng = write("lttng_ust.json", peer("lttng_ust", "tracer", "LTTng", 90.0, 22.0, work=130.0))
+    status, out, _ = run(report, "--missing=dpdk=not installed", ours, near, lttng)
+    check("a peer that is ahead by noise alone, or by bytes known beforehand, is not ahead",
+          status == 0 and "PASS" in line(out, "T16", ": 0, target at most 0"), out)
+    check("a peer's mode and what it does when full stand beside its figures",
+          any(l.split() == ["LTTng", "90", "(9.00)", "90", "(9.00)", "70", "(2.17)", "22",
+                            "overwrites", "a", "mode"] for l in out.splitlines()), out)
+    check("a peer that is missing is told", "\ndpdk: not installed\n" in out, out)
+    _, out, _ = run(report, ours, ahead)
+    check("a peer that is ahead is named, with the row",
+          "quick: time 0.9 against 1.04; quick: time with 2 threads 0.9 against 1.04"
+          in line(out, "T16", "short by 2"), out)
+    _, out, _ = run(report, ours)
+    check("without peers nobody is ahead of us, nor behind",
+          "not measured" in line(out, "T16", "no tracing peer"), out)
+
+    queues = [write("ours.json", queue("trace_ring_lossless", "ours", 12.0, 100.0)),
+              write("a.json", queue("a", "queue a", 16.0, 100.0)),
+              write("b.json", queue("b", "queue b", 40.0, 200.0, clock=20.0))]
+    plots, content = os.path.join(folder, "plots"), os.path.join(folder, "report.out")
+    os.mkdir(plots)
+    status, out, _ = run(report, "--plots", plots, "--json", content, ours, near, *queues)
+    check("one to one goes by the fastest peer, in time that passes",
+          line(out, "T13", "the fastest is queue a").find(": 0.75, target at most 0.8") > 0, out)
+    for name in ("tracers", "queues_one_to_one", "queues_shared"):
+        root = ElementTree.parse(os.path.join(plots, name + ".svg")).getroot()
+        check(f"the plot {name} is drawn", root.tag.endswith("svg") and len(root) > 5)
+    with open(content, encoding="utf-8") as file:
+        written = json.load(file)
+    check("all of it is written for programs, too",
+          written["rows"]["near/loop"]["ratio"] == 1.03 and
+          any(t["id"] == "T13" and t["state"] == "PASS" for t in written["targets"]),
+          json.dumps(written)[:2000])
+
+    sizes = write("size.json", of_program(
+        *(one(f"size/exact_clock/{s}", [t], family=f)
+          for f, (s, t) in enumerate((("64KiB", 10.0), ("1MiB", 11.0), ("256MiB", 12.0)))),
+        *(one(f"payload/exact_clock/{s}B", [t], family=5 + f)
+          for f, (s, t) in enumerate(((0, 10.0), (1024, 80.0)))),
+        *(one(f"threads/exact_clock{s}", [t], family=8 + f)
+          for f, (s, t) in enumerate((("", 10.0), ("/threads:1000", 12.0))))))
+    run(report, "--plots", plots, sizes)
+    for name in ("ring_size", "payload", "threads"):
+        with open(os.path.join(plots, name + ".svg"), encoding="utf-8") as file:
+            text = file.read()
+        ElementTree.fromstring(text)
+        check(f"the plot {name} has a line and names its axes",
+              "<polyline" in text and ("ns a record" in text or "processor time" in text), text)
+
+
+def check_readme(script, write):
+    report = write("speed.json", {
+        "about": ["Test 1000"], "busy": False, "rows": {}, "instructions": {},
+        "targets": [{"id": "T1", "what": "", "figure": 1.041, "target": 1.05, "at_least": False,
+                     "note": "", "state": "PASS"},
+                    {"id": "T3", "what": "", "figure": None, "target": 0.25, "at_least": False,
+                     "note": "", "state": "not measured"}],
+        "peers": []})
+    readme = write("README.md", "above\n<!-- speed:begin -->\nold\n<!-- speed:end -->\nbelow\n")
+    status, _, err = run(script, report, readme)
+    with open(readme, encoding="utf-8") as file:
+        text = file.read()
+    check("the README's section is replaced, and nothing else",
+          status == 0 and text.startswith("above\n<!-- speed:begin -->\n| measured") and
+          text.endswith("<!-- speed:end -->\nbelow\n") and "old" not in text, text + err)
+    check("it has what was measured", "| 1.04 | at most 1.05 |" in text, text)
+    check("and says nothing of what was not", "0.25" not in text, text)
+    status, _, err = run(script, report, write("other.md", "no section\n"))
+    check("a README without the section is left alone", status == 1 and "has no" in err, err)
+    status, _, err = run(script, write("bad.json", "[]"))
+    check("a report that is none is an error", status == 1 and "bad.json" in err, err)
+
+
 def check_runs(report, program):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, os.path.basename(program) + ".json")
         done = subprocess.run([program, "--benchmark_min_time=1e-9", f"--benchmark_out={path}",
                                "--benchmark_out_format=json"], capture_output=True, text=True,
-                              check=False)
+                              check=False, env={**os.environ, "BENCH_TRY": "1"})
         check(f"{os.path.basename(program)} runs", done.returncode == 0, done.stdout + done.stderr)
         status, out, err = run(report, path)
         check("its report is made", status == 0, err)
         with open(path, encoding="utf-8") as file:
             entries = json.load(file)["benchmarks"]
         names = {e["run_name"] for e in entries}
-        missing = sorted(n for n in names if f"\n{n} " not in out)
+        missing = sorted(n for n in names if f"\n{n.removesuffix('/iterations:1')}" not in out)
         check("all of it is in the report", not missing, "\n".join(missing) + "\n" + out)
-        astray = sorted(e["run_name"] for e in entries if e.get("label", "") not in names | {""})
+        known = names | {n.removesuffix("/iterations:1") for n in names} | {""}
+        astray = sorted(e["run_name"] for e in entries if e.get("label", "") not in known)
         check("what times are divided by is measured in the same run", not astray,
               "\n".join(astray))
         check("nothing is measured twice under one name", len(names) == len(entries),

@@ -1,0 +1,234 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// Not the mean but the slowest: percentiles of one record's time, taken with the clock before and
+/// after it, warm and after the caches were swept; and how long a reader that sleeps needs to learn
+/// that a watermark was passed.
+///
+/// What reading the clock twice takes is subtracted: the median of the same with nothing between.
+/// Times of the whole are of no interest here: the counters tell.
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <trace_ring/policy/claim/single_writer.hpp>
+#include <trace_ring/policy/notify/at_watermark.hpp>
+#include <trace_ring/policy/storage/inline_bytes.hpp>
+
+#include "floor.hpp"
+#include "kinds.hpp"
+
+namespace {
+
+namespace floors = bench::floor;
+namespace tr = trace_ring;
+using floors::MiB;
+
+/// Ticks, with nothing before it that comes after it, nor the other way round.
+[[gnu::always_inline]] inline std::uint64_t ticks() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_lfence();
+    const std::uint64_t now = __builtin_ia32_rdtsc();
+    __builtin_ia32_lfence();
+    return now;
+#else
+    asm volatile("isb" ::: "memory");
+    return tr::clock::tsc::now();
+#endif
+}
+
+[[nodiscard]] double nanoseconds(double of_ticks) {
+    static const double per_second = tr::clock::tsc::ticks_per_second();
+    return of_ticks / per_second * 1e9;
+}
+
+/// What percentiles are told of, in ticks.
+class samples {
+public:
+    void add(std::uint64_t from, std::uint64_t to) {
+        all_.push_back(static_cast<double>(to - from));
+    }
+    [[nodiscard]] double at(double share) {
+        if (all_.empty()) return 0;
+        std::sort(all_.begin(), all_.end());
+        const auto last = static_cast<double>(all_.size() - 1);
+        return all_[static_cast<std::size_t>(share * last + 0.5)];
+    }
+    void tell(benchmark::State& state, double base) {
+        const auto above = [&](double share) {
+            return std::max(0.0, nanoseconds(at(share) - base));
+        };
+        state.counters["p50"] = above(0.5);
+        state.counters["p99"] = above(0.99);
+        state.counters["p999"] = above(0.999);
+        state.counters["samples"] = static_cast<double>(all_.size());
+    }
+
+private:
+    std::vector<double> all_;
+};
+
+/// More than the caches hold, read and written through.
+void sweep() {
+    constexpr std::size_t bytes = 48 * MiB;
+    static const auto memory = std::make_unique<std::uint64_t[]>(bytes / 8);
+    for (std::size_t i = 0; i < bytes / 8; i += 8) memory[i] += 1;
+    floors::forget();
+}
+
+[[nodiscard]] double nothing() {
+    samples empty;
+    for (int i = 0; i < 10000; ++i) {
+        const std::uint64_t from = ticks();
+        empty.add(from, ticks());
+    }
+    return empty.at(0.5);
+}
+
+struct the_floor {
+    using store = floors::store<3, floors::with_clock, MiB>;
+
+    [[gnu::always_inline]] void one(std::uint64_t i) { store::put(bench::thread_memory(MiB), i); }
+};
+template <class Kind>
+struct a_recorder {
+    tr::basic_recorder<Kind> recorder{{.size = MiB}};
+
+    [[gnu::always_inline]] void one(std::uint64_t i) {
+        recorder.template record<bench::sample>(i, ~i);
+    }
+};
+
+template <class Writer, bool Swept>
+struct percentiles {
+    Writer writer;
+
+    void operator()(std::uint64_t) {}
+    void counters(benchmark::State& state) {
+        const double base = nothing();
+        const int count = bench::only_tried() ? 20 : Swept ? 2000 : 400000;
+        samples taken;
+        for (int i = -1000; i < count; ++i) {
+            if (Swept && i >= 0) sweep();
+            const auto value = static_cast<std::uint64_t>(i);
+            const std::uint64_t from = ticks();
+            writer.one(value);
+            const std::uint64_t to = ticks();
+            if (i >= 0) taken.add(from, to);
+        }
+        taken.tell(state, base);
+    }
+};
+
+/// A word that a reader sleeps on.
+struct bell {
+    tr::atomic<std::uint32_t> rung{0};
+    tr::atomic<std::uint64_t> heard_at{0};
+    tr::atomic<std::uint32_t> heard{0};
+    tr::atomic<std::uint32_t> over{0};
+
+    void ring() noexcept {
+        rung.fetch_add(1, tr::release);
+        ::syscall(SYS_futex, &rung, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    }
+    /// The reader's thread.
+    void listen() {
+        for (std::uint32_t seen = 0; over.load(tr::acquire) == 0;) {
+            ::syscall(SYS_futex, &rung, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+            const std::uint32_t now = rung.load(tr::acquire);
+            if (now == seen) continue;
+            seen = now;
+            // relaxed: published by the word below
+            heard_at.store(ticks(), tr::relaxed);
+            heard.store(seen, tr::release);
+        }
+    }
+};
+
+/// A reader on another processor, asleep when it is called.
+template <class Call>
+void measure_waking(benchmark::State& state, bell& line, Call call) {
+    std::thread reader([&] {
+        bench::pin(1);
+        line.listen();
+    });
+    samples taken;
+    const int count = bench::only_tried() ? 5 : 300;
+    for (int i = 0; i < count; ++i) {
+        ::usleep(1000);
+        const std::uint32_t next = line.rung.load(tr::acquire) + 1;
+        const std::uint64_t from = ticks();
+        call();
+        while (line.heard.load(tr::acquire) != next) ::usleep(50);
+        // relaxed: published by the word that was read
+        taken.add(from, line.heard_at.load(tr::relaxed));
+    }
+    line.over.store(1, tr::release);
+    line.ring();
+    reader.join();
+    taken.tell(state, 0);
+}
+
+struct bare_waking {
+    void operator()(std::uint64_t) {}
+    static void counters(benchmark::State& state) {
+        bell line;
+        measure_waking(state, line, [&] { line.ring(); });
+    }
+};
+
+struct watched : tr::policies<tr::record::sub_buffers<>, tr::claim::single_writer,
+                              tr::storage::inline_bytes<MiB>,
+                              tr::notify::at_watermark<tr::notify::records(16)>> {};
+
+/// From the record that passes the mark, its writing and the callback included.
+struct waking_at_watermark {
+    void operator()(std::uint64_t) {}
+    static void counters(benchmark::State& state) {
+        bell line;
+        const auto ring = std::make_unique<tr::ring<watched>>();
+        const tr::notify::callback wake{[](void* context, tr::notify::progress) noexcept {
+                                            static_cast<bell*>(context)->ring();
+                                        },
+                                        &line};
+        ring->notifier().tell(&wake);
+        measure_waking(state, line, [&] {
+            const std::uint32_t before = line.rung.load(tr::acquire);
+            for (std::uint64_t i = 0; line.rung.load(tr::acquire) == before; ++i)
+                ring->write(9, i, ~i);
+        });
+        ring->notifier().tell(nullptr);
+    }
+};
+
+template <class Writer>
+void add_percentiles(const std::string& name, const std::string& over) {
+    const auto add = [&]<bool Swept>(const std::string& how) {
+        bench::add<percentiles<Writer, Swept>>(name + how, over.empty() ? over : over + how, 1, 1,
+                                               bench::time_of::nothing);
+    };
+    add.template operator()<false>("/warm");
+    add.template operator()<true>("/swept");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    add_percentiles<the_floor>("floor/one_record", "");
+    bench::for_each_kind([]<class Kind>(const std::string& name, bool timed) {
+        if (timed) add_percentiles<a_recorder<Kind>>("latency/" + name, "floor/one_record");
+    });
+    bench::add<bare_waking>("floor/waking", "", 1, 1, bench::time_of::nothing);
+    bench::add<waking_at_watermark>("latency/waking", "floor/waking", 1, 1,
+                                    bench::time_of::nothing);
+    return bench::run(argc, argv);
+}

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# Copyright the trace_ring authors.
+# Distributed under the Boost Software License, Version 1.0. See LICENSE.
+"""The README's section on speed, from the last run.
+
+    readme_speed.py REPORT.JSON [README]
+
+Replaces what stands between `<!-- speed:begin -->` and `<!-- speed:end -->`; without README, prints
+it. Says nothing of what was not measured.
+"""
+import json
+import re
+import sys
+
+BEGIN, END = "<!-- speed:begin -->", "<!-- speed:end -->"
+LINES = (
+    ("time and two words, by reading the clock and storing 24 bytes", "T1", 0),
+    ("the same, the clock read once in 16 records", "T3", 0),
+    ("the same behind 64 multiplications, by these alone", "T4", 0),
+    ("instructions a record", "T5", 0),
+    ("bytes a record, in the lane", "T6", 0),
+    ("bytes a record, in the file, all included", "T6", 1),
+    ("two threads, by two that share nothing", "T9", 0),
+    ("1,000 threads on all processors, by two", "T15", 0),
+    ("one producer to one consumer, by the fastest peer", "T13", 0),
+    ("reading a live trace, share of memcpy's rate", "T12", 0),
+)
+
+
+def show(value):
+    return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.2f}"
+
+
+def section(report):
+    by_id = {}
+    for verdict in report["targets"]:
+        by_id.setdefault(verdict["id"], []).append(verdict)
+    yield from ["| measured | figure | target |", "|---|---|---|"]
+    for what, target, number in LINES:
+        verdicts = by_id.get(target, [])
+        if number < len(verdicts) and verdicts[number]["figure"] is not None:
+            verdict = verdicts[number]
+            bound = "at least" if verdict["at_least"] else "at most"
+            yield f"| {what} | {show(verdict['figure'])} | {bound} {show(verdict['target'])} |"
+    tracers = [p for p in report["peers"] if p["kind"] == "tracer" and p["one_ratio"]]
+    if tracers:
+        yield ""
+        yield ("| tracer | a record, by the floor | 2 threads | behind work, more ns | instructions "
+               "| bytes | when full |")
+        yield "|---|---|---|---|---|---|---|"
+        for p in sorted(tracers, key=lambda p: p["one_ratio"]):
+            cells = [p["name"]] + [show(p[key]) if p[key] is not None else "" for key in
+                                   ("one_ratio", "two_ratio", "work", "instructions", "bytes")]
+            yield "| " + " | ".join([*cells, p["when_full"]]) + " |"
+    yield ""
+    yield "; ".join(report["about"][:1]) + ". `./bench/run --peers` measures it on yours."
+
+
+def main(arguments):
+    if len(arguments) not in (1, 2) or arguments[0] in ("-h", "--help"):
+        sys.exit(__doc__.strip())
+    try:
+        with open(arguments[0], encoding="utf-8") as file:
+            text = "\n".join(section(json.load(file)))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit(f"readme_speed.py: {arguments[0]}: {type(error).__name__}: {error}")
+    if len(arguments) == 1:
+        print(text)
+        return
+    with open(arguments[1], encoding="utf-8") as file:
+        readme = file.read()
+    pattern = re.escape(BEGIN) + r".*?" + re.escape(END)
+    if not re.search(pattern, readme, re.S):
+        sys.exit(f"readme_speed.py: {arguments[1]} has no {BEGIN} .. {END}")
+    with open(arguments[1], "w", encoding="utf-8") as file:
+        file.write(re.sub(pattern, lambda _: f"{BEGIN}\n{text}\n{END}", readme, flags=re.S))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,225 @@
+# Copyright the trace_ring authors.
+# Distributed under the Boost Software License, Version 1.0. See LICENSE.
+"""What the figures should be, and whether they are.
+
+A figure is a median, or made of medians; all are ratios but for instructions and bytes. A figure
+whose measurement is not there is not measured: never guessed.
+"""
+from dataclasses import dataclass
+
+MET, SHORT, UNKNOWN = "PASS", "short", "not measured"
+
+CLOCK = "floor/clock"
+TIMED_STORE = "floor/clock_and_store_24B/1MiB"
+LANE = "recorder/exact_clock/1MiB"
+EACH_ITS_OWN = "recorder/exact_clock/one_each/threads:2"
+PER_CPU = "recorder/per_cpu/1MiB/threads:2"
+SHARED = "shared/sequenced/fetch_add/threads:2"
+OURS = "trace_ring_exact_clock"
+# Times that differ by less are the same.
+NOISE = 0.02
+
+
+@dataclass
+class Verdict:
+    id: str
+    what: str
+    figure: float = None
+    target: float = None
+    at_least: bool = False
+    note: str = ""
+
+    @property
+    def state(self):
+        if self.figure is None:
+            return UNKNOWN
+        met = self.figure >= self.target if self.at_least else self.figure <= self.target
+        return MET if met else SHORT
+
+    def line(self):
+        if self.figure is None:
+            return f"{self.id:4} {UNKNOWN:12}  {self.what}: {self.note or 'no measurement'}"
+        bound = "at least" if self.at_least else "at most"
+        text = f"{self.what}: {show(self.figure)}, target {bound} {show(self.target)}"
+        if self.state == SHORT:
+            text += f": short by {show(abs(self.figure - self.target))}"
+        if self.note:
+            text += f" ({self.note})"
+        return f"{self.id:4} {self.state:12}  {text}"
+
+
+def show(value):
+    return f"{value:.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.3g}"
+
+
+class Missing(Exception):
+    """A measurement that is not there, by name."""
+
+
+class Figures:
+    """The measurements, by benchmark."""
+
+    def __init__(self, runs, peers):
+        self.runs, self.peers = runs, peers
+
+    def find(self, name):
+        for run in self.runs:
+            if name in run.rows:
+                return run, run.rows[name]
+        raise Missing(f"no {name}")
+
+    def time(self, name, slow=False):
+        _, row = self.find(name)
+        return row.slow if slow else row.median
+
+    def ratio(self, name, base="", slow=False):
+        """To another of the same program, or by the floor that both programs have."""
+        run, row = self.find(name)
+        under = run.rows.get(base or row.base)
+        if under is None or under.median <= 0:
+            raise Missing(f"no {base or row.base or 'base'} beside {name}")
+        return (row.slow if slow else row.median) / (under.slow if slow else under.median)
+
+    def across(self, name, base, floor):
+        """The ratio of two that may be of different programs: each is first divided by the floor."""
+        return self.ratio(name, floor) / self.ratio(base, floor)
+
+    def counter(self, name, counter):
+        _, row = self.find(name)
+        value = row.counter(counter)
+        if value is None:
+            raise Missing(f"no {counter} of {name}")
+        return value
+
+    def instructions(self, name, base, which="a_record"):
+        for run in self.runs:
+            if name in run.instructions and base in run.instructions:
+                return run.instructions[name][which] - run.instructions[base][which]
+        raise Missing(f"no instructions of {name}")
+
+
+def ratio_of_percentiles(f, how):
+    ours = f.counter(f"latency/exact_clock/{how}/iterations:1", "p999")
+    floor = f.counter(f"floor/one_record/{how}/iterations:1", "p999")
+    if floor <= 0:
+        raise Missing("the floor's percentile is zero")
+    return ours / floor
+
+
+def rate(f, name, floor):
+    return 1 / f.ratio(name, floor)
+
+
+def shared_by_peers(f):
+    found = [p for p in f.peers if p.kind == "queue" and not p.ours and p.both_ratio]
+    if not found:
+        raise Missing("no peer's queue in the run")
+    best = min(found, key=lambda p: p.both_ratio)
+    slow_by_clock = f.time(SHARED, slow=True) / f.find(SHARED)[0].rows[CLOCK].median
+    return slow_by_clock / best.both_ratio, f"the best is {best.name}"
+
+
+def one_to_one(f):
+    ours = [p for p in f.peers if p.ours and p.one_to_one_ratio]
+    found = [p for p in f.peers if not p.ours and p.one_to_one_ratio]
+    if not ours or not found:
+        raise Missing("no peer's queue in the run" if ours else "no trace_ring_lossless/one_to_one")
+    best = min(found, key=lambda p: p.one_to_one_ratio)
+    return ours[0].one_to_one_ratio / best.one_to_one_ratio, f"the fastest is {best.name}"
+
+
+def crowd(f, kind):
+    names = [name for run in f.runs for name in run.rows if name.startswith(f"threads/{kind}/")]
+    figure = f.across(f"threads/{kind}/threads:1000", f"threads/{kind}/threads:2", TIMED_STORE)
+    sizes = {f.counter(name, "occupied") for name in names}
+    if len(sizes) > 1:
+        raise Missing("the memory that it occupies is not the same for all")
+    if any(f.counter(name, "refused") > 0 for name in names):
+        raise Missing("records were refused")
+    return figure, "memory fixed, nothing refused"
+
+
+def ahead(f):
+    """Peers that are ahead of the default, exact kind in a row of the tables."""
+    ours = next((p for p in f.peers if p.id == OURS), None)
+    others = [p for p in f.peers if p.kind == "tracer" and not p.ours]
+    if ours is None or not others:
+        raise Missing("no tracing peer in the run" if ours else f"no {OURS}")
+    rows = {"time": "one_ratio", "time with 2 threads": "two_ratio", "time behind work": "work_ratio",
+            "instructions": "instructions", "bytes": "bytes"}
+    found = []
+    for peer in others:
+        for what, key in rows.items():
+            theirs, own = getattr(peer, key), getattr(ours, key)
+            if theirs is None or own is None:
+                continue
+            if peer.id == "lttng_ust" and what == "bytes":
+                continue  # known beforehand: its header has 5 bytes
+            noise = NOISE if key.endswith("_ratio") else 0
+            if theirs < own * (1 - noise):
+                found.append(f"{peer.name}: {what} {show(theirs)} against {show(own)}")
+    return len(found), "; ".join(found)
+
+
+def hot(f):
+    figure = f.instructions(LANE, "floor/payload")
+    return figure, f"{show(f.instructions(LANE, 'floor/payload', 'hot_path'))} on the hot path"
+
+
+# id, what, figure, target, whether more is better
+TARGETS = (
+    ("T1", "private lane, exact clock, by clock and plain store", lambda f: f.ratio(LANE), 1.05),
+    *(("T2", f"without clock, {size}, by plain store",
+       lambda f, size=size: f.ratio(f"size/no_clock/{size}"), 2.0)
+      for size in ("64KiB", "1MiB", "256MiB")),
+    ("T3", "clock::sampled<16>, by clock and plain store",
+     lambda f: f.ratio("recorder/sampled_16/1MiB", TIMED_STORE), 0.25),
+    ("T4", "after 64 dependent multiplies, by the multiplies alone",
+     lambda f: f.ratio("recorder/exact_clock/work"), 1.03),
+    ("T5", "instructions a record", hot, 23),
+    ("T6", "stride, bytes", lambda f: f.counter("size/bytes/iterations:1", "stride"), 24),
+    ("T6", "bytes of file a record",
+     lambda f: f.counter("size/bytes/iterations:1", "file_bytes"), 24.6),
+    ("T7", "gate closed, flag, instructions",
+     lambda f: f.instructions("gate/flag", "floor/payload", "hot_path"), 3),
+    ("T7", "gate closed, static_key, instructions",
+     lambda f: f.instructions("gate/static_key", "floor/payload", "hot_path"), 1),
+    ("T8", "private lanes, 2 threads, by one private lane", lambda f: f.ratio(EACH_ITS_OWN, LANE),
+     1.05),
+    ("T8", "per_cpu, 2 threads, by one private lane", lambda f: f.ratio(PER_CPU, LANE), 1.3),
+    ("T9", "recorder, 2 threads, by private lanes, 2 threads",
+     lambda f: f.ratio(LANE + "/threads:2", EACH_ITS_OWN), 1.10),
+    ("T10", "ordered shared ring, 2 threads, slow mode, by the best peer queue", shared_by_peers,
+     0.5),
+    ("T10", "ordered shared ring, 2 threads, slow mode, by the bare add and sequence",
+     lambda f: f.ratio(SHARED, "floor/add_and_sequence/threads:2", slow=True), 1.2),
+    *(("T11", f"drain in place, {what}, {size}: share of memcpy's rate",
+       lambda f, what=what, size=size: rate(f, f"drain/{what}/{size}", f"floor/memcpy/{size}"),
+       target, True)
+      for what, target in (("sum", 0.6), ("visit", 0.2)) for size in ("1MiB", "256MiB")),
+    ("T12", "live ring forward, one lane: share of memcpy's rate",
+     lambda f: rate(f, "reader/forward", "floor/memcpy/256MiB"), 0.4, True),
+    ("T12", "merge of 8 lanes: share of memcpy's rate",
+     lambda f: rate(f, "reader/merge_of_8_lanes", "floor/memcpy/256MiB"), 0.10, True),
+    ("T13", "one to one, lossless, 32 bytes, by the fastest peer queue", one_to_one, 0.8),
+    *(("T14", f"99.9th percentile, {how}, by the floor's",
+       lambda f, how=how: ratio_of_percentiles(f, how), 1.5) for how in ("warm", "swept")),
+    *(("T15", f"recorder, 1,000 threads, {name}, by 2 threads",
+       lambda f, kind=kind: crowd(f, kind), 1.2)
+      for name, kind in (("by thread", "exact_clock"), ("per_cpu", "per_cpu"))),
+    ("T16", "rows in which a tracing peer is ahead of us", ahead, 0),
+)
+
+
+def judge(runs, peers):
+    figures = Figures(runs, peers)
+    for id_, what, figure, target, *at_least in TARGETS:
+        verdict = Verdict(id_, what, target=target, at_least=bool(at_least))
+        try:
+            found = figure(figures)
+            verdict.figure, verdict.note = found if isinstance(found, tuple) else (found, "")
+        except (Missing, KeyError) as reason:
+            verdict.note = str(reason)
+        except ZeroDivisionError:
+            verdict.note = "a time of zero"
+        yield verdict
