@@ -109,12 +109,12 @@ int first_false(std::initializer_list<bool> claims) {
     return 0;
 }
 
-/// Mappings that are writable and executable.
+/// Mappings of files that are writable and executable. An emulator has some of its own, of none.
 int writable_text() {
     std::ifstream maps("/proc/self/maps");
     int found = 0;
     for (std::string line; std::getline(maps, line);) {
-        if (line.find(" rwx") != std::string::npos) ++found;
+        if (line.find(" rwx") != std::string::npos && line.find('/') != std::string::npos) ++found;
     }
     return found;
 }
@@ -344,6 +344,8 @@ BOOST_AUTO_TEST_CASE(a_handler_sets_a_key_in_the_midst_of_setting_one) {
     }
     const itimerval never{};
     ::setitimer(ITIMER_REAL, &never, nullptr);
+    action.sa_handler = SIG_IGN;  // one that is still on its way
+    ::sigaction(SIGALRM, &action, nullptr);
     ::sigaction(SIGALRM, &before, nullptr);
     BOOST_TEST(wrong == 0);
     BOOST_TEST(open_sites() == all_sites);
@@ -395,7 +397,9 @@ BOOST_AUTO_TEST_CASE(where_text_may_not_be_written_the_flag_is_tested) {
             using key = gate::static_key<refused>;
             if (!refuse_it()) return cannot_refuse;
             const bool at_first = key::is_open();
+            errno = EDOM;
             const bool closes = key::close();
+            const bool kept = errno == EDOM;
             const bool closed = !key::is_open();
             const bool patched = key::is_patched();
             const bool opens = key::open();
