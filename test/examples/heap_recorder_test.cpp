@@ -640,7 +640,8 @@ BOOST_AUTO_TEST_CASE(a_killed_program_leaves_a_trace_that_reads_to_the_last_call
     BOOST_TEST(calls_of(found, "malloc") - calls_of(found, "free") <= 5U * 4);
 }
 
-BOOST_AUTO_TEST_CASE(a_program_that_closes_every_descriptor_keeps_its_own_files_as_they_are) {
+BOOST_AUTO_TEST_CASE(
+    a_program_that_closes_every_descriptor_keeps_its_own_files_and_its_whole_trace) {
     const folder scratch;
     const outcome ran =
         run({program, "closes_all"},
@@ -648,6 +649,9 @@ BOOST_AUTO_TEST_CASE(a_program_that_closes_every_descriptor_keeps_its_own_files_
             scratch.file("."));
     BOOST_TEST(ran.status == 0);
     BOOST_TEST(ran.out == "untouched\n");
+    const traced found = read_back(scratch);
+    BOOST_TEST(found.lost.total() == 0U);  // it grew on, through its name
+    BOOST_TEST(calls_of(found, "malloc") >= 200'000U);
 }
 
 // --- heap-report as a program ------------------------------------------------------------------

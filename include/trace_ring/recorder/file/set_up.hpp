@@ -86,21 +86,20 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
     if (!path_.empty()) {
         made = in_place ? path_ : name_beside(path_);
         try {
-            fd_ = storage::create_file(made);
+            file_.keep(storage::create_file(made), path_);
         } catch (const setup_error& error) {
             throw setup_error(path_, "cannot create the file", error.code().value());
         }
     } else if (options.memory_file) {
         path_ = "memory";
-        fd_ = storage::create_memory_file("trace_ring");
+        file_.keep(storage::create_memory_file("trace_ring"), path_);
     }
     try {
-        if (fd_) {
-            remember_file();
-            if (const int error = storage::allocate(fd_.get(), 0, plan_.fixed_bytes())) {
+        if (file_) {
+            if (const int error = storage::allocate(file_.number(), 0, plan_.fixed_bytes())) {
                 throw setup_error(path_, "cannot allocate the tables", error);
             }
-            memory_ = storage::mapping::of_file(path_, fd_.get(), plan_.file_limit);
+            memory_ = storage::mapping::of_file(path_, file_.number(), plan_.file_limit);
         } else {
             memory_ = storage::mapping::reserve(plan_.file_limit);
         }
@@ -156,10 +155,11 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
         if (!made.empty() && options.exists == if_exists::replace) replace_old(made);
         if (!made.empty() && options.exists == if_exists::attach && !give_name(made)) {
             memory_.reset();
-            fd_.reset();
+            file_.reset();
             clock_ = nullptr;
             return false;
         }
+        if (!made.empty()) file_.has_name(path_);
     } catch (...) {
         if (!made.empty()) ::unlink(made.c_str());
         throw;
@@ -208,22 +208,23 @@ inline void trace_memory::replace_old(const std::string& made) {
 /// False if there is no file to join. Throws if there is one that cannot be joined.
 inline bool trace_memory::join(const clock_functions& wanted) {
     if (::access(path_.c_str(), F_OK) != 0) return false;
-    fd_ = storage::open_file(path_);
-    remember_file();
-    const std::uint64_t bytes = storage::file_bytes(fd_.get());
+    file_.keep(storage::open_file(path_), path_);
+    file_.has_name(path_);
+    const std::uint64_t bytes = storage::file_bytes(file_.number());
     if (bytes < layout::page_bytes) throw setup_error(path_, "not a trace file", EINVAL);
-    const storage::mapping first = storage::mapping::of_file(path_, fd_.get(), layout::page_bytes);
+    const storage::mapping first =
+        storage::mapping::of_file(path_, file_.number(), layout::page_bytes);
     // Only the first page is mapped; what the check says of sizes it takes from `bytes`.
     if (const auto fault = layout::check_layout(first.data(), bytes, plan_)) {
         throw setup_error(path_,
                           "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
                           EINVAL);
     }
-    memory_ = storage::mapping::of_file(path_, fd_.get(), plan_.file_limit);
+    memory_ = storage::mapping::of_file(path_, file_.number(), plan_.file_limit);
     // Before the file is measured once more: it may be growing.
     // order: grow.use:E pairs with grow:A
     const std::uint64_t capacity = ring().capacity.load(acquire);
-    const std::uint64_t bytes_now = storage::file_bytes(fd_.get());
+    const std::uint64_t bytes_now = storage::file_bytes(file_.number());
     if (capacity == 0 || capacity > layout::present_sub_buffers(plan_, bytes_now)) {
         throw setup_error(path_, "offset " + std::to_string(plan_.ring) + ": impossible capacity",
                           EINVAL);

@@ -25,6 +25,7 @@
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/file/check_layout.hpp>
+#include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/lane/registry.hpp>
 #include <trace_ring/recorder/options.hpp>
 
@@ -109,7 +110,7 @@ public:
 
     [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
-    [[nodiscard]] int descriptor() const noexcept { return fd_.get(); }
+    [[nodiscard]] int descriptor() const noexcept { return file_.number(); }
     [[nodiscard]] std::byte* base() const noexcept { return memory_.data(); }
     [[nodiscard]] std::uint32_t clock() const noexcept { return clock_->kind; }
 
@@ -234,7 +235,7 @@ public:
                 return 0;
             }
             const auto pid = static_cast<std::uint32_t>(::getpid());
-            if (fd_) static_cast<void>(storage::lock_byte(fd_.get(), layout::lock_offset(slot)));
+            on_file([&](int fd) { (void)storage::lock_byte(fd, layout::lock_offset(slot)); });
             entry.pid.store(pid, relaxed);
             entry.start.store(facts_of(pid).start, relaxed);
             entry.root.store(root, relaxed);
@@ -257,7 +258,7 @@ public:
         entry.departed.store(now(), relaxed);  // relaxed: published by the state
         // order: process.leave:A pairs with process.look:A, table.read:B, snapshot.copy:B
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
-        if (fd_) storage::unlock_byte(fd_.get(), layout::lock_offset(slot));
+        on_file([&](int fd) { storage::unlock_byte(fd, layout::lock_offset(slot)); });
     }
 
     /// False only if the process of `slot` is certainly gone: it holds no lock, and no process has
@@ -267,7 +268,9 @@ public:
         // still being made has pid 0, which always lives
         auto& entry = process(slot);
         const std::uint32_t pid = entry.pid.load(relaxed);
-        if (fd_ && storage::byte_is_locked(fd_.get(), layout::lock_offset(slot))) return true;
+        bool locked = false;
+        on_file([&](int fd) { locked = storage::byte_is_locked(fd, layout::lock_offset(slot)); });
+        if (locked) return true;
         const int saved = errno;
         const bool there = ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
         errno = saved;
@@ -279,22 +282,19 @@ public:
     }
 
     /// Gives the sub-buffers up to `count`, and their index, memory of their own; 0 or the error.
-    /// Does nothing that could harm another file if the descriptor was closed and its number given
-    /// to one. Signal-safe.
+    /// Signal-safe.
     [[nodiscard]] int provide(std::uint64_t from, std::uint64_t count) const noexcept {
         const std::uint64_t at = plan_.bytes_for(from);
         const std::uint64_t bytes = plan_.bytes_for(count) - at;
         const std::uint64_t index_at = plan_.index + from * sizeof(layout::index_entry);
         const std::uint64_t index_bytes = (count - from) * sizeof(layout::index_entry);
-        if (fd_) {
-            struct ::stat64 status {};
-            const int saved = errno;
-            const bool ours = ::fstat64(fd_.get(), &status) == 0 && status.st_dev == device_ &&
-                              status.st_ino == inode_;
-            errno = saved;
-            if (!ours) return EBADF;
-            if (const int error = storage::allocate(fd_.get(), index_at, index_bytes)) return error;
-            if (const int error = storage::allocate(fd_.get(), at, bytes)) return error;
+        if (file_) {
+            const int error = file_.use([&](int fd) {
+                if (fd < 0) return EBADF;
+                if (const int failed = storage::allocate(fd, index_at, index_bytes)) return failed;
+                return storage::allocate(fd, at, bytes);
+            });
+            if (error != 0) return error;
         }
         const std::uint64_t page_start = index_at / layout::page_bytes * layout::page_bytes;
         memory_.populate(page_start, index_at + index_bytes - page_start);
@@ -309,16 +309,13 @@ private:
         return *reinterpret_cast<T*>(memory_.data() + offset);
     }
 
-    void remember_file() {
-        struct ::stat64 status {};
-        if (::fstat64(fd_.get(), &status) != 0) {
-            throw setup_error(path_, "cannot examine the file", errno);
-        }
-        device_ = status.st_dev;
-        inode_ = status.st_ino;
-        // Out of the way of programs that count on small numbers or close them wholesale.
-        const int high = ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 500);
-        if (high >= 0) fd_.reset(high);
+    /// Calls `what(descriptor)` if there is a file, and one of its descriptors to be had.
+    template <class What>
+    void on_file(What&& what) const noexcept {
+        if (!file_) return;
+        file_.use([&](int fd) {
+            if (fd >= 0) what(fd);
+        });
     }
 
     /// A page of gates that no living process goes by. That of a program that is no more is opened;
@@ -352,9 +349,7 @@ private:
     void replace_old(const std::string& made);
 
     std::string path_;
-    file_descriptor fd_;
-    dev_t device_ = 0;
-    ino64_t inode_ = 0;
+    kept_file file_;
     storage::mapping memory_;
     layout::plan plan_;
     const clock_functions* clock_ = nullptr;

@@ -1,0 +1,91 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The descriptor of a trace file in a program that does not know of it: one that may close all the
+/// descriptors it finds, and be given their numbers for files of its own. Nothing is ever done to
+/// such a file, and the trace goes on growing through its name.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include <trace_ring/policy/storage/mapping.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+class kept_file {
+public:
+    kept_file() = default;
+    kept_file(const kept_file&) = delete;
+    kept_file& operator=(const kept_file&) = delete;
+    ~kept_file() { reset(); }
+
+    /// Keeps `fd`, at a high number: out of the way of programs that count on small numbers or
+    /// close them wholesale. Throws setup_error.
+    void keep(file_descriptor fd, const std::string& subject) {
+        struct ::stat64 status {};
+        if (::fstat64(fd.get(), &status) != 0) {
+            throw setup_error(subject, "cannot examine the file", errno);
+        }
+        const int high = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 500);
+        if (high >= 0) fd.reset(high);
+        reset();
+        device_ = status.st_dev;
+        inode_ = status.st_ino;
+        fd_ = std::move(fd);
+    }
+    /// Where the file is to be found again; relative names are resolved now.
+    void has_name(const std::string& path) {
+        char* const whole = ::realpath(path.c_str(), nullptr);
+        name_ = whole != nullptr ? whole : path;
+        std::free(whole);
+    }
+    void reset() noexcept {
+        if (fd_ && !is_it(fd_.get())) static_cast<void>(fd_.release());
+        fd_.reset();
+    }
+
+    /// There is a file, whatever became of its descriptor.
+    [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
+    /// The number as it was given; see `use`.
+    [[nodiscard]] int number() const noexcept { return fd_.get(); }
+
+    /// Calls `what(descriptor)`; with one opened by the file's name for this call if the kept one
+    /// is no more, with -1 if the file has no name, or that name is another's now. Keeps errno.
+    /// Signal-safe.
+    template <class What>
+    auto use(What&& what) const noexcept {
+        const int saved = errno;
+        file_descriptor again;
+        int fd = fd_.get();
+        if (!is_it(fd)) {
+            fd = -1;
+            if (!name_.empty()) {
+                again.reset(::open(name_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+                if (again && is_it(again.get())) fd = again.get();
+            }
+        }
+        errno = saved;
+        return what(fd);
+    }
+
+private:
+    [[nodiscard]] bool is_it(int fd) const noexcept {
+        struct ::stat64 status {};
+        return ::fstat64(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+    }
+
+    file_descriptor fd_;
+    dev_t device_ = 0;
+    ino64_t inode_ = 0;
+    std::string name_;
+};
+
+}  // namespace trace_ring::inline v1::impl
