@@ -10,9 +10,7 @@
 
 #include <trace_ring/policy/claim/single_writer.hpp>
 #include <trace_ring/policy/gate/flag.hpp>
-#if __has_include(<trace_ring/policy/gate/static_key.hpp>)
-#    include <trace_ring/policy/gate/static_key.hpp>
-#endif
+#include <trace_ring/policy/gate/static_key.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 
 #include "floor.hpp"
@@ -59,9 +57,7 @@ int main(int argc, char** argv) {
     floors::add_payload();
     floors::add_branch();
     bench::add<of_ring<tr::gate::flag>>("gate/flag", floors::branch_name);
-#if __has_include(<trace_ring/policy/gate/static_key.hpp>)
     bench::add<of_ring<tr::gate::static_key<struct key>>>("gate/static_key", floors::branch_name);
-#endif
     bench::add<of_recorder>("gate/recorder", floors::branch_name);
     return bench::run(argc, argv);
 }

@@ -10,9 +10,7 @@
 #include <cstdint>
 
 #include <trace_ring/policy/clock/none.hpp>
-#if __has_include(<trace_ring/policy/clock/sampled.hpp>)
 #include <trace_ring/policy/clock/sampled.hpp>
-#endif
 #include <trace_ring/trace_ring.hpp>
 
 #include "measure.hpp"
@@ -26,12 +24,10 @@ struct untimed {
     using clock = trace_ring::clock::none;
 };
 
-#if __has_include(<trace_ring/policy/clock/sampled.hpp>)
 /// One reading of the clock in 16 records.
 struct sampled_16 {
     using clock = trace_ring::clock::sampled<16>;
 };
-#endif
 
 /// Calls `each.operator()<Kind>(name, timed)` for each kind. A kind that is added here is in every
 /// table that goes by kinds; the report knows `sampled_16` and `per_cpu`, too.
@@ -39,9 +35,7 @@ template <class Each>
 void for_each_kind(Each each) {
     each.template operator()<trace_ring::recording>("exact_clock", true);
     each.template operator()<untimed>("no_clock", false);
-#if __has_include(<trace_ring/policy/clock/sampled.hpp>)
     each.template operator()<sampled_16>("sampled_16", true);
-#endif
 }
 
 /// What compilers make of this loop is the hot path.

@@ -115,7 +115,7 @@ struct percentiles {
     void operator()(std::uint64_t) {}
     void counters(benchmark::State& state) {
         const double base = nothing();
-        const int count = bench::only_tried() ? 20 : Swept ? 2000 : 400000;
+        const int count = bench::only_tried() ? 20 : Swept ? 1000 : 400000;
         samples taken;
         for (int i = -1000; i < count; ++i) {
             if (Swept && i >= 0) sweep();

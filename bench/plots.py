@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 720, 420
-LEFT, RIGHT, TOP, BOTTOM = 72, 24, 64, 56
+LEFT, RIGHT, TOP, BOTTOM = 72, 40, 64, 56
 # Told apart by people who see few colours, too, and by their markers.
-COLOURS = ("#0b5fa5", "#c2410c", "#4d7c0f", "#7e22ce", "#0f766e", "#a16207")
-GREY, DARK = "#6b7280", "#1f2937"
+COLOURS = ("#0b5fa5", "#c2410c", "#4d7c0f", "#7e22ce")
+GREY, DARK, LIGHT = "#6b7280", "#1f2937", "#9ca3af"
 UNITS = {"KiB": 1024, "MiB": 1024 ** 2, "B": 1, "": 1}
 
 
@@ -63,17 +63,31 @@ def marker(index, x, y, colour):
     return (f'<path d="M{x:.1f} {y - 5:.1f}l5 9h-10z" fill="{colour}"/>')
 
 
+def legend_width(line):
+    return 44 + 7 * len(line.name)
+
+
+def legend_rows(lines):
+    rows, at = 1, LEFT
+    for line in lines:
+        if at > LEFT and at + legend_width(line) > WIDTH:
+            rows, at = rows + 1, LEFT
+        at += legend_width(line)
+    return rows
+
+
 def lines_plot(title, lines, x_label, y_label, x_name=plain, logarithmic=True):
     """Lines over x; floors dashed and grey. The y axis begins at zero."""
+    top = TOP + 22 * (legend_rows(lines) - 1)
     xs = sorted({x for line in lines for x, _ in line.points})
     place = (lambda x: math.log2(max(x, 1))) if logarithmic else float
     low, high = place(xs[0]), place(xs[-1])
     steps = ticks(max(y for line in lines for _, y in line.points) * 1.05)
-    across, down = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    across, down = WIDTH - LEFT - RIGHT, HEIGHT - top - BOTTOM
 
     def at(x, y):
         share = (place(x) - low) / (high - low) if high > low else 0.5
-        return LEFT + share * across, TOP + down * (1 - y / steps[-1])
+        return LEFT + share * across, top + down * (1 - y / steps[-1])
 
     body = []
     for step in steps:
@@ -87,23 +101,26 @@ def lines_plot(title, lines, x_label, y_label, x_name=plain, logarithmic=True):
         if where - taken > 34:
             body.append(text(where, bottom + 20, x_name(x), size=12))
             taken = where
-    body.append(f'<path d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" fill="none" '
+    body.append(f'<path d="M{LEFT} {top}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" fill="none" '
                 f'stroke="{DARK}"/>')
-    middle = TOP + down / 2
+    middle = top + down / 2
     body.append(text(LEFT + across / 2, HEIGHT - 14, x_label))
     body.append(text(20, middle, y_label, more=f' transform="rotate(-90 20 {middle:.1f})"'))
-    names = LEFT
+    greys = iter((GREY, LIGHT) * len(lines))
+    names, row = LEFT, 44
     for index, line in enumerate(lines):
-        colour = COLOURS[index % len(COLOURS)]
+        colour = next(greys) if line.floor else COLOURS[index % len(COLOURS)]
         points = [at(x, y) for x, y in sorted(line.points)]
-        dash = ' stroke-dasharray="6 4" opacity="0.75"' if line.floor else ""
+        dash = ' stroke-dasharray="6 4"' if line.floor else ""
         body.append(f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}" '
                     f'fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
         body += [marker(index, x, y, colour) for x, y in points]
-        body.append(f'<path d="M{names} 44h22" stroke="{colour}" stroke-width="2"{dash}/>')
-        body.append(marker(index, names + 11, 44, colour))
-        body.append(text(names + 28, 48, line.name, "start", 12))
-        names += 28 + 7 * len(line.name) + 20
+        if names > LEFT and names + legend_width(line) > WIDTH:
+            names, row = LEFT, row + 22
+        body.append(f'<path d="M{names} {row}h22" stroke="{colour}" stroke-width="2"{dash}/>')
+        body.append(marker(index, names + 11, row, colour))
+        body.append(text(names + 28, row + 4, line.name, "start", 12))
+        names += legend_width(line)
     return page(title, body)
 
 
@@ -123,11 +140,12 @@ def bars_plot(title, bars, x_label, note=""):
         width = across * min(value, limit) / limit
         body.append(text(names - 8, y + 16, name, "end", 12))
         body.append(f'<rect x="{names}" y="{y + 2}" width="{width:.1f}" height="20" '
-                    f'fill="{COLOURS[0] if ours else "#9ca3af"}"/>')
+                    f'fill="{COLOURS[0] if ours else LIGHT}"/>')
         if value > limit:
             x = names + width - 16
             body.append(f'<path d="M{x:.1f} {y}l-6 24h5l6 -24z" fill="white"/>')
-        body.append(text(names + width + 6, y + 16, f"{value:.3g}", "start", 12))
+        body.append(text(names + width + 6, y + 16, f"{value:.0f}" if value >= 100 else f"{value:.3g}",
+                         "start", 12))
     bottom = TOP + 30 * len(bars)
     body.append(f'<path d="M{names} {TOP - 4}V{bottom + 4}" stroke="{DARK}"/>')
     body.append(text(names + across / 2, bottom + 30, x_label))

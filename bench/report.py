@@ -158,19 +158,29 @@ def number(value):
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def unit_of(run):
+    """Of a program's table: compilations do not take nanoseconds."""
+    return "ns" if min(row.median for row in run.rows.values()) < 1e6 else "ms"
+
+
 def table(run):
-    rows = [("", "ns", "+-", "slow", "ratio", "more", "to")]
+    rows = [("", unit_of(run), "+-", "slow", "ratio", "more", "waited", "to")]
+    unit = NANOSECONDS[unit_of(run)]
     for row in run.rows.values():
         if not row.timed:
             continue
         ratio = run.ratio(row)
         spread = row.spread
-        more = "" if ratio is None else f"{row.median - run.rows[row.base].median:+.2f}"
-        rows.append((row.name, f"{row.median:.2f}", "" if spread is None else f"{spread:.0%}",
-                     f"{row.slow:.2f}", "" if ratio is None else f"{ratio:.2f}", more,
+        more = ("" if ratio is None
+                else f"{(row.median - run.rows[row.base].median) / unit:+.2f}")
+        waited = statistics.median(row.waits) if row.waits else 0
+        crowded = threads_of(row.name) > int(run.context.get("num_cpus", 1))
+        rows.append((row.name, f"{row.median / unit:.2f}", "" if spread is None else f"{spread:.0%}",
+                     f"{row.slow / unit:.2f}", "" if ratio is None else f"{ratio:.2f}", more,
+                     f"{waited:.0%}" if waited > BUSY and not crowded else "",
                      row.base if ratio is not None or not row.base else f"{row.base} (missing)"))
     if len(rows) > 1:
-        yield from aligned(rows, left=(0, 6))
+        yield from aligned(rows, left=(0, 7))
     for row in run.rows.values():
         if row.counters:
             told = ", ".join(f"{name} {number(row.counter(name))}" for name in row.counters)
@@ -316,7 +326,7 @@ def report(runs, peers, verdicts):
     yield from about(runs)
     for run in runs:
         yield ""
-        yield f"{run.title}: ns a record"
+        yield f"{run.title}: " + ("ns a record" if unit_of(run) == "ns" else "ms")
         yield from table(run)
     if peers:
         yield ""

@@ -56,8 +56,7 @@ struct in_file {
 
     void operator()(std::uint64_t) {}
     static void counters(benchmark::State& state) {
-        trace_ring::recorder recorder{
-            {.memory_file = true, .size = bench::only_tried() ? MiB : size}};
+        trace_ring::recorder recorder{{.memory_file = true, .size = size}};
         const auto [memory, bytes] = recorder.bytes();
         for (std::uint64_t i = 0; i < size / 24; ++i) recorder.record<bench::sample>(i, ~i);
         const auto trace = trace_ring::reduce::trace_file::from({memory, bytes});

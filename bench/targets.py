@@ -5,6 +5,7 @@
 A figure is a median, or made of medians; all are ratios but for instructions and bytes. A figure
 whose measurement is not there is not measured: never guessed.
 """
+import statistics
 from dataclasses import dataclass
 
 MET, SHORT, UNKNOWN = "PASS", "short", "not measured"
@@ -18,6 +19,8 @@ SHARED = "shared/sequenced/fetch_add/threads:2"
 OURS = "trace_ring_exact_clock"
 # Times that differ by less are the same.
 NOISE = 0.02
+# Threads that waited for a processor for more than this share of their time did not meet.
+APART = 0.10
 
 
 @dataclass
@@ -61,11 +64,15 @@ class Figures:
 
     def __init__(self, runs, peers):
         self.runs, self.peers = runs, peers
+        self.apart = 0.0  # the most that threads waited, of those looked at since it was set
 
     def find(self, name):
         for run in self.runs:
             if name in run.rows:
-                return run, run.rows[name]
+                row = run.rows[name]
+                if name.endswith("/threads:2") and row.waits:
+                    self.apart = max(self.apart, statistics.median(row.waits))
+                return run, row
         raise Missing(f"no {name}")
 
     def time(self, name, slow=False):
@@ -215,6 +222,7 @@ def judge(runs, peers):
     figures = Figures(runs, peers)
     for id_, what, figure, target, *at_least in TARGETS:
         verdict = Verdict(id_, what, target=target, at_least=bool(at_least))
+        figures.apart = 0.0
         try:
             found = figure(figures)
             verdict.figure, verdict.note = found if isinstance(found, tuple) else (found, "")
@@ -222,4 +230,7 @@ def judge(runs, peers):
             verdict.note = str(reason)
         except ZeroDivisionError:
             verdict.note = "a time of zero"
+        if verdict.figure is not None and figures.apart > APART:
+            verdict.note += "; " * bool(verdict.note) + (
+                f"threads waited for processors {figures.apart:.0%} of their time: not to quote")
         yield verdict

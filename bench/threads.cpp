@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
     using bench::time_of;
     const std::int64_t records = bench::only_tried() ? 1 << 10 : turn;
     const std::string floor = floors::name_of_store<3, floors::with_clock, MiB>();
+    floors::add_clock();
     for (const int threads : {1, 2}) floors::add_store<3, floors::with_clock, MiB>(threads);
     bench::for_each_kind([&]<class Kind>(const std::string& name, bool timed) {
         if (!timed) return;

@@ -35,9 +35,9 @@ int main(int argc, char** argv) {
         std::to_string(BOOST_VERSION / 100000) + "." + std::to_string(BOOST_VERSION / 100 % 1000);
     bench::add_floors_of_queues();
     bench::add_one_to_one<one>(
-        {"boost_spsc_queue", "Boost spsc_queue " + version, "fixed size, 1:1", "refuses"});
-    const bench::about_peer peer{"boost_queue", "Boost lockfree::queue " + version,
-                                 "fixed size, n:n", "refuses"};
+        {"boost_spsc_queue", "Boost spsc_queue " + version + ", 1:1", "fixed size", "refuses"});
+    const bench::about_peer peer{"boost_queue", "Boost queue " + version + ", n:n", "fixed size",
+                                 "refuses"};
     bench::add_one_to_one<many>(peer);
     bench::add_push_and_pop<many>(peer);
     return bench::run(argc, argv);

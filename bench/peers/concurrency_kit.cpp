@@ -54,8 +54,8 @@ struct one : ring {
 int main(int argc, char** argv) {
     bench::add_floors_of_queues();
     bench::add_one_to_one<one>(
-        {"ck_ring_spsc", "ck_ring " PEER_VERSION, "fixed size, 1:1", "refuses"});
-    const bench::about_peer peer{"ck_ring_mpmc", "ck_ring " PEER_VERSION, "fixed size, n:n",
+        {"ck_ring_spsc", "ck_ring " PEER_VERSION ", 1:1", "fixed size", "refuses"});
+    const bench::about_peer peer{"ck_ring_mpmc", "ck_ring " PEER_VERSION ", n:n", "fixed size",
                                  "refuses"};
     bench::add_one_to_one<many>(peer);
     bench::add_push_and_pop<many>(peer);

@@ -118,8 +118,8 @@ int main(int argc, char** argv) {
     bench::add_tracer<trace>(
         {"dpdk_trace", "DPDK trace " + version, "a buffer of 1 MiB for each thread", "overwrites"});
     bench::add_one_to_one<ring<RING_F_SP_ENQ | RING_F_SC_DEQ>>(
-        {"rte_ring_spsc", "rte_ring " + version, "fixed size, 1:1", "refuses"});
-    const bench::about_peer many{"rte_ring_mpmc", "rte_ring " + version, "fixed size, n:n",
+        {"rte_ring_spsc", "rte_ring " + version + ", 1:1", "fixed size", "refuses"});
+    const bench::about_peer many{"rte_ring_mpmc", "rte_ring " + version + ", n:n", "fixed size",
                                  "refuses"};
     bench::add_one_to_one<ring<0>>(many);
     bench::add_push_and_pop<ring<0>>(many);

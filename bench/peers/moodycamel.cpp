@@ -31,8 +31,8 @@ struct tokens {
 
 int main(int argc, char** argv) {
     bench::add_floors_of_queues();
-    const bench::about_peer peer{"moodycamel_tokens", "moodycamel ConcurrentQueue",
-                                 "tokens, try_enqueue, n:n", "refuses"};
+    const bench::about_peer peer{"moodycamel_tokens", "moodycamel ConcurrentQueue, n:n",
+                                 "tokens, try_enqueue; ordered by producer only", "refuses"};
     bench::add_one_to_one<tokens>(peer);
     bench::add_push_and_pop<tokens>(peer);
     return bench::run(argc, argv);

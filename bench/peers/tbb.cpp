@@ -23,9 +23,9 @@ struct bounded {
 
 int main(int argc, char** argv) {
     bench::add_floors_of_queues();
-    const bench::about_peer peer{"tbb_bounded_queue",
-                                 std::string("TBB bounded_queue ") + TBB_runtime_version(),
-                                 "try_push, n:n", "refuses"};
+    const bench::about_peer peer{
+        "tbb_bounded_queue", std::string("TBB bounded_queue ") + TBB_runtime_version() + ", n:n",
+        "try_push", "refuses"};
     bench::add_one_to_one<bounded>(peer);
     bench::add_push_and_pop<bounded>(peer);
     return bench::run(argc, argv);

@@ -66,6 +66,6 @@ int main(int argc, char** argv) {
                                            "overwrites"});
     });
     bench::add_one_to_one<lossless>(
-        {"trace_ring_lossless", "trace_ring lossless_of_one", "fixed size, 1:1", "refuses"});
+        {"trace_ring_lossless", "trace_ring lossless_of_one, 1:1", "fixed size", "refuses"});
     return bench::run(argc, argv);
 }

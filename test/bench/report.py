@@ -45,11 +45,11 @@ EXPECTED = """\
 Test 1000, 2 of them; g++ 12 -O3; medians of 5 repetitions, interleaved
 
 recorder: ns a record
-                                        ns  +-    slow  ratio    more  to
+                                        ns  +-    slow  ratio    more  waited  to
 floor/clock_and_store_24B/1MiB       10.00  2%   30.00
-recorder/exact_clock/1MiB            10.40  1%   50.00   1.04   +0.40  floor/clock_and_store_24B/1MiB
-recorder/exact_clock/1MiB/threads:2  20.80  1%  100.00   2.08  +10.80  floor/clock_and_store_24B/1MiB
-recorder/other                        1.00  0%    1.00                 floor/nowhere (missing)
+recorder/exact_clock/1MiB            10.40  1%   50.00   1.04   +0.40          floor/clock_and_store_24B/1MiB
+recorder/exact_clock/1MiB/threads:2  20.80  1%  100.00   2.08  +10.80          floor/clock_and_store_24B/1MiB
+recorder/other                        1.00  0%    1.00                         floor/nowhere (missing)
 
 T1   PASS          private lane, exact clock, by clock and plain store: 1.04, target at most 1.05
 T2   not measured  without clock, 64KiB, by plain store: no size/no_clock/64KiB
@@ -130,6 +130,9 @@ def check_report(report):
               status == 1 and strict == out, strict)
         status, out, _ = of(measurements((10.8,) * 5, waited=3.0))
         check("a busy machine is told", "busy: threads waited 200%" in out, out)
+        check("and beside each figure",
+              any(l.startswith(LANE + " ") and "   200%  " + FLOOR in l for l in out.splitlines()),
+              out)
         status, out, _ = of({"context": CONTEXT,
                              "benchmarks": [entry(0, "floor/clock", 10.0)]})
         check("a target whose benchmark did not run is told as not measured",
@@ -218,6 +221,16 @@ def check_targets(report, write):
     check("figures of two programs are compared by the floor that both have",
           line(out, "T10", "best peer").endswith(
               ": 0.45, target at most 0.5 (the best is a queue)"), out)
+
+
+    with open(shared, encoding="utf-8") as file:
+        late = json.load(file)
+    for e in late["benchmarks"]:
+        e["real_time"] *= 1.5
+    _, out, _ = run(report, write("shared.json", late))
+    check("where two threads did not meet their figure is not to be quoted",
+          line(out, "T10", "bare").endswith("waited for processors 50% of their time: not to quote)"),
+          out)
 
 
 def check_peers(report, write, folder):
