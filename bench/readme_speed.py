@@ -35,6 +35,10 @@ def section(report):
     by_id = {}
     for verdict in report["targets"]:
         by_id.setdefault(verdict["id"], []).append(verdict)
+    first = by_id.get("T1", [{"figure": None}])[0]["figure"]
+    if first is not None:
+        yield from ["One record with its timestamp and two 64-bit fields costs "
+                    f"{show(first)} times reading the clock and storing the same 24 bytes.", ""]
     yield from ["| measured | figure | target |", "|---|---|---|"]
     for what, target, number in LINES:
         verdicts = by_id.get(target, [])

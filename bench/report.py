@@ -22,7 +22,7 @@ import sys
 from dataclasses import asdict, dataclass, field
 
 import plots
-from targets import MET, judge
+from targets import CLOCK, MET, SHARED, judge
 
 # Time waited for a processor, as a share of the time run, above which small differences mean little.
 BUSY = 0.10
@@ -70,6 +70,8 @@ class Row:
         return statistics.median(values) if values else None
 
 
+# Bytes of the record that is read.
+RECORD = 24
 NO_TIME = "/iterations:1"
 
 
@@ -117,7 +119,7 @@ def load(path):
             # Elapsed time is given by the record of all threads together.
             elapsed = entry["real_time"] * unit * entry["threads"]
             row.times.append(elapsed if passing else processor)
-            if not passing and row.timed:
+            if row.timed:
                 row.waits.append(elapsed / processor - 1 if processor > 0 else 0.0)
             for key, value in entry.items():
                 if key not in KNOWN:
@@ -182,6 +184,9 @@ def table(run):
     if len(rows) > 1:
         yield from aligned(rows, left=(0, 7))
     for row in run.rows.values():
+        if row.name.startswith(("reader/", "drain/")) and row.median > 0:
+            yield (f"{row.name}: {1e3 / row.median:.3g} million records/s, "
+                   f"{RECORD / row.median:.3g} GB/s")
         if row.counters:
             told = ", ".join(f"{name} {number(row.counter(name))}" for name in row.counters)
             yield f"{row.name.removesuffix(NO_TIME)}: {told}"
@@ -293,7 +298,17 @@ def peers_of(runs, missing):
     return found
 
 
-def peer_tables(peers):
+def ordered_ring(runs):
+    """The ring that all threads write, which is no queue: nobody has to make room."""
+    for run in runs:
+        row, clock = run.rows.get(SHARED), run.rows.get(CLOCK)
+        if row and clock:
+            yield (f"trace_ring's ordered ring, 2 threads, each writes: {number(row.median)} "
+                   f"({row.median / clock.median:.2f}), slow mode {number(row.slow)}; it overwrites, "
+                   "and needs no reader")
+
+
+def peer_tables(peers, runs):
     def cells(value, ratio):
         return number(value) + ("" if ratio is None else f" ({ratio:.2f})")
 
@@ -316,6 +331,7 @@ def peer_tables(peers):
             rows.append((p.name, cells(p.one_to_one, p.one_to_one_ratio),
                          cells(p.both, p.both_ratio), p.when_full, p.mode))
         yield from aligned(rows, left=(0, 3, 4))
+        yield from ordered_ring(runs)
     for p in peers:
         if p.missing:
             yield f"{p.name}: {p.missing}"
@@ -330,7 +346,7 @@ def report(runs, peers, verdicts):
         yield from table(run)
     if peers:
         yield ""
-        yield from peer_tables(peers)
+        yield from peer_tables(peers, runs)
     yield ""
     for verdict in verdicts:
         yield verdict.line()

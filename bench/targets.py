@@ -122,6 +122,7 @@ def shared_by_peers(f):
     if not found:
         raise Missing("no peer's queue in the run")
     best = min(found, key=lambda p: p.both_ratio)
+    f.find(f"{best.id}/push_and_pop/threads:2")
     slow_by_clock = f.time(SHARED, slow=True) / f.find(SHARED)[0].rows[CLOCK].median
     return slow_by_clock / best.both_ratio, f"the best is {best.name}"
 
@@ -132,6 +133,8 @@ def one_to_one(f):
     if not ours or not found:
         raise Missing("no peer's queue in the run" if ours else "no trace_ring_lossless/one_to_one")
     best = min(found, key=lambda p: p.one_to_one_ratio)
+    for peer in (ours[0], best):
+        f.find(f"{peer.id}/one_to_one/threads:2")
     return ours[0].one_to_one_ratio / best.one_to_one_ratio, f"the fastest is {best.name}"
 
 
