@@ -403,8 +403,8 @@ BOOST_AUTO_TEST_CASE(where_text_may_not_be_written_the_flag_is_tested) {
             const bool closed = !key::is_open();
             const bool patched = key::is_patched();
             const bool opens = key::open();
-            return first_false(
-                {at_first, closes, closed, !patched, opens, key::is_open(), !key::is_patched()});
+            return first_false({at_first, closes, kept, closed, !patched, opens, key::is_open(),
+                                !key::is_patched()});
         });
         if (!passed_over(result)) BOOST_TEST(result == 0);
     }
