@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
@@ -75,14 +76,37 @@ enum class time_of {
 
 namespace impl {
 
+/// A subject whose type is forgotten: a call for thousands of records, and the compiler's work is
+/// done once.
+struct any_subject {
+    any_subject() = default;
+    any_subject(const any_subject&) = delete;
+    any_subject& operator=(const any_subject&) = delete;
+    virtual ~any_subject() = default;
+    virtual void call(std::int64_t n, int thread) = 0;
+    virtual void tell(benchmark::State& state) = 0;
+};
 template <class Subject>
-[[gnu::always_inline]] inline void call(Subject& subject, std::int64_t n, int thread) {
-    if constexpr (std::invocable<Subject&, std::uint64_t, int>) {
-        subject(static_cast<std::uint64_t>(n), thread);
-    } else {
-        subject(static_cast<std::uint64_t>(n));
+struct holder : any_subject {
+    Subject subject;
+
+    void call(std::int64_t n, int thread) override {
+        if constexpr (std::invocable<Subject&, std::uint64_t, int>) {
+            subject(static_cast<std::uint64_t>(n), thread);
+        } else {
+            static_cast<void>(thread);
+            subject(static_cast<std::uint64_t>(n));
+        }
     }
-}
+    void tell(benchmark::State& state) override {
+        if constexpr (requires { subject.counters(state); }) {
+            subject.counters(state);
+        } else {
+            static_cast<void>(state);
+        }
+    }
+};
+using maker = std::function<std::unique_ptr<any_subject>()>;
 
 template <class Subject>
 inline constexpr bool counted = false;
@@ -92,32 +116,27 @@ requires requires {
 }
 inline constexpr bool counted<Subject> = Subject::counted;
 
-}  // namespace impl
-
-/// Adds a benchmark of `Subject`, to be divided by the one called `over`, if any. All `threads` of
-/// a run share one subject, made for that run. Each call handles `records` records.
-template <class Subject>
-void add(const std::string& name, const std::string& over, int threads = 1,
-         std::int64_t records = 1 << 14, time_of what = time_of::processor) {
-    const auto shared = std::make_shared<std::unique_ptr<Subject>>();
+inline void add(const std::string& name, const std::string& over, int threads, std::int64_t records,
+                time_of what, bool count, const maker& make) {
+    const auto shared = std::make_shared<std::unique_ptr<any_subject>>();
     const auto run = [=](benchmark::State& state) {
         const int thread = state.thread_index();
         pin(thread);
-        if (thread == 0) *shared = std::make_unique<Subject>();
+        if (thread == 0) *shared = make();
         bool warm = false;
         // The first step waits for all threads, so the subject is there for each of them; the last
         // does too, so none uses it any more.
         while (state.KeepRunningBatch(records)) {
             if (!warm) {
                 state.PauseTiming();
-                impl::call(**shared, std::min(records, std::int64_t{1} << 14), thread);
+                (*shared)->call(std::min(records, std::int64_t{1} << 14), thread);
                 state.ResumeTiming();
                 warm = true;
             }
-            impl::call(**shared, records, thread);
+            (*shared)->call(records, thread);
         }
         if (thread == 0) {
-            if constexpr (requires { (**shared).counters(state); }) (**shared).counters(state);
+            (*shared)->tell(state);
             shared->reset();
         }
         state.SetLabel(over);
@@ -126,14 +145,23 @@ void add(const std::string& name, const std::string& over, int threads = 1,
     if (what == time_of::passing) made->UseRealTime();
     if (what == time_of::nothing) made->Iterations(1);
     if (threads > 1) made->Threads(threads);
-    if constexpr (impl::counted<Subject>) {
-        if (threads == 1) {
-            instructions::add(name, [] {
-                const auto subject = std::make_shared<Subject>();
-                return [subject](std::int64_t n) { impl::call(*subject, n, 0); };
-            });
-        }
+    if (count && threads == 1) {
+        instructions::add(name, [make] {
+            const std::shared_ptr<any_subject> subject = make();
+            return [subject](std::int64_t n) { subject->call(n, 0); };
+        });
     }
+}
+
+}  // namespace impl
+
+/// Adds a benchmark of `Subject`, to be divided by the one called `over`, if any. All `threads` of
+/// a run share one subject, made for that run. Each call handles `records` records.
+template <class Subject>
+void add(const std::string& name, const std::string& over, int threads = 1,
+         std::int64_t records = 1 << 14, time_of what = time_of::processor) {
+    impl::add(name, over, threads, records, what, impl::counted<Subject>,
+              [] { return std::make_unique<impl::holder<Subject>>(); });
 }
 
 /// Memory of the calling thread's own, at least `bytes` long, written to once: no page fault is
