@@ -17,14 +17,14 @@
 /// is one inline variable of the type: where a library hides its symbols, or is loaded with
 /// RTLD_LOCAL (clang), the key is the library's own.
 ///
-/// **A site** is each place where a compiler has put is_open(), by `asm goto`:
+/// **A site** is each place where a compiler has put is_open(), by `asm goto`; here in two of the
+/// places that it may have in aligned words:
 /// ```
-///     aligned word         aligned word
-///    |. . . . . . . .|. . . . . . . .|
-///           [E9 rel32]                  born    jmp ask      ask: closed? return : tracing
-///           [0F 1F 44 00 00]            closed  nop          tracing is elsewhere, out of line
-///           [E9 rel32]                  open    jmp tracing
-///             [2E 2E E9 rel32]          near the word's end: prefixes reach into the next
+///    |                       |                       |
+///           E9 .. .. .. ..                                born    jmp ask     closed? : tracing
+///           0F 1F 44 00 00                                closed  nop         tracing is elsewhere
+///           E9 .. .. .. ..                                open    jmp tracing
+///                       2E 2E E9 .. .. .. ..             born    cs cs jmp ask
 /// ```
 /// It is five bytes within one aligned word of eight, so that one store changes it, and a processor
 /// that fetches it sees the one instruction or the other. Where the five would cross the word's
@@ -51,14 +51,15 @@
 /// leave_text_alone() before: a site that is a no-op by then could not be opened any more. open()
 /// and close() return false when that has happened.
 ///
-/// | | |
-/// |-|-|
-/// | threads  | open(), close() from any, also at once: the sites end as the key's word says. When
-/// they return, every thread asks the new code | | handlers | open(), close(), is_open() are safe
-/// in a signal handler. Signals wait while text is changed | | fork     | the child has the key as
-/// it was, and sets its own; also if it was forked while another thread changed text | | cost     |
-/// is_open() closed: one no-op; open: one jump. Setting: a look at each site of the process, and
-/// two system calls for each page of changed sites, and three more: tens of microseconds |
+/// - Threads: open() and close() from any, also at once: all sites end as the key's word says. When
+///   they return, every thread asks the new code.
+/// - Handlers: open(), close() and is_open() are safe in them. Signals wait while text is changed;
+///   errno is kept.
+/// - Fork: the child has the key as it was, and sets its own; also if it was forked while another
+///   thread changed text. A child of vfork sets no key.
+/// - Cost: is_open() is one no-op while closed, one jump while open (what is to be recorded a
+///   compiler may have copied to a register before). Setting looks at each site of the process, and
+///   makes two system calls for each page of changed sites and three more: tens of microseconds.
 
 #include <type_traits>
 
