@@ -8,10 +8,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/trace_ring.hpp>
+
+// Not there yet where this is older than it.
+#if __has_include(<trace_ring/policy/claim/per_cpu.hpp>)
+#define BENCH_HAS_PER_CPU 1
+#include <trace_ring/policy/claim/per_cpu.hpp>
+#include <trace_ring/policy/storage/mapped.hpp>
+#include <trace_ring/ring/ring.hpp>
+#else
+#define BENCH_HAS_PER_CPU 0
+#endif
 
 #include "measure.hpp"
 
@@ -30,7 +41,7 @@ struct sampled_16 {
 };
 
 /// Calls `each.operator()<Kind>(name, timed)` for each kind. A kind that is added here is in every
-/// table that goes by kinds; the report knows `sampled_16` and `per_cpu`, too.
+/// table that goes by kinds.
 template <class Each>
 void for_each_kind(Each each) {
     each.template operator()<trace_ring::recording>("exact_clock", true);
@@ -58,5 +69,28 @@ struct records : records_of<Kind, Event> {
 
     records() : records_of<Kind, Event>(Bytes) {}
 };
+
+#if BENCH_HAS_PER_CPU
+/// The ring in which each processor has a lane: timed, and shared by any number of threads.
+struct by_cpu : trace_ring::policies<trace_ring::record::sub_buffers<>, trace_ring::claim::per_cpu,
+                                     trace_ring::storage::mapped> {};
+template <std::size_t Bytes>
+struct per_cpu_records {
+    // Its instructions are not counted: each step would make the sequence begin again.
+    std::unique_ptr<trace_ring::ring<by_cpu>> ring =
+        std::make_unique<trace_ring::ring<by_cpu>>(Bytes);
+
+    [[gnu::noinline]] void operator()(std::uint64_t n) {
+        trace_ring::ring<by_cpu>& into = *ring;
+        for (std::uint64_t i = 0; i < n; ++i) into.write(9, i, ~i);
+    }
+    void counters(benchmark::State& state) const {
+        state.counters["refused"] =
+            static_cast<double>(ring->lost()[trace_ring::loss_cause::refused]);
+        state.counters["occupied"] = static_cast<double>(ring->storage().size());
+        state.counters["restartable"] = ring->restartable() ? 1 : 0;
+    }
+};
+#endif
 
 }  // namespace bench

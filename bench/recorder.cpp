@@ -146,6 +146,12 @@ int main(int argc, char** argv) {
     bench::for_each_kind(
         []<class Kind>(const std::string& name, bool timed) { add_kind<Kind>(name, timed); });
 
+#if BENCH_HAS_PER_CPU
+    for (const int threads : {1, 2}) {
+        bench::add<bench::per_cpu_records<MiB>>("per_cpu/1MiB",
+                                                floors::with_threads(floor, threads), threads);
+    }
+#endif
     bench::add<records<trace_ring::recording, MiB, counted_sample>>("recorder/counted", floor);
     bench::add<records_in_memory_file>("recorder/memory_file", floor);
     bench::add<reservations>("recorder/reserve_and_commit", floor);

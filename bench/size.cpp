@@ -110,6 +110,7 @@ void add_payloads(std::index_sequence<Bytes...>) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    floors::add_clock();
     add_sizes(
         std::index_sequence<64 * KiB, 256 * KiB, MiB, 4 * MiB, 16 * MiB, 64 * MiB, 256 * MiB>());
     add_payloads(std::index_sequence<0, 16, 64, 256, 1024>());

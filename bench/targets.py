@@ -14,7 +14,7 @@ CLOCK = "floor/clock"
 TIMED_STORE = "floor/clock_and_store_24B/1MiB"
 LANE = "recorder/exact_clock/1MiB"
 EACH_ITS_OWN = "recorder/exact_clock/one_each/threads:2"
-PER_CPU = "recorder/per_cpu/1MiB/threads:2"
+PER_CPU = "per_cpu/1MiB/threads:2"
 SHARED = "shared/sequenced/fetch_add/threads:2"
 OURS = "trace_ring_exact_clock"
 # Times that differ by less are the same.

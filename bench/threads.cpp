@@ -31,16 +31,17 @@ struct crowd : bench::records<Kind, 16 * MiB> {
 }  // namespace
 
 int main(int argc, char** argv) {
-    using bench::time_of;
     const std::int64_t records = bench::only_tried() ? 1 << 10 : turn;
     const std::string floor = floors::name_of_store<3, floors::with_clock, MiB>();
     floors::add_clock();
     for (const int threads : {1, 2}) floors::add_store<3, floors::with_clock, MiB>(threads);
-    bench::for_each_kind([&]<class Kind>(const std::string& name, bool timed) {
-        if (!timed) return;
-        for (const int threads : {1, 2, 4, 16, 64, 250, 1000}) {
-            bench::add<crowd<Kind>>("threads/" + name, floor, threads, records);
-        }
-    });
+    const auto add = [&]<class Subject>(const std::string& name) {
+        for (const int threads : {1, 2, 4, 16, 64, 250, 1000})
+            bench::add<Subject>("threads/" + name, floor, threads, records);
+    };
+    add.template operator()<crowd<trace_ring::recording>>("exact_clock");
+#if BENCH_HAS_PER_CPU
+    add.template operator()<bench::per_cpu_records<16 * MiB>>("per_cpu");
+#endif
     return bench::run(argc, argv);
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include <trace_ring/policy/gate/flag.hpp>
 #include <trace_ring/ring/presets.hpp>
 
 #include "../kinds.hpp"
@@ -34,6 +35,25 @@ struct recorded {
     }
     static double lost() { return static_cast<double>(recorder.statistics().refused_without_lane); }
 };
+
+#if BENCH_HAS_PER_CPU
+struct by_cpu_gated : tr::policies<tr::record::sub_buffers<>, tr::claim::per_cpu,
+                                   tr::storage::mapped, tr::gate::flag> {};
+
+struct by_cpu {
+    /// Each step would make the sequence begin again.
+    static constexpr bool counted = false;
+
+    static inline tr::ring<by_cpu_gated> ring{std::uint64_t{1} << 20};
+
+    static void turn(bool on) { ring.gate().set(on); }
+    [[gnu::always_inline]] static void record(std::uint64_t first, std::uint64_t second) {
+        ring.write(9, first, second);
+    }
+    static double bytes() { return static_cast<double>(tr::record_header_bytes + 16); }
+    static double lost() { return static_cast<double>(ring.lost()[tr::loss_cause::refused]); }
+};
+#endif
 
 /// One writes and one consumes, and nothing is lost.
 struct lossless {
@@ -65,6 +85,10 @@ int main(int argc, char** argv) {
                                            "a recorder of 1 MiB, a lane for each thread",
                                            "overwrites"});
     });
+#if BENCH_HAS_PER_CPU
+    bench::add_tracer<by_cpu>({"trace_ring_per_cpu", "trace_ring, per_cpu",
+                               "a ring of 1 MiB, a lane for each processor", "overwrites"});
+#endif
     bench::add_one_to_one<lossless>(
         {"trace_ring_lossless", "trace_ring lossless_of_one, 1:1", "fixed size", "refuses"});
     return bench::run(argc, argv);

@@ -13,6 +13,7 @@
 ///   static double bytes()         of one record as it lies in memory or file; 0 if not known
 ///   static double lost()          records, so far, that were neither kept nor overwritten as the
 ///                                 oldest; 0 where it does not tell
+///   static constexpr bool counted = false     if its instructions cannot be counted by steps
 /// whose setting up is the program's, before `add_tracer`.
 
 #include <cstdint>
@@ -42,8 +43,16 @@ inline void describe(const about_peer& peer, const std::string& kind) {
 namespace impl {
 
 template <class Tracer>
+inline constexpr bool may_be_counted = true;
+template <class Tracer>
+requires requires {
+    Tracer::counted;
+}
+inline constexpr bool may_be_counted<Tracer> = Tracer::counted;
+
+template <class Tracer>
 struct in_loop {
-    static constexpr bool counted = true;
+    static constexpr bool counted = may_be_counted<Tracer>;
 
     in_loop() { Tracer::turn(true); }
     [[gnu::noinline]] void operator()(std::uint64_t n) {
@@ -70,7 +79,7 @@ struct behind_work {
 
 template <class Tracer>
 struct off {
-    static constexpr bool counted = true;
+    static constexpr bool counted = may_be_counted<Tracer>;
 
     off() { Tracer::turn(false); }
     ~off() { Tracer::turn(true); }
