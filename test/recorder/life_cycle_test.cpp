@@ -601,7 +601,8 @@ BOOST_AUTO_TEST_CASE(handlers_on_a_stack_of_their_own_above_or_below_the_thread_
         BOOST_REQUIRE(::pthread_create(&thread, &attributes, body, &shared) == 0);
         ::pthread_join(thread, nullptr);
         ::pthread_attr_destroy(&attributes);
-        BOOST_TEST(in_handler.count.load() > (test::under_tsan ? 10U : 500U));
+        // ThreadSanitizer delivers signals when it likes, here perhaps never.
+        if (!test::under_tsan) BOOST_TEST(in_handler.count.load() > 500U);
         check_handled(recorder, shared.n);
     }
 }
@@ -775,6 +776,7 @@ void snapshot_on_crash(int) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_crash_handler_takes_a_snapshot_while_other_threads_record) {
+    if (test::under_tsan) return;  // puts off a signal that a process sends itself
     const test::folder folder;
     const std::string file = folder / "crash";
     const int status = in_child([&] {
