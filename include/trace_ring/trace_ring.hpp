@@ -23,6 +23,7 @@
 #include <trace_ring/policy/claim/control_words.hpp>
 #include <trace_ring/policy/claim/das_controls.hpp>
 #include <trace_ring/policy/claim/fetch_add.hpp>
+#include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/claim/single_writer.hpp>
 #include <trace_ring/policy/clock/clock.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>

@@ -10,6 +10,7 @@
 
 #include <trace_ring/policy/claim/control_words.hpp>
 #include <trace_ring/policy/claim/fetch_add.hpp>
+#include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/full/block.hpp>
 #include <trace_ring/policy/full/discard_newest.hpp>
@@ -520,4 +521,40 @@ inline ring<keyed_a> keyed_a_ring;
 #ifdef PASSES_a_key_that_is_no_type_of_ones_own
 struct keyed_b : policies<gate::static_key<keyed_b>> {};
 inline ring<keyed_b> keyed_b_ring;
+#endif
+
+#ifdef FAILS_a_lane_each_cpu_in_a_table  // expect: claim::per_cpu goes with record::sub_buffers
+struct by_cpu_a : policies<record::sequenced<plain>, claim::per_cpu, storage::heap> {};
+by_cpu_a instance_of_by_cpu_a;
+#endif
+#ifdef PASSES_a_lane_each_cpu_in_a_table
+struct by_cpu_b : policies<record::sub_buffers<512>, claim::per_cpu, storage::heap> {};
+bool by_cpu(std::uint64_t a) {
+    static ring<by_cpu_b> by_cpu_b_ring(1 << 20);
+    return by_cpu_b_ring.write(1, a);
+}
+#endif
+
+#ifdef FAILS_a_lane_each_cpu_in_few_bytes  // expect: whose size is told at run time
+struct by_cpu_c : policies<claim::per_cpu, storage::inline_bytes<1 << 20>> {};
+by_cpu_c instance_of_by_cpu_c;
+#endif
+#ifdef PASSES_a_lane_each_cpu_in_few_bytes
+struct by_cpu_d : policies<claim::per_cpu, storage::mapped> {};
+bool by_cpu_mapped(std::uint64_t a) {
+    static ring<by_cpu_d> by_cpu_d_ring(1 << 20);
+    return by_cpu_d_ring.write(1, a);
+}
+#endif
+
+#ifdef FAILS_a_lane_each_cpu_that_stops  // expect: full::overwrite_oldest, notify::never
+struct by_cpu_e : policies<claim::per_cpu, storage::heap, full::stop> {};
+by_cpu_e instance_of_by_cpu_e;
+#endif
+#ifdef PASSES_a_lane_each_cpu_that_stops
+struct by_cpu_f : policies<claim::single_writer, storage::heap, full::stop> {};
+bool by_one(std::uint64_t a) {
+    static ring<by_cpu_f> by_cpu_f_ring(1 << 20);
+    return by_cpu_f_ring.write(1, a);
+}
 #endif

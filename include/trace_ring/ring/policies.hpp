@@ -153,7 +153,8 @@ private:
     using named_clock = impl::pick<family::clock, default_clock, P...>;
     using named_gate = impl::pick<family::gate, gate::always, P...>;
 
-    static constexpr bool claim_models = claim::policy<named_claim>;
+    static constexpr bool cpus = claim::by_cpu<named_claim>;
+    static constexpr bool claim_models = claim::policy<named_claim> || cpus;
     static constexpr bool full_models = full::policy<named_full>;
     static constexpr bool notify_models = notify::policy<named_notify>;
     static constexpr bool storage_models = storage::policy<named_storage>;
@@ -207,9 +208,17 @@ private:
     static_assert(!sound || !full_policy::grows || storage::growable<storage_policy>,
                   "trace_ring::policies: full::extend needs a storage that grows: use "
                   "storage::mapped or storage::shared_file");
-    static_assert(!sound || !varying || std::is_same_v<claim_policy, claim::single_writer>,
+    static_assert(!sound || !varying || cpus || std::is_same_v<claim_policy, claim::single_writer>,
                   "trace_ring::policies: records of variable length have one writer in a plain "
-                  "ring: use claim::single_writer, or a recorder for many threads");
+                  "ring: use claim::single_writer, claim::per_cpu, or a recorder for many threads");
+    static_assert(!sound || !cpus ||
+                      (varying && full_policy::overwrites && !full_policy::grows &&
+                       !full_policy::stops && !notify_policy::watches &&
+                       !storage::fixed<storage_policy> && !storage::shared<storage_policy>),
+                  "trace_ring::policies: claim::per_cpu goes with record::sub_buffers, "
+                  "full::overwrite_oldest, notify::never and a storage of this process whose size "
+                  "is told at run time, as there is a lane for each processor: use storage::heap "
+                  "or storage::mapped");
     static_assert(!sound || claim_policy::counts || varying ||
                       (bare && !full_policy::grows && !notify_policy::watches),
                   "trace_ring::policies: a claim that does not count positions goes with a bare "

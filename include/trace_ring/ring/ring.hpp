@@ -18,8 +18,9 @@
 /// }
 /// @endcode
 /// Members: table/table.hpp for records of one size, sub_buffers/ring.hpp for those of variable
-/// length, frame.hpp for both. A ring in static storage with storage::inline_bytes needs no
-/// constructor to have run; others take the storage's arguments and may throw.
+/// length, per_cpu/ring.hpp for those by many threads, frame.hpp for all. A ring in static storage
+/// with storage::inline_bytes needs no constructor to have run; others take the storage's arguments
+/// and may throw.
 
 #include <type_traits>
 
@@ -28,6 +29,7 @@
 #if defined(TRACE_RING_DISABLE)
 #include <trace_ring/ring/disabled.hpp>
 #else
+#include <trace_ring/ring/per_cpu/ring.hpp>
 #include <trace_ring/ring/sub_buffers/ring.hpp>
 #include <trace_ring/ring/table/table.hpp>
 #endif
@@ -46,7 +48,9 @@ template <class Kind>
 #if defined(TRACE_RING_DISABLE)
         return std::type_identity<disabled_ring<Kind>>{};
 #else
-        if constexpr (Kind::record_policy::kind == record::layout::sub_buffers) {
+        if constexpr (claim::by_cpu<typename Kind::claim_policy>) {
+            return std::type_identity<per_cpu_ring<Kind>>{};
+        } else if constexpr (Kind::record_policy::kind == record::layout::sub_buffers) {
             return std::type_identity<sub_buffer_ring<Kind>>{};
         } else {
             return std::type_identity<table_ring<Kind>>{};

@@ -165,7 +165,8 @@ struct sub_buffer_copy {
 [[nodiscard]] inline copy_result copy_sub_buffer(const void* source, std::span<std::uint64_t> into,
                                                  sub_buffer_copy& out) noexcept {
     const auto& header = *static_cast<const sub_buffer_header*>(source);
-    // order: read:A pairs with claim:B, close:A, reclaim.close:A, ring.ready:A, ring.shut:A
+    // order: read:A pairs with claim:B, close:A, reclaim.close:A, ring.ready:A, ring.shut:A,
+    // cpu.ready:A, cpu.close:A, cpu.install_alone:A
     const auto before = stamped::from(header.state.load(acquire));
     const auto state = static_cast<sub_buffer_state>(before.state);
     if (state != sub_buffer_state::active && state != sub_buffer_state::closed &&
@@ -175,7 +176,7 @@ struct sub_buffer_copy {
                    : copy_result::damaged;
     }
     // order: read:B pairs with record.commit:A, cold.commit:A, time.commit:A, ring.record:A,
-    // ring.time:A
+    // ring.time:A, cpu.record:A, cpu.record:B, cpu.time:A, cpu.record_alone:A, cpu.install_alone:A
     const std::uint32_t commit = header.commit.load(acquire);
     const std::uint32_t bytes = commit_word::offset(commit);
     const bool sane =
@@ -186,7 +187,7 @@ struct sub_buffer_copy {
             into[i] = word_at<std::uint64_t>(source, i * 8).load(relaxed);
         }
     }
-    // order: read:C pairs with claim:A, ring.reset:A
+    // order: read:C pairs with claim:A, ring.reset:A, cpu.reset:A, cpu.claim:B, cpu.install_alone:A
     thread_fence(acquire);
     // relaxed: ordered by the fence above
     const auto after = stamped::from(header.state.load(relaxed));

@@ -108,6 +108,13 @@ concept prepares = policy<C> && requires(line& shared, table_archetype& table) {
     noexcept;
 };
 
+/// A claim that shares nothing between processors: the ring keeps a lane for each, and asks the
+/// claim for no slots. claim::per_cpu is the one model.
+template <class C>
+concept by_cpu = in_family<C, trace_ring::family::claim> && requires {
+    requires C::a_lane_each_cpu && C::many_writers && !C::asks_first && C::counts;
+};
+
 /// A claim gives up after so many laps of slots that are all held by others: only where more
 /// writers are stopped in mid-record than there are slots.
 inline constexpr std::uint64_t laps_before_refusal = 2;

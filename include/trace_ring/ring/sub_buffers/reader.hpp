@@ -150,7 +150,10 @@ public:
                     continue;
             }
             if (!base::whole_) cause_ = loss_cause::damaged;
-            complete_ = base::copy_.state.state != static_cast<unsigned>(sub_buffer_state::active);
+            // That its successor was there before the copy says as much as its state.
+            complete_ =
+                base::copy_.state.state != static_cast<unsigned>(sub_buffer_state::active) ||
+                sub_ < newest;
             if (!began_) {
                 began_ = true;
                 told_ = {};

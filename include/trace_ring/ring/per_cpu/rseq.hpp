@@ -1,0 +1,106 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Whether this process has restartable sequences (rseq), and where: each thread shares a few words
+/// with the kernel, in which it finds the processor it runs on and says which instructions of its
+/// are to be begun again if it is preempted, migrated or signalled among them. glibc registers them
+/// for every thread since 2.35; nothing is registered here, for a thread has one such area.
+///
+/// Facts: the layout of `struct rseq` is the kernel's (include/uapi/linux/rseq.h); glibc's
+/// `__rseq_offset` is the distance of a thread's from its thread pointer, and `__rseq_size` is 0
+/// where registration failed or was not wanted (GLIBC_TUNABLES=glibc.pthread.rseq=0).
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/atomic.hpp>
+
+// Sanitizers that follow each store do not see those of a sequence.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define TRACE_RING_NO_RSEQ
+#endif
+#endif
+#if defined(__x86_64__) && defined(__LP64__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(TRACE_RING_NO_RSEQ)
+/// The sequences of section.hpp exist for this target.
+#define TRACE_RING_RSEQ 1
+#endif
+
+namespace trace_ring::inline v1::rseq {
+
+extern "C" {
+// By names of our own: <sys/rseq.h> declares them, too, and not as weak. A C library that has none
+// leaves their addresses null.
+extern const std::ptrdiff_t trace_ring_rseq_offset __asm__("__rseq_offset") __attribute__((weak));
+extern const unsigned int trace_ring_rseq_size __asm__("__rseq_size") __attribute__((weak));
+}
+
+/// Of `struct rseq`, in bytes.
+inline constexpr std::ptrdiff_t cpu_id_at = 4;
+inline constexpr std::ptrdiff_t sequence_at = 8;
+
+/// What `cpu` answers for a thread that is not registered, or more.
+inline constexpr std::uint32_t no_cpu = 0xFFFFFFF0U;
+
+/// The distance of a thread's area from its thread pointer; 0: there is none. Signal-safe.
+[[nodiscard]] inline std::ptrdiff_t offset() noexcept {
+#if defined(TRACE_RING_RSEQ)
+    if (&trace_ring_rseq_size == nullptr || &trace_ring_rseq_offset == nullptr) return 0;
+    return trace_ring_rseq_size == 0 ? 0 : trace_ring_rseq_offset;
+#else
+    return 0;
+#endif
+}
+
+/// The processor that this thread runs on, or did a moment ago. `offset` is not 0.
+[[nodiscard]] inline std::uint32_t cpu([[maybe_unused]] std::ptrdiff_t offset) noexcept {
+#if defined(TRACE_RING_RSEQ)
+    std::uint32_t id;
+    asm volatile("movl %%fs:%c2(%1), %0" : "=r"(id) : "r"(offset), "i"(cpu_id_at));
+    return id;
+#else
+    return no_cpu;
+#endif
+}
+
+/// Forgets the sequence that was begun last. Each sequence that came to its end has done so itself;
+/// one that was left half-way must be before its code can be unloaded, for the kernel looks at its
+/// description when the thread is next preempted.
+inline void forget([[maybe_unused]] std::ptrdiff_t offset) noexcept {
+#if defined(TRACE_RING_RSEQ)
+    asm volatile("movq $0, %%fs:%c1(%0)" : : "r"(offset), "i"(sequence_at) : "memory");
+#endif
+}
+
+/// One more than the highest number that a processor can ever have here, whether it is there now
+/// or not. Reads a file of the system; keeps errno.
+[[nodiscard]] inline std::uint32_t possible_cpus() noexcept {
+    const int saved = errno;
+    std::uint32_t last = 0;
+    char text[256];
+    const int file = ::open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
+    const ::ssize_t size = file < 0 ? -1 : ::read(file, text, sizeof text);
+    if (file >= 0) ::close(file);
+    if (size > 0) {  // as in "0-3,8-11": the last number is the highest
+        std::uint32_t number = 0;
+        for (::ssize_t i = 0; i < size; ++i) {
+            const bool digit = text[i] >= '0' && text[i] <= '9';
+            number = digit ? number * 10 + static_cast<std::uint32_t>(text[i] - '0') : 0;
+            if (digit) last = number;
+        }
+    } else if (const long configured = ::sysconf(_SC_NPROCESSORS_CONF); configured > 0) {
+        last = static_cast<std::uint32_t>(configured - 1);
+    }
+    errno = saved;
+    constexpr std::uint32_t most = 8191;  // what a kernel can be built for
+    return (last < most ? last : most) + 1;
+}
+
+}  // namespace trace_ring::inline v1::rseq

@@ -1,0 +1,466 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// Rings with a lane for each processor: many more threads than processors, handlers in the midst of
+// records, threads that are moved about all the time; with restartable sequences and without.
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <trace_ring/policy/claim/per_cpu.hpp>
+#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/policy/gate/flag.hpp>
+#include <trace_ring/policy/storage/heap.hpp>
+#include <trace_ring/policy/storage/mapped.hpp>
+#include <trace_ring/ring/ring.hpp>
+
+namespace {
+
+using namespace trace_ring;
+
+struct small : policies<record::sub_buffers<512>, claim::per_cpu, storage::heap> {};
+struct roomy : policies<claim::per_cpu, storage::mapped> {};
+struct untimed : policies<record::sub_buffers<1024>, claim::per_cpu, clock::none, storage::heap> {};
+struct called
+    : policies<record::sub_buffers<512>, claim::per_cpu, clock::monotonic, storage::heap> {};
+struct gated : policies<claim::per_cpu, gate::flag, storage::heap> {};
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t scale = 8;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+constexpr std::uint64_t scale = 8;
+#else
+constexpr std::uint64_t scale = 1;
+#endif
+#elif defined(__x86_64__)
+constexpr std::uint64_t scale = 1;
+#else
+constexpr std::uint64_t scale = 8;
+#endif
+
+/// Bytes for `each` sub-buffers in every lane.
+template <class Kind>
+std::uint64_t bytes_for(std::uint64_t each) {
+    const std::uint64_t sub = Kind::record_policy::bytes;
+    const std::uint64_t lanes = rseq::possible_cpus() + ring<Kind>::spare_lanes;
+    return lanes * each * sub + (lanes + 1) * 64 + sub;
+}
+
+/// The C library registered this process, as found without the library.
+bool registered() {
+#if defined(TRACE_RING_RSEQ)
+    const auto* size = static_cast<const unsigned*>(::dlsym(RTLD_DEFAULT, "__rseq_size"));
+    return size != nullptr && *size != 0;
+#else
+    return false;
+#endif
+}
+
+std::vector<int> allowed_cpus() {
+    cpu_set_t set;
+    std::vector<int> found;
+    if (::sched_getaffinity(0, sizeof set, &set) == 0) {
+        for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+            if (CPU_ISSET(cpu, &set)) found.push_back(cpu);
+        }
+    }
+    return found;
+}
+bool move_to(pid_t thread, int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return ::sched_setaffinity(thread, sizeof set, &set) == 0;
+}
+/// This thread on one processor, as long as it lives.
+class pinned {
+public:
+    explicit pinned(int cpu) {
+        ::sched_getaffinity(0, sizeof before_, &before_);
+        BOOST_REQUIRE(move_to(0, cpu));
+    }
+    pinned(const pinned&) = delete;
+    ~pinned() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+private:
+    cpu_set_t before_;
+};
+
+std::uint64_t mixed(std::uint64_t writer, std::uint64_t number) {
+    return (writer * 0x9E3779B97F4A7C15U) ^ (number * 0xBF58476D1CE4E5B9U);
+}
+/// A record of its writer and number that is told apart from any mixture of two. Every length and
+/// every way of writing comes.
+template <class Ring>
+bool put(Ring& to, std::uint64_t writer, std::uint64_t number) {
+    const std::uint64_t m = mixed(writer, number);
+    switch (number % 4) {
+        case 0:
+            return to.write(3, writer, number, m + 2);
+        case 1:
+            return to.write(4, writer, number, m + 2, m + 3);
+        case 2:
+            return to.write(7, writer, number, m + 2, m + 3, m + 4, m + 5, m + 6);
+        default:
+            std::array<std::uint64_t, 40> words{writer, number};
+            for (std::size_t i = 2; i < words.size(); ++i) words[i] = m + i;
+            return to.write_bytes(
+                static_cast<std::uint16_t>(2 + number / 4 % 38),
+                std::as_bytes(std::span(words)).subspan(0, (2 + number / 4 % 38) * 8));
+    }
+}
+
+/// What one lane says, read while it is written or after: nothing torn, time and each writer's own
+/// records in order.
+template <class Lane>
+class watcher {
+public:
+    explicit watcher(const Lane& lane) : lane_(&lane), reader_(lane.reader()) {}
+
+    void look() {
+        while (const auto item = reader_.next()) {
+            if (!item.is_record()) continue;
+            const auto words = item.payload;
+            bool whole = words.size() == item.id && words.size() >= 2;
+            for (std::size_t i = 2; whole && i < words.size(); ++i)
+                whole = words[i] == mixed(words[0], words[1]) + i;
+            torn_ += whole ? 0 : 1;
+            if (!whole) continue;
+            std::uint64_t& last = last_[words[0]];
+            disorder_ += words[1] > last ? 0 : 1;
+            last = words[1];
+            back_ += item.time < time_ ? 1 : 0;
+            time_ = item.time;
+        }
+    }
+    /// After the last record: all of the lane's is read or lost.
+    void finish() {
+        look();
+        BOOST_TEST(torn_ == 0U);
+        BOOST_TEST(disorder_ == 0U);
+        BOOST_TEST(back_ == 0U);
+        BOOST_TEST(reader_.read() + reader_.lost().total() == lane_->written());
+        BOOST_TEST(reader_.lost()[loss_cause::damaged] == 0U);
+        std::uint64_t kept = 0;
+        for (auto back = lane_->backward_reader(); const auto item = back.next();)
+            kept += item.is_record() ? 1 : 0;
+        BOOST_TEST(kept + lane_->overwritten() == lane_->written());
+    }
+    [[nodiscard]] std::uint64_t read() const { return reader_.read(); }
+
+private:
+    const Lane* lane_;
+    sub_buffer_reader<Lane> reader_;
+    std::map<std::uint64_t, std::uint64_t> last_;
+    std::uint64_t torn_ = 0, disorder_ = 0, back_ = 0, time_ = 0;
+};
+
+/// What the handler records for: it interrupts writers wherever they are.
+std::atomic<bool (*)(std::uint64_t, std::uint64_t)> on_signal{nullptr};
+thread_local std::uint64_t handler_writer = 0;
+thread_local std::uint64_t handled = 0;
+std::atomic<std::uint64_t> tried_by_handlers{0};
+std::atomic<std::uint64_t> from_handlers{0};
+
+void handler(int) {
+    const auto f = on_signal.load();
+    if (f == nullptr || handler_writer == 0) return;
+    ++tried_by_handlers;
+    if (f(handler_writer, ++handled)) ++from_handlers;
+}
+class ticking {
+public:
+    ticking() {
+        ::sigevent event{};
+        event.sigev_notify = SIGEV_THREAD_ID;
+        event.sigev_signo = SIGUSR1;
+        event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
+        made_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+        const ::itimerspec often{{0, 37'000}, {0, 20'000}};
+        if (made_) ::timer_settime(timer_, 0, &often, nullptr);
+    }
+    ticking(const ticking&) = delete;
+    ~ticking() {
+        if (made_) ::timer_delete(timer_);
+    }
+
+private:
+    ::timer_t timer_{};
+    bool made_ = false;
+};
+
+template <class Ring>
+Ring* loaded = nullptr;
+
+/// Everything at once: writers, their handlers, someone who moves them about, readers.
+template <class Kind>
+void load(std::uint64_t sub_buffers, std::uint32_t writers, std::uint64_t each) {
+    ring<Kind> shared(bytes_for<Kind>(sub_buffers));
+    BOOST_TEST_REQUIRE(shared.lane(0).capacity() == sub_buffers);
+    loaded<ring<Kind>> = &shared;
+    tried_by_handlers = 0;
+    from_handlers = 0;
+    on_signal = +[](std::uint64_t writer, std::uint64_t number) {
+        return put(*loaded<ring<Kind>>, writer, number);
+    };
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    struct sigaction before {};
+    BOOST_REQUIRE(::sigaction(SIGUSR1, &action, &before) == 0);
+
+    std::vector<std::atomic<pid_t>> ids(writers);
+    std::atomic<std::uint32_t> running{writers};
+    std::atomic<std::uint64_t> accepted{0};
+    std::vector<std::thread> threads;
+    for (std::uint32_t w = 0; w < writers; ++w) {
+        threads.emplace_back([&, w] {
+            ids[w] = static_cast<pid_t>(::syscall(SYS_gettid));
+            handler_writer = 100'000 + w;
+            handled = 0;
+            std::uint64_t mine = 0;
+            {
+                const ticking timer;
+                for (std::uint64_t i = 1; i <= each; ++i) mine += put(shared, w, i) ? 1 : 0;
+            }
+            handler_writer = 0;
+            accepted += mine;
+            --running;
+        });
+    }
+    const auto cpus = allowed_cpus();
+    std::thread mover([&] {
+        for (std::uint64_t i = 0; running != 0; ++i) {
+            const pid_t thread = ids[i * 7 % writers];
+            if (thread != 0) move_to(thread, cpus[i / 3 % cpus.size()]);
+            if (i % 16 == 0) std::this_thread::yield();
+        }
+    });
+    std::vector<watcher<typename ring<Kind>::lane_type>> watchers;
+    for (std::size_t i = 0; i < shared.lanes(); ++i) watchers.emplace_back(shared.lane(i));
+    while (running != 0) {
+        for (auto& one : watchers) one.look();
+    }
+    for (auto& thread : threads) thread.join();
+    mover.join();
+    ::sigaction(SIGUSR1, &before, nullptr);
+    on_signal = nullptr;
+
+    std::uint64_t written = 0;
+    std::uint64_t read = 0;
+    std::uint64_t overwritten = 0;
+    for (std::size_t i = 0; i < shared.lanes(); ++i) {
+        watchers[i].finish();
+        written += shared.lane(i).written();
+        overwritten += shared.lane(i).overwritten();
+        read += watchers[i].read();
+    }
+    const std::uint64_t refused =
+        shared.lost()[loss_cause::refused] + shared.lost()[loss_cause::nested];
+    BOOST_TEST(written == accepted + from_handlers);
+    BOOST_TEST(written + refused == writers * each + tried_by_handlers);
+    BOOST_TEST(accepted + from_handlers > 0U);
+    BOOST_TEST(read > 0U);
+    BOOST_TEST(shared.lost()[loss_cause::overwritten] == overwritten);
+    if (shared.restartable()) BOOST_TEST(refused == 0U);  // for nothing is ever open
+    BOOST_TEST_MESSAGE(written << " records, " << from_handlers << " by handlers, " << read
+                               << " read, " << refused
+                               << " refused, sequences: " << shared.restartable());
+}
+
+template <class Ring>
+std::uint64_t written_in(const Ring& one) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < one.lanes(); ++i) sum += one.lane(i).written();
+    return sum;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(per_cpu)
+
+BOOST_AUTO_TEST_CASE(sequences_are_used_where_the_c_library_registered_them) {
+    const ring<roomy> one(1 << 20);
+    BOOST_TEST(one.restartable() == registered());
+    BOOST_TEST(one.lanes() == rseq::possible_cpus() + 2);
+    const ring<called> other(1 << 20);  // a sequence makes no call, so it cannot read this clock
+    BOOST_TEST(!other.restartable());
+}
+
+BOOST_AUTO_TEST_CASE(a_storage_too_small_for_this_machine_is_refused_at_set_up) {
+    BOOST_CHECK_THROW(ring<small>(bytes_for<small>(2) - 512), setup_error);
+    BOOST_CHECK_THROW(ring<small>(0), setup_error);
+    ring<small> least(bytes_for<small>(2));
+    for (std::uint64_t i = 1; i <= 1000; ++i) BOOST_REQUIRE(put(least, 1, i));
+    BOOST_TEST(written_in(least) == 1000U);
+}
+
+BOOST_AUTO_TEST_CASE(a_record_goes_to_the_lane_of_the_processor_it_is_written_on) {
+    ring<roomy> one(bytes_for<roomy>(4));
+    std::vector<std::uint64_t> expected(one.lanes());
+    for (const int cpu : allowed_cpus()) {
+        const pinned here(cpu);
+        BOOST_REQUIRE(put(one, 1, 1));
+        ++expected[static_cast<std::size_t>(cpu)];
+    }
+    for (std::size_t i = 0; i < one.lanes(); ++i) {
+        BOOST_TEST(one.lane(i).number() == i);
+        // Lanes that are claimed are looked for from the processor's on, so they are the same.
+        BOOST_TEST(one.lane(i).written() == expected[i]);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(payloads_come_back_filled_up_to_eight_bytes_with_zeros) {
+    ring<roomy> one(bytes_for<roomy>(4));
+    const pinned here(allowed_cpus().front());
+    const auto lane = static_cast<std::size_t>(allowed_cpus().front());
+    const std::string text(ring<roomy>::max_payload + 1, 'x');
+    const auto bytes = std::as_bytes(std::span(text));
+    const std::size_t lengths[] = {0, 1, 7, 8, 9, 33, 100, ring<roomy>::max_payload};
+    for (const std::size_t length : lengths)
+        BOOST_TEST(one.write_bytes(9, bytes.subspan(0, length)));
+    BOOST_TEST(one.write(10, std::uint8_t{1}, std::uint16_t{2}));
+    BOOST_TEST(one.write(11));
+    BOOST_TEST(!one.write_bytes(9, bytes));
+    BOOST_TEST(one.lost()[loss_cause::too_long] == 1U);
+
+    auto reader = one.lane(lane).reader();
+    for (const std::size_t length : lengths) {
+        const auto item = reader.next();
+        BOOST_REQUIRE(item.is_record());
+        BOOST_TEST(item.id == 9);
+        BOOST_REQUIRE(item.payload.size() == (length + 7) / 8);
+        std::string expected = text.substr(0, length);
+        expected.resize(item.payload.size() * 8);
+        BOOST_TEST(std::string(reinterpret_cast<const char*>(item.payload.data()),
+                               expected.size()) == expected);
+    }
+    const auto two = reader.next();
+    BOOST_TEST((two.id == 10 && two.payload.size() == 1 && two.payload[0] == 0x0201));
+    const auto none = reader.next();
+    BOOST_TEST((none.id == 11 && none.payload.empty()));
+    BOOST_TEST(!reader.next());
+}
+
+BOOST_AUTO_TEST_CASE(a_closed_gate_lets_nothing_in) {
+    ring<gated> one(bytes_for<gated>(2));
+    one.gate().close();
+    BOOST_TEST(!put(one, 1, 1));
+    BOOST_TEST(!put(one, 1, 3));
+    one.gate().open();
+    BOOST_TEST(put(one, 1, 2));
+    BOOST_TEST(written_in(one) == 1U);
+}
+
+// As if the counter's high half had changed since: once in some seconds it does.
+BOOST_AUTO_TEST_CASE(a_change_of_the_clocks_high_half_is_told_before_the_record) {
+    ring<roomy> one(bytes_for<roomy>(2));
+    const int cpu = allowed_cpus().front();
+    const pinned here(cpu);
+    const auto& lane = one.lane(static_cast<std::size_t>(cpu));
+    const std::uint64_t before = ring<roomy>::now();
+    for (std::uint64_t i = 1; i <= 400; ++i) {
+        BOOST_REQUIRE(put(one, 1, i));
+        auto& current = lane.lane().current;
+        current.store(current.load(relaxed) ^ std::uint64_t{5} << 32, relaxed);
+    }
+    const std::uint64_t after = ring<roomy>::now();
+    std::uint64_t time = before;
+    auto reader = lane.reader();
+    while (const auto item = reader.next()) {
+        if (!item.is_record()) continue;
+        BOOST_REQUIRE(item.time >= time);
+        BOOST_REQUIRE(item.time <= after);
+        time = item.time;
+    }
+    BOOST_TEST(reader.read() + reader.lost().total() == 400U);
+    BOOST_TEST(reader.read() > 20U);
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_come_and_go_take_no_memory) {
+    ring<small> one(bytes_for<small>(4));
+    const std::size_t lanes = one.lanes();
+    for (std::uint64_t round = 0; round < 20 / scale + 1; ++round) {
+        std::vector<std::thread> threads;
+        for (std::uint64_t w = 0; w < 16; ++w)
+            threads.emplace_back([&one, w] { static_cast<void>(put(one, w, 1)); });
+        for (auto& thread : threads) thread.join();
+    }
+    BOOST_TEST(one.lanes() == lanes);
+    BOOST_TEST(written_in(one) + one.lost()[loss_cause::refused] == (20 / scale + 1) * 16);
+}
+
+BOOST_AUTO_TEST_CASE(a_sequence_that_is_stepped_through_comes_to_an_end) {
+    ring<small> one(bytes_for<small>(4));
+    if (!one.restartable()) return;
+    const pid_t child = ::fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+        ::raise(SIGSTOP);
+        const bool done = one.write(3, std::uint64_t{1}, std::uint64_t{4}, mixed(1, 4) + 2);
+        ::_exit(done && written_in(one) == 1 ? 7 : 8);
+    }
+    int status = 0;
+    std::uint64_t steps = 0;
+    while (::waitpid(child, &status, 0) == child && WIFSTOPPED(status) && ++steps < 3'000'000)
+        ::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr);
+    if (!WIFEXITED(status)) ::kill(child, SIGKILL);
+    BOOST_TEST_MESSAGE(steps << " steps");
+    BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+}
+
+BOOST_AUTO_TEST_CASE(under_load_each_lane_adds_up) {
+    load<small>(4, 48, 60'000 / scale);
+}
+BOOST_AUTO_TEST_CASE(under_load_each_lane_adds_up_without_a_clock) {
+    load<untimed>(16, 32, 20'000 / scale);
+}
+BOOST_AUTO_TEST_CASE(under_load_each_lane_adds_up_with_a_clock_that_is_called) {
+    load<called>(4, 24, 10'000 / scale);
+}
+
+// The same, in a process whose C library was told to register nothing.
+BOOST_AUTO_TEST_CASE(without_sequences_lanes_are_claimed_as_a_whole) {
+    if (!registered()) return;  // which is how all of the above was run
+    const pid_t child = ::fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        ::setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1);
+        ::setenv("TRACE_RING_NO_SEQUENCES", "1", 1);
+        ::execl("/proc/self/exe", "per_cpu_test", "--run_test=per_cpu",
+                static_cast<const char*>(nullptr));
+        ::_exit(9);
+    }
+    int status = 0;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+}
+BOOST_AUTO_TEST_CASE(the_c_library_heeds_that_it_shall_not_register) {
+    if (::getenv("TRACE_RING_NO_SEQUENCES") == nullptr) return;
+    BOOST_TEST(!registered());
+    BOOST_TEST(!ring<small>(bytes_for<small>(2)).restartable());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
