@@ -5,7 +5,9 @@
 
 #include <cstdint>
 
+#include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/gate/flag.hpp>
+#include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/ring/presets.hpp>
 
 namespace {
@@ -25,6 +27,7 @@ struct sequenced_of_one
 };
 struct gated : trace_ring::policies<trace_ring::record::bare<event>,
                                     trace_ring::claim::single_writer, trace_ring::gate::flag> {};
+struct each_cpu : trace_ring::policies<trace_ring::claim::per_cpu, trace_ring::storage::heap> {};
 
 constinit trace_ring::ring<recent_of_one<event, bytes * 3>> bare_ring;
 constinit trace_ring::ring<sequenced_of_one> sequenced_ring;
@@ -32,6 +35,7 @@ constinit trace_ring::ring<lossless_of_one<event, bytes * 3>> queue_ring;
 constinit trace_ring::ring<records<bytes>> records_ring;
 constinit trace_ring::ring<recent<event>> shared_ring;
 constinit trace_ring::ring<gated> gated_ring;
+trace_ring::ring<each_cpu> each_cpu_ring(1 << 24);
 
 // hot: alone
 extern "C" void alone_bare_in_place(std::uint64_t a, std::uint64_t b) {
@@ -64,6 +68,9 @@ extern "C" void alone_gated_write(std::uint64_t a, std::uint64_t b) {
 }
 extern "C" void alone_varying_write(std::uint64_t a, std::uint64_t b) {
     records_ring.write(7, a, b);
+}
+extern "C" void alone_each_cpu_write(std::uint64_t a, std::uint64_t b) {
+    each_cpu_ring.write(7, a, b);
 }
 // Positive twin: what the script must find where it is.
 extern "C" void shared_write(std::uint64_t a, std::uint64_t b) {

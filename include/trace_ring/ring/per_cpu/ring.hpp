@@ -89,16 +89,14 @@ public:
          ...);
         const std::uint32_t header = record_word::pack(id, record_header_bytes + words * 8);
         if constexpr (words <= rseq::most_words) {
-            const bool done = [&]<std::size_t... I>(std::index_sequence<I...>)
-                __attribute__((always_inline)) {
-                return area_ != 0 &&
-                       rseq::append<sub_buffer_bytes, timed>(area_, head_, header, staged[I]...);
+            return [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+                if (area_ != 0 && rseq::append<sub_buffer_bytes, timed>(area_, head_, header,
+                                                                        staged[I]...)) [[likely]] {
+                    return true;
+                }
+                return write_few(header, staged[I]...);
             }
             (std::make_index_sequence<words>{});
-            if (done) [[likely]]
-                return true;
-            const auto kept = staged;  // so that the words above need no memory
-            return write_slowly(header, kept.data(), words);
         } else {
             return write_words(header, staged.data(), words);
         }
@@ -183,6 +181,12 @@ private:
         return write_slowly(header, words, count);
     }
 
+    /// By value: the caller's words need no memory, and it no frame.
+    template <class... Word>
+    [[gnu::noinline, gnu::cold]] bool write_few(std::uint32_t header, Word... word) noexcept {
+        const std::uint64_t words[] = {word..., 0};
+        return write_slowly(header, words, sizeof...(Word));
+    }
     [[gnu::noinline, gnu::cold]] bool write_slowly(std::uint32_t header, const std::uint64_t* words,
                                                    std::uint32_t count) noexcept {
         if constexpr (sequences) {
