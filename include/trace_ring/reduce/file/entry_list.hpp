@@ -60,9 +60,11 @@ public:
     [[nodiscard]] walked walk(const lane_info& lane, position first, std::uint32_t from,
                               std::uint64_t last_time) {
         std::uint32_t count = 0;
-        const std::uint32_t broken =
-            walk_records(words_, head_, [&](std::uint32_t word, std::uint64_t time, std::uint32_t) {
+        std::uint32_t flags = 0;
+        const std::uint32_t broken = walk_records(
+            words_, head_, [&](std::uint32_t word, std::uint64_t time, std::uint32_t header) {
                 if (count++ < from) return;
+                flags |= record_word::flags(header);
                 if (time < last_time) {
                     add(clock_jump{&lane, first + count - 1, last_time, time,
                                    offset_ + std::uint64_t{word} * 8});
@@ -71,7 +73,7 @@ public:
                 times_.push_back(time);
                 whats_.push_back(word);
             });
-        bound();
+        if ((flags & record_word::interval) != 0) bound();
         if (broken != 0) {
             add(loss_item{loss_cause::damaged, head_.records - count, first + count, &lane,
                           last_time, offset_ + broken,
@@ -111,11 +113,6 @@ private:
     /// Finds, for records that share a reading of the clock, the next reading: that of a record, or
     /// of the end of the sub-buffer if it was closed.
     void bound() {
-        latest_.clear();
-        bool any = false;
-        for (std::size_t i = 0; i < whats_.size() && !any; ++i)
-            any = is_record(i) && is_interval(i);
-        if (!any) return;
         latest_ = times_;
         std::uint64_t next = head_.end_time != 0 ? head_.end_time : ~std::uint64_t{0};
         for (std::size_t i = whats_.size(); i-- > 0;) {
