@@ -64,6 +64,10 @@ public:
     constexpr reservation_type try_reserve(A&&...) noexcept {
         return {};
     }
+    template <std::size_t, class... A>
+    constexpr reservation_type try_reserve(A&&...) noexcept {
+        return {};
+    }
     template <class... A>
     constexpr bool write(A&&...) noexcept {
         return false;

@@ -9,7 +9,8 @@
 /// interrupted by a signal before the last store has done nothing, and begins again. So there is no
 /// locked instruction, and no record is ever open for others to find.
 ///
-/// Any number of threads and their signal handlers. Where the system has no restartable sequences
+/// Any number of threads and their signal handlers; not the child of a vfork, which shares its
+/// parent's words but not its place. Where the system has no restartable sequences
 /// (a C library before glibc 2.35, or told not to register; a kernel, filter or emulator without
 /// them; a machine other than x86-64; ThreadSanitizer) the ring claims whole lanes instead, one
 /// locked instruction a record, and is otherwise the same.

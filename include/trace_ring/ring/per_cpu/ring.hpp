@@ -32,6 +32,7 @@
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/ring/frame.hpp>
 #include <trace_ring/ring/per_cpu/lane.hpp>
+#include <trace_ring/ring/per_cpu/reservation.hpp>
 #include <trace_ring/ring/per_cpu/rseq.hpp>
 #include <trace_ring/ring/per_cpu/section.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
@@ -101,21 +102,37 @@ public:
             return write_words(header, staged.data(), words);
         }
     }
-    /// The same for bytes whose number is known only when they are written. Too long a record is
-    /// counted so, and false.
+    /// The same for bytes whose number is known only when they are written.
     bool write_bytes(std::uint16_t id, std::span<const std::byte> bytes) noexcept {
-        if (!frame::is_open()) return false;
-        if (bytes.size() > max_payload) {
+        auto slot = try_reserve(bytes.size(), id);
+        if (!slot) return false;
+        if (!bytes.empty()) slot.store(0, bytes.data(), bytes.size());
+        return slot.commit();
+    }
+    /// A record to be filled, with at most `Most` bytes of payload: so much it takes of the stack.
+    /// `flags` are those of record_word. Empty if the gate is closed, or it is longer.
+    template <std::size_t Most = max_payload>
+    staged_reservation<per_cpu_ring, Most> try_reserve(std::size_t bytes, std::uint16_t id = 1,
+                                                       std::uint32_t flags = 0) noexcept {
+        static_assert(Most <= max_payload, "trace_ring: longer than a sub-buffer can hold");
+        if (!frame::is_open()) return {};
+        if (bytes > Most) {
             frame::count(loss_cause::too_long);
-            return false;
+            return {};
         }
-        std::uint64_t staged[max_payload / 8];
-        const auto words = static_cast<std::uint32_t>((bytes.size() + 7) / 8);
-        if (words != 0) {
-            staged[words - 1] = 0;
-            std::memcpy(staged, bytes.data(), bytes.size());
+        const std::size_t length = record_header_bytes + (bytes + 7) / 8 * 8;
+        return {*this, record_word::pack(id, length, flags), bytes};
+    }
+
+    /// Gives back lanes that this thread had claimed in records that it left by longjmp; it knows
+    /// that none is open. Sequences leave nothing behind.
+    void abandon() noexcept {
+        for (const lane_type& lane : lanes_) {
+            // relaxed: only this thread stores its own name there
+            if (lane.lane().owner.load(relaxed) != self()) continue;
+            // order: cpu.give_back:B pairs with cpu.claim:A
+            lane.lane().owner.store(0, release);
         }
-        return write_words(record_word::pack(id, record_header_bytes + words * 8), staged, words);
     }
 
     /// Processors there can be, and the spare lanes.
@@ -135,12 +152,20 @@ public:
     }
 
 private:
+    template <class Ring, std::size_t Most>
+    friend class staged_reservation;
+
     static constexpr bool timed = impl::is_counter<clock_policy>;
     static constexpr bool sequences = timed || std::is_same_v<clock_policy, clock::none>;
     /// How often a sequence may fail before the thread takes another way.
     static constexpr int tries = 64;
     /// How often a thread that claims lanes looks at each of them.
     static constexpr std::uint32_t patience = 64;
+
+    /// What tells this thread from the others that are alive.
+    [[nodiscard]] static std::uint64_t self() noexcept {
+        return reinterpret_cast<std::uintptr_t>(&errno);
+    }
 
     void share_out() {
         const std::uint32_t cpus = rseq::possible_cpus();
@@ -239,15 +264,15 @@ private:
         const auto all = static_cast<std::uint32_t>(lanes_.size()) - claimable_;
         const int cpu = ::sched_getcpu();
         const std::uint32_t start = cpu < 0 ? 0 : static_cast<std::uint32_t>(cpu);
-        const auto self = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&errno));
+        const std::uint64_t me = self();
         for (std::uint32_t look = 0; look < patience; ++look) {
             bool interrupted = false;
             for (std::uint32_t i = 0; i < all; ++i) {
                 const lane_type& lane = lanes_[claimable_ + (start + i) % all];
                 std::uint64_t found = 0;
-                // order: cpu.claim:A pairs with cpu.give_back:A
-                if (!lane.lane().owner.compare_exchange_strong(found, self, acquire)) {
-                    interrupted = interrupted || found == self;
+                // order: cpu.claim:A pairs with cpu.give_back:A, cpu.give_back:B
+                if (!lane.lane().owner.compare_exchange_strong(found, me, acquire)) {
+                    interrupted = interrupted || found == me;
                     continue;
                 }
                 // A lane's bytes are overwritten after whoever was here before said so.
