@@ -77,6 +77,45 @@ template <class Event>
     return out;
 }
 
+/// A fixed array that fills whole words of the payload, and lies in memory as it does there: it is
+/// stored from where it is. Long ones would otherwise be copied once more.
+template <class Event, std::size_t I>
+inline constexpr bool is_stored_whole = [] {
+    constexpr field_description f = Event::fields[I];
+    if constexpr (f.form == field_form::array) {
+        using element = typename std::tuple_element_t<I, typename Event::wires>::value_type;
+        return sizeof(element) == size_of(f.type) && f.offset % 8 == 0 &&
+               f.count * sizeof(element) % 8 == 0;
+    } else {
+        return false;
+    }
+}();
+
+/// The words of the fixed payload that are put together from their fields, by number: `count` of
+/// them.
+template <class Event>
+struct words_put_together {
+    static constexpr std::size_t all = Event::fixed_bytes / 8;
+    static constexpr auto list = [] {
+        std::array<bool, all + 1> whole{};
+        [&]<std::size_t... I>(std::index_sequence<I...>) {
+            const auto mark = [&]([[maybe_unused]] bool stored, const field_description& f) {
+                for (std::size_t k = 0; stored && k < f.count * size_of(f.type) / 8; ++k) {
+                    whole[f.offset / 8 + k] = true;
+                }
+            };
+            (mark(is_stored_whole<Event, I>, Event::fields[I]), ...);
+        }
+        (std::make_index_sequence<Event::field_count>{});
+        std::pair<std::array<std::size_t, all + 1>, std::size_t> out{};
+        for (std::size_t i = 0; i < all; ++i) {
+            if (!whole[i]) out.first[out.second++] = i;
+        }
+        return out;
+    }();
+    static constexpr std::size_t count = list.second;
+};
+
 /// Stores a payload at `to` (8-aligned) as relaxed words: no reader looks before the commit.
 template <class Event>
 [[gnu::always_inline]] inline void store_payload(
@@ -89,7 +128,15 @@ template <class Event>
         __attribute__((always_inline)) {
         const auto& wire = std::get<I>(values);
         constexpr field_description f = Event::fields[I];
-        if constexpr (f.form == field_form::scalar) {
+        if constexpr (is_stored_whole<Event, I>) {
+            const auto* from = reinterpret_cast<const std::byte*>(wire.data());
+            for (std::size_t at = 0; at < f.count * size_of(f.type); at += 8) {
+                std::uint64_t word = 0;
+                std::memcpy(&word, from + at, 8);
+                // relaxed: published by the commit word
+                word_at<std::uint64_t>(to, f.offset + at).store(word, relaxed);
+            }
+        } else if constexpr (f.form == field_form::scalar) {
             fixed[f.offset / 8] |= bits_of(wire) << (f.offset % 8 * 8);
         } else if constexpr (f.form == field_form::array) {
             for (std::size_t k = 0; k < f.count; ++k) {
@@ -126,13 +173,14 @@ template <class Event>
         // relaxed: published by the commit word
         word_at<std::uint64_t>(to, i * 8).store(fixed[i], relaxed);
     };
-    if constexpr (words <= 16) {  // spelled out, so that no word need go through memory
+    using together = words_put_together<Event>;
+    if constexpr (together::count <= 16) {  // spelled out, so that no word need go through memory
         [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-            (store(I), ...);
+            (store(together::list.first[I]), ...);
         }
-        (std::make_index_sequence<words>{});
+        (std::make_index_sequence<together::count>{});
     } else {
-        for (std::size_t i = 0; i < words; ++i) store(i);
+        for (std::size_t i = 0; i < together::count; ++i) store(together::list.first[i]);
     }
 }
 
