@@ -408,6 +408,21 @@ BOOST_AUTO_TEST_CASE(units_that_share_an_inline_function_share_its_sequence) {
     BOOST_TEST(written_in(one) == 2000U);
 }
 
+// The kernel looks at what a thread said of its last sequence when it next runs again.
+BOOST_AUTO_TEST_CASE(a_library_with_sequences_can_be_unloaded) {
+    for (int i = 0; i < 20; ++i) {
+        void* const library = ::dlopen(PER_CPU_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+        BOOST_REQUIRE_MESSAGE(library != nullptr, ::dlerror());
+        const auto records =
+            reinterpret_cast<bool (*)()>(::dlsym(library, "per_cpu_library_records"));
+        BOOST_REQUIRE(records != nullptr);
+        BOOST_TEST(records());
+        ::dlclose(library);
+        const timespec pause{0, 1000};
+        ::nanosleep(&pause, nullptr);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_lane_that_was_left_by_a_jump_is_given_back) {
     ring<called> one(bytes_for<called>(2));  // lanes are claimed
     for (std::size_t i = 0; i < one.lanes(); ++i)
@@ -426,6 +441,41 @@ BOOST_AUTO_TEST_CASE(a_record_waits_a_while_and_is_then_refused_where_every_lane
     one.lane(1).lane().owner.store(0, relaxed);
     BOOST_TEST(put(one, 1, 2));
     BOOST_TEST(one.lane(1).written() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(stores_are_made_on_the_right_processor_and_if_every_guard_holds) {
+    if (!registered()) return;
+    const auto cpu = static_cast<std::uint32_t>(allowed_cpus().front());
+    const pinned here(allowed_cpus().front());
+    const std::ptrdiff_t area = rseq::offset();
+    BOOST_TEST(rseq::cpu(area) == cpu);
+    std::array<shared_atomic<std::uint64_t>, 5> words{};
+    const auto now = [&] {
+        std::array<std::uint64_t, 5> values{};
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = words[i].load(relaxed);
+        return values;
+    };
+    const std::array<std::uint64_t, 5> none{};
+    const auto tried = [&](std::uint32_t on, std::uint64_t first, std::uint64_t second) {
+        const rseq::word_value list[] = {{&words[0], first},
+                                         {&words[1], second},
+                                         {&words[2], 7},
+                                         {&words[3], 8},
+                                         {&words[0], 9}};
+        for (int i = 0; i < 100; ++i) {  // it may be broken off, but not each time
+            if (rseq::store_if(area, on, list, list + 2, list + 4)) return true;
+        }
+        rseq::forget(area);
+        return false;
+    };
+    BOOST_TEST(!tried(cpu + 1, 0, 0));
+    BOOST_TEST(!tried(rseq::no_cpu, 0, 0));
+    BOOST_TEST(!tried(cpu, 1, 0));
+    BOOST_TEST(!tried(cpu, 0, std::uint64_t{1} << 32));
+    BOOST_TEST((now() == none));
+    BOOST_TEST(tried(cpu, 0, 0));
+    BOOST_TEST((now() == std::array<std::uint64_t, 5>{9, 0, 7, 8, 0}));
+    BOOST_TEST(!tried(cpu, 0, 0));
 }
 
 BOOST_AUTO_TEST_CASE(a_closed_gate_lets_nothing_in) {
