@@ -192,11 +192,11 @@ private:
     static constexpr bool sound = (names_a_family<P> && ...) && record_models && claim_models &&
                                   full_models && notify_models && storage_models && clock_models &&
                                   gate_models;
-    static_assert(!sound || claim_policy::asks_first || !full_policy::waits,
+    static_assert(!sound || cpus || claim_policy::asks_first || !full_policy::waits,
                   "trace_ring::policies: full::block needs a claim that can wait, and this one has "
                   "taken its place before it knows of room: use claim::compare_exchange or "
                   "claim::single_writer");
-    static_assert(!sound || claim_policy::asks_first || full_policy::overwrites ||
+    static_assert(!sound || cpus || claim_policy::asks_first || full_policy::overwrites ||
                       full_policy::waits,
                   "trace_ring::policies: a claim that has taken its place before it knows of room "
                   "cannot refuse a record: use full::overwrite_oldest, or "
