@@ -99,7 +99,7 @@ struct words_put_together {
     static constexpr auto list = [] {
         std::array<bool, all + 1> whole{};
         [&]<std::size_t... I>(std::index_sequence<I...>) {
-            const auto mark = [&]([[maybe_unused]] bool stored, const field_description& f) {
+            [[maybe_unused]] const auto mark = [&](bool stored, const field_description& f) {
                 for (std::size_t k = 0; stored && k < f.count * size_of(f.type) / 8; ++k) {
                     whole[f.offset / 8 + k] = true;
                 }
