@@ -127,7 +127,8 @@ private:
                 words[1] = stamped{taken.state.pos, static_cast<unsigned>(sub_buffer_state::closed)}
                                .word();
             }
-            words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) | taken.records << 16 | taken.bytes;
+            words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) |
+                       commit_word::pack(taken.records, taken.bytes);
             // The index speaks of what was copied, not of what has come in its place since.
             const std::uint64_t about[] = {
                 taken.state.pos, words[3], words[5],

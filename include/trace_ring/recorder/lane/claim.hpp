@@ -25,14 +25,17 @@ namespace trace_ring::inline v1::impl {
     return stamped{at, static_cast<unsigned>(state)}.word();
 }
 
-/// Room for `bytes` more, and a clock whose high half the lane has announced.
-inline bool core::make_room(lane_state& lane, std::uint32_t bytes) noexcept {
+/// Room for `bytes` more, and `time` for them, whose high half the lane has announced.
+inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t& time) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* sub = lane.sub.load(relaxed);
     const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
     if (sub == &nowhere || end + bytes + time_record_bytes > memory_.plan().sub_buffer_bytes) {
-        close_lane(lane);
-        sub = claim(lane);
+        // One goes and one comes: what is held stays as it is.
+        const bool holds = sub != &nowhere;
+        std::uint64_t now = memory_.now();
+        close_lane(lane, now);
+        sub = claim(lane, now, holds);
         if (sub == nullptr) {
             layout::lane_entry& entry = *lane.entry.load(relaxed);
             entry.refused.fetch_add(1, relaxed);
@@ -40,9 +43,11 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes) noexcept {
             return false;
         }
         lane.sub.store(sub, relaxed);
+        time = static_cast<std::uint32_t>(now);
         return true;
     }
     const std::uint64_t t = memory_.now();
+    time = static_cast<std::uint32_t>(t);
     const auto high = static_cast<std::uint32_t>(t >> 32);
     if (high != lane.high.load(relaxed)) {
         const std::uint32_t word = sub->commit.load(relaxed);
@@ -59,25 +64,24 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes) noexcept {
     return true;
 }
 
-inline void core::close_lane(lane_state& lane) noexcept {
+/// Leaves it counted as held.
+inline void core::close_lane(lane_state& lane, std::uint64_t now) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* const sub = lane.sub.load(relaxed);
     if (sub == &nowhere) return;
     const std::uint32_t records = commit_word::records(sub->commit.load(relaxed));
-    const std::uint64_t now = memory_.now();
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     // Who reads this count finds the records, too.
     // order: lane.written:A pairs with table.read:B, snapshot.copy:B
     entry.written.store(sub->first_position.load(relaxed) + records, release);
     sub->end_time.store(now, relaxed);
     const position at = lane.where.load(relaxed);
-    layout::index_entry& index = memory_.index(memory_.slot_number(*sub));
+    layout::index_entry& index = *lane.index.load(relaxed);
     index.records.store(records, relaxed);
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
     // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
     sub->state.store(state_word(at, sub_buffer_state::closed), release);
-    memory_.ring().held.fetch_sub(1, relaxed);  // a counter
 }
 
 /// Puts a lane in order whose open record was left by a jump, wherever on its way it was. The
@@ -91,8 +95,6 @@ inline void core::recover(lane_state& lane) noexcept {
     const position at = lane.where.load(relaxed);
     const std::uint64_t active = state_word(at, sub_buffer_state::active);
     if (sub != &nowhere && sub->state.load(relaxed) == active) return;  // beside the cold path
-    lane.end.store(no_end, relaxed);
-    signal_fence(seq_cst);
     lane.sub.store(&nowhere, relaxed);
     if (take_back(entry) == sub_buffer_state::closed) {
         lane.where.store(entry.newest.load(relaxed), relaxed);
@@ -136,6 +138,7 @@ inline void core::recount_held() noexcept {
 /// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
 /// does not each time.
 inline bool core::make_way() noexcept {
+    const undisturbed scope;
     // relaxed: advice on when to look again
     if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
     leave_gone_threads();
@@ -167,7 +170,7 @@ inline bool core::next_slot(position& at) noexcept {
     layout::ring_state& ring = memory_.ring();
     if (!keeps_oldest()) {
         at = ring.cursor.fetch_add(1, relaxed) + 1;  // relaxed: a number; the swap decides
-        grow(at);
+        if (at <= memory_.plan().sub_buffer_limit) grow(at);
         return true;
     }
     std::uint64_t waited = 0;
@@ -198,6 +201,7 @@ inline bool core::next_slot(position& at) noexcept {
 inline bool core::wait_for_room(std::uint64_t& waited) noexcept {
     constexpr std::uint64_t nap = 50'000;
     if (waited >= block_ns_) return false;
+    const undisturbed scope;
     const timespec pause{0, static_cast<long>(nap)};
     const std::uint64_t before = clock::monotonic::now();
     ::nanosleep(&pause, nullptr);
@@ -215,6 +219,7 @@ inline void core::grow(std::uint64_t wanted) noexcept {
         // Who sees that growth ended counts slots by no less than it ended with.
         // order: grow.ended:B pairs with grow.end:A
         if (ring.growth_ended.load(acquire) != 0) return;
+        const undisturbed scope;
         const std::uint64_t more = std::min(limit, std::max(capacity + step_, wanted));
         if (memory_.provide(capacity, more) != 0) {
             // order: grow.end:A pairs with grow.ended:A, grow.ended:B
@@ -233,7 +238,8 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
     layout::ring_state& ring = memory_.ring();
     // order: grow.use:C pairs with grow:A
     const std::uint64_t capacity = ring.capacity.load(acquire);
-    sub_buffer_header& sub = memory_.sub_buffer(slot_of(at, capacity));
+    const std::uint64_t slot = slot_of(at, capacity);
+    sub_buffer_header& sub = memory_.sub_buffer(slot);
     std::uint64_t word = sub.state.load(relaxed);  // relaxed: the swap decides
     const auto old = stamped::from(word);
     if (old.state != static_cast<unsigned>(sub_buffer_state::free) &&
@@ -256,17 +262,19 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
     if (old.state == static_cast<unsigned>(sub_buffer_state::closed)) {
         // relaxed: counters, and a word that only its claimer writes
         ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);
-        ring.overwritten_sub_buffers.fetch_add(1, relaxed);
     }
+    lane.index.store(&memory_.index(slot), relaxed);  // relaxed: own lane
     return &sub;
 }
 
-inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
+/// `now` is brought up to date if this had to wait. `counted`: the sub-buffer that the lane has
+/// just closed is counted as held, and that one need not be counted again.
+inline sub_buffer_header* core::claim(lane_state& lane, std::uint64_t& now, bool counted) noexcept {
     layout::ring_state& ring = memory_.ring();
     // relaxed, to the end: own lane, its sub-buffer until the state publishes it, and counters
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     // At most half is held by writers, so that the others always have something to go on with.
-    if (!count_held()) return nullptr;
+    if (!counted && !count_held()) return nullptr;
     const position previous = lane.where.load(relaxed);
     const std::uint64_t tries = 2 * ring.capacity.load(relaxed) + 16;
     position at = no_position;
@@ -281,9 +289,8 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
         if (!keeps_oldest()) static_cast<void>(make_way());  // all that were tried are held
         return nullptr;
     }
+    if (full_ == full_mode::block) now = memory_.now();
     sub_buffer_header& sub = *taken;
-    const std::uint64_t slot = memory_.slot_number(sub);
-    const std::uint64_t now = memory_.now();
     sub.magic.store(sub_buffer_magic, relaxed);
     sub.lane.store(entry.number.load(relaxed), relaxed);
     sub.first_position.store(entry.written.load(relaxed), relaxed);
@@ -291,11 +298,13 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     sub.previous.store(previous, relaxed);
     sub.end_time.store(0, relaxed);
     sub.commit.store(commit_word::empty, relaxed);
-    sub.refused.store(lane.refused.exchange(0, relaxed), relaxed);
+    const std::uint32_t refused = lane.refused.load(relaxed);  // own: no exchange, which is dear
+    sub.refused.store(refused, relaxed);
+    if (refused != 0) lane.refused.store(0, relaxed);
     sub.too_long.store(0, relaxed);
     sub.nested.store(0, relaxed);
     lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
-    layout::index_entry& index = memory_.index(slot);
+    layout::index_entry& index = *lane.index.load(relaxed);
     index.pos.store(0, relaxed);
     // order: index.write:A pairs with index.look:A
     thread_fence(release);

@@ -72,6 +72,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
 }
 
 inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
+    const undisturbed scope;
     layout::ring_state& ring = memory_.ring();
     std::uint32_t slot = 0;
     layout::lane_entry* const entry = take_lane_entry(slot);

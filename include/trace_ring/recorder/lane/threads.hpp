@@ -50,13 +50,19 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         lane_state& lane = first_lane(block)[depth];
         lane_mark& mark = mark_of(lane);
         // relaxed, to the end: own lanes, or those of threads that record no more
-        if (mark.valid.load(relaxed) == 0) continue;
+        if (mark.valid.load(relaxed) == 0) {
+            // Of a parent's thread, wiped by fork: the sub-buffer may be unmapped next.
+            lane.sub.store(&nowhere, relaxed);
+            continue;
+        }
         if (but_open && mark.value.load(relaxed) > 0) continue;
         // As if a record were open: what a handler begins meanwhile must not find a lane half shut.
         mark.value.store(stack_position(), relaxed);
-        lane.end.store(no_end, relaxed);
         signal_fence(seq_cst);
-        close_lane(lane);
+        if (lane.sub.load(relaxed) != &nowhere) {
+            close_lane(lane, memory_.now());
+            memory_.ring().held.fetch_sub(1, relaxed);  // a counter
+        }
         layout::lane_entry& entry = *lane.entry.load(relaxed);
         entry.ended.store(memory_.now(), relaxed);
         mark.valid.store(0, relaxed);
@@ -69,6 +75,7 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
 }
 
 inline lane_block* core::enter_thread() noexcept {
+    const undisturbed scope;
     thread_node* const node = take_node(&leave_all);
     if (node == nullptr) return nullptr;
     lane_block* expected = &vacant_block;
@@ -91,6 +98,7 @@ inline lane_block* core::enter_thread() noexcept {
 
 /// In a child of a fork: takes an entry of its own, once. False: it does not record.
 inline bool core::enter_child() noexcept {
+    const undisturbed scope;
     std::uint32_t found = new_child;
     // order: process.alive:C pairs with process.alive:A
     if (!alive_->compare_exchange_strong(found, entering, acquire)) {

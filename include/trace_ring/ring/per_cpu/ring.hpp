@@ -188,7 +188,7 @@ private:
         put(head_->sub_offset, first / lane_word::unit);
         put(head_->cpus, cpus);
         put(head_->per_lane, each);
-        put(head_->commit, 0xFFFF);
+        put(head_->commit, commit_word::pack(0, max_sub_buffer_bytes));  // full
         claimable_ = area_ != 0 ? cpus : 0;
         lanes_.reserve(lanes);
         for (std::uint32_t i = 0; i < lanes; ++i) lanes_.emplace_back(head_, i);

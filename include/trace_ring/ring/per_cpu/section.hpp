@@ -110,7 +110,8 @@ struct word_value {
     "movl 64(%[head],%%r8), %%r9d\n" \
     "leaq (%[head],%%r9,8), %%r9\n"  \
     "movl 48(%%r9), %%r10d\n"        \
-    "movzwl %%r10w, %%r11d\n"
+    "movswl %%r10w, %%r11d\n"        \
+    "addl %[bias], %%r11d\n"
 #define TRACE_RING_SECTION_CLOCK     \
     ".if %c[timed]\n"                \
     "rdtsc\n"                        \
@@ -132,7 +133,8 @@ struct word_value {
              "addl %[grown], %%r10d\n" TRACE_RING_SECTION_CLOCK copy TRACE_RING_SECTION_COMMIT   \
              :                                                                                   \
              : [area] "r"(area), [head] "r"(head), [header] "ri"(header),                        \
-               [most] "i"(SubBytes - length), [grown] "i"(commit_word::one_record + length),     \
+               [bias] "i"(commit_word::bias), [most] "i"(SubBytes - length),                     \
+               [grown] "i"(commit_word::one_record + length),                                    \
                [timed] "i"(Timed ? 1 : 0)__VA_OPT__(, ) __VA_ARGS__:TRACE_RING_SECTION_CLOBBERED \
              : failed)
 
@@ -200,8 +202,8 @@ template <std::uint32_t SubBytes, bool Timed>
              "6:\n" TRACE_RING_SECTION_COMMIT
              :
              : [area] "r"(area), [head] "r"(head), [header] "r"(header), [length] "r"(length),
-               [from] "r"(from), [count] "r"(count), [most] "i"(SubBytes),
-               [one] "i"(commit_word::one_record), [timed] "i"(Timed ? 1 : 0)
+               [bias] "i"(commit_word::bias), [from] "r"(from), [count] "r"(count),
+               [most] "i"(SubBytes), [one] "i"(commit_word::one_record), [timed] "i"(Timed ? 1 : 0)
              : TRACE_RING_SECTION_CLOBBERED
              : failed);
     return true;
