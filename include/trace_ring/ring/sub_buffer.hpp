@@ -202,7 +202,8 @@ struct sub_buffer_copy {
             into[i] = word_at<std::uint64_t>(source, i * 8).load(relaxed);
         }
     }
-    // order: read:C pairs with claim:A, ring.reset:A, cpu.reset:A, cpu.claim:B, cpu.install_alone:A
+    // order: read:C pairs with claim:A, ring.reset:A, cpu.reset:A, cpu.claim:B,
+    // cpu.install_alone:A, cpu.reset_alone:A
     thread_fence(acquire);
     // relaxed: ordered by the fence above
     const auto after = stamped::from(header.state.load(relaxed));
