@@ -79,11 +79,11 @@ static_assert(offsetof(ring_control, origin) == 40);
 static_assert(offsetof(ring_control, clock) == 48);
 static_assert(offsetof(ring_control, creator_word) == 56);
 static_assert(offsetof(ring_control, claimed) == 64);
-static_assert(offsetof(ring_control, consumed) == 128);
-static_assert(offsetof(ring_control, refused) == 192);
-static_assert(offsetof(ring_control, vacant) == 216);
-static_assert(offsetof(ring_control, notified) == 256);
-static_assert(offsetof(ring_control, ticks) == 320);
+static_assert(offsetof(ring_control, consumed) == 192);
+static_assert(offsetof(ring_control, refused) == 256);
+static_assert(offsetof(ring_control, vacant) == 280);
+static_assert(offsetof(ring_control, notified) == 320);
+static_assert(offsetof(ring_control, ticks) == 384);
 
 /// What a program expects of a ring that it attaches to.
 struct ring_shape {

@@ -53,17 +53,23 @@
 
 namespace trace_ring::inline v1::claim {
 
-/// The words that writers share, a cache line of their own. Same offsets in every data model.
+/// The words of a claim, two cache lines. Same offsets in every data model.
 struct line {
+    // What readers and all writers look at.
     shared_atomic<std::uint64_t> cursor;  ///< newest position claimed or, by one writer, committed
-    shared_atomic<std::uint32_t> open;    ///< single_writer: 1 while a record is open
-    shared_atomic<std::uint32_t> reserved;
+    shared_atomic<std::uint64_t> reserved[2];
+    shared_atomic<std::uint64_t> own[5];  ///< for the claim's own use
+
+    // What one writer alone stores at each step. Beside the cursor each of these stores would have
+    // to get the line back from a consumer that waits for the next position.
+    shared_atomic<std::uint32_t> open;  ///< single_writer: 1 while a record is open
+    shared_atomic<std::uint32_t> reserved2;
     shared_atomic<std::uint64_t> touched;  ///< bare tables: newest position whose slot was opened
-    shared_atomic<std::uint64_t> own[5];   ///< for the claim's own use
+    shared_atomic<std::uint64_t> reserved3[6];
 };
-static_assert(sizeof(line) == 64 && alignof(line) == 8 && std::is_standard_layout_v<line>);
-static_assert(offsetof(line, open) == 8 && offsetof(line, touched) == 16 &&
-              offsetof(line, own) == 24);
+static_assert(sizeof(line) == 128 && alignof(line) == 8 && std::is_standard_layout_v<line>);
+static_assert(offsetof(line, own) == 24 && offsetof(line, open) == 64 &&
+              offsetof(line, touched) == 72);
 
 /// A slot taken. `pos` is no_position where the claim does not count.
 struct ticket {

@@ -213,10 +213,26 @@ public:
             "of its records are complete");
     }
 
-    [[nodiscard]] item next() noexcept {
-        const item got = base::next();
-        publish();
-        return got;
+    [[nodiscard, gnu::always_inline]] item next() noexcept {
+        if constexpr (stays) {
+            // Up to the position seen last nothing changes any more, and the writer's words need
+            // not be looked at.
+            if (base::next_ > seen_) {
+                seen_ = writable_->produced();
+                if (base::next_ > seen_) return {};
+            }
+            item got;
+            got.what = item::kind::record;
+            got.at = base::next_++;
+            slots::load(got.record, writable_->slot_at(writable_->index_of(got.at)));
+            ++base::read_;
+            publish();
+            return got;
+        } else {
+            const item got = base::next();
+            publish();
+            return got;
+        }
     }
     item pass_over() noexcept {
         writable_->control().passed_over.fetch_add(1, relaxed);  // relaxed: a total
@@ -226,12 +242,17 @@ public:
     }
 
 private:
+    /// One writer, who waits or refuses: a record that was committed stays until it is consumed.
+    static constexpr bool stays = !Ring::sequenced && !Ring::claim_policy::many_writers &&
+                                  !Ring::full_policy::overwrites && !Ring::full_policy::grows;
+
     void publish() noexcept {
         // order: ring.consume:A pairs with ring.admit:A, ring.admit_alone:A
         writable_->control().consumed.store(base::next_ - 1, release);
     }
 
     Ring* writable_;
+    position seen_ = 0;  ///< newest position that was there when the writer was last asked
 };
 
 }  // namespace trace_ring::inline v1
