@@ -17,6 +17,7 @@
 ///
 /// A subject may also have:
 ///   operator()(n, thread)         roles by thread: a producer and a consumer
+///   prepare()                     comes before each call, and is not measured (one thread)
 ///   counters(benchmark::State&)   more to tell than a time: called once, at the end
 ///   static constexpr bool counted = true    its instructions are counted, too (instructions.hpp)
 
@@ -84,6 +85,7 @@ struct any_subject {
     any_subject& operator=(const any_subject&) = delete;
     virtual ~any_subject() = default;
     virtual void call(std::int64_t n, int thread) = 0;
+    virtual bool prepare() = 0;  ///< false: there is nothing to prepare
     virtual void tell(benchmark::State& state) = 0;
 };
 template <class Subject>
@@ -97,6 +99,13 @@ struct holder : any_subject {
             static_cast<void>(thread);
             subject(static_cast<std::uint64_t>(n));
         }
+    }
+    bool prepare() override {
+        if constexpr (requires { subject.prepare(); }) {
+            subject.prepare();
+            return true;
+        }
+        return false;
     }
     void tell(benchmark::State& state) override {
         if constexpr (requires { subject.counters(state); }) {
@@ -124,14 +133,21 @@ inline void add(const std::string& name, const std::string& over, int threads, s
         pin(thread);
         if (thread == 0) *shared = make();
         bool warm = false;
+        bool prepares = true;
         // The first step waits for all threads, so the subject is there for each of them; the last
         // does too, so none uses it any more.
         while (state.KeepRunningBatch(records)) {
             if (!warm) {
                 state.PauseTiming();
+                prepares = (*shared)->prepare();
                 (*shared)->call(std::min(records, std::int64_t{1} << 14), thread);
                 state.ResumeTiming();
                 warm = true;
+            }
+            if (prepares) {
+                state.PauseTiming();
+                static_cast<void>((*shared)->prepare());
+                state.ResumeTiming();
             }
             (*shared)->call(records, thread);
         }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -32,6 +33,9 @@ constexpr std::size_t sub_buffer = trace_ring::default_sub_buffer_bytes;
 /// The large one. Without need nobody has to wait for it.
 [[nodiscard]] std::size_t large() {
     return bench::only_tried() ? 4 * MiB : 256 * MiB;
+}
+[[nodiscard]] std::size_t one_mebibyte() {
+    return MiB;
 }
 /// Records that fill the sub-buffers of so many bytes once.
 [[nodiscard]] std::int64_t held(std::size_t bytes) {
@@ -145,6 +149,96 @@ struct copied_and_walked {
     }
 };
 
+/// Eight sums at once, so that the loop itself does not count: how it happens to lie in memory
+/// halves the rate of one that adds two words a turn.
+[[gnu::always_inline]] inline std::uint64_t sum_of(std::span<const std::uint64_t> words) {
+    std::uint64_t sums[8] = {};
+    std::size_t at = 0;
+    for (; at + 8 <= words.size(); at += 8) {
+        for (std::size_t k = 0; k < 8; ++k) sums[k] += words[at + k];
+    }
+    for (; at < words.size(); ++at) sums[0] += words[at];
+    for (std::size_t k = 1; k < 8; ++k) sums[0] += sums[k];
+    return sums[0];
+}
+
+/// A ring that a session empties, and that is filled again between two measurements: all but the
+/// sub-buffer that its writer is about to fill. Times are sampled, which is quicker to write.
+struct sampling {
+    using clock = trace_ring::clock::sampled<16>;
+};
+template <std::size_t (*Size)()>
+class drained_ring {
+public:
+    /// Records of one filling.
+    [[nodiscard]] static std::int64_t records() { return held(Size()) - held(sub_buffer); }
+    void prepare() {
+        const std::int64_t most = records() - held(sub_buffer);
+        std::uint64_t n = 0;
+        for (std::int64_t i = 0; i < most; ++i) recorder_.record<sample>(n++, std::uint64_t{7});
+        // A time record now and then takes the place of another.
+        const std::uint64_t wanted = filled_ + Size() / sub_buffer - 1;
+        while (recorder_.statistics().claimed <= wanted) {
+            recorder_.record<sample>(n++, std::uint64_t{7});
+        }
+        filled_ = wanted;
+        // The caches as each copy that this is divided by finds them: after the one before.
+        const auto [from, size] = recorder_.bytes();
+        std::memcpy(copy_.data(), from + (size - Size()), Size());
+        benchmark::ClobberMemory();
+    }
+
+protected:
+    void check(std::uint64_t drained) {
+        if (drained + Size() / sub_buffer < static_cast<std::uint64_t>(records()) ||
+            recorder_.statistics().overwritten != 0 || session_.lost().total() != 0) {
+            throw std::runtime_error("not all was drained");
+        }
+    }
+
+private:
+    std::uint64_t filled_ = 0;
+    std::vector<std::byte> copy_ = std::vector<std::byte>(Size());
+    trace_ring::basic_recorder<sampling> recorder_{{.size = Size()}};
+
+protected:
+    trace_ring::drain::session<trace_ring::drain_source> session_{recorder_};
+};
+
+/// Sub-buffers handed over in place, every byte of theirs summed as words: the records' by plain
+/// loads, the header's by atomic ones, as writers may look at the state.
+template <std::size_t (*Size)()>
+struct drained_and_summed : drained_ring<Size> {
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        std::uint64_t sum = 0;
+        std::uint64_t count = 0;
+        this->session_.for_each([&](const trace_ring::drained_sub_buffer& portion) {
+            const auto words = portion.words();
+            std::uint64_t of_this = sum_of(words);
+            const auto* const header = words.data() - sizeof(trace_ring::sub_buffer_header) / 8;
+            for (std::size_t at = 0; at < sizeof(trace_ring::sub_buffer_header); at += 8) {
+                of_this += trace_ring::word_at<std::uint64_t>(header, at).load(trace_ring::relaxed);
+            }
+            sum += of_this;
+            count += portion.records();
+        });
+        benchmark::DoNotOptimize(sum);
+        this->check(count);
+    }
+};
+
+/// Every record visited, its time and a field looked at.
+template <std::size_t (*Size)()>
+struct drained_and_visited : drained_ring<Size> {
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        std::uint64_t sum = 0;
+        this->check(this->session_.for_each_record([&](const trace_ring::drained_record& record) {
+            sum += record.time + record.payload[0];
+        }));
+        benchmark::DoNotOptimize(sum);
+    }
+};
+
 /// Item by item.
 template <bool Forward>
 struct decoded_singly {
@@ -191,8 +285,12 @@ int main(int argc, char** argv) {
     bench::add<summed<small>>("floor/sum/1MiB", in_cache, 1, few);
     bench::add<copied<of_one_lane>>(floor, "", 1, many);
     bench::add<summed<of_one_lane>>("floor/sum/256MiB", floor, 1, many);
-    // A draining session belongs here, as drain/sum and drain/visit of 1MiB and 256MiB: sub-buffers
-    // handed over in place, all their words summed, or each record visited.
+    const std::int64_t drained_few = drained_ring<one_mebibyte>::records();
+    const std::int64_t drained_many = drained_ring<large>::records();
+    bench::add<drained_and_summed<one_mebibyte>>("drain/sum/1MiB", in_cache, 1, drained_few);
+    bench::add<drained_and_visited<one_mebibyte>>("drain/visit/1MiB", in_cache, 1, drained_few);
+    bench::add<drained_and_summed<large>>("drain/sum/256MiB", floor, 1, drained_many);
+    bench::add<drained_and_visited<large>>("drain/visit/256MiB", floor, 1, drained_many);
     bench::add<copied_by_sub_buffer>("floor/memcpy_by_sub_buffer", floor, 1, many);
     bench::add<copied_and_checked>("reader/copy", floor, 1, many);
     bench::add<copied_and_walked>("reader/copy_and_walk", floor, 1, many);

@@ -53,6 +53,7 @@
 // one ring, from policies
 #include <trace_ring/ring/presets.hpp>
 #include <trace_ring/ring/ring.hpp>
+#include <trace_ring/ring/sub_buffers/drain.hpp>
 
 // the historic tables, in a guest's storage
 #include <trace_ring/ring/das/das_table.hpp>
@@ -62,7 +63,12 @@
 // the application's flight recorder
 #include <trace_ring/recorder/control.hpp>
 #include <trace_ring/recorder/crash_snapshot.hpp>
+#include <trace_ring/recorder/in_place/source.hpp>
 #include <trace_ring/recorder/recorder.hpp>
+
+// sessions that empty it in place
+#include <trace_ring/drain/drainable.hpp>
+#include <trace_ring/drain/session.hpp>
 
 // reading what was recorded, and showing it
 #include <trace_ring/exporter/json.hpp>

@@ -49,7 +49,11 @@ struct ring_control {
     shared_atomic<std::uint64_t> consumed;          ///< positions up to here may be overwritten
     shared_atomic<std::uint64_t> passed_over;       ///< records it gave up waiting for
     shared_atomic<std::uint64_t> consumed_records;  ///< sub-buffers: records in those consumed
-    shared_atomic<std::uint64_t> reserved2[5];
+    shared_atomic<std::uint64_t> session_owner;     ///< who drains it in place; 0: nobody
+    shared_atomic<std::uint64_t> drained;           ///< records handed to such sessions, or lost
+    shared_atomic<std::uint64_t> told_refused;      ///< of the counts below, told to them
+    shared_atomic<std::uint64_t> told_too_long;
+    shared_atomic<std::uint64_t> told_nested;
 
     // The writers', where something is lost.
     shared_atomic<std::uint64_t> refused;

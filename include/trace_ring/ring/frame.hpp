@@ -205,7 +205,8 @@ private:
         } else {
             if (within(p, consumed_seen_, slots)) [[likely]]
                 return true;
-            // order: ring.admit_alone:A pairs with ring.consume:A, ring.consume_all:A
+            // order: ring.admit_alone:A pairs with ring.consume:A, ring.consume_all:A,
+            // ring.drained:A
             consumed_seen_ = control().consumed.load(acquire);
             return within(p, consumed_seen_, slots);
         }

@@ -33,11 +33,13 @@ namespace trace_ring::inline v1 {
 /// States of a sub-buffer, the low three bits of its state word. Who may make each move:
 /// @code
 ///   free --claimer--> reset --its claimer--> active --its writer--> closed --claimer--> reset ...
-///                                                                   closed <--reader--> reading
+///                                                                   closed <--session--> reading
+///                                                        reading --session--> free: consumed
 ///   any state of a dead owner --whoever holds the reclaim lock--> closed
+///   reading, of a dead session --the next one, or a writer in want--> closed
 /// @endcode
 enum class sub_buffer_state : unsigned {
-    free = 0,     ///< never used: all zero
+    free = 0,     ///< never used (all zero), or consumed (its position stays)
     reset = 1,    ///< being prepared: header and records mean nothing
     active = 2,   ///< held by its writer; what the commit word covers can be read
     closed = 3,   ///< complete; may be overwritten
@@ -182,7 +184,7 @@ struct sub_buffer_copy {
                                                  sub_buffer_copy& out) noexcept {
     const auto& header = *static_cast<const sub_buffer_header*>(source);
     // order: read:A pairs with claim:B, close:A, reclaim.close:A, ring.ready:A, ring.shut:A,
-    // cpu.ready:A, cpu.close:A, cpu.install_alone:A
+    // cpu.ready:A, cpu.close:A, cpu.install_alone:A, session.return:A, drain.keep:A
     const auto before = stamped::from(header.state.load(acquire));
     const auto state = static_cast<sub_buffer_state>(before.state);
     if (state != sub_buffer_state::active && state != sub_buffer_state::closed &&

@@ -114,8 +114,22 @@ struct ring_state {
     alignas(64)
         shared_atomic<std::uint32_t> snapshot_request;  ///< raised from outside; see control
     shared_atomic<std::uint32_t> snapshot_done;
+
+    /// Draining sessions, one at a time: see file/session_owner.hpp.
+    alignas(64) shared_atomic<std::uint64_t> session_owner;  ///< who it is; 0: nobody
+    shared_atomic<std::uint64_t> sessions;                   ///< there were
+    shared_atomic<std::uint64_t> consumed_records;
+    shared_atomic<std::uint64_t> consumed_sub_buffers;
+    shared_atomic<std::uint64_t> told_without_lane;  ///< of `refused_without_lane`, to sessions
+
+    /// Of lanes whose entries have been given to others, what sessions have not been told of.
+    alignas(64) shared_atomic<std::uint64_t> undrained;  ///< records, there or overwritten
+    shared_atomic<std::uint64_t> untold_refused;
+    shared_atomic<std::uint64_t> untold_too_long;
+    shared_atomic<std::uint64_t> untold_nested;
+    shared_atomic<std::uint64_t> untold_abandoned;
 };
-static_assert(sizeof(ring_state) == 384);
+static_assert(sizeof(ring_state) == 512);
 static_assert(offsetof(ring_state, cursor) == 0);
 static_assert(offsetof(ring_state, capacity) == 64);
 static_assert(offsetof(ring_state, held) == 128);
@@ -124,6 +138,7 @@ static_assert(offsetof(ring_state, last_lane) == 192);
 static_assert(offsetof(ring_state, dictionary_used) == 200);
 static_assert(offsetof(ring_state, folded_lanes) == 256);
 static_assert(offsetof(ring_state, snapshot_request) == 320);
+static_assert(offsetof(ring_state, session_owner) == 384);
 
 /// Three clocks read together. Entry 0 is the first ever taken, the others a ring of the newest.
 struct clock_entry {
@@ -167,7 +182,8 @@ struct lane_entry {
     shared_atomic<std::uint32_t> process;  ///< slot
     shared_atomic<std::uint32_t> thread;   ///< kernel thread id
     shared_atomic<std::uint32_t> depth;    ///< 0: the thread itself; 1 to 3: nested in it
-    shared_atomic<std::uint32_t> reserved;
+    shared_atomic<std::uint32_t>
+        told_abandoned;                    ///< to sessions; this and the last four are theirs
     shared_atomic<std::uint64_t> written;  ///< records in closed sub-buffers; stored before closing
     shared_atomic<std::uint64_t> newest;   ///< position of its newest sub-buffer
     shared_atomic<std::uint64_t> refused;  ///< of its records, by cause
@@ -177,11 +193,19 @@ struct lane_entry {
     shared_atomic<std::uint64_t> began;    ///< clock
     shared_atomic<std::uint64_t> ended;    ///< clock; 0 while live
     shared_atomic<std::uint64_t> name[2];  ///< thread name, up to 16 bytes
-    shared_atomic<std::uint64_t> reserved2[3];
+    /// Records before this position were handed to a draining session, or told to one as lost.
+    shared_atomic<std::uint64_t> drained;
+    shared_atomic<std::uint64_t> told_refused;  ///< of the counts above, told to sessions
+    shared_atomic<std::uint32_t> told_too_long;
+    shared_atomic<std::uint32_t> told_nested;
 };
 static_assert(sizeof(lane_entry) == 128);
 static_assert(offsetof(lane_entry, written) == 24);
 static_assert(offsetof(lane_entry, name) == 88);
+static_assert(offsetof(lane_entry, drained) == 104);
+
+/// In what a lane's entry tells of sessions: it is going to another lane.
+inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
 
 /// What a seek needs of a sub-buffer, so that it reads neither headers nor records. A hint: the
 /// sub-buffer's own header decides.
@@ -242,6 +266,8 @@ enum gate_bits : std::uint8_t {
 }
 /// The byte whose lock guards set-up and the reclaiming of what the dead held.
 inline constexpr std::uint64_t reclaim_lock_offset = std::uint64_t{1} << 62;
+/// The byte that who drains the file keeps locked: behind those of 65536 processes.
+inline constexpr std::uint64_t session_lock_offset = reclaim_lock_offset + 1 + 65536;
 
 /// Where everything lies, as plain numbers.
 struct plan {

@@ -196,7 +196,7 @@ inline void trace_memory::replace_old(const std::string& made) {
             magic != layout::file_magic) {
             throw setup_error(path_, "will not replace what is not a trace file", EEXIST);
         }
-        if (storage::byte_is_locked(old.get(), layout::reclaim_lock_offset, 65537)) {
+        if (storage::byte_is_locked(old.get(), layout::reclaim_lock_offset, 65538)) {
             throw setup_error(path_, "will not replace a trace file in use", EBUSY);
         }
     }

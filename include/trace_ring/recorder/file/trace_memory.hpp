@@ -24,52 +24,13 @@
 #include <trace_ring/policy/clock/snapshot.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/policy/storage/process.hpp>
 #include <trace_ring/recorder/file/check_layout.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/lane/registry.hpp>
 #include <trace_ring/recorder/options.hpp>
 
 namespace trace_ring::inline v1::impl {
-
-/// What /proc/PID/stat says of a process.
-struct process_facts {
-    std::uint64_t start = 0;  ///< when it began, in ticks since boot; with the pid it names a
-                              ///< process for good. 0 if it cannot be read
-    bool ended = false;       ///< it waits for its parent to notice
-};
-
-/// Reads them. Signal-safe.
-[[nodiscard]] inline process_facts facts_of(std::uint32_t pid) noexcept {
-    process_facts out;
-    const int saved = errno;
-    char text[1024];
-    std::snprintf(text, sizeof text, "/proc/%u/stat", pid);  // no allocation for %u
-    const int fd = ::open(text, O_RDONLY | O_CLOEXEC);
-    const ssize_t got = fd < 0 ? -1 : ::read(fd, text, sizeof text - 1);
-    if (fd >= 0) ::close(fd);
-    errno = saved;
-    if (got <= 0) return out;
-    // The name, field 2, is in brackets and may hold anything: count from the last bracket.
-    const std::string_view all(text, static_cast<std::size_t>(got));
-    std::size_t at = all.rfind(')');
-    const auto number_at = [&all](std::size_t from) {
-        std::uint64_t number = 0;
-        for (; from < all.size() && all[from] >= '0' && all[from] <= '9'; ++from) {
-            number = number * 10 + static_cast<std::uint64_t>(all[from] - '0');
-        }
-        return number;
-    };
-    bool dead_leader = false;
-    for (int field = 3; field <= 22 && at != std::string_view::npos; ++field) {
-        at = all.find(' ', at + 1);
-        if (at == std::string_view::npos || at + 1 == all.size()) break;
-        if (field == 3) dead_leader = all[at + 1] == 'Z' || all[at + 1] == 'X';
-        // Other threads may live on after the first has ended.
-        if (field == 20) out.ended = dead_leader && number_at(at + 1) <= 1;
-        if (field == 22) out.start = number_at(at + 1);
-    }
-    return out;
-}
 
 /// A clock policy as the cold path knows it, which is compiled once for all kinds of recorder.
 struct clock_functions {
@@ -237,7 +198,7 @@ public:
             const auto pid = static_cast<std::uint32_t>(::getpid());
             on_file([&](int fd) { (void)storage::lock_byte(fd, layout::lock_offset(slot)); });
             entry.pid.store(pid, relaxed);
-            entry.start.store(facts_of(pid).start, relaxed);
+            entry.start.store(storage::facts_of(pid).start, relaxed);
             entry.root.store(root, relaxed);
             entry.parent.store(parent, relaxed);
             entry.word.store(sizeof(void*), relaxed);
@@ -271,14 +232,7 @@ public:
         bool locked = false;
         on_file([&](int fd) { locked = storage::byte_is_locked(fd, layout::lock_offset(slot)); });
         if (locked) return true;
-        const int saved = errno;
-        const bool there = ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
-        errno = saved;
-        if (!there) return false;
-        const process_facts now = facts_of(pid);
-        if (now.ended) return false;
-        const std::uint64_t start = entry.start.load(relaxed);
-        return now.start == 0 || start == 0 || now.start == start;  // 0: not to be told
+        return storage::process_may_live(pid, entry.start.load(relaxed));
     }
 
     /// Gives the sub-buffers up to `count`, and their index, memory of their own; 0 or the error.
@@ -303,19 +257,20 @@ public:
         return 0;
     }
 
-private:
-    template <class T>
-    [[nodiscard]] T& at(std::uint64_t offset) const noexcept {
-        return *reinterpret_cast<T*>(memory_.data() + offset);
-    }
-
     /// Calls `what(descriptor)` if there is a file, and one of its descriptors to be had.
+    /// Signal-safe.
     template <class What>
     void on_file(What&& what) const noexcept {
         if (!file_) return;
         file_.use([&](int fd) {
             if (fd >= 0) what(fd);
         });
+    }
+
+private:
+    template <class T>
+    [[nodiscard]] T& at(std::uint64_t offset) const noexcept {
+        return *reinterpret_cast<T*>(memory_.data() + offset);
     }
 
     /// A page of gates that no living process goes by. That of a program that is no more is opened;

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/recorder/file/session_owner.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -80,7 +81,8 @@ inline void core::close_lane(lane_state& lane, std::uint64_t now) noexcept {
     index.records.store(records, relaxed);
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
-    // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
+    // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
+    // drain.look:A, drain.hold:A
     sub->state.store(state_word(at, sub_buffer_state::closed), release);
 }
 
@@ -147,6 +149,18 @@ inline bool core::make_way() noexcept {
     return true;
 }
 
+/// What a draining session held whose process is gone can be written again, or read by the next.
+inline void core::return_dead_session() noexcept {
+    const undisturbed scope;
+    const trace_bytes trace{memory_.base(), memory_.plan()};
+    const auto look = [&](int fd) {
+        const std::uint64_t owner = trace.ring().session_owner.load(relaxed);  // relaxed: a look
+        if (owner == 0 || session_may_live(owner, fd)) return;
+        if (take_session(trace, fd) == 0) leave_session(trace, fd);
+    };
+    memory_.descriptor() < 0 ? look(-1) : memory_.on_file(look);
+}
+
 /// Counts one sub-buffer more as held, unless half are. Who is refused was never counted, so that
 /// `recount_held` does not take a crowd of them for holders, nor miss them afterwards.
 inline bool core::count_held() noexcept {
@@ -178,20 +192,41 @@ inline bool core::next_slot(position& at) noexcept {
         position last = ring.cursor.load(relaxed);  // relaxed: a number; looked at again
         grow(last + 1);
         // order: grow.use:B pairs with grow:A
-        const std::uint64_t slot = slot_of(last + 1, ring.capacity.load(acquire));
-        // Who sees that another took the sub-buffer sees the cursor that it drew.
-        // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A
-        const auto found = stamped::from(memory_.sub_buffer(slot).state.load(acquire));
-        // Only what was never used, or what a session has read and freed.
-        if (found.state != static_cast<unsigned>(sub_buffer_state::free)) {
-            if (ring.cursor.load(relaxed) != last) continue;  // relaxed: after the state
+        const std::uint64_t capacity = ring.capacity.load(acquire);
+        position next = last + 1;
+        // What was found full stays so, until the oldest that is unread goes; but look again now
+        // and then, for a session may have given back another.
+        // relaxed, all: a hint, and the count that says when
+        if (full_ != full_mode::block && full_after_.load(relaxed) == last &&
+            full_times_.load(relaxed) % 64 != 0) {
+            next = full_at_.load(relaxed);
+        }
+        // Only what was never used, or what a session has read and freed. What writers and sessions
+        // hold is passed: a writer that rests must not stop the others.
+        stamped found{};
+        for (; next - last <= capacity; ++next) {
+            // Who sees that another took the sub-buffer sees the cursor that it drew.
+            // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A,
+            // session.return:A, drain.free:A, drain.keep:A
+            found = stamped::from(memory_.sub_buffer(slot_of(next, capacity)).state.load(acquire));
+            if (found.state == static_cast<unsigned>(sub_buffer_state::free) ||
+                found.state == static_cast<unsigned>(sub_buffer_state::closed)) {
+                break;
+            }
+        }
+        if (next - last > capacity ||
+            found.state != static_cast<unsigned>(sub_buffer_state::free)) {
+            if (ring.cursor.load(relaxed) != last) continue;           // relaxed: after the state
+            full_at_.store(std::min(next, last + capacity), relaxed);  // relaxed, both: a hint
+            full_after_.store(last, relaxed);
+            full_times_.fetch_add(1, relaxed);  // relaxed: a counter
             if (full_ == full_mode::block && wait_for_room(waited)) continue;
             if (full_ == full_mode::stop) shut(true);
             return false;
         }
         // relaxed: a number; the swap of the state decides
-        if (ring.cursor.compare_exchange_strong(last, last + 1, relaxed)) {
-            at = last + 1;
+        if (ring.cursor.compare_exchange_strong(last, next, relaxed)) {
+            at = next;
             return true;
         }
     }
@@ -228,7 +263,7 @@ inline void core::grow(std::uint64_t wanted) noexcept {
         }
         // The memory is there before it is counted.
         // order: grow:A pairs with grow.use:A, grow.use:B, grow.use:C, grow.use:D, grow.use:E,
-        // grow.use:F, grow.use:G, table.read:D
+        // grow.use:F, grow.use:G, grow.use:S, table.read:D
         if (ring.capacity.compare_exchange_strong(capacity, more, release)) return;
     }
 }
@@ -244,6 +279,11 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
     const auto old = stamped::from(word);
     if (old.state != static_cast<unsigned>(sub_buffer_state::free) &&
         old.state != static_cast<unsigned>(sub_buffer_state::closed)) {
+        // One who reads for hundreds of laps may be dead.
+        if (old.state == static_cast<unsigned>(sub_buffer_state::reading) &&
+            passed_readings_.fetch_add(1, relaxed) % 1024 == 1023) {  // relaxed: a counter
+            return_dead_session();
+        }
         return nullptr;  // held
     }
     if (old.pos >= at) return nullptr;  // this claimer slept a lap
@@ -252,7 +292,8 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
     // order: lane.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:B
     lane.entry.load(relaxed)->newest.store(at, release);  // relaxed: own lane
     // Of the claimer before: all that it stored, and how many records there are to overwrite.
-    // order: claim:C pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A
+    // order: claim:C pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A,
+    // session.return:A, drain.free:A, drain.keep:A
     if (!sub.state.compare_exchange_strong(word, state_word(at, sub_buffer_state::reset),
                                            acq_rel)) {
         return nullptr;
@@ -314,7 +355,8 @@ inline sub_buffer_header* core::claim(lane_state& lane, std::uint64_t& now, bool
     index.records.store(0, relaxed);
     // order: index.write:B pairs with table.read:C
     index.pos.store(at, release);
-    // order: claim:B pairs with read:A, file.read:A, chain.look:A, claim.next:A, reclaim.find:A
+    // order: claim:B pairs with read:A, file.read:A, chain.look:A, claim.next:A, reclaim.find:A,
+    // drain.look:A
     sub.state.store(state_word(at, sub_buffer_state::active), release);
     lane.where.store(at, relaxed);
 

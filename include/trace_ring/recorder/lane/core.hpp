@@ -156,6 +156,7 @@ private:
     [[nodiscard]] bool count_held() noexcept;
     void recount_held() noexcept;
     [[nodiscard, gnu::cold]] bool make_way() noexcept;
+    [[gnu::cold]] void return_dead_session() noexcept;
     void reclaim_dead() noexcept;
     sub_buffer_state take_back(layout::lane_entry& entry) noexcept;
     void recover(lane_state& lane) noexcept;
@@ -177,6 +178,10 @@ private:
     bool always_cold_ = false;
     atomic<std::uint32_t> process_{0};
     atomic<std::uint32_t> failed_claims_{0};
+    atomic<std::uint64_t> full_after_{~std::uint64_t{0}};  // a cursor with which the ring was full,
+    atomic<std::uint64_t> full_at_{0};                     // and where that was seen,
+    atomic<std::uint32_t> full_times_{0};                  // how often
+    atomic<std::uint32_t> passed_readings_{0};
     atomic<std::uint64_t> next_clock_{0};
     atomic<std::uint64_t> clock_gap_{0};
     atomic<std::uint32_t> copying_{0};

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <trace_ring/recorder/lane/claim.hpp>
 
@@ -24,6 +25,20 @@ inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
     ring.folded_too_long.fetch_add(entry.too_long.load(relaxed), relaxed);
     ring.folded_nested.fetch_add(entry.nested.load(relaxed), relaxed);
     ring.folded_abandoned.fetch_add(entry.abandoned.load(relaxed), relaxed);
+    // What a session says of it from here on fails, and goes to the totals.
+    const auto take = [](auto& told) {
+        using number = typename std::remove_reference_t<decltype(told)>::value_type;
+        return told.exchange(static_cast<number>(layout::taken_from_sessions), relaxed);
+    };
+    const auto narrow = [&take](const shared_atomic<std::uint64_t>& all, auto& told) {
+        return static_cast<std::uint32_t>(all.load(relaxed)) - take(told);
+    };
+    // order: lane.fold:A pairs with drain.rest:A
+    ring.undrained.fetch_add(entry.written.load(relaxed) - take(entry.drained), release);
+    ring.untold_refused.fetch_add(entry.refused.load(relaxed) - take(entry.told_refused), relaxed);
+    ring.untold_too_long.fetch_add(narrow(entry.too_long, entry.told_too_long), relaxed);
+    ring.untold_nested.fetch_add(narrow(entry.nested, entry.told_nested), relaxed);
+    ring.untold_abandoned.fetch_add(narrow(entry.abandoned, entry.told_abandoned), relaxed);
     shared_atomic<std::uint64_t>* const row = memory_.totals(slot);
     if (row == nullptr) return;
     const std::uint32_t owner = entry.process.load(relaxed);
@@ -97,10 +112,16 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
     entry->too_long.store(0, relaxed);
     entry->nested.store(0, relaxed);
     entry->abandoned.store(0, relaxed);
+    entry->drained.store(0, relaxed);
+    entry->told_refused.store(0, relaxed);
+    entry->told_too_long.store(0, relaxed);
+    entry->told_nested.store(0, relaxed);
+    entry->told_abandoned.store(0, relaxed);
     entry->began.store(memory_.now(), relaxed);
     entry->ended.store(0, relaxed);
     store_text(entry->name, name);
-    // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A
+    // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A, drain.lane:A,
+    // drain.lane:B
     entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
     lane.entry.store(entry, relaxed);
     lane.totals.store(memory_.totals(slot), relaxed);
@@ -149,7 +170,8 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     } else {
         return now;
     }
-    // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
+    // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
+    // drain.look:A, drain.hold:A
     sub.state.store(state_word(at, now), release);
     ring.held.fetch_sub(1, relaxed);
     return now;
@@ -187,7 +209,7 @@ inline void core::reclaim_dead() noexcept {
                     ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
                 }
                 // order: lane.dead:A pairs with lane.take:A, lane.take:B, table.read:B,
-                // snapshot.copy:B
+                // snapshot.copy:B, drain.lane:A, drain.lane:B
                 entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
             }
         }

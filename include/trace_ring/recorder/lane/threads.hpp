@@ -67,7 +67,8 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         entry.ended.store(memory_.now(), relaxed);
         mark.valid.store(0, relaxed);
         signal_fence(seq_cst);  // from here on the entry may go to another
-        // order: lane.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
+        // order: lane.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B,
+        // drain.lane:A, drain.lane:B
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
         signal_fence(seq_cst);
         mark.value.store(0, relaxed);

@@ -299,12 +299,10 @@ private:
         const std::uint64_t time = after ? after->time : before ? before->time : lonely_time();
         const bool at_end = !after && !cut_end_;
         if (!before && !cut_begin_) flush(first_losses_, time);
-        position at = before        ? before->at
-                      : start_      ? *start_
-                      : !cut_begin_ ? 0
-                      : after       ? after->at
-                                    : 0;
+        position at = before ? before->at : start_.value_or(cut_begin_ && after ? after->at : 0);
         const position end = std::max(at, after ? after->at : at_end ? tail_end(before, at) : at);
+        // What sessions consumed is not missing.
+        if (lane_ != nullptr) at = std::max(at, std::min(end, lane_->drained));
         if (missing_.empty() && at < end) {
             const chain_link* stray =
                 after && strays_ != nullptr

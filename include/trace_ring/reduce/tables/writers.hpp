@@ -111,6 +111,8 @@ struct lane_info {
     std::string name;  ///< of the thread; any bytes
     layout::presence state = layout::presence::free;
     std::uint64_t written = 0;  ///< records in closed sub-buffers
+    /// Records before this one were consumed by draining sessions, or told to them as lost.
+    position drained = 0;
     position newest = no_position;
     loss_counts lost;  ///< refused, too long, nested, abandoned: as the writer counted
     std::uint64_t began = 0;
@@ -146,6 +148,7 @@ struct lane_info {
         thread = u32(offsetof(lane_entry, thread));
         depth = u32(offsetof(lane_entry, depth));
         written = later.get<std::uint64_t>(offsetof(lane_entry, written));
+        drained = later.get<std::uint64_t>(offsetof(lane_entry, drained));
         newest = u64(offsetof(lane_entry, newest));
         lost = {};
         lost.add(loss_cause::refused, u64(offsetof(lane_entry, refused)));

@@ -240,7 +240,7 @@ private:
         if (sub_ != &impl::idle_sub_buffer) {
             written_ += commit_word::records(sub_->commit.load(relaxed));  // relaxed: own word
             sub_->end_time.store(time, relaxed);  // relaxed: published by the state
-            // order: ring.shut:A pairs with read:A
+            // order: ring.shut:A pairs with read:A, ring.drain:A
             sub_->state.store(word_of(last, sub_buffer_state::closed), release);
         }
         auto& sub = sub_buffer(p);
@@ -269,7 +269,7 @@ private:
         put(sub.refused, std::exchange(refused_, 0U));
         put(sub.too_long, 0U);
         put(sub.nested, 0U);
-        // order: ring.ready:A pairs with read:A
+        // order: ring.ready:A pairs with read:A, ring.drain:A
         sub.state.store(word_of(p, sub_buffer_state::active), release);
         sub_ = &sub;
         time_high_ = static_cast<std::uint32_t>(time >> 32);

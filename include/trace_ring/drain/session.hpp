@@ -1,0 +1,224 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Draining sessions: a drainable is emptied in place, whole portions at a time, and what is
+/// missing between two of them is told. It is one at a time, and ends with its scope.
+/// @code
+///   trace_ring::drain::session session(recorder);
+///   session.for_each([](const auto& portion) { send(portion.bytes(), portion.lost()); });
+///   session.for_each_record([](const auto& record) { add(record.time, record.payload); });
+/// @endcode
+/// What a visitor throws goes through: the portion it was given is given back as it was.
+///
+/// `service` is the protocol of an interrupt's service routine, as the debug store knows it, for
+/// whatever can be stopped: stop, find the causes, read all there is, give it back, re-arm, restore
+/// exactly what was set.
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <trace_ring/drain/drainable.hpp>
+#include <trace_ring/loss.hpp>
+
+namespace trace_ring::inline v1::drain {
+
+/// `Source` is a drainable, or a reference to one. Neither copied nor moved; one thread's at a
+/// time. Must not outlive what it drains.
+template <class Source>
+requires drainable<std::remove_reference_t<Source>>
+class session {
+public:
+    using drained = std::remove_reference_t<Source>;
+    using portion = typename drained::portion;
+
+    /// Begins. Throws std::system_error (or what derives from it) if another session is at work,
+    /// with EBUSY, or for want of rights. If its owner is dead, what it held is there again.
+    template <class From>
+    requires std::constructible_from<Source, From&>
+    explicit session(From& from) : source_(from) { source_.attach(); }
+    template <class From>
+    requires(leads_to_drainable<From> &&
+             !std::constructible_from<Source, From&>) explicit session(From& from)
+        : source_(drainable_of(from)) {
+        source_.attach();
+    }
+    session(const session&) = delete;
+    session& operator=(const session&) = delete;
+    /// Ends the session; what it still holds is given back unread.
+    ~session() { source_.detach(); }
+
+    /// A portion that is held until it is consumed, kept, or forgotten, which keeps it.
+    class held {
+    public:
+        held(held&& other) noexcept
+            : from_(std::exchange(other.from_, nullptr)), what_(std::move(other.what_)) {}
+        held& operator=(held&& other) noexcept {
+            if (this != &other) {
+                keep();
+                from_ = std::exchange(other.from_, nullptr);
+                what_ = std::move(other.what_);
+            }
+            return *this;
+        }
+        ~held() { keep(); }
+
+        [[nodiscard]] const portion& operator*() const noexcept { return what_; }
+        [[nodiscard]] const portion* operator->() const noexcept { return &what_; }
+
+        /// Its room may be used again.
+        void consume() noexcept {
+            if (from_ == nullptr) return;
+            std::exchange(from_, nullptr)->source_.consume(what_);
+        }
+        /// It stays where it is, for others to read; this session does not get it again.
+        void keep() noexcept {
+            if (from_ == nullptr) return;
+            std::exchange(from_, nullptr)->source_.keep(what_);
+        }
+
+    private:
+        friend session;
+        explicit held(session& from) noexcept : from_(&from) {}
+
+        session* from_;
+        portion what_{};
+    };
+
+    /// The next portion; empty if there is none now, or if too many are held. It must be given back
+    /// before the session ends.
+    [[nodiscard]] std::optional<held> take() {
+        std::optional<held> out(held(*this));
+        if (!source_.take(out->what_)) {
+            out->from_ = nullptr;
+            out.reset();
+        } else {
+            count(out->what_);
+        }
+        return out;
+    }
+
+    /// Hands over all that is complete, one portion after the other: `visit(const portion&)`, in
+    /// place. Each is consumed when the visitor returns. How many there were; 0: nothing now.
+    template <class Visit>
+    std::uint64_t for_each(Visit&& visit) {
+        return all(
+            visit, [](drained& from, portion& p) { return from.take(p); }, false);
+    }
+    /// The same, and nothing is consumed: a look. What it has seen it does not see again; another
+    /// session does.
+    template <class Visit>
+    std::uint64_t peek_each(Visit&& visit) {
+        return all(
+            visit, [](drained& from, portion& p) { return from.take(p); }, true);
+    }
+    /// Visits each record of all that is complete, and consumes it. How many there were.
+    template <class Visit>
+    std::uint64_t for_each_record(Visit&& visit) {
+        std::uint64_t sum = 0;
+        for_each([&](const portion& p) { sum += visit_one(p, visit); });
+        return sum;
+    }
+
+    /// All there is, to the last record: first what is complete, in place, then what is complete of
+    /// the portions that are still being filled, as copies, then the losses that stand before
+    /// nothing. With the writers stopped or gone, nothing is left.
+    template <class Visit>
+    std::uint64_t finish(Visit&& visit) {
+        std::uint64_t sum = for_each(visit);
+        if constexpr (drainable_while_open<drained>) {
+            sum += all(
+                visit, [](drained& from, portion& p) { return from.take_open(p); }, false);
+        }
+        lost_ += source_.rest();
+        return sum;
+    }
+    template <class Visit>
+    std::uint64_t finish_records(Visit&& visit) {
+        std::uint64_t sum = 0;
+        finish([&](const portion& p) { sum += visit_one(p, visit); });
+        return sum;
+    }
+
+    /// The service routine: `visit` as for `finish`, `why(causes)` before it, if there are any. The
+    /// gap is the time in which the writers were stopped; what they would have written in it is not
+    /// there to be counted. Writers are restored also if a visitor throws.
+    template <class Visit, class Why>
+    requires stoppable<drained> std::uint64_t service(Visit&& visit, Why&& why) {
+        struct stopped {
+            drained& from;
+            decltype(std::declval<drained&>().stop()) saved;
+            ~stopped() {
+                if constexpr (rearmable<drained>) from.rearm();
+                from.restore(std::move(saved));
+            }
+        };
+        stopped now{source_, source_.stop()};
+        if constexpr (tells_causes<drained>) {
+            why(source_.causes());
+        } else {
+            static_cast<void>(why);
+        }
+        return finish(visit);
+    }
+    template <class Visit>
+    requires stoppable<drained> std::uint64_t service(Visit&& visit) {
+        return service(visit, [](const auto&) {});
+    }
+
+    /// Records handed over so far.
+    [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+    /// What was missing so far, by cause, in records. The last ones are told by `finish`.
+    [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
+    /// What is drained.
+    [[nodiscard]] drained& source() noexcept { return source_; }
+
+private:
+    /// Gives a portion back, whatever happens.
+    struct giver {
+        drained& from;
+        portion& what;
+        bool keeps = true;
+        ~giver() { keeps ? from.keep(what) : from.consume(what); }
+    };
+
+    template <class Visit, class Next>
+    std::uint64_t all(Visit& visit, Next next, bool peeks) {
+        std::uint64_t number = 0;
+        for (portion p{}; next(source_, p); ++number) {
+            giver back{source_, p};
+            count(p);
+            visit(static_cast<const portion&>(p));
+            back.keeps = peeks;
+        }
+        return number;
+    }
+    template <class Visit>
+    std::uint64_t visit_one(const portion& p, Visit& visit) {
+        const std::uint64_t there = source_.visit(p, visit);
+        if (there < p.records()) {
+            lost_.add(loss_cause::damaged, p.records() - there);
+            records_ -= p.records() - there;
+        }
+        return there;
+    }
+    void count(const portion& p) noexcept {
+        records_ += p.records();
+        lost_ += p.lost();
+    }
+
+    Source source_;
+    std::uint64_t records_ = 0;
+    loss_counts lost_;
+};
+
+template <drainable D>
+session(D&) -> session<D&>;
+template <leads_to_drainable T>
+session(T& what) -> session<std::remove_cvref_t<decltype(drainable_of(what))>>;
+
+}  // namespace trace_ring::inline v1::drain

@@ -1,0 +1,84 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Who shares memory, and whether they live: a process is named for good by its pid and when it
+/// began. Everything here is signal-safe.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string_view>
+
+namespace trace_ring::inline v1::storage {
+
+/// What /proc/PID/stat says of a process.
+struct process_facts {
+    std::uint64_t start = 0;  ///< when it began, in ticks since boot; with the pid it names a
+                              ///< process for good. 0 if it cannot be read
+    bool ended = false;       ///< it waits for its parent to notice
+};
+
+/// Reads them. Signal-safe.
+[[nodiscard]] inline process_facts facts_of(std::uint32_t pid) noexcept {
+    process_facts out;
+    const int saved = errno;
+    char text[1024];
+    std::snprintf(text, sizeof text, "/proc/%u/stat", pid);  // no allocation for %u
+    const int fd = ::open(text, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd < 0 ? -1 : ::read(fd, text, sizeof text - 1);
+    if (fd >= 0) ::close(fd);
+    errno = saved;
+    if (got <= 0) return out;
+    // The name, field 2, is in brackets and may hold anything: count from the last bracket.
+    const std::string_view all(text, static_cast<std::size_t>(got));
+    std::size_t at = all.rfind(')');
+    const auto number_at = [&all](std::size_t from) {
+        std::uint64_t number = 0;
+        for (; from < all.size() && all[from] >= '0' && all[from] <= '9'; ++from) {
+            number = number * 10 + static_cast<std::uint64_t>(all[from] - '0');
+        }
+        return number;
+    };
+    bool dead_leader = false;
+    for (int field = 3; field <= 22 && at != std::string_view::npos; ++field) {
+        at = all.find(' ', at + 1);
+        if (at == std::string_view::npos || at + 1 == all.size()) break;
+        if (field == 3) dead_leader = all[at + 1] == 'Z' || all[at + 1] == 'X';
+        // Other threads may live on after the first has ended.
+        if (field == 20) out.ended = dead_leader && number_at(at + 1) <= 1;
+        if (field == 22) out.start = number_at(at + 1);
+    }
+    return out;
+}
+
+/// False only if no process has that pid and start, but one that has ended and waits for its
+/// parent. A start of 0 is not known; only the bits in `told` are compared. Signal-safe.
+[[nodiscard]] inline bool process_may_live(std::uint32_t pid, std::uint64_t start,
+                                           std::uint64_t told = ~std::uint64_t{0}) noexcept {
+    const int saved = errno;
+    const bool there = ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
+    errno = saved;
+    if (!there) return false;
+    const process_facts now = facts_of(pid);
+    if (now.ended) return false;
+    return now.start == 0 || start == 0 || (now.start & told) == (start & told);
+}
+
+/// The calling process in one word: its pid below, above it when it began, as much as fits.
+[[nodiscard]] inline std::uint64_t process_word() noexcept {
+    const auto pid = static_cast<std::uint32_t>(::getpid());
+    return facts_of(pid).start << 32 | pid;
+}
+/// False only if the process that the word names is certainly gone.
+[[nodiscard]] inline bool process_may_live(std::uint64_t word) noexcept {
+    return process_may_live(static_cast<std::uint32_t>(word), word >> 32, 0xFFFFFFFFU);
+}
+
+}  // namespace trace_ring::inline v1::storage

@@ -1,0 +1,77 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Whose a draining session is. One word says so: the owner's pid below, above it when that process
+/// began (as much of it as fits); so one swap takes the session, also from an owner that died. That
+/// the owner lives is told as of any process that records: by the lock of a byte, else by its pid.
+/// What a dead one held, in state `reading`, goes back to `closed`, unread.
+
+#include <cstdint>
+
+#include <trace_ring/recorder/file/trace_memory.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// A trace as its bytes lie, for those that are no writers.
+struct trace_bytes {
+    std::byte* base = nullptr;
+    layout::plan plan{};
+
+    [[nodiscard]] layout::ring_state& ring() const noexcept {
+        return *reinterpret_cast<layout::ring_state*>(base + plan.ring);
+    }
+    [[nodiscard]] layout::lane_entry& lane(std::uint32_t slot) const noexcept {
+        return *reinterpret_cast<layout::lane_entry*>(base + plan.lanes +
+                                                      slot * sizeof(layout::lane_entry));
+    }
+    [[nodiscard]] sub_buffer_header& sub_buffer(std::uint64_t slot) const noexcept {
+        return *reinterpret_cast<sub_buffer_header*>(base + plan.sub_buffers +
+                                                     slot * plan.sub_buffer_bytes);
+    }
+    [[nodiscard]] std::uint64_t capacity() const noexcept {
+        // order: grow.use:S pairs with grow:A
+        return ring().capacity.load(acquire);
+    }
+};
+
+/// False only if the owner is certainly gone. `fd`: of the file; -1 if there is none. Signal-safe.
+[[nodiscard]] inline bool session_may_live(std::uint64_t owner, int fd) noexcept {
+    if (fd >= 0 && storage::byte_is_locked(fd, layout::session_lock_offset)) return true;
+    return storage::process_may_live(owner);
+}
+
+/// Takes the session for this process. Returns 0, or the pid of the one that has it. Signal-safe;
+/// linear in the sub-buffers if the last owner died.
+[[nodiscard]] inline std::uint32_t take_session(const trace_bytes& trace, int fd) noexcept {
+    auto& owner = trace.ring().session_owner;
+    const std::uint64_t self = storage::process_word();
+    std::uint64_t before = owner.load(relaxed);  // relaxed: the swap decides
+    for (;;) {
+        if (before != 0 && session_may_live(before, fd)) return static_cast<std::uint32_t>(before);
+        // What the last session did comes before all that this one does.
+        // order: session.own:A pairs with session.leave:A
+        if (owner.compare_exchange_strong(before, self, acquire)) break;
+    }
+    if (fd >= 0) static_cast<void>(storage::lock_byte(fd, layout::session_lock_offset));
+    if (before == 0) return 0;
+    for (std::uint64_t slot = 0; slot < trace.capacity(); ++slot) {
+        auto& state = trace.sub_buffer(slot).state;
+        auto now = stamped::from(state.load(relaxed));  // relaxed: nobody else changes `reading`
+        if (now.state != static_cast<unsigned>(sub_buffer_state::reading)) continue;
+        now.state = static_cast<unsigned>(sub_buffer_state::closed);
+        // order: session.return:A pairs with claim:C, claim.next:A, drain.look:A, drain.hold:A,
+        // read:A
+        state.store(now.word(), release);
+    }
+    return 0;
+}
+
+inline void leave_session(const trace_bytes& trace, int fd) noexcept {
+    if (fd >= 0) storage::unlock_byte(fd, layout::session_lock_offset);
+    // order: session.leave:A pairs with session.own:A
+    trace.ring().session_owner.store(0, release);
+}
+
+}  // namespace trace_ring::inline v1::impl

@@ -1,0 +1,290 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The recorder as a drainable: closed sub-buffers are marked `reading`, handed over where they
+/// lie, and given back as `free`, or as `closed` again. Writers skip what is held, which is a
+/// quarter at most, and neither overwrite nor count what was consumed.
+/// @code
+///  session                                        writer
+///  state: (p, closed) --swap--> (p, reading)      state? reading: held, the next one
+///         plain loads of the records
+///         (p, reading) --release--> (p, free)     (p, free) --swap--> (q, reset)
+/// @endcode
+/// In the program that records, from the recorder; in any other that may write to the file, by the
+/// file's name. A program that records into a file must not open it besides: closing it drops the
+/// locks by which others see that it lives.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <trace_ring/recorder/file/session_owner.hpp>
+#include <trace_ring/recorder/in_place/closed_search.hpp>
+#include <trace_ring/recorder/in_place/lane_progress.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+#include <trace_ring/ring/sub_buffers/drained.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// One thread's at a time, and of a session's alone. A child of a fork has no part in its parent's
+/// session: what it has of it does nothing.
+class drain_source {
+public:
+    using portion = drained_sub_buffer;
+
+    /// What a recorder of this process has; it must outlive this.
+    template <class Kind>
+    explicit drain_source(basic_recorder<Kind>& from) : fd_(from.descriptor()) {
+        const auto [base, bytes] = from.bytes();
+        if (base == nullptr) return;  // disabled: there is nothing
+        name_ = from.path().empty() ? std::string("memory") : std::string(from.path());
+        trace_.base = const_cast<std::byte*>(base);
+        check(bytes);
+    }
+    /// A trace file that other processes record into, or did; or `/proc/PID/fd/N` of a memory file.
+    /// Throws setup_error, which names the file, the offset and the cause.
+    explicit drain_source(const std::string& file) : name_(file) {
+        file_ = storage::open_file(file);
+        fd_ = file_.get();
+        const std::uint64_t bytes = storage::file_bytes(fd_);
+        if (bytes == 0) throw setup_error(file, "offset 0: the file is empty", EINVAL);
+        memory_ = storage::mapping::of_file(file, fd_, bytes);
+        trace_.base = memory_.data();
+        check(bytes);
+        // With room to grow, as its writers map it.
+        memory_ = storage::mapping::of_file(file, fd_, trace_.plan.file_limit);
+        trace_.base = memory_.data();
+        // After the capacity: the file may be growing.
+        const std::uint64_t capacity = trace_.capacity();
+        if (capacity == 0 ||
+            capacity > layout::present_sub_buffers(trace_.plan, storage::file_bytes(fd_))) {
+            throw setup_error(
+                file, "offset " + std::to_string(trace_.plan.ring) + ": impossible capacity",
+                EINVAL);
+        }
+    }
+
+    /// Throws setup_error: EBUSY, and the pid, if there is a session already.
+    void attach() {
+        if (trace_.base == nullptr) return;
+        if (const std::uint32_t other = impl::take_session(trace_, fd_)) {
+            throw setup_error(name_, "process " + std::to_string(other) + " drains it", EBUSY);
+        }
+        process_ = ::getpid();
+        auto& sessions = trace_.ring().sessions;
+        sessions.store(sessions.load(relaxed) + 1, relaxed);  // relaxed: one session at a time
+        lanes_.emplace(trace_, sessions.load(relaxed) == 1);  // relaxed: as above
+        search_.emplace(trace_, extends_);
+        damaged_.clear();
+        held_ = 0;
+        kept_ = false;
+        open_pass_ = 0;
+        words_.resize(trace_.plan.sub_buffer_bytes / 8);
+    }
+    void detach() noexcept {
+        if (trace_.base == nullptr || process_ != ::getpid()) return;
+        process_ = 0;
+        for (std::uint64_t slot = 0; held_ != 0 && slot < trace_.capacity(); ++slot) {
+            // relaxed: this session's own
+            const auto now = stamped::from(trace_.sub_buffer(slot).state.load(relaxed));
+            if (now.state == number(sub_buffer_state::reading)) {
+                give_back({slot, now.pos}, sub_buffer_state::closed);
+            }
+        }
+        impl::leave_session(trace_, fd_);
+    }
+
+    /// The next closed sub-buffer. What is handed over was closed before it was taken, writers skip
+    /// it until it is given back, and nobody else gives it back: so its records are plain memory,
+    /// and are read by plain loads, which a compiler may make wide.
+    [[nodiscard]] bool take(portion& out) {
+        if (process_ == 0) return false;
+        if (held_ >= std::max<std::uint64_t>(1, trace_.capacity() / 4)) return false;
+        place found;
+        while (search_->find(found)) {
+            bool refused = false;
+            while (hold(found)) {
+                const auto earlier = earlier_of_lane(found);
+                if (!earlier) {
+                    if (accept(found, out)) return true;
+                    refused = true;
+                    break;
+                }
+                give_back(found, sub_buffer_state::closed);
+                search_->await(found);
+                found = *earlier;
+            }
+            // Overwritten just now, or written on.
+            if (!refused) search_->look_again(found);
+        }
+        return false;
+    }
+    void consume(portion& what) noexcept {
+        if (!what.copied()) {
+            auto& ring = trace_.ring();
+            // relaxed, all: counters of one session at a time
+            ring.consumed_sub_buffers.store(ring.consumed_sub_buffers.load(relaxed) + 1, relaxed);
+            --held_;
+            // order: drain.free:A pairs with claim:C, claim.next:A
+            trace_.sub_buffer(what.slot())
+                .state.store(stamped{what.at(), number(sub_buffer_state::free)}.word(), release);
+        }
+        auto& records = trace_.ring().consumed_records;
+        records.store(records.load(relaxed) + what.records(), relaxed);  // relaxed: as above
+        lanes_->consumed(what);
+    }
+    void keep(portion& what) noexcept {
+        if (what.copied()) return;
+        --held_;
+        kept_ = true;
+        give_back({what.slot(), what.at()}, sub_buffer_state::closed);
+    }
+    template <class Visit>
+    std::uint64_t visit(const portion& what, Visit&& visit) const {
+        return what.visit(visit);
+    }
+
+    /// What is complete in the next sub-buffer that its writer still fills. One at a time.
+    [[nodiscard]] bool take_open(portion& out) {
+        if (process_ == 0) return false;
+        const auto& awaited = search_->awaited();
+        for (auto it = awaited.lower_bound(open_pass_); it != awaited.end(); ++it) {
+            open_pass_ = it->first + 1;
+            sub_buffer_copy head;
+            if (copy_sub_buffer(&trace_.sub_buffer(it->first), words_, head) !=
+                    copy_result::copied ||
+                head.state.state != number(sub_buffer_state::active) ||
+                head.state.pos < it->second) {
+                continue;
+            }
+            if (earlier_of_lane(head.lane, head.state.pos, head.previous, head.first_position)) {
+                continue;  // it comes with the next pass
+            }
+            portion made({words_.data(), head.bytes, it->first, head.lane, head.state.pos,
+                          head.first_position, head.records, head.base_time, 0, true});
+            lanes_->place(made, {head.refused, head.too_long, head.nested},
+                          gap_cause(head.previous));
+            if (made.records() == 0 && made.lost().total() == 0) continue;
+            out = made;
+            return true;
+        }
+        open_pass_ = 0;
+        return false;
+    }
+
+    /// What no sub-buffer tells of: refused since the last one, nested, without a lane; and what
+    /// was overwritten behind the last one of a lane that has ended.
+    [[nodiscard]] loss_counts rest() {
+        if (process_ == 0) return {};
+        return lanes_->rest([this] { return !kept_ && held_ == 0 && search_->settled(); });
+    }
+
+private:
+    using place = impl::sub_buffer_place;
+
+    [[nodiscard]] static constexpr unsigned number(sub_buffer_state state) noexcept {
+        return static_cast<unsigned>(state);
+    }
+
+    void check(std::uint64_t bytes) {
+        if (const auto fault = layout::check_layout(trace_.base, bytes, trace_.plan)) {
+            throw setup_error(
+                name_, "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
+                EINVAL);
+        }
+        const auto& header = *reinterpret_cast<const layout::file_header*>(trace_.base);
+        // relaxed: fixed since set-up
+        const auto full = static_cast<full_mode>(header.full.load(relaxed));
+        extends_ =
+            full == full_mode::extend_then_discard || full == full_mode::extend_then_overwrite;
+    }
+
+    [[nodiscard]] bool hold(place what) noexcept {
+        std::uint64_t word = stamped{what.pos, number(sub_buffer_state::closed)}.word();
+        // From here on its records are this session's: all of them were stored before it was
+        // closed, and no claimer's swap succeeds.
+        // order: drain.hold:A pairs with close:A, reclaim.close:A, session.return:A, drain.keep:A
+        return trace_.sub_buffer(what.slot).state.compare_exchange_strong(
+            word, stamped{what.pos, number(sub_buffer_state::reading)}.word(), acquire);
+    }
+    void give_back(place what, sub_buffer_state as) noexcept {
+        // order: drain.keep:A pairs with claim:C, claim.next:A, drain.look:A, drain.hold:A, read:A
+        trace_.sub_buffer(what.slot).state.store(stamped{what.pos, number(as)}.word(), release);
+    }
+
+    [[nodiscard]] std::optional<place> earlier_of_lane(place what) {
+        const sub_buffer_header& sub = trace_.sub_buffer(what.slot);
+        // relaxed, all: it is held
+        return earlier_of_lane(sub.lane.load(relaxed), what.pos, sub.previous.load(relaxed),
+                               sub.first_position.load(relaxed));
+    }
+    [[nodiscard]] std::optional<place> earlier_of_lane(std::uint32_t lane, position pos,
+                                                       position previous, position first) {
+        const auto& known = lanes_->of(lane);
+        if (previous == no_position || previous <= known.last || previous >= pos) return {};
+        const bool gap = known.known && first > known.expected;
+        return search_->closed_of(lane, known.last, pos, previous, gap);
+    }
+    [[nodiscard]] loss_cause gap_cause(position previous) const noexcept {
+        const bool damaged =
+            std::find(damaged_.begin(), damaged_.end(), previous) != damaged_.end();
+        return damaged ? loss_cause::damaged : loss_cause::overwritten;
+    }
+
+    /// Hands over what is held. False, and it is given back: it cannot be read, or it was handed
+    /// over before.
+    [[nodiscard]] bool accept(place what, portion& out) {
+        const sub_buffer_header& sub = trace_.sub_buffer(what.slot);
+        // relaxed, to the end: it is held
+        const std::uint32_t commit = sub.commit.load(relaxed);
+        const std::uint32_t bytes = commit_word::offset(commit);
+        if (sub.magic.load(relaxed) != sub_buffer_magic || bytes < sizeof(sub_buffer_header) ||
+            bytes % 8 != 0 || bytes > trace_.plan.sub_buffer_bytes) {
+            damaged_.push_back(what.pos);
+            give_back(what, sub_buffer_state::free);
+            return false;
+        }
+        const std::uint32_t lane = sub.lane.load(relaxed);
+        if (lanes_->of(lane).last >= what.pos) {
+            give_back(what, sub_buffer_state::closed);
+            return false;
+        }
+        out = portion({&sub, bytes, what.slot, lane, what.pos, sub.first_position.load(relaxed),
+                       commit_word::records(commit), sub.base_time.load(relaxed),
+                       sub.end_time.load(relaxed), false});
+        lanes_->place(
+            out, {sub.refused.load(relaxed), sub.too_long.load(relaxed), sub.nested.load(relaxed)},
+            gap_cause(sub.previous.load(relaxed)));
+        ++held_;
+        return true;
+    }
+
+    std::string name_;
+    file_descriptor file_;
+    storage::mapping memory_;
+    impl::trace_bytes trace_;
+    int fd_ = -1;
+    bool extends_ = false;
+    pid_t process_ = 0;  ///< whose session this is; 0: none
+    std::optional<impl::lane_progresses> lanes_;
+    std::optional<impl::closed_search> search_;
+    std::vector<position> damaged_;
+    std::uint64_t held_ = 0;
+    bool kept_ = false;  ///< something was: it is there, and was not drained
+    std::uint64_t open_pass_ = 0;
+    std::vector<std::uint64_t> words_;
+};
+
+/// What drain::session makes of a recorder.
+template <class Kind>
+[[nodiscard]] drain_source drainable_of(basic_recorder<Kind>& from) {
+    return drain_source(from);
+}
+
+}  // namespace trace_ring::inline v1

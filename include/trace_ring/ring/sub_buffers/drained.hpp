@@ -1,0 +1,150 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A sub-buffer in the hands of a draining session, and its records, where they lie.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <trace_ring/loss.hpp>
+#include <trace_ring/position.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// One record, in place: good until the sub-buffer is given back.
+struct drained_record {
+    std::uint32_t lane = 0;                  ///< number of the lane; 0 in a ring of its own
+    position at = 0;                         ///< in its lane, from 0
+    std::uint64_t time = 0;                  ///< by the trace's clock
+    std::uint16_t id = 0;                    ///< of its event type
+    std::uint32_t flags = 0;                 ///< record_word::flag
+    std::span<const std::uint64_t> payload;  ///< its fields, as record/field.hpp says
+};
+
+/// What is handed over at once: the `portion` of a drainable whose bytes lie in sub-buffers.
+class drained_sub_buffer {
+public:
+    /// The records that are handed over, in place: plain memory as long as they are held.
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+        return {start_ + from_, end_ - from_};
+    }
+    /// The same in words of 8 bytes.
+    [[nodiscard]] std::span<const std::uint64_t> words() const noexcept {
+        return {reinterpret_cast<const std::uint64_t*>(start_ + from_), (end_ - from_) / 8};
+    }
+    [[nodiscard]] std::uint32_t records() const noexcept { return records_; }
+    /// Missing before its first record, and while it was filled.
+    [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
+
+    [[nodiscard]] position at() const noexcept { return at_; }  ///< of the sub-buffer, in the ring
+    [[nodiscard]] std::uint64_t slot() const noexcept { return slot_; }  ///< where in the ring
+    [[nodiscard]] std::uint32_t lane() const noexcept { return lane_; }
+    /// Position in its lane of the first record handed over, from 0.
+    [[nodiscard]] position first() const noexcept { return first_; }
+    [[nodiscard]] std::uint64_t base_time() const noexcept { return base_time_; }  ///< its claim's
+    [[nodiscard]] std::uint64_t end_time() const noexcept { return end_time_; }    ///< of its close
+    /// It is still being filled, and this is a copy of what was complete.
+    [[nodiscard]] bool copied() const noexcept { return copied_; }
+
+    /// Calls `visit(const drained_record&)` for each record handed over, oldest first. Returns how
+    /// many; fewer than `records()` if what follows makes no sense. Linear; does not allocate.
+    template <class Visit>
+    std::uint64_t visit(Visit&& visit) const {
+        constexpr std::uint64_t low_half = 0xFFFFFFFFU;
+        std::uint64_t high = base_time_ & ~low_half;
+        const auto* word =
+            reinterpret_cast<const std::uint64_t*>(start_ + sizeof(sub_buffer_header));
+        const auto* const from = reinterpret_cast<const std::uint64_t*>(start_ + from_);
+        const auto* const end = reinterpret_cast<const std::uint64_t*>(start_ + end_);
+        drained_record record;
+        record.lane = lane_;
+        std::uint64_t count = 0;
+        while (word < end) {
+            // Plain loads: see drain_source::take.
+            const std::uint64_t head = *word;
+            const auto about = static_cast<std::uint32_t>(head >> 32);
+            const std::uint32_t length = record_word::bytes(about) / 8;
+            if (length == 0 || length > static_cast<std::size_t>(end - word)) return count;
+            if (record_word::id(about) == record_word::time_id) [[unlikely]] {
+                // The library's own, of whatever length, say the whole time first.
+                if (length < time_record_bytes / 8) return count;
+                high = word[1] & ~low_half;
+            } else if (word >= from) {
+                if (count == records_) return count;
+                record.at = first_ + count++;
+                record.time = high | (head & low_half);
+                record.id = record_word::id(about);
+                record.flags = record_word::flags(about);
+                record.payload = {word + 1, length - 1};
+                visit(static_cast<const drained_record&>(record));
+            }
+            word += length;
+        }
+        return count;
+    }
+
+    /// What a model of drainable fills in. `bytes` is the offset of the first free byte.
+    struct facts {
+        const void* start = nullptr;
+        std::uint32_t bytes = sizeof(sub_buffer_header);
+        std::uint64_t slot = 0;
+        std::uint32_t lane = 0;
+        position at = no_position;
+        position first = 0;
+        std::uint32_t records = 0;
+        std::uint64_t base_time = 0;
+        std::uint64_t end_time = 0;
+        bool copied = false;
+    };
+    drained_sub_buffer() = default;
+    explicit drained_sub_buffer(const facts& all) noexcept
+        : start_(static_cast<const std::byte*>(all.start)),
+          end_(all.bytes),
+          slot_(all.slot),
+          lane_(all.lane),
+          at_(all.at),
+          first_(all.first),
+          records_(all.records),
+          base_time_(all.base_time),
+          end_time_(all.end_time),
+          copied_(all.copied) {}
+
+    /// Leaves out the first `count` records, which were handed over before.
+    void skip(std::uint64_t count) noexcept {
+        const auto* word = reinterpret_cast<const std::uint64_t*>(start_);
+        while (count != 0 && records_ != 0 && from_ < end_) {
+            const auto about = static_cast<std::uint32_t>(word[from_ / 8] >> 32);
+            const std::uint32_t length = record_word::bytes(about);
+            if (length == 0 || length > end_ - from_) {  // what cannot be told apart is left out
+                from_ = end_;
+                return;
+            }
+            from_ += length;
+            if (record_word::id(about) == record_word::time_id) continue;
+            --count;
+            --records_;
+            ++first_;
+        }
+    }
+    void lose(loss_cause cause, std::uint64_t count) noexcept { lost_.add(cause, count); }
+
+private:
+    const std::byte* start_ = nullptr;
+    std::uint32_t from_ = sizeof(sub_buffer_header);
+    std::uint32_t end_ = sizeof(sub_buffer_header);
+    std::uint64_t slot_ = 0;
+    std::uint32_t lane_ = 0;
+    position at_ = no_position;
+    position first_ = 0;
+    std::uint32_t records_ = 0;
+    std::uint64_t base_time_ = 0;
+    std::uint64_t end_time_ = 0;
+    bool copied_ = false;
+    loss_counts lost_;
+};
+
+}  // namespace trace_ring::inline v1
