@@ -233,7 +233,7 @@ file_builder in_turns() {
     for (const auto lane : lanes) b.open(lane, 100);
     std::uint64_t time = 1000;
     for (std::uint64_t n = 0; n < 400; ++n) {
-        const auto lane = lanes[n * n / 300 % 3];
+        const auto lane = lanes[static_cast<std::size_t>(n * n / 300 % 3)];
         time += n % 3;  // so that some are at the same time
         const auto put = [&] {
             if (n / 40 % 3 != 1) return b.record(lane, time, plain, {n});

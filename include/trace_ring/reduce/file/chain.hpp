@@ -66,7 +66,7 @@ struct chain_link {
         return plan.bytes_for(slot) + place_of(fault);
     }
 };
-static_assert(sizeof(chain_link) == 64);
+static_assert(sizeof(chain_link) <= 64);
 
 /// The sub-buffers of one lane, oldest first.
 struct chain {

@@ -182,7 +182,7 @@ private:
         if (forward_ ? next_ == links_.size() : next_ == 0) return {};
         const auto& plan = in_->plan();
         return in_->bytes().prefetch(plan.bytes_for(links_[forward_ ? next_ : next_ - 1].slot),
-                                     plan.sub_buffer_bytes);
+                                     plan.sub_buffer_bytes, !forward_);
     }
 
     /// The beginning of the sub-buffer just copied. Its records must fit between its neighbours':

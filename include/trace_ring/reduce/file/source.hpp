@@ -77,17 +77,25 @@ inline int lock_query(int fd, lock_type& lock) noexcept {
 class coming {
 public:
     coming() = default;
-    coming(const std::byte* from, std::size_t bytes) noexcept : from_(from), bytes_(bytes) {}
+    /// Fetched from its end down if it is part of what is read that way: processors guess where a
+    /// row of accesses goes on, and guess right if it is one row.
+    coming(const std::byte* from, std::size_t bytes, bool down) noexcept
+        : next_(down ? from + bytes - line : from),
+          step_(down ? -std::ptrdiff_t{line} : std::ptrdiff_t{line}),
+          bytes_(bytes) {}
 
     /// Fetches what is not yet fetched of the first `bytes`. Always inlined: a function that does
     /// no more than this is taken for one without effects, and left out.
     [[gnu::always_inline]] void fetch(std::size_t bytes) noexcept {
-        constexpr std::size_t line = 64;
-        for (; done_ < std::min(bytes, bytes_); done_ += line) __builtin_prefetch(from_ + done_);
+        for (; done_ < std::min(bytes, bytes_); done_ += line, next_ += step_) {
+            __builtin_prefetch(next_);
+        }
     }
 
 private:
-    const std::byte* from_ = nullptr;
+    static constexpr std::size_t line = 64;
+    const std::byte* next_ = nullptr;
+    std::ptrdiff_t step_ = 0;
     std::size_t bytes_ = 0;
     std::size_t done_ = 0;
 };
@@ -156,10 +164,11 @@ public:
         return file_ ? read_file(offset, into, bytes) : read_memory(offset, into, bytes);
     }
 
-    /// Memory that will be read soon.
-    [[nodiscard]] coming prefetch(std::uint64_t offset, std::size_t bytes) const noexcept {
+    /// Memory that will be read soon: at least a line of 64 bytes.
+    [[nodiscard]] coming prefetch(std::uint64_t offset, std::size_t bytes,
+                                  bool down = false) const noexcept {
         if (offset >= memory_.size() || memory_.size() - offset < bytes) return {};
-        return {memory_.data() + offset, bytes};
+        return {memory_.data() + offset, bytes, down};
     }
 
     /// The first offset from `offset` on that may hold anything but zeros; `offset` itself where
