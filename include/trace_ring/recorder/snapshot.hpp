@@ -78,7 +78,7 @@ private:
                 // order: snapshot.copy:A pairs with dictionary.write:A
                 // order: snapshot.copy:B pairs with process.enter:B, process.leave:A,
                 // process.dead:A, lane.enter:A, lane.enter:B, lane.newest:A, lane.written:A,
-                // lane.written:B, lane.leave:A, lane.dead:A
+                // lane.written:B, lane.leave:A, lane.leave:B, lane.leave:C, lane.dead:A
                 words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(acquire);
             }
             if (const int error = write_at(to_, words, part, at)) return error;

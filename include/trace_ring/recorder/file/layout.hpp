@@ -160,7 +160,8 @@ static_assert(offsetof(process_entry, root) == 16);
 static_assert(offsetof(process_entry, attached) == 32);
 static_assert(offsetof(process_entry, name) == 48);
 
-/// One lane: what is known of a writer beside its records.
+/// One lane: what is known of a writer beside its records. Another thread may go on where it left
+/// off; its records say so (owner_record), the entry stays that of the first.
 struct lane_entry {
     shared_atomic<std::uint32_t> number;   ///< 0: free; never reused while the file lives
     shared_atomic<std::uint32_t> state;    ///< presence
@@ -174,14 +175,19 @@ struct lane_entry {
     shared_atomic<std::uint64_t> too_long;
     shared_atomic<std::uint64_t> nested;
     shared_atomic<std::uint64_t> abandoned;
-    shared_atomic<std::uint64_t> began;    ///< clock
-    shared_atomic<std::uint64_t> ended;    ///< clock; 0 while live
-    shared_atomic<std::uint64_t> name[2];  ///< thread name, up to 16 bytes
-    shared_atomic<std::uint64_t> reserved2[3];
+    shared_atomic<std::uint64_t> began;      ///< clock
+    shared_atomic<std::uint64_t> ended;      ///< clock; 0 while live
+    shared_atomic<std::uint64_t> name[2];    ///< thread name, up to 16 bytes
+    shared_atomic<std::uint64_t> writer;     ///< who wrote last: thread | depth << 32
+    shared_atomic<std::uint32_t> high;       ///< high half of the clock that it announced last
+    shared_atomic<std::uint32_t> handed_on;  ///< times that another thread went on in this lane
+    shared_atomic<std::uint64_t> reserved2;
 };
 static_assert(sizeof(lane_entry) == 128);
 static_assert(offsetof(lane_entry, written) == 24);
 static_assert(offsetof(lane_entry, name) == 88);
+static_assert(offsetof(lane_entry, writer) == 104);
+static_assert(offsetof(lane_entry, handed_on) == 116);
 
 /// What a seek needs of a sub-buffer, so that it reads neither headers nor records. A hint: the
 /// sub-buffer's own header decides.

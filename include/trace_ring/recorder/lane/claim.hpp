@@ -25,13 +25,29 @@ namespace trace_ring::inline v1::impl {
     return stamped{at, static_cast<unsigned>(state)}.word();
 }
 
+[[nodiscard]] constexpr std::uint64_t writer_word(std::uint32_t thread,
+                                                  std::uint32_t depth) noexcept {
+    return thread | std::uint64_t{depth} << 32;
+}
+
+/// Whether another thread has gone on in this lane than the one that began it.
+[[nodiscard]] inline bool is_handed_on(const layout::lane_entry& entry) noexcept {
+    // relaxed, all of them: own lane
+    return entry.writer.load(relaxed) !=
+           writer_word(entry.thread.load(relaxed), entry.depth.load(relaxed));
+}
+
 /// Room for `bytes` more, and a clock whose high half the lane has announced.
-inline bool core::make_room(lane_state& lane, std::uint32_t bytes) noexcept {
+inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t bytes) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* sub = lane.sub.load(relaxed);
     const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
     if (sub == &nowhere || end + bytes + time_record_bytes > memory_.plan().sub_buffer_bytes) {
         close_lane(lane);
+        if (is_handed_on(*lane.entry.load(relaxed))) {  // hand_on.hpp says why
+            depart(lane);
+            if (!make_lane(lane, depth)) return false;
+        }
         sub = claim(lane);
         if (sub == nullptr) {
             layout::lane_entry& entry = *lane.entry.load(relaxed);
@@ -75,7 +91,7 @@ inline void core::close_lane(lane_state& lane) noexcept {
     index.records.store(records, relaxed);
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
-    // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
+    // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A, go_on:A
     sub->state.store(state_word(at, sub_buffer_state::closed), release);
     memory_.ring().held.fetch_sub(1, relaxed);  // a counter
 }
@@ -223,7 +239,7 @@ inline void core::grow(std::uint64_t wanted) noexcept {
         }
         // The memory is there before it is counted.
         // order: grow:A pairs with grow.use:A, grow.use:B, grow.use:C, grow.use:D, grow.use:E,
-        // grow.use:F, grow.use:G, table.read:D
+        // grow.use:F, grow.use:G, grow.use:H, table.read:D
         if (ring.capacity.compare_exchange_strong(capacity, more, release)) return;
     }
 }
@@ -327,4 +343,5 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
 
 }  // namespace trace_ring::inline v1::impl
 
+#include <trace_ring/recorder/lane/hand_on.hpp>
 #include <trace_ring/recorder/lane/lane_table.hpp>

@@ -105,8 +105,8 @@ public:
 
     void add_type(const type_node& node) noexcept;
     void close_lane(lane_state& lane) noexcept;
-    /// Closes the lanes of a block, and forgets them; `but_open`: not those with an open record,
-    /// which are left to it.
+    /// Closes the lanes of a block, and forgets them: half-empty ones are handed on. `but_open`:
+    /// not those with an open record, which are left to it; and none is handed on.
     void leave_thread(lane_block& block, bool but_open = false) noexcept;
     void shut(bool shut_now) noexcept;
 
@@ -146,9 +146,21 @@ private:
     [[nodiscard]] lane_block* enter_thread() noexcept;
     [[nodiscard]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
     [[nodiscard]] bool make_lane(lane_state& lane, std::uint32_t depth) noexcept;
+    [[nodiscard]] bool enter_lane(lane_state& lane, std::uint32_t depth,
+                                  std::uint32_t bytes) noexcept {
+        return go_on(lane, depth, bytes) || make_lane(lane, depth);
+    }
+    void depart(lane_state& lane) noexcept;
+    enum class offer_is { taken, good, gone };
+    void offer(const layout::lane_entry& entry, std::uint32_t number) noexcept;
+    [[nodiscard]] bool go_on(lane_state& lane, std::uint32_t depth, std::uint32_t bytes) noexcept;
+    [[nodiscard]] offer_is take_on(lane_state& lane, layout::lane_entry& entry,
+                                   std::uint32_t number, std::uint32_t bytes) noexcept;
+    void say_owner(lane_state& lane, std::uint32_t depth) noexcept;
     [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
     void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
-    [[nodiscard]] bool make_room(lane_state& lane, std::uint32_t bytes) noexcept;
+    [[nodiscard]] bool make_room(lane_state& lane, std::uint32_t depth,
+                                 std::uint32_t bytes) noexcept;
     [[nodiscard]] sub_buffer_header* claim(lane_state& lane) noexcept;
     [[nodiscard]] bool next_slot(position& at) noexcept;
     void grow(std::uint64_t wanted) noexcept;
@@ -191,6 +203,8 @@ private:
     /// Where this process stands, in a page that fork wipes.
     enum : std::uint32_t { new_child = 0, entered = 1, entering = 2, stopped = 3 };
     atomic<std::uint32_t>* alive_ = nullptr;
+    static constexpr std::uint32_t offer_count = 16;
+    atomic<std::uint64_t> offers_[offer_count]{};  ///< lane number << 32 | its entry
     atomic<std::uint64_t> known_types_[(layout::max_event_id + 1) / 64]{};
 };
 
@@ -315,8 +329,8 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
         finish(*lane);
         return nullptr;
     }
-    if ((mark_of(*lane).valid.load(relaxed) == 0 && !make_lane(*lane, depth)) ||
-        !make_room(*lane, bytes)) {
+    if ((mark_of(*lane).valid.load(relaxed) == 0 && !enter_lane(*lane, depth, bytes)) ||
+        !make_room(*lane, depth, bytes)) {
         // Back to cold, not idle: there may be no sub-buffer to fill.
         mark_of(*lane).value.store(0, relaxed);
         return nullptr;

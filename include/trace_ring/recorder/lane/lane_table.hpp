@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include <trace_ring/recorder/lane/claim.hpp>
+#include <trace_ring/recorder/lane/hand_on.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -45,7 +46,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
         position oldest = ~position{0};
         for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = memory_.lane(slot);
-            // order: lane.take:A pairs with lane.leave:A, lane.dead:A
+            // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.dead:A
             std::uint32_t state = entry.state.load(acquire);
             // relaxed, to the end: nothing was ever in a free entry, nothing comes into a departed
             if (state == free) {
@@ -62,7 +63,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
         slot = best;
         layout::lane_entry& entry = memory_.lane(best);
         std::uint32_t state = departed;
-        // order: lane.take:B pairs with lane.leave:A, lane.dead:A
+        // order: lane.take:B pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.dead:A
         if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
             fold(entry, best);
             return &entry;
@@ -88,8 +89,12 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
     // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B
     thread_fence(release);
     entry->process.store(process(), relaxed);
-    entry->thread.store(static_cast<std::uint32_t>(::syscall(SYS_gettid)), relaxed);
+    const auto thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    entry->thread.store(thread, relaxed);
     entry->depth.store(depth, relaxed);
+    entry->writer.store(writer_word(thread, depth), relaxed);
+    entry->high.store(0, relaxed);
+    entry->handed_on.store(0, relaxed);
     entry->written.store(0, relaxed);
     entry->newest.store(0, relaxed);
     entry->refused.store(0, relaxed);
@@ -138,7 +143,8 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     sub_buffer_state now = sub_buffer_state::active;
     if (word == state_word(at, sub_buffer_state::active)) {
         now = sub_buffer_state::closed;
-        // order: reclaim.find:B pairs with record.commit:A, cold.commit:A, time.commit:A
+        // order: reclaim.find:B pairs with record.commit:A, cold.commit:A, time.commit:A,
+        // owner.commit:A
         const std::uint32_t records = commit_word::records(sub.commit.load(acquire));
         // order: lane.written:B pairs with table.read:B, snapshot.copy:B
         entry.written.store(sub.first_position.load(relaxed) + records, release);

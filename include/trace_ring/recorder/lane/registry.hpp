@@ -67,6 +67,7 @@ struct thread_node {
     atomic<std::uint32_t> thread{0};            ///< whose: as the kernel counts
     atomic<std::uint32_t> ending{0};  ///< 1: it may be gone, without having given the node back
     atomic<std::uint32_t> rounds{0};  ///< of thread-exit destructors seen
+    atomic<std::uint64_t> name[2]{};  ///< of the thread, when it began to record
 };
 
 inline constexpr std::size_t node_bytes = 2 * layout::page_bytes;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <trace_ring/recorder/lane/core.hpp>
 
@@ -56,16 +57,31 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         mark.value.store(stack_position(), relaxed);
         lane.end.store(no_end, relaxed);
         signal_fence(seq_cst);
+        const sub_buffer_header* const sub = lane.sub.load(relaxed);
+        const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
+        const std::uint32_t size = memory_.plan().sub_buffer_bytes;
+        const bool worth_it = !but_open && sub != &nowhere && end <= size - size / 8;
         close_lane(lane);
-        layout::lane_entry& entry = *lane.entry.load(relaxed);
-        entry.ended.store(memory_.now(), relaxed);
-        mark.valid.store(0, relaxed);
-        signal_fence(seq_cst);  // from here on the entry may go to another
-        // order: lane.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
-        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
-        signal_fence(seq_cst);
+        const layout::lane_entry& entry = *lane.entry.load(relaxed);
+        const std::uint32_t number = entry.number.load(relaxed);
+        depart(lane);
+        if (worth_it) offer(entry, number);
         mark.value.store(0, relaxed);
     }
+}
+
+/// Leaves a lane that has no sub-buffer open: its entry may go to another.
+inline void core::depart(lane_state& lane) noexcept {
+    // relaxed, to the end: own lane, or that of a thread that records no more
+    layout::lane_entry& entry = *lane.entry.load(relaxed);
+    entry.ended.store(memory_.now(), relaxed);
+    entry.high.store(lane.high.load(relaxed), relaxed);
+    mark_of(lane).valid.store(0, relaxed);
+    signal_fence(seq_cst);
+    // order: lane.leave:A pairs with lane.take:A, lane.take:B, lane.go_on:A, table.read:B,
+    // snapshot.copy:B
+    entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+    signal_fence(seq_cst);
 }
 
 inline lane_block* core::enter_thread() noexcept {
@@ -73,6 +89,13 @@ inline lane_block* core::enter_thread() noexcept {
     if (node == nullptr) return nullptr;
     lane_block* expected = &vacant_block;
     lane_block* const mine = &block_of(*node);
+    char name[16] = {};
+    ::prctl(PR_GET_NAME, name);
+    for (std::size_t i = 0; i < 2; ++i) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, name + i * 8, 8);
+        node->name[i].store(word, relaxed);  // relaxed: own node
+    }
     // relaxed: own word; a swap, because a handler may have been here in between
     if (!thread_lanes.compare_exchange_strong(expected, mine, relaxed)) {
         give_node(*node);

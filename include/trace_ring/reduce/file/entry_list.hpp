@@ -6,6 +6,7 @@
 /// One sub-buffer, decoded: its records in an array, and between them notes of what is not there or
 /// not right. Which way the array is read is the reader's choice, at the same price.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,6 +39,7 @@ public:
         whats_.clear();
         notes_.clear();
         latest_.clear();
+        owners_.clear();
     }
 
     /// Copies the sub-buffer in `slot`; entries stay as they are.
@@ -57,12 +59,17 @@ public:
     };
     /// Adds the records of the copied sub-buffer from number `from` on. The first of the sub-buffer
     /// has position `first` in the lane; the record before `from` has time `last_time`.
-    [[nodiscard]] walked walk(const lane_info& lane, position first, std::uint32_t from,
-                              std::uint64_t last_time) {
+    [[nodiscard]] walked walk(const tables& in, const lane_info& lane, position first,
+                              std::uint32_t from, std::uint64_t last_time) {
         std::uint32_t count = 0;
+        const auto owned = [&](const owner_record& who) {
+            const bool by_first = who.thread == lane.thread && who.depth == lane.depth;
+            owners_.push_back({whats_.size(), by_first ? &lane : &in.guest_of(lane, who)});
+        };
         std::uint32_t flags = 0;
         const std::uint32_t broken = walk_records(
-            words_, head_, [&](std::uint32_t word, std::uint64_t time, std::uint32_t header) {
+            words_, head_,
+            [&](std::uint32_t word, std::uint64_t time, std::uint32_t header) {
                 if (count++ < from) return;
                 flags |= record_word::flags(header);
                 if (time < last_time) {
@@ -72,7 +79,8 @@ public:
                 last_time = time;
                 times_.push_back(time);
                 whats_.push_back(word);
-            });
+            },
+            owned);
         if ((flags & record_word::interval) != 0) bound();
         if (broken != 0) {
             add(loss_item{loss_cause::damaged, head_.records - count, first + count, &lane,
@@ -98,7 +106,7 @@ public:
         const auto header = static_cast<std::uint32_t>(words_[what] >> 32);
         out.emplace<record_view>(
             std::span<const std::uint64_t>{words_.data() + what, record_word::bytes(header) / 8},
-            times_[i], at, *lane, in.type_of(*lane, record_word::id(header)),
+            times_[i], at, owner_of(i, *lane), in.type_of(*lane, record_word::id(header)),
             offset_ + std::uint64_t{what} * 8, latest_.empty() ? times_[i] : latest_[i]);
     }
 
@@ -106,6 +114,15 @@ private:
     static constexpr std::uint32_t note_bit = std::uint32_t{1} << 31;
     using note_type = std::variant<loss_item, clock_jump>;
 
+    struct owned_from {
+        std::size_t entry;
+        const lane_info* lane;
+    };
+    [[nodiscard]] const lane_info& owner_of(std::size_t i, const lane_info& lane) const noexcept {
+        auto at = std::upper_bound(owners_.begin(), owners_.end(), i,
+                                   [](std::size_t e, const owned_from& o) { return e < o.entry; });
+        return at == owners_.begin() ? lane : *(at - 1)->lane;
+    }
     [[nodiscard]] bool is_interval(std::size_t i) const noexcept {
         const auto header = static_cast<std::uint32_t>(words_[whats_[i]] >> 32);
         return (record_word::flags(header) & record_word::interval) != 0;
@@ -136,6 +153,7 @@ private:
     std::vector<std::uint64_t> latest_;  // that it may be of; empty: no interval among them
     std::vector<std::uint32_t> whats_;  // a record: where it begins, in words; else a note's number
     std::vector<note_type> notes_;
+    std::vector<owned_from> owners_;  // where other threads than the lane's first go on
     sub_buffer_copy head_;
     std::uint64_t offset_ = 0;
 };

@@ -1,0 +1,256 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// What a recorder keeps: of short threads in a small file, of quiet ones beside noisy ones, of
+/// events with a quota beside a flood of others, of the last so many seconds.
+
+#include <boost/test/unit_test.hpp>
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/recorder/recorder.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
+
+#include <recorder/account.hpp>
+#include <recorder/scratch.hpp>
+
+namespace tr = trace_ring;
+namespace reduce = trace_ring::reduce;
+using tr::loss_cause;
+
+namespace {
+
+[[nodiscard]] std::uint32_t this_thread() {
+    return static_cast<std::uint32_t>(::syscall(SYS_gettid));
+}
+
+/// Runs `body` in a thread of its own, to its end.
+template <class Body>
+void in_thread(const Body& body) {
+    std::thread(body).join();
+}
+
+[[nodiscard]] reduce::trace_file trace_of(const tr::recorder& recorder) {
+    const auto [data, size] = recorder.bytes();
+    return reduce::trace_file::from(std::span(data, size));
+}
+
+struct taken {
+    std::uint64_t who, n;
+    std::uint32_t thread, lane;
+    std::string name;
+};
+/// Each `numbered` record, by time; losses are counted.
+[[nodiscard]] std::vector<taken> records_of(reduce::cursor cursor, std::uint64_t& lost) {
+    std::vector<taken> out;
+    while (const auto* item = cursor.next()) {
+        if (const auto* record = std::get_if<reduce::record_view>(item)) {
+            out.push_back({record->field(0).u64(), record->field(1).u64(), record->lane().thread,
+                           record->lane().number, record->lane().name});
+        } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+            lost += loss->count;
+        } else {
+            ++lost;
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(short_threads)
+
+BOOST_AUTO_TEST_CASE(a_thousand_in_turn_leave_every_record_in_a_quarter_of_a_small_file) {
+    tr::recorder recorder({.size = 64 * 4096});
+    std::map<std::uint64_t, std::uint32_t> threads;
+    std::uint64_t written = 0;
+    std::uint64_t bytes = 0;
+    for (std::uint64_t who = 0; who < 1000; ++who) {
+        in_thread([&] {
+            threads[who] = this_thread();
+            for (std::uint64_t n = 0; n < 1 + who % 3; ++n) {
+                BOOST_REQUIRE(test::put(recorder, who, n));
+            }
+        });
+        written += 1 + who % 3;
+        bytes += tr::owner_record_bytes + (1 + who % 3) * 24;
+    }
+    auto trace = trace_of(recorder);
+    std::uint64_t lost = 0;
+    std::map<std::uint64_t, std::uint64_t> next;
+    const auto found = records_of(trace.forward(), lost);
+    for (const auto& record : found) {
+        BOOST_REQUIRE(record.thread == threads[record.who]);
+        BOOST_REQUIRE(record.n == next[record.who]++);
+    }
+    BOOST_TEST(found.size() == written);
+    BOOST_TEST(lost == 0U);
+    BOOST_TEST(recorder.statistics().overwritten == 0U);
+    // Full but for an eighth at most.
+    BOOST_TEST(recorder.statistics().claimed >= bytes / (4096 - 64));
+    BOOST_TEST(recorder.statistics().claimed <= bytes / (4096 - 64 - 512) + 1);
+    BOOST_TEST(recorder.statistics().held == 0U);
+    BOOST_TEST(trace.damages().empty());
+}
+
+BOOST_AUTO_TEST_CASE(the_records_of_a_lane_that_was_handed_on_are_told_apart_in_both_directions) {
+    tr::recorder recorder({.size = 64 * 4096});
+    std::vector<std::uint32_t> threads;
+    for (const char* name : {"first", "second", "first", "a_name_of_15_by"}) {
+        in_thread([&] {
+            ::prctl(PR_SET_NAME, name);
+            threads.push_back(this_thread());
+            for (std::uint64_t n = 0; n < 2; ++n) {
+                BOOST_REQUIRE(test::put(recorder, threads.size() - 1, n));
+            }
+        });
+    }
+    auto trace = trace_of(recorder);
+    std::uint64_t lost = 0;
+    auto forward = records_of(trace.forward(), lost);
+    auto backward = records_of(trace.backward(), lost);
+    BOOST_TEST(lost == 0U);
+    BOOST_REQUIRE(forward.size() == 8U);
+    BOOST_REQUIRE(backward.size() == 8U);
+    std::reverse(backward.begin(), backward.end());
+    const char* const names[] = {"first", "second", "first", "a_name_of_15_by"};
+    for (std::size_t i = 0; i < 8; ++i) {
+        for (const auto& record : {forward[i], backward[i]}) {
+            BOOST_TEST(record.who == i / 2);
+            BOOST_TEST(record.n == i % 2);
+            BOOST_TEST(record.thread == threads[i / 2]);
+            BOOST_TEST(record.name == names[i / 2]);
+            BOOST_TEST(record.lane == forward[0].lane);
+        }
+    }
+    BOOST_TEST(recorder.statistics().claimed == 1U);
+    // One thread's records alone, though the lane is another's by name.
+    const auto only = records_of(trace.forward({.threads = {threads[1]}}), lost);
+    BOOST_REQUIRE(only.size() == 2U);
+    BOOST_TEST(only[0].who == 1U);
+    BOOST_TEST(only[1].who == 1U);
+    const auto counts = trace.statistics();
+    BOOST_TEST(counts.records == 8U);
+    std::map<std::uint32_t, std::uint64_t> by_thread;
+    for (const auto& lane : counts.lanes) {
+        if (lane.lane != nullptr) by_thread[lane.lane->thread] += lane.records;
+    }
+    for (const auto thread : threads) BOOST_TEST(by_thread[thread] == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(who_fills_what_it_was_left_goes_on_in_a_lane_of_its_own) {
+    tr::recorder recorder({.size = 64 * 512, .sub_buffer_bytes = 512});
+    in_thread([&] { BOOST_REQUIRE(test::put(recorder, 0, 0)); });
+    std::uint32_t second = 0;
+    in_thread([&] {
+        second = this_thread();
+        for (std::uint64_t n = 0; n < 100; ++n) BOOST_REQUIRE(test::put(recorder, 1, n));
+    });
+    const auto trace = trace_of(recorder);
+    const auto seen = test::account_of(trace);
+    BOOST_TEST(seen.strange == 0U);
+    BOOST_TEST(seen.read() == 101U);
+    BOOST_TEST(seen.lost().total() == 0U);
+    BOOST_REQUIRE(trace.lanes().size() == 2U);
+    BOOST_TEST(trace.lanes()[0].written == 1U + (512 - 64 - 24 - 24 - 16) / 24);
+    BOOST_TEST(trace.lanes()[1].written == 101U - trace.lanes()[0].written);
+    BOOST_TEST(trace.lanes()[1].thread == second);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_overwritten_or_flushed_meanwhile_is_not_gone_on_in) {
+    tr::recorder recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
+    in_thread([&] { BOOST_REQUIRE(test::put(recorder, 0, 0)); });
+    // This thread was there before, so it does not take what the other left, but all the rest.
+    for (std::uint64_t n = 0; n < 1000; ++n) BOOST_REQUIRE(test::put(recorder, 1, n));
+    in_thread([&] { BOOST_REQUIRE(test::put(recorder, 2, 0)); });
+    recorder.flush_thread();
+    BOOST_REQUIRE(test::put(recorder, 3, 0));
+    auto trace = trace_of(recorder);
+    std::uint64_t lost = 0;
+    std::map<std::uint64_t, std::uint64_t> kept;
+    for (const auto& record : records_of(trace.forward(), lost)) {
+        ++kept[record.who];
+        if (record.who != 2) BOOST_TEST((record.thread == this_thread()));
+    }
+    BOOST_TEST(kept[0] == 0U);
+    BOOST_TEST(kept[2] == 1U);
+    BOOST_TEST(kept[3] == 1U);
+    BOOST_TEST(kept[1] + 2U + lost == 1003U);
+}
+
+BOOST_AUTO_TEST_CASE(who_follows_a_trace_sees_what_is_added_to_a_closed_sub_buffer) {
+    tr::recorder recorder({.size = 64 * 512, .sub_buffer_bytes = 512});
+    auto trace = trace_of(recorder);
+    auto cursor = trace.follow();
+    std::uint64_t read = 0;
+    std::uint64_t lost = 0;
+    const auto look = [&] {
+        while (const auto* item = cursor.next()) {
+            if (const auto* record = std::get_if<reduce::record_view>(item)) {
+                BOOST_REQUIRE(record->field(1).u64() == read);
+                ++read;
+            } else {
+                ++lost;
+            }
+        }
+    };
+    for (std::uint64_t n = 0; n < 100; ++n) {
+        in_thread([&] { BOOST_REQUIRE(test::put(recorder, n, n)); });
+        if (n % 3 != 0) look();
+    }
+    look();
+    look();
+    cursor.stop_following();
+    look();
+    BOOST_TEST(read == 100U);
+    BOOST_TEST(lost == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(many_that_come_and_go_at_once_lose_nothing_and_are_told_apart) {
+    constexpr std::uint64_t at_once = 8;
+    const std::uint64_t rounds = test::scaled(500, 20);
+    tr::recorder recorder({.size = 1024 * 4096});
+    std::vector<std::map<std::uint64_t, std::uint32_t>> threads(at_once);
+    std::vector<std::thread> hands;
+    for (std::uint64_t hand = 0; hand < at_once; ++hand) {
+        hands.emplace_back([&, hand] {
+            for (std::uint64_t i = 0; i < rounds; ++i) {
+                in_thread([&] {
+                    threads[hand][i] = this_thread();
+                    for (std::uint64_t n = 0; n < i % 5; ++n) {
+                        static_cast<void>(test::put(recorder, hand * rounds + i, n));
+                    }
+                });
+            }
+        });
+    }
+    for (auto& hand : hands) hand.join();
+    auto trace = trace_of(recorder);
+    std::uint64_t lost = 0;
+    std::map<std::uint64_t, std::uint64_t> next;
+    const auto found = records_of(trace.forward(), lost);
+    for (const auto& record : found) {
+        BOOST_REQUIRE(record.thread == threads[record.who / rounds][record.who % rounds]);
+        BOOST_REQUIRE(record.n == next[record.who]++);
+    }
+    BOOST_TEST(found.size() == at_once * rounds / 5 * 10);
+    BOOST_TEST(lost == 0U);
+    BOOST_TEST(recorder.statistics().held == 0U);
+    BOOST_TEST(recorder.statistics().refused_without_lane == 0U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
