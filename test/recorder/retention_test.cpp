@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -251,6 +253,102 @@ BOOST_AUTO_TEST_CASE(many_that_come_and_go_at_once_lose_nothing_and_are_told_apa
     BOOST_TEST(lost == 0U);
     BOOST_TEST(recorder.statistics().held == 0U);
     BOOST_TEST(recorder.statistics().refused_without_lane == 0U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(quiet_threads)
+
+namespace {
+
+constexpr std::uint64_t slots = 64;
+
+/// A thread that does what it is told, one thing at a time.
+class hand {
+public:
+    hand() : thread_([this] { work(); }) {}
+    hand(const hand&) = delete;
+    hand& operator=(const hand&) = delete;
+    ~hand() {
+        give(nullptr);
+        thread_.join();
+    }
+    void run(const std::function<void()>& what) { give(&what); }
+
+private:
+    void give(const std::function<void()>* what) {
+        what_ = what;
+        turn_.store(1);
+        turn_.notify_one();
+        if (what == nullptr) return;
+        turn_.wait(1);
+    }
+    void work() {
+        for (;;) {
+            turn_.wait(0);
+            if (what_ == nullptr) return;
+            (*what_)();
+            turn_.store(0);
+            turn_.notify_one();
+        }
+    }
+    const std::function<void()>* what_ = nullptr;
+    std::atomic<int> turn_{0};
+    std::thread thread_;
+};
+
+/// Fills sub-buffers until the ring's cursor, or what a test counts by, has come to `until`.
+void make_noise(tr::recorder& recorder, std::uint64_t until) {
+    while (recorder.statistics().claimed < until) BOOST_REQUIRE(test::put(recorder, 1, 0));
+}
+
+std::uint64_t kept_of(tr::recorder& recorder, std::uint64_t who) {
+    auto trace = trace_of(recorder);
+    std::uint64_t lost = 0;
+    std::uint64_t count = 0;
+    std::uint64_t expected = ~std::uint64_t{0};
+    for (const auto& record : records_of(trace.forward(), lost)) {
+        if (record.who != who) continue;
+        if (count++ != 0) BOOST_REQUIRE(record.n == expected + 1);  // the newest, without a gap
+        expected = record.n;
+    }
+    return count;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_sub_buffer_that_a_quiet_thread_fills_stays_however_often_others_go_round) {
+    tr::recorder recorder({.size = slots * 512, .sub_buffer_bytes = 512});
+    hand quiet;
+    for (std::uint64_t n = 0; n < test::fit_in_512; ++n) {
+        quiet.run([&] { BOOST_REQUIRE(test::put(recorder, 2, n)); });
+        make_noise(recorder, (n + 1) * 3 * slots);
+        BOOST_REQUIRE(kept_of(recorder, 2) == n + 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_it_filled_stays_for_half_a_round_wherever_the_others_are) {
+    for (std::uint64_t phase = 0; phase < slots; ++phase) {
+        tr::recorder recorder({.size = slots * 512, .sub_buffer_bytes = 512});
+        hand quiet;
+        std::uint64_t n = 0;
+        for (; n < test::fit_in_512; ++n) {
+            quiet.run([&] { BOOST_REQUIRE(test::put(recorder, 2, n)); });
+        }
+        make_noise(recorder, 5 * slots + phase);
+        const std::uint64_t closed_at = recorder.statistics().claimed;
+        quiet.run([&] {
+            while (recorder.statistics().claimed == closed_at) {
+                BOOST_REQUIRE(test::put(recorder, 2, n++));
+            }
+        });
+        BOOST_REQUIRE(n <= test::fit_in_512 + 2);
+        BOOST_REQUIRE(kept_of(recorder, 2) == n);
+        make_noise(recorder, closed_at + slots / 2 - 1);
+        BOOST_REQUIRE(kept_of(recorder, 2) == n);
+        make_noise(recorder, closed_at + slots + slots / 2);
+        BOOST_REQUIRE(kept_of(recorder, 2) == 1U);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -356,7 +356,7 @@ public:
         const std::uint64_t records = get(at + 50, 2);
         put(lane_at(lane) + 24, get(at + 16, 8) + records, 8);
         put(at + 40, end_time, 8);
-        put(index_at(own.position) + 28, records, 4);
+        put(index_at(own.position) + 28, own.position, 4);
         put(index_at(own.position) + 16, end_time, 8);
         put(at + 8, own.position << 3 | 3, 8);
         own.closed = true;

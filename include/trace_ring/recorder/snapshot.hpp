@@ -129,9 +129,8 @@ private:
             }
             words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) | taken.records << 16 | taken.bytes;
             // The index speaks of what was copied, not of what has come in its place since.
-            const std::uint64_t about[] = {
-                taken.state.pos, words[3], words[5],
-                taken.lane | std::uint64_t{active ? 0 : taken.records} << 32};
+            const std::uint64_t about[] = {taken.state.pos, words[3], words[5],
+                                           taken.lane | taken.state.pos << 32};
             static_assert(sizeof about == sizeof(layout::index_entry));
             if (const int error = write_at(to_, about, sizeof about,
                                            memory_.plan().index + slot * sizeof about)) {

@@ -11,7 +11,7 @@
 ///   clocks          64 each     (ticks, monotonic, realtime) taken together
 ///   processes       128 each    who writes, or wrote
 ///   gates           4096 each   one byte an event id, for each family of processes: the control
-///   page lanes           128 each    one writer's chain of sub-buffers totals          8 each
+///   page lanes           192 each    one writer's chain of sub-buffers totals          8 each
 ///   `totals_per_lane` counters for each lane, then one row for the departed dictionary 64-byte
 ///   units, event types, appended to and never overwritten index           32 each     one entry a
 ///   sub-buffer: position, lane, first and last time sub-buffers     sub_buffer_bytes each, aligned
@@ -175,19 +175,23 @@ struct lane_entry {
     shared_atomic<std::uint64_t> too_long;
     shared_atomic<std::uint64_t> nested;
     shared_atomic<std::uint64_t> abandoned;
-    shared_atomic<std::uint64_t> began;      ///< clock
-    shared_atomic<std::uint64_t> ended;      ///< clock; 0 while live
-    shared_atomic<std::uint64_t> name[2];    ///< thread name, up to 16 bytes
+    shared_atomic<std::uint64_t> began;    ///< clock
+    shared_atomic<std::uint64_t> ended;    ///< clock; 0 while live
+    shared_atomic<std::uint64_t> name[2];  ///< thread name, up to 16 bytes
+    shared_atomic<std::uint64_t> reserved2[3];
+
     shared_atomic<std::uint64_t> writer;     ///< who wrote last: thread | depth << 32
     shared_atomic<std::uint32_t> high;       ///< high half of the clock that it announced last
     shared_atomic<std::uint32_t> handed_on;  ///< times that another thread went on in this lane
-    shared_atomic<std::uint64_t> reserved2;
+    shared_atomic<std::uint32_t> ring;       ///< in which of the file's rings its sub-buffers lie
+    shared_atomic<std::uint32_t> reserved3;
+    shared_atomic<std::uint64_t> reserved4[5];
 };
-static_assert(sizeof(lane_entry) == 128);
+static_assert(sizeof(lane_entry) == 192);
 static_assert(offsetof(lane_entry, written) == 24);
 static_assert(offsetof(lane_entry, name) == 88);
-static_assert(offsetof(lane_entry, writer) == 104);
-static_assert(offsetof(lane_entry, handed_on) == 116);
+static_assert(offsetof(lane_entry, writer) == 128);
+static_assert(offsetof(lane_entry, handed_on) == 140);
 
 /// What a seek needs of a sub-buffer, so that it reads neither headers nor records. A hint: the
 /// sub-buffer's own header decides.
@@ -196,9 +200,12 @@ struct index_entry {
     shared_atomic<std::uint64_t> first_time;
     shared_atomic<std::uint64_t> last_time;  ///< 0 until it is closed
     shared_atomic<std::uint32_t> lane;
-    shared_atomic<std::uint32_t> records;  ///< 0 until it is closed
+    /// Low half of the ring's cursor when it was closed; of its position until then. Not what a
+    /// seek needs, but what a claimer does, who has this line at hand.
+    shared_atomic<std::uint32_t> closed_at;
 };
 static_assert(sizeof(index_entry) == 32);
+static_assert(offsetof(index_entry, closed_at) == 28);
 static_assert(offsetof(index_entry, lane) == 24);
 
 /// The head of a dictionary entry, at a multiple of 64 bytes. After it: `fields` field_entry, then

@@ -88,7 +88,8 @@ inline void core::close_lane(lane_state& lane) noexcept {
     sub->end_time.store(now, relaxed);
     const position at = lane.where.load(relaxed);
     layout::index_entry& index = memory_.index(memory_.slot_number(*sub));
-    index.records.store(records, relaxed);
+    const position newest = memory_.ring().cursor.load(relaxed);  // close enough: `is_fresh`
+    index.closed_at.store(static_cast<std::uint32_t>(newest), relaxed);
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
     // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A, go_on:A
@@ -244,12 +245,25 @@ inline void core::grow(std::uint64_t wanted) noexcept {
     }
 }
 
+/// Whether the sub-buffer in `slot`, which has the oldest position, was closed only lately: not
+/// half a round of the ring ago. A thread that records slowly holds its sub-buffer while others go
+/// round and round. When it closes it, the position is the oldest of all, though the records are
+/// not, and the next to come by would take it: of the quiet thread one record might be left. So it
+/// is passed, once. Where all threads are alike, this is never so, and costs a load from a line
+/// that the claimer needs anyway.
+inline bool core::is_fresh(std::uint64_t slot, position at, std::uint64_t capacity) const noexcept {
+    // relaxed: a hint; modulo 2^32
+    const std::uint32_t closed_at = memory_.index(slot).closed_at.load(relaxed);
+    return static_cast<std::uint32_t>(at) - closed_at < capacity / 2;
+}
+
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
 inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcept {
     layout::ring_state& ring = memory_.ring();
     // order: grow.use:C pairs with grow:A
     const std::uint64_t capacity = ring.capacity.load(acquire);
-    sub_buffer_header& sub = memory_.sub_buffer(slot_of(at, capacity));
+    const std::uint64_t slot = slot_of(at, capacity);
+    sub_buffer_header& sub = memory_.sub_buffer(slot);
     std::uint64_t word = sub.state.load(relaxed);  // relaxed: the swap decides
     const auto old = stamped::from(word);
     if (old.state != static_cast<unsigned>(sub_buffer_state::free) &&
@@ -257,6 +271,8 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
         return nullptr;  // held
     }
     if (old.pos >= at) return nullptr;  // this claimer slept a lap
+    const bool closed = old.state == static_cast<unsigned>(sub_buffer_state::closed);
+    if (closed && is_fresh(slot, at, capacity)) return nullptr;
     // Told first, so that what a dying claimer leaves in `reset` can be found; and not before the
     // count of what was written until then.
     // order: lane.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:B
@@ -269,7 +285,7 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
     }
     // order: claim:A pairs with read:C, file.read:C, chain.look:B
     thread_fence(release);
-    if (old.state == static_cast<unsigned>(sub_buffer_state::closed)) {
+    if (closed) {
         // relaxed: counters, and a word that only its claimer writes
         ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);
         ring.overwritten_sub_buffers.fetch_add(1, relaxed);
@@ -318,7 +334,7 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     index.first_time.store(now, relaxed);
     index.last_time.store(0, relaxed);
     index.lane.store(entry.number.load(relaxed), relaxed);
-    index.records.store(0, relaxed);
+    index.closed_at.store(static_cast<std::uint32_t>(at), relaxed);
     // order: index.write:B pairs with table.read:C
     index.pos.store(at, release);
     // order: claim:B pairs with read:A, file.read:A, chain.look:A, claim.next:A, reclaim.find:A

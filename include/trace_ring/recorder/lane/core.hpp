@@ -163,6 +163,8 @@ private:
                                  std::uint32_t bytes) noexcept;
     [[nodiscard]] sub_buffer_header* claim(lane_state& lane) noexcept;
     [[nodiscard]] bool next_slot(position& at) noexcept;
+    [[nodiscard]] bool is_fresh(std::uint64_t slot, position at,
+                                std::uint64_t capacity) const noexcept;
     void grow(std::uint64_t wanted) noexcept;
     [[nodiscard]] bool wait_for_room(std::uint64_t& waited) noexcept;
     [[nodiscard]] sub_buffer_header* take_slot(lane_state& lane, position at) noexcept;
