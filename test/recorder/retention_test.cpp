@@ -352,3 +352,180 @@ BOOST_AUTO_TEST_CASE(what_it_filled_stays_for_half_a_round_wherever_the_others_a
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(quotas)
+
+namespace {
+
+struct rare : tr::event<"rare", tr::field<"who", std::uint64_t>, tr::field<"n", std::uint64_t>> {
+    static constexpr std::uint32_t ring = 1;
+};
+struct rarer : tr::event<"rarer", tr::field<"who", std::uint64_t>, tr::field<"n", std::uint64_t>> {
+    static constexpr std::uint32_t ring = 2;
+};
+struct step : tr::span<"step", tr::field<"who", std::uint64_t>, tr::field<"n", std::uint64_t>> {
+    static constexpr std::uint32_t ring = 1;
+};
+struct homeless
+    : tr::event<"homeless", tr::field<"who", std::uint64_t>, tr::field<"n", std::uint64_t>> {
+    static constexpr std::uint32_t ring = 3;
+};
+
+constexpr std::uint64_t flood = test::scaled(10'000'000, 200'000);
+
+std::map<std::string, std::vector<std::uint64_t>, std::less<>> by_event(
+    const tr::recorder& recorder, std::uint64_t& total) {
+    auto trace = trace_of(recorder);
+    std::map<std::string, std::vector<std::uint64_t>, std::less<>> out;
+    std::uint64_t last = 0;
+    total = 0;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        BOOST_REQUIRE(reduce::time_of(*item) >= last);  // one trace, merged by time
+        if (const auto* record = std::get_if<reduce::record_view>(item)) {
+            last = record->time();
+            out[std::string(record->name())].push_back(record->field(1).u64());
+            ++total;
+        } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+            total += loss->count;
+        }
+    }
+    BOOST_TEST(trace.damages().empty());
+    return out;
+}
+
+std::vector<std::uint64_t> up_to(std::uint64_t end) {
+    std::vector<std::uint64_t> out;
+    for (std::uint64_t n = 0; n < end; ++n) out.push_back(n);
+    return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_rare_event_keeps_every_record_beside_a_flood_of_ten_million) {
+    // Eight sub-buffers of 168 records are set aside; no more than six are closed at the end.
+    tr::recorder recorder({.size = 64 * 4096, .quotas = {8 * 4096}});
+    constexpr std::uint64_t rares = 1000;
+    for (std::uint64_t n = 0; n < flood; ++n) {
+        if (n % (flood / rares) == 0) BOOST_REQUIRE(recorder.record<rare>(1U, n / (flood / rares)));
+        BOOST_REQUIRE(test::put(recorder, 0, n));
+    }
+    std::uint64_t total = 0;
+    const auto kept = by_event(recorder, total);
+    BOOST_TEST(kept.at("rare") == up_to(rares), boost::test_tools::per_element());
+    BOOST_TEST(total == flood + rares);
+    // The others have the rest, and keep the newest there.
+    const auto& others = kept.at("numbered");
+    BOOST_TEST(others.back() == flood - 1);
+    BOOST_TEST(others.size() >= 55U * 167U);
+    BOOST_TEST(others.size() <= 56U * 168U);
+}
+
+BOOST_AUTO_TEST_CASE(each_ring_overwrites_its_own_oldest_alone) {
+    tr::recorder recorder(
+        {.size = 64 * 512, .quotas = {8 * 512, 16 * 512}, .sub_buffer_bytes = 512});
+    constexpr std::uint64_t each = 2000;
+    for (std::uint64_t n = 0; n < each; ++n) {
+        BOOST_REQUIRE(recorder.record<rare>(1U, n));
+        if (n % 10 == 0) BOOST_REQUIRE(recorder.record<rarer>(2U, n / 10));
+        BOOST_REQUIRE(test::put(recorder, 0, n));
+        BOOST_REQUIRE(test::put(recorder, 0, n));
+    }
+    std::uint64_t total = 0;
+    const auto kept = by_event(recorder, total);
+    BOOST_TEST(total == each * 3 + each / 10);
+    // So many sub-buffers of 18 records or, without a time record, as many; the last one begun.
+    const auto ring_holds = [&](const char* name, std::uint64_t subs, std::uint64_t newest) {
+        const auto& numbers = kept.find(name)->second;
+        BOOST_TEST(numbers.back() == newest, name);
+        BOOST_TEST(numbers.size() > (subs - 1) * test::fit_in_512, name);
+        BOOST_TEST(numbers.size() <= subs * (test::fit_in_512 + 1), name);
+    };
+    ring_holds("rare", 8, each - 1);
+    ring_holds("numbered", 40, each - 1);
+    BOOST_TEST(kept.at("rarer") == up_to(each / 10), boost::test_tools::per_element());
+    BOOST_TEST(recorder.statistics().held == 3U);
+    recorder.flush_thread();
+    BOOST_TEST(recorder.statistics().held == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(spans_reservations_and_totals_are_kept_by_quota_as_well) {
+    tr::recorder recorder({.size = 64 * 4096, .quotas = {8 * 4096}});
+    {
+        const auto open = recorder.scope<step>(1U, 0U);
+        auto held = recorder.reserve<rare>(1U, 1U);
+        BOOST_REQUIRE(static_cast<bool>(held));
+        BOOST_REQUIRE(recorder.record<rare>(1U, 2U));  // while another of its ring is open
+        BOOST_REQUIRE(recorder.record<homeless>(1U, 3U));
+        for (std::uint64_t n = 0; n < 100'000; ++n) BOOST_REQUIRE(test::put(recorder, 0, n));
+        BOOST_REQUIRE(held.commit());
+    }
+    auto trace = trace_of(recorder);
+    std::uint64_t begins = 0, ends = 0, rares = 0, homeless_ones = 0;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto* const record = std::get_if<reduce::record_view>(item);
+        if (record == nullptr) continue;
+        begins += record->begins() ? 1 : 0;
+        ends += record->ends() ? 1 : 0;
+        rares += record->name() == "rare" ? 1 : 0;
+        homeless_ones += record->name() == "homeless" ? 1 : 0;
+    }
+    BOOST_TEST(begins == 1U);
+    BOOST_TEST(ends == 1U);
+    BOOST_TEST(rares == 2U);
+    BOOST_TEST(homeless_ones == 0U);  // its ring is not set aside: it went with the flood
+}
+
+BOOST_AUTO_TEST_CASE(many_threads_share_a_quota_of_eight_sub_buffers) {
+    tr::recorder recorder({.size = 64 * 4096, .quotas = {8 * 4096}});
+    const std::uint64_t threads = test::scaled(200, 40);
+    std::vector<std::thread> all;
+    std::atomic<std::uint64_t> recorded{0};
+    std::atomic<std::uint64_t> done{0};
+    for (std::uint64_t who = 0; who < threads; ++who) {
+        all.emplace_back([&, who] {
+            for (std::uint64_t n = 0; n < 3; ++n) {
+                for (int i = 0; i < 100; ++i) static_cast<void>(test::put(recorder, who, n));
+                // At one moment no more than half of the quota can be in use.
+                while (!recorder.record<rare>(who, n)) std::this_thread::yield();
+                ++recorded;
+            }
+            ++done;
+            while (done.load() != threads) std::this_thread::yield();  // none ends before the last
+        });
+    }
+    for (auto& each : all) each.join();
+    std::uint64_t total = 0;
+    const auto kept = by_event(recorder, total);
+    BOOST_TEST(recorded.load() == threads * 3);
+    BOOST_TEST(kept.at("rare").size() == threads * 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_with_quotas_is_joined_with_them_and_wrong_quotas_are_refused) {
+    const test::folder folder;
+    const std::string file = folder / "a.trace";
+    {
+        tr::recorder first({.file = file, .size = 64 * 4096, .quotas = {8 * 4096}});
+        const int status = test::in_child([&] {
+            tr::recorder second({.file = file, .exists = tr::if_exists::attach});
+            for (std::uint64_t n = 0; n < 10; ++n) {
+                if (!second.record<rare>(1U, n)) return 1;
+            }
+            for (std::uint64_t n = 0; n < 50'000; ++n) {
+                if (!test::put(second, 1, n)) return 2;
+            }
+            return 0;
+        });
+        BOOST_TEST(status == 0);
+        std::uint64_t total = 0;
+        BOOST_TEST(by_event(first, total).at("rare") == up_to(10),
+                   boost::test_tools::per_element());
+    }
+    using list = std::vector<std::uint64_t>;
+    for (const auto& wrong : {list{1}, list{64 * 4096}, list{57 * 4096}, list{32 * 4096, 32 * 4096},
+                              list{8 * 4096, 8 * 4096, 8 * 4096, 8 * 4096}}) {
+        BOOST_CHECK_THROW(tr::recorder({.size = 64 * 4096, .quotas = wrong}), tr::setup_error);
+    }
+    BOOST_CHECK_NO_THROW(tr::recorder({.size = 64 * 4096, .quotas = {56 * 4096}}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

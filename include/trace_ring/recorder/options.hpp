@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace trace_ring::inline v1 {
 
@@ -46,6 +47,11 @@ struct recorder_options {
     bool memory_file = false;
     /// Bytes of sub-buffers at first; rounded up to whole ones, at least eight.
     std::uint64_t size = std::uint64_t{16} << 20;
+    /// Of `size`, bytes set aside for the events that say `static constexpr std::uint32_t ring =
+    /// 1;` (2, 3): rings of their own, which no other event can use up. At least eight sub-buffers
+    /// each, and eight are left to the others. An event whose ring is not set aside goes with the
+    /// others.
+    std::vector<std::uint64_t> quotas{};
     /// Bytes of sub-buffers at most, for the modes that extend; 0: sixteen times `size`. Not less
     /// than `size`.
     std::uint64_t limit = 0;

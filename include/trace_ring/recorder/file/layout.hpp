@@ -84,6 +84,9 @@ static_assert(offsetof(file_header, dictionary_offset) == 168);
 static_assert(offsetof(file_header, index_offset) == 184);
 static_assert(offsetof(file_header, sub_buffers_offset) == 200);
 
+/// Rings that a file may have: the first, and those of events with a quota.
+inline constexpr std::size_t max_rings = 4;
+
 /// The words of the ring that change, each group of writers on a cache line of its own.
 struct ring_state {
     alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last; 0 at first
@@ -114,8 +117,20 @@ struct ring_state {
     alignas(64)
         shared_atomic<std::uint32_t> snapshot_request;  ///< raised from outside; see control
     shared_atomic<std::uint32_t> snapshot_done;
+
+    /// The rings beside the first: sub-buffers set aside at the beginning, one after the other.
+    /// Their positions are numbered as if each round went over the whole file, so that whatever the
+    /// ring, a position names one slot: (position - 1) mod sub_buffer_limit.
+    struct quota {
+        alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last
+        shared_atomic<std::uint64_t> sub_buffers;         ///< 0: there is no such ring; fixed
+        shared_atomic<std::uint32_t> held;
+    };
+    quota quotas[max_rings - 1];
 };
-static_assert(sizeof(ring_state) == 384);
+static_assert(sizeof(ring_state) == 576);
+static_assert(offsetof(ring_state, quotas) == 384 && sizeof(ring_state::quota) == 64);
+static_assert(offsetof(ring_state::quota, held) == 16);
 static_assert(offsetof(ring_state, cursor) == 0);
 static_assert(offsetof(ring_state, capacity) == 64);
 static_assert(offsetof(ring_state, held) == 128);

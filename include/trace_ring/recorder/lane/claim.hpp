@@ -44,9 +44,11 @@ inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t
     const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
     if (sub == &nowhere || end + bytes + time_record_bytes > memory_.plan().sub_buffer_bytes) {
         close_lane(lane);
-        if (is_handed_on(*lane.entry.load(relaxed))) {  // hand_on.hpp says why
+        const bool lent = mark_of(lane).lent.load(relaxed) != 0;
+        if (!lent && is_handed_on(*lane.entry.load(relaxed))) {  // hand_on.hpp says why
+            const std::uint32_t ring = lane.entry.load(relaxed)->ring.load(relaxed);
             depart(lane);
-            if (!make_lane(lane, depth)) return false;
+            if (!make_lane(lane, ring, depth)) return false;
         }
         sub = claim(lane);
         if (sub == nullptr) {
@@ -56,6 +58,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t
             return false;
         }
         lane.sub.store(sub, relaxed);
+        if (is_handed_on(*lane.entry.load(relaxed))) write_owner(lane, depth);
         return true;
     }
     const std::uint64_t t = memory_.now();
@@ -88,13 +91,14 @@ inline void core::close_lane(lane_state& lane) noexcept {
     sub->end_time.store(now, relaxed);
     const position at = lane.where.load(relaxed);
     layout::index_entry& index = memory_.index(memory_.slot_number(*sub));
-    const position newest = memory_.ring().cursor.load(relaxed);  // close enough: `is_fresh`
+    const share& of = shares_[entry.ring.load(relaxed)];
+    const position newest = of.cursor->load(relaxed);  // close enough: `is_fresh`
     index.closed_at.store(static_cast<std::uint32_t>(newest), relaxed);
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
     // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A, go_on:A
     sub->state.store(state_word(at, sub_buffer_state::closed), release);
-    memory_.ring().held.fetch_sub(1, relaxed);  // a counter
+    of.held->fetch_sub(1, relaxed);  // a counter
 }
 
 /// Puts a lane in order whose open record was left by a jump, wherever on its way it was. The
@@ -118,36 +122,28 @@ inline void core::recover(lane_state& lane) noexcept {
     }
 }
 
-/// `held` is a number without a sign only in the file: those that die between counting and holding
-/// leave it too high, and `recount_held` may find it too low by those under way.
-inline bool core::too_many_held(std::uint32_t held) const noexcept {
-    const layout::ring_state& ring = memory_.ring();
+/// Half of the ring, so that those who are not holding always have something to go on with.
+inline std::uint64_t core::held_at_most(const share& of) const noexcept {
     // order: grow.ended:A pairs with grow.end:A
-    const bool ended = ring.growth_ended.load(acquire) != 0;
-    // relaxed: a number, and not less than when growth ended
-    const std::uint64_t most =
-        ended ? ring.capacity.load(relaxed) : memory_.plan().sub_buffer_limit;
-    const auto count = static_cast<std::int32_t>(held);
-    return count > 0 && static_cast<std::uint64_t>(count) >= most / 2;
+    const bool ended = of.end == nullptr || memory_.ring().growth_ended.load(acquire) != 0;
+    return (ended ? of.size() : memory_.plan().sub_buffer_limit - of.first) / 2;
 }
 
 /// Counts anew what is held. Nothing is lost if somebody claims or closes meanwhile: then the old
 /// count stands, or the new one is off by a few until the next time.
-inline void core::recount_held() noexcept {
-    layout::ring_state& ring = memory_.ring();
+inline void core::recount_held(const share& of) noexcept {
     // relaxed, to the end: an estimate, which the next time corrects
-    std::uint32_t said = ring.held.load(relaxed);
-    const position before = ring.cursor.load(relaxed);
+    std::uint32_t said = of.held->load(relaxed);
+    const position before = of.cursor->load(relaxed);
     std::uint32_t found = 0;
-    // order: grow.use:A pairs with grow:A
-    const std::uint64_t capacity = ring.capacity.load(acquire);
-    for (std::uint64_t slot = 0; slot < capacity; ++slot) {
+    const std::uint64_t end = of.end_now();
+    for (std::uint64_t slot = of.first; slot < end; ++slot) {
         const unsigned state = stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;
         found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
                  state == static_cast<unsigned>(sub_buffer_state::active);
     }
-    if (ring.cursor.load(relaxed) != before) return;
-    static_cast<void>(ring.held.compare_exchange_strong(said, found, relaxed));
+    if (of.cursor->load(relaxed) != before) return;
+    static_cast<void>(of.held->compare_exchange_strong(said, found, relaxed));
 }
 
 /// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
@@ -157,54 +153,78 @@ inline bool core::make_way() noexcept {
     if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
     leave_gone_threads();
     reclaim_dead();
-    recount_held();
+    for (const share& each : shares_) recount_held(each);
     return true;
 }
 
 /// Counts one sub-buffer more as held, unless half are. Who is refused was never counted, so that
-/// `recount_held` does not take a crowd of them for holders, nor miss them afterwards.
-inline bool core::count_held() noexcept {
-    layout::ring_state& ring = memory_.ring();
+/// `recount_held` does not take a crowd of them for holders, nor miss them afterwards. `held` is a
+/// number without a sign only in the file: those that die between counting and holding leave it too
+/// high, and `recount_held` may find it too low by those under way. `crowded`: a quarter is held.
+inline bool core::count_held(const share& of, bool& crowded) noexcept {
     bool looked = false;
+    const std::uint64_t most = held_at_most(of);
     // relaxed, to the end: a counter
-    std::uint32_t held = ring.held.load(relaxed);
+    std::uint32_t held = of.held->load(relaxed);
     for (;;) {
-        if (!too_many_held(held)) {
-            if (ring.held.compare_exchange_weak(held, held + 1, relaxed)) return true;
+        const auto count = static_cast<std::int32_t>(held);
+        if (count <= 0 || static_cast<std::uint64_t>(count) < most) {
+            // Where writers wait for a reader, it shall have whole sub-buffers.
+            crowded = count > 0 && static_cast<std::uint64_t>(count) >= most / 2 &&
+                      full_ != full_mode::block;
+            if (of.held->compare_exchange_weak(held, held + 1, relaxed)) return true;
             continue;
         }
         if (looked || !make_way()) return false;
         looked = true;
-        held = ring.held.load(relaxed);
+        held = of.held->load(relaxed);
     }
 }
 
-/// The next position to try; false if the ring takes no more.
-inline bool core::next_slot(position& at) noexcept {
-    layout::ring_state& ring = memory_.ring();
-    if (!keeps_oldest()) {
-        at = ring.cursor.fetch_add(1, relaxed) + 1;  // relaxed: a number; the swap decides
+/// Whether a ring has a sub-buffer at a position that was drawn, or is about to be. Behind its end
+/// it has not: then its cursor is moved on to the next round.
+inline bool core::is_there(const share& of, position at) noexcept {
+    const std::uint64_t limit = memory_.plan().sub_buffer_limit;
+    if (!shares_.several()) {
         grow(at);
+        return true;
+    }
+    const std::uint64_t slot = slot_of(at, limit);
+    if (of.end != nullptr) grow(slot + 1);
+    if (slot >= of.first && slot < of.end_now()) return true;
+    const position round = at - 1 - slot + (slot < of.first ? 0 : limit);
+    position last =
+        of.cursor->load(relaxed);  // relaxed, both: a number; the swap of a state decides
+    while (last < round + of.first &&
+           !of.cursor->compare_exchange_weak(last, round + of.first, relaxed)) {
+    }
+    return false;
+}
+
+/// The next position to try; false if the ring takes no more.
+inline bool core::next_slot(const share& of, position& at) noexcept {
+    if (!keeps_oldest()) {
+        do {
+            at = of.cursor->fetch_add(1, relaxed) + 1;  // relaxed: a number; the swap decides
+        } while (!is_there(of, at));
         return true;
     }
     std::uint64_t waited = 0;
     for (;;) {
-        position last = ring.cursor.load(relaxed);  // relaxed: a number; looked at again
-        grow(last + 1);
-        // order: grow.use:B pairs with grow:A
-        const std::uint64_t slot = slot_of(last + 1, ring.capacity.load(acquire));
+        position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
+        if (!is_there(of, last + 1)) continue;
         // Who sees that another took the sub-buffer sees the cursor that it drew.
         // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A
-        const auto found = stamped::from(memory_.sub_buffer(slot).state.load(acquire));
+        const auto found = stamped::from(memory_.sub_buffer(slot_at(last + 1)).state.load(acquire));
         // Only what was never used, or what a session has read and freed.
         if (found.state != static_cast<unsigned>(sub_buffer_state::free)) {
-            if (ring.cursor.load(relaxed) != last) continue;  // relaxed: after the state
+            if (of.cursor->load(relaxed) != last) continue;  // relaxed: after the state
             if (full_ == full_mode::block && wait_for_room(waited)) continue;
             if (full_ == full_mode::stop) shut(true);
             return false;
         }
         // relaxed: a number; the swap of the state decides
-        if (ring.cursor.compare_exchange_strong(last, last + 1, relaxed)) {
+        if (of.cursor->compare_exchange_strong(last, last + 1, relaxed)) {
             at = last + 1;
             return true;
         }
@@ -239,8 +259,8 @@ inline void core::grow(std::uint64_t wanted) noexcept {
             return;
         }
         // The memory is there before it is counted.
-        // order: grow:A pairs with grow.use:A, grow.use:B, grow.use:C, grow.use:D, grow.use:E,
-        // grow.use:F, grow.use:G, grow.use:H, table.read:D
+        // order: grow:A pairs with grow.use:A, grow.use:E, grow.use:F, grow.use:G, grow.use:I,
+        // table.read:D
         if (ring.capacity.compare_exchange_strong(capacity, more, release)) return;
     }
 }
@@ -251,18 +271,21 @@ inline void core::grow(std::uint64_t wanted) noexcept {
 /// not, and the next to come by would take it: of the quiet thread one record might be left. So it
 /// is passed, once. Where all threads are alike, this is never so, and costs a load from a line
 /// that the claimer needs anyway.
-inline bool core::is_fresh(std::uint64_t slot, position at, std::uint64_t capacity) const noexcept {
+inline bool core::is_fresh(const share& of, std::uint64_t slot, position at) const noexcept {
     // relaxed: a hint; modulo 2^32
     const std::uint32_t closed_at = memory_.index(slot).closed_at.load(relaxed);
-    return static_cast<std::uint32_t>(at) - closed_at < capacity / 2;
+    const std::uint32_t since = static_cast<std::uint32_t>(at) - closed_at;
+    const std::uint64_t size = of.size();
+    if (since < size / 2) return true;
+    // The end of a round in between: positions that are not this ring's were passed over there.
+    const auto passed = static_cast<std::uint32_t>(memory_.plan().sub_buffer_limit - size);
+    return shares_.several() && slot - of.first < size / 2 && since - passed < size / 2;
 }
 
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
-inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcept {
+inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, position at) noexcept {
     layout::ring_state& ring = memory_.ring();
-    // order: grow.use:C pairs with grow:A
-    const std::uint64_t capacity = ring.capacity.load(acquire);
-    const std::uint64_t slot = slot_of(at, capacity);
+    const std::uint64_t slot = slot_at(at);
     sub_buffer_header& sub = memory_.sub_buffer(slot);
     std::uint64_t word = sub.state.load(relaxed);  // relaxed: the swap decides
     const auto old = stamped::from(word);
@@ -272,7 +295,7 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
     }
     if (old.pos >= at) return nullptr;  // this claimer slept a lap
     const bool closed = old.state == static_cast<unsigned>(sub_buffer_state::closed);
-    if (closed && is_fresh(slot, at, capacity)) return nullptr;
+    if (closed && is_fresh(of, slot, at)) return nullptr;
     // Told first, so that what a dying claimer leaves in `reset` can be found; and not before the
     // count of what was written until then.
     // order: lane.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:B
@@ -297,19 +320,21 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     layout::ring_state& ring = memory_.ring();
     // relaxed, to the end: own lane, its sub-buffer until the state publishes it, and counters
     layout::lane_entry& entry = *lane.entry.load(relaxed);
-    // At most half is held by writers, so that the others always have something to go on with.
-    if (!count_held()) return nullptr;
+    const share& of = shares_[entry.ring.load(relaxed)];
+    bool crowded = false;
+    if (!count_held(of, crowded)) return nullptr;
+    mark_of(lane).lent.store(crowded ? 1 : 0, relaxed);
     const position previous = lane.where.load(relaxed);
-    const std::uint64_t tries = 2 * ring.capacity.load(relaxed) + 16;
+    const std::uint64_t tries = 2 * of.size() + 16;
     position at = no_position;
     sub_buffer_header* taken = nullptr;
     for (std::uint64_t i = 0; i < tries && taken == nullptr; ++i) {
-        if (!next_slot(at)) break;
-        taken = take_slot(lane, at);
+        if (!next_slot(of, at)) break;
+        taken = take_slot(lane, of, at);
     }
     if (taken == nullptr) {
         entry.newest.store(previous, relaxed);
-        ring.held.fetch_sub(1, relaxed);
+        of.held->fetch_sub(1, relaxed);
         if (!keeps_oldest()) static_cast<void>(make_way());  // all that were tried are held
         return nullptr;
     }

@@ -41,27 +41,50 @@ inline void core::offer(const layout::lane_entry& entry, std::uint32_t number) n
     const auto slot = static_cast<std::uint64_t>(&entry - &memory_.lane(0));
     const std::uint64_t word = std::uint64_t{number} << 32 | slot;
     // relaxed, to the end: advice; what it speaks of is looked at again
-    for (auto& place : offers_) {
+    auto& places = offers_[shares_.number(entry.ring.load(relaxed))];
+    for (auto& place : places) {
         std::uint64_t none = 0;
         if (place.load(relaxed) == 0 && place.compare_exchange_strong(none, word, relaxed)) return;
     }
-    offers_[number % offer_count].store(word, relaxed);
+    places[number % offer_count].store(word, relaxed);
+}
+
+/// After a record in a crowd: the lane is handed on at once.
+inline void core::lend(lane_state& lane) noexcept {
+    // relaxed, to the end: own lane, still open to whatever a handler may ask
+    const layout::lane_entry& entry = *lane.entry.load(relaxed);
+    const std::uint32_t number = entry.number.load(relaxed);
+    lane.end.store(no_end, relaxed);
+    signal_fence(seq_cst);
+    const sub_buffer_header* const sub = lane.sub.load(relaxed);
+    const bool worth_it = has_room(*sub);
+    close_lane(lane);
+    depart(lane);
+    if (worth_it) offer(entry, number);
+    mark_of(lane).value.store(0, relaxed);
 }
 
 /// Goes on where a thread that ended left off, if it left room for a record of `bytes`.
-inline bool core::go_on(lane_state& lane, std::uint32_t depth, std::uint32_t bytes) noexcept {
-    for (auto& place : offers_) {
+inline bool core::go_on(lane_state& lane, std::uint32_t ring, std::uint32_t depth,
+                        std::uint32_t bytes) noexcept {
+    for (auto& place : offers_[shares_.number(ring)]) {
         std::uint64_t word = place.load(relaxed);  // relaxed: advice
         if (word == 0 || !place.compare_exchange_strong(word, 0, relaxed)) continue;
         layout::lane_entry& entry = memory_.lane(static_cast<std::uint32_t>(word));
         const auto number = static_cast<std::uint32_t>(word >> 32);
         switch (take_on(lane, entry, number, bytes)) {
             case offer_is::taken:
-                say_owner(lane, depth);
+                // Else it was the last who wrote there. relaxed: own lane and thread
+                if (entry.writer.load(relaxed) !=
+                    writer_word(node_of(block_around(lane, depth)).thread.load(relaxed), depth)) {
+                    write_owner(lane, depth);
+                }
                 return true;
-            case offer_is::good:  // for another
-                offer(entry, number);
-                return false;
+            case offer_is::good: {  // for another
+                std::uint64_t none = 0;
+                static_cast<void>(place.compare_exchange_strong(none, word, relaxed));
+                break;
+            }
             case offer_is::gone:
                 break;
         }
@@ -81,24 +104,24 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     // relaxed: looked at again by its state
     const position at = entry.newest.load(relaxed);
     if (at == no_position) return offer_is::gone;
-    // order: grow.use:H pairs with grow:A
-    const std::uint64_t capacity = memory_.ring().capacity.load(acquire);
-    sub_buffer_header& sub = memory_.sub_buffer(slot_of(at, capacity));
+    sub_buffer_header& sub = memory_.sub_buffer(slot_at(at));
     // relaxed, to the swaps: they decide
     std::uint64_t closed = state_word(at, sub_buffer_state::closed);
     if (sub.state.load(relaxed) != closed) return offer_is::gone;
     const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));
     const std::size_t most = named_owner_record_bytes + bytes + time_record_bytes;
     if (end + most > memory_.plan().sub_buffer_bytes) return offer_is::good;
-    if (!count_held()) return offer_is::good;
+    const share& of = shares_[entry.ring.load(relaxed)];
+    bool crowded = false;
+    if (!count_held(of, crowded)) return offer_is::good;
     std::uint32_t state = departed;
     // order: lane.go_on:A pairs with lane.leave:A
     if (!entry.state.compare_exchange_strong(state, live, acquire)) {
-        memory_.ring().held.fetch_sub(1, relaxed);  // relaxed: a counter
+        of.held->fetch_sub(1, relaxed);  // relaxed: a counter
         return offer_is::gone;
     }
     if (!is_it()) {
-        memory_.ring().held.fetch_sub(1, relaxed);  // relaxed: a counter
+        of.held->fetch_sub(1, relaxed);  // relaxed: a counter
         // order: lane.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
         entry.state.store(departed, release);
         return offer_is::gone;
@@ -114,7 +137,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     // order: go_on:A pairs with close:A
     if (!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),
                                            acq_rel)) {
-        memory_.ring().held.fetch_sub(1, relaxed);
+        of.held->fetch_sub(1, relaxed);
         mark_of(lane).valid.store(0, relaxed);
         signal_fence(seq_cst);
         // order: lane.leave:C pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
@@ -122,6 +145,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
         return offer_is::gone;
     }
     lane.sub.store(&sub, relaxed);
+    mark_of(lane).lent.store(crowded ? 1 : 0, relaxed);
     const auto slot = static_cast<std::uint32_t>(&entry - &memory_.lane(0));
     lane.totals.store(memory_.totals(slot), relaxed);
     lane.columns.store(memory_.plan().totals_per_lane, relaxed);
@@ -134,12 +158,11 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
 }
 
 /// Says in the lane's sub-buffer, which has room for it, that the calling thread goes on.
-inline void core::say_owner(lane_state& lane, std::uint32_t depth) noexcept {
+inline void core::write_owner(lane_state& lane, std::uint32_t depth) noexcept {
     // relaxed, to the end: own lane and thread
     layout::lane_entry& entry = *lane.entry.load(relaxed);
-    const thread_node& node = node_of(*thread_lanes.load(relaxed));
+    const thread_node& node = node_of(block_around(lane, depth));
     const std::uint32_t thread = node.thread.load(relaxed);
-    if (entry.writer.load(relaxed) == writer_word(thread, depth)) return;  // it was the last
     owner_record owner{thread, static_cast<std::uint16_t>(process()),
                        static_cast<std::uint16_t>(depth)};
     for (std::size_t i = 0; i < 2; ++i) {
@@ -162,7 +185,7 @@ inline void core::say_owner(lane_state& lane, std::uint32_t depth) noexcept {
     sub->commit.store(word + bytes, release);
     lane.high.store(static_cast<std::uint32_t>(t >> 32), relaxed);
     entry.writer.store(writer_word(thread, depth), relaxed);
-    entry.handed_on.fetch_add(1, relaxed);
+    entry.handed_on.store(entry.handed_on.load(relaxed) + 1, relaxed);
 }
 
 }  // namespace trace_ring::inline v1::impl

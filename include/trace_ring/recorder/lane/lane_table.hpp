@@ -72,7 +72,8 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
     return nullptr;
 }
 
-inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
+inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring,
+                            std::uint32_t depth) noexcept {
     layout::ring_state& ring = memory_.ring();
     std::uint32_t slot = 0;
     layout::lane_entry* const entry = take_lane_entry(slot);
@@ -95,6 +96,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
     entry->writer.store(writer_word(thread, depth), relaxed);
     entry->high.store(0, relaxed);
     entry->handed_on.store(0, relaxed);
+    entry->ring.store(shares_.number(wanted_ring), relaxed);
     entry->written.store(0, relaxed);
     entry->newest.store(0, relaxed);
     entry->refused.store(0, relaxed);
@@ -127,11 +129,10 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     const position at = entry.newest.load(relaxed);
     if (at == no_position) return sub_buffer_state::active;
     layout::ring_state& ring = memory_.ring();
-    // order: grow.use:D pairs with grow:A
-    const std::uint64_t count = ring.capacity.load(acquire);
-    std::uint64_t slot = slot_of(at, count);
+    std::uint64_t slot = slot_at(at);
     if (stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).pos != at) {
         // The ring has grown since; look everywhere.
+        const std::uint64_t count = ring.capacity.load(relaxed);
         for (slot = 0; slot < count; ++slot) {
             if (stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).pos == at) break;
         }
@@ -156,7 +157,7 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     }
     // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
     sub.state.store(state_word(at, now), release);
-    ring.held.fetch_sub(1, relaxed);
+    shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
     return now;
 }
 
@@ -209,6 +210,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
                   : throw setup_error(options.file.empty() ? "memory" : options.file,
                                       "a process can have eight recorders, and has them", EMFILE),
               hot_clock),
+      shares_(memory_.ring()),
       full_(static_cast<full_mode>(memory_.header().full.load(relaxed))),  // relaxed: fixed
       fork_(options.fork),
       step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),

@@ -8,9 +8,11 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include <trace_ring/recorder/lane/core.hpp>
 
@@ -24,8 +26,13 @@ namespace trace_ring::inline v1::impl {
 inline void thread_ends(void* value) noexcept {
     const undisturbed scope;
     auto& node = *static_cast<thread_node*>(value);
-    node.ending.store(1, relaxed);  // relaxed: own node; who takes it over asks the kernel first
-    core::leave_all(node);
+    for (auto& place : thread_lanes) {
+        lane_block* const block = place.load(relaxed);  // relaxed: own word
+        if (block == &vacant_block) continue;
+        // relaxed: own node; who takes it over asks the kernel first
+        node_of(*block).ending.store(1, relaxed);
+        core::leave_all(node_of(*block));
+    }
     // relaxed: own node
     if (node.rounds.fetch_add(1, relaxed) + 2 < PTHREAD_DESTRUCTOR_ITERATIONS) {
         static_cast<void>(::pthread_setspecific(the_registry.key, &node));
@@ -57,10 +64,7 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         mark.value.store(stack_position(), relaxed);
         lane.end.store(no_end, relaxed);
         signal_fence(seq_cst);
-        const sub_buffer_header* const sub = lane.sub.load(relaxed);
-        const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
-        const std::uint32_t size = memory_.plan().sub_buffer_bytes;
-        const bool worth_it = !but_open && sub != &nowhere && end <= size - size / 8;
+        const bool worth_it = !but_open && has_room(*lane.sub.load(relaxed));
         close_lane(lane);
         const layout::lane_entry& entry = *lane.entry.load(relaxed);
         const std::uint32_t number = entry.number.load(relaxed);
@@ -84,7 +88,7 @@ inline void core::depart(lane_state& lane) noexcept {
     signal_fence(seq_cst);
 }
 
-inline lane_block* core::enter_thread() noexcept {
+inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
     thread_node* const node = take_node(&leave_all);
     if (node == nullptr) return nullptr;
     lane_block* expected = &vacant_block;
@@ -97,12 +101,12 @@ inline lane_block* core::enter_thread() noexcept {
         node->name[i].store(word, relaxed);  // relaxed: own node
     }
     // relaxed: own word; a swap, because a handler may have been here in between
-    if (!thread_lanes.compare_exchange_strong(expected, mine, relaxed)) {
+    if (!thread_lanes[ring].compare_exchange_strong(expected, mine, relaxed)) {
         give_node(*node);
         return expected;
     }
     for (std::size_t i = 0; i <= max_recorders; ++i) {
-        first_lanes[i] = mine->states + i * lane_depths;
+        first_lanes[row_of(ring) + i] = mine->states + i * lane_depths;
     }
     // order: key.use:A pairs with key.made:A
     if (the_registry.key_state.load(acquire) != 2 ||
@@ -165,7 +169,10 @@ inline void forget_lanes_in_child() noexcept {
             mark.value.store(0, relaxed);
             mark.valid.store(0, relaxed);
         }
-        if (&block != thread_lanes.load(relaxed)) {
+        const bool own =
+            std::any_of(std::begin(thread_lanes), std::end(thread_lanes),
+                        [&](const auto& place) { return place.load(relaxed) == &block; });
+        if (!own) {
             give_node(*node);
         } else {
             node->thread.store(kernel_thread(), relaxed);
