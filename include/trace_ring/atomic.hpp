@@ -90,19 +90,29 @@ inline void signal_fence(memory_order order) noexcept {
 #define TRACE_RING_X86_STEPS
 #endif
 
-/// Whether byte `index - Bias` of a page of them is not zero: a relaxed load and a comparison.
-/// `index` stays as it is (and in its register).
+/// Loads `index` from `from`, with acquire, and tells whether byte `index - Bias` of a page of them
+/// is not zero: by a relaxed load and a comparison. In one step, so that the index need not be
+/// widened.
 template <std::uint32_t Bias>
 [[nodiscard, gnu::always_inline]] inline bool is_set(const shared_atomic<std::uint8_t>* bytes,
-                                                     std::size_t& index) noexcept {
+                                                     const atomic<std::uint32_t>& from,
+                                                     std::uint32_t& index) noexcept {
 #if defined(TRACE_RING_X86_STEPS)
     bool set;
-    asm volatile("cmpb $0, %c3(%2,%1)"
-                 : "=@ccne"(set), "+r"(index)
-                 : "r"(bytes), "i"(-static_cast<std::int32_t>(Bias)),
-                   "m"(*reinterpret_cast<const volatile std::uint8_t(*)[4096]>(bytes)));
+#if defined(__x86_64__)
+#define TRACE_RING_WIDE "q"
+#else
+#define TRACE_RING_WIDE "k"
+#endif
+    asm volatile("movl %2, %1\n\tcmpb $0, %c4(%3,%" TRACE_RING_WIDE "1)"
+                 : "=@ccne"(set), "=&r"(index)
+                 : "m"(reinterpret_cast<const volatile std::uint32_t&>(from)), "r"(bytes),
+                   "i"(-static_cast<std::int32_t>(Bias))
+                 : "memory");
+#undef TRACE_RING_WIDE
     return set;
 #else
+    index = from.load(acquire);
     return bytes[index - Bias].load(relaxed) != 0;
 #endif
 }
@@ -121,17 +131,37 @@ template <std::uint32_t Bias>
 #endif
 }
 
-/// Adds to a word that only this thread and its signal handlers know.
-template <class T>
-[[gnu::always_inline]] inline void add_own(atomic<T>& word, T more) noexcept {
+/// The low 16 bits, with their sign, of a word that only this thread and its signal handlers write:
+/// in one instruction. A load of part of a word waits for the last store into it, though; where
+/// nothing else takes that long, load all of it.
+[[nodiscard, gnu::always_inline]] inline std::intptr_t signed_low_half(
+    const shared_atomic<std::uint32_t>& word) noexcept {
 #if defined(TRACE_RING_X86_STEPS)
-    if constexpr (sizeof(T) == 8) {
-        asm volatile("addq %1, %0" : "+m"(reinterpret_cast<volatile T&>(word)) : "ri"(more) : "cc");
+    std::intptr_t half;
+    const auto& low = reinterpret_cast<const volatile std::uint32_t&>(word);
+    if constexpr (sizeof(void*) == 8) {
+        asm volatile("movswq %1, %0" : "=r"(half) : "m"(low));
     } else {
-        asm volatile("addl %1, %0" : "+m"(reinterpret_cast<volatile T&>(word)) : "ri"(more) : "cc");
+        asm volatile("movswl %1, %0" : "=r"(half) : "m"(low));
     }
+    return half;
 #else
-    word.store(word.load(relaxed) + more, relaxed);  // relaxed: own thread
+    return static_cast<std::int16_t>(word.load(relaxed));  // relaxed: own word
+#endif
+}
+
+/// Whether any bit of `Mask` is set in a word: a relaxed load and a test.
+template <std::uint32_t Mask>
+[[nodiscard, gnu::always_inline]] inline bool has_any(
+    const shared_atomic<std::uint32_t>& word) noexcept {
+#if defined(TRACE_RING_X86_STEPS)
+    bool any;
+    asm volatile("testl %2, %1"
+                 : "=@ccnz"(any)
+                 : "m"(reinterpret_cast<const volatile std::uint32_t&>(word)), "i"(Mask));
+    return any;
+#else
+    return (word.load(relaxed) & Mask) != 0;
 #endif
 }
 
@@ -178,6 +208,40 @@ template <class T>
 [[nodiscard]] inline const shared_atomic<T>& word_at(const void* base,
                                                      std::size_t offset) noexcept {
     return *reinterpret_cast<const shared_atomic<T>*>(static_cast<const std::byte*>(base) + offset);
+}
+
+/// Where a record's words go, as base and index. Compilers like to add the two up first, an
+/// instruction more than adding the index in each store.
+struct indexed_place {
+    std::byte* base;
+    std::intptr_t index;
+};
+
+template <class T>
+[[nodiscard]] inline shared_atomic<T>& word_at(indexed_place to, std::size_t offset) noexcept {
+    return word_at<T>(to.base + to.index, offset);
+}
+
+/// A relaxed store of the word at `Offset` from there.
+template <std::size_t Offset, class T>
+[[gnu::always_inline]] inline void store_at(indexed_place to, T value) noexcept {
+#if defined(TRACE_RING_X86_STEPS)
+    static_assert(sizeof(T) <= sizeof(void*));
+    if constexpr (sizeof(T) == 8) {
+        asm volatile("movq %0, %c1(%2,%3)"
+                     :
+                     : "re"(value), "i"(Offset), "r"(to.base), "r"(to.index)
+                     : "memory");
+    } else {
+        static_assert(sizeof(T) == 4);
+        asm volatile("movl %0, %c1(%2,%3)"
+                     :
+                     : "ri"(value), "i"(Offset), "r"(to.base), "r"(to.index)
+                     : "memory");
+    }
+#else
+    word_at<T>(to, Offset).store(value, relaxed);  // relaxed: its caller publishes
+#endif
 }
 
 }  // namespace trace_ring::inline v1

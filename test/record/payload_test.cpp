@@ -30,7 +30,8 @@ std::vector<std::uint64_t> payload(std::size_t room, const Values&... values) {
     std::vector<std::uint64_t> words((E::fixed_bytes + sizes.bytes) / 8, 0xA5A5'A5A5'A5A5'A5A5);
     const std::size_t used = words.size();
     words.push_back(0xFEED);
-    tr::impl::store_payload<E>(reinterpret_cast<std::byte*>(words.data()), wires, sizes);
+    auto* to = reinterpret_cast<std::byte*>(words.data());
+    tr::impl::store_payload<E>(to, wires, sizes);
     BOOST_TEST(words.back() == 0xFEEDU);
     words.resize(used);
     return words;

@@ -348,7 +348,7 @@ BOOST_AUTO_TEST_CASE(writers_hold_half_of_the_ring_at_most_and_who_comes_then_is
         auto options = smallest(full);
         options.limit = options.size;
         tr::recorder recorder(options);
-        // One after the other begins a record, and leaves it open.
+        // One after the other records, and keeps what it holds.
         std::atomic<std::uint64_t> turn{0};
         std::atomic<std::uint64_t> step{0};
         std::vector<std::vector<bool>> kept(threads);
@@ -356,20 +356,16 @@ BOOST_AUTO_TEST_CASE(writers_hold_half_of_the_ring_at_most_and_who_comes_then_is
         for (std::size_t t = 0; t < threads; ++t) {
             all.emplace_back([&, t] {
                 wait_until(turn, t + 1);
-                auto first = recorder.reserve<test::numbered>(t, 0U);
-                kept[t].push_back(static_cast<bool>(first));
+                kept[t].push_back(put(recorder, t, 0));
                 ++step;
                 if (t < 4) {
                     wait_until(turn, threads + 1);
-                    first.commit();
                     return;
                 }
                 wait_until(turn, threads + 1 + t);
-                auto second = recorder.reserve<test::numbered>(t, 1U);
-                kept[t].push_back(static_cast<bool>(second));
+                kept[t].push_back(put(recorder, t, 1));
                 ++step;
                 wait_until(turn, 3 * threads);
-                second.commit();
             });
         }
         for (std::uint64_t t = 0; t < threads; ++t) {
@@ -387,9 +383,9 @@ BOOST_AUTO_TEST_CASE(writers_hold_half_of_the_ring_at_most_and_who_comes_then_is
             wait_until(step, threads + t - 3);
         }
         BOOST_TEST(recorder.statistics().held == 4U);
+        const auto seen = account_of(recorder);
         turn = 3 * threads;
         for (std::size_t t = 4; t < threads; ++t) all[t].join();
-        const auto seen = account_of(recorder);
         BOOST_TEST(recorder.statistics().held == 0U);
 
         for (std::size_t t = 0; t < threads; ++t) {

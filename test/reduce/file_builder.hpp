@@ -300,7 +300,8 @@ public:
         put(at + 16, first, 8);
         put(at + 24, base_time, 8);
         put(at + 32, previous, 8);
-        put(at + 48, 64, 4);
+        put(at + 48, std::uint64_t{64} - 0x8008, 2);  // less the bias of the commit word
+        put(at + 50, 0, 2);
         const std::uint64_t index = index_at(own.position);
         put(index, own.position, 8);
         put(index + 8, base_time, 8);
@@ -320,7 +321,7 @@ public:
                     const std::vector<std::uint64_t>& payload, std::uint32_t flags = 0) {
         auto& own = open_.at(lane);
         const std::uint64_t at = slot_at(own.position);
-        std::uint64_t end = get(at + 48, 2);
+        std::uint64_t end = (get(at + 48, 2) + 0x8008) & 0xFFFF;
         const std::uint64_t needed =
             8 + payload.size() * 8 + (time >> 32 != own.high ? std::uint64_t{16} : 0);
         if (end + needed > plan_.sub_buffer_bytes) return false;
@@ -338,7 +339,7 @@ public:
             put(at + end, word, 8);
             end += 8;
         }
-        put(at + 48, end, 2);
+        put(at + 48, end - 0x8008, 2);
         put(at + 50, get(at + 50, 2) + 1, 2);
         return true;
     }

@@ -349,7 +349,7 @@ BOOST_AUTO_TEST_CASE(what_was_not_copied_of_a_sub_buffer_is_lost_where_it_was_an
         BOOST_REQUIRE(held == 28U);
         b.file.put(second + 8, 2 << 3 | state, 8);
         b.file.put(second + 40, 0, 8);
-        b.file.put(second + 48, 10 << 16 | (64 + 10 * 16), 4);
+        b.file.put(second + 48, trace_ring::commit_word::pack(10, 64 + 10 * 16), 4);
         b.file.put(b.file.index_at(2) + 16, 0, 8);
         b.file.put(b.file.index_at(2) + 28, 0, 4);
         const auto file = b.open();

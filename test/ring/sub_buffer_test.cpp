@@ -41,7 +41,7 @@ struct built {
     void set_state(tr::position at, tr::sub_buffer_state state) {
         header().state.store(tr::stamped{at, static_cast<unsigned>(state)}.word(), tr::relaxed);
     }
-    void commit() { header().commit.store(records << 16 | end, tr::relaxed); }
+    void commit() { header().commit.store(tr::commit_word::pack(records, end), tr::relaxed); }
     void add(std::uint32_t id, std::size_t length, std::uint32_t time, std::uint32_t flags = 0) {
         words[end / 8] = time | std::uint64_t{tr::record_word::pack(id, length, flags)} << 32;
         end += static_cast<std::uint32_t>(length);
@@ -118,12 +118,12 @@ BOOST_AUTO_TEST_CASE(only_active_closed_and_reading_ones_can_be_copied) {
 BOOST_AUTO_TEST_CASE(a_commit_word_that_points_anywhere_else_is_damage) {
     for (const std::uint32_t end : {0U, 8U, 56U, 63U, 65U, 68U, 513U, 520U, 0xFFF8U, 0xFFFFU}) {
         built b;
-        b.header().commit.store(end, tr::relaxed);
+        b.header().commit.store(tr::commit_word::pack(0, end), tr::relaxed);
         tr::sub_buffer_copy head;
         BOOST_TEST((b.copy(head) == tr::copy_result::damaged), "offset " << end);
     }
     built whole;
-    whole.header().commit.store(512, tr::relaxed);
+    whole.header().commit.store(tr::commit_word::pack(0, 512), tr::relaxed);
     tr::sub_buffer_copy head;
     BOOST_TEST((whole.copy(head) == tr::copy_result::copied));
 }
@@ -263,9 +263,10 @@ BOOST_AUTO_TEST_CASE(no_content_leads_the_walk_out_of_the_copy) {
         for (std::size_t i = 8; i < b.words.size(); ++i) {
             b.words[i] = random() & (random() % 4 == 0 ? ~std::uint64_t{0} : 0x0007'000F'FFFF'FFFF);
         }
-        b.header().commit.store(static_cast<std::uint32_t>(random() % 40) << 16 |
-                                    static_cast<std::uint32_t>(random() % 58 + 8) * 8,
-                                tr::relaxed);
+        b.header().commit.store(
+            tr::commit_word::pack(static_cast<std::uint32_t>(random() % 40),
+                                  static_cast<std::uint32_t>(random() % 58 + 8) * 8),
+            tr::relaxed);
         tr::sub_buffer_copy head;
         if (b.copy(head) != tr::copy_result::copied) continue;
         const auto [fault, records] = walk(b, head);

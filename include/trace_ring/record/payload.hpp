@@ -116,14 +116,22 @@ struct words_put_together {
     static constexpr std::size_t count = list.second;
 };
 
-/// Stores a payload at `to` (8-aligned) as relaxed words: no reader looks before the commit.
+/// Whether a payload is a few words that are put together: it can go to an indexed_place.
 template <class Event>
+inline constexpr bool is_few_words = !Event::variable && words_put_together<Event>::count <= 8 &&
+                                     words_put_together<Event>::count == Event::fixed_bytes / 8;
+
+/// Stores a payload `Start` bytes (a multiple of 8) behind `to` as relaxed words: no reader looks
+/// before the commit. `Place` is std::byte* or, for few words, indexed_place.
+template <class Event, std::size_t Start = 0, class Place>
 [[gnu::always_inline]] inline void store_payload(
-    std::byte* to, const typename Event::wires& values,
+    Place to, const typename Event::wires& values,
     [[maybe_unused]] const measured<Event>& m) noexcept {
+    constexpr bool indexed = std::is_same_v<Place, indexed_place>;
+    static_assert(!indexed || is_few_words<Event>);
     constexpr std::size_t words = Event::fixed_bytes / 8;
     std::array<std::uint64_t, words + 1> fixed{};
-    [[maybe_unused]] std::byte* data = to + Event::fixed_bytes;
+    [[maybe_unused]] std::size_t data = Start + Event::fixed_bytes;
     [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>)
         __attribute__((always_inline)) {
         const auto& wire = std::get<I>(values);
@@ -134,7 +142,7 @@ template <class Event>
                 std::uint64_t word = 0;
                 std::memcpy(&word, from + at, 8);
                 // relaxed: published by the commit word
-                word_at<std::uint64_t>(to, f.offset + at).store(word, relaxed);
+                word_at<std::uint64_t>(to, Start + f.offset + at).store(word, relaxed);
             }
         } else if constexpr (f.form == field_form::scalar) {
             fixed[f.offset / 8] |= bits_of(wire) << (f.offset % 8 * 8);
@@ -152,7 +160,7 @@ template <class Event>
                 std::uint64_t word = 0;
                 std::memcpy(&word, from + at, 8);
                 // relaxed: published by the commit word
-                word_at<std::uint64_t>(data, at).store(word, relaxed);
+                word_at<std::uint64_t>(to, data + at).store(word, relaxed);
             }
             if (at < bytes) {
                 std::uint64_t word = 0;
@@ -160,7 +168,7 @@ template <class Event>
                     word |= std::to_integer<std::uint64_t>(from[at + k]) << (k * 8);
                 }
                 // relaxed: published by the commit word
-                word_at<std::uint64_t>(data, at).store(word, relaxed);
+                word_at<std::uint64_t>(to, data + at).store(word, relaxed);
             }
             data += (bytes + 7) / 8 * 8;
         }
@@ -169,19 +177,22 @@ template <class Event>
         (one(std::integral_constant<std::size_t, I>{}), ...);
     }
     (std::make_index_sequence<Event::field_count>{});
+    using together = words_put_together<Event>;
     const auto store = [&](std::size_t i) __attribute__((always_inline)) {
         // relaxed: published by the commit word
-        word_at<std::uint64_t>(to, i * 8).store(fixed[i], relaxed);
+        word_at<std::uint64_t>(to, Start + i * 8).store(fixed[i], relaxed);
     };
-    using together = words_put_together<Event>;
-    if constexpr (together::count <= 16) {  // spelled out, so that no word need go through memory
-        [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+        if constexpr (indexed) {
+            (store_at<Start + I * 8>(to, fixed[I]), ...);
+        } else if constexpr (sizeof...(I) !=
+                             0) {  // spelled out, so that no word goes through memory
             (store(together::list.first[I]), ...);
+        } else {
+            for (std::size_t i = 0; i < together::count; ++i) store(together::list.first[i]);
         }
-        (std::make_index_sequence<together::count>{});
-    } else {
-        for (std::size_t i = 0; i < together::count; ++i) store(together::list.first[i]);
     }
+    (std::make_index_sequence < together::count <= 16 ? together::count : 0 > {});
 }
 
 }  // namespace trace_ring::inline v1::impl

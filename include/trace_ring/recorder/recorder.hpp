@@ -19,9 +19,8 @@
 #include <string_view>
 #include <utility>
 
-#include <trace_ring/policy/clock/sampled.hpp>
-#include <trace_ring/record/payload.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/lane/write_path.hpp>
 #include <trace_ring/recorder/snapshot.hpp>
 
 namespace trace_ring::inline v1 {
@@ -47,6 +46,7 @@ struct recorder_statistics {
 template <class Kind>
 class basic_recorder {
     using clock_policy = typename Kind::clock;
+    using write = impl::write_path<clock_policy>;
     static_assert(clock::policy<clock_policy>, "trace_ring: Kind::clock must be a clock policy");
 
 public:
@@ -97,13 +97,14 @@ public:
         const mark_type opener = impl::stack_position();
         const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
         if (core_ == nullptr) return {};
-        impl::lane_state* const lane = core_->open(type, bytes, opener);
+        std::uint32_t time = 0;
+        impl::lane_state* const lane = core_->open(type, bytes, opener, time);
         if (lane == nullptr) return {};
-        const std::uint32_t time = core_->record_time(*lane);
-        if constexpr (readings_shared) share_reading(impl::mark_of(*lane), time);
-        store_record<E, 0>(impl::end_of_records(*lane),
-                           type.header.load(relaxed),  // relaxed: `open` saw the id
-                           wires, sizes, time);
+        if constexpr (write::readings_shared) write::share_reading(impl::mark_of(*lane), time);
+        write::template store_record<E, 0, 0>(
+            impl::end_of_records(*lane),
+            type.header.load(relaxed),  // relaxed: `open` saw the id
+            wires, sizes, time);
         return reservation(*core_, *lane, opener, bytes, impl::is_counted<E>() ? &type : nullptr);
 #else
         ((void)values, ...);
@@ -159,15 +160,17 @@ public:
     }
 
     /// With a sampled clock: says that the calling thread did something else for a while, so that
-    /// its next record reads the clock. Nothing to do with other clocks. Signal-safe.
+    /// its next record reads the clock. Nothing to do with other clocks. Signal-safe; the lane of a
+    /// record that is open meanwhile is left as it is.
     void pause_ends() noexcept {
 #if !defined(TRACE_RING_DISABLE)
-        if constexpr (readings_shared) {
-            for (std::uint32_t ring = 0; ring < layout::max_rings; ++ring) {
+        if constexpr (write::readings_shared) {
+            for (std::size_t i = 0; i < layout::max_rings * impl::lane_depths; ++i) {
+                const auto ring = static_cast<std::uint32_t>(i / impl::lane_depths);
                 impl::lane_state* const first = impl::first_lanes[impl::row_of(ring) + index_];
-                for (std::size_t depth = 0; depth < impl::lane_depths; ++depth) {
-                    impl::mark_of(first[depth]).unread.store(0, relaxed);  // relaxed: own lanes
-                }
+                // The cold path reads the clock. relaxed: own lanes
+                auto& mark = impl::mark_of(first[i % impl::lane_depths]).value;
+                if (mark.load(relaxed) < 0) mark.store(0, relaxed);
             }
         }
 #endif
@@ -247,32 +250,6 @@ private:
         }
     }
 
-    /// Stores a record at `to`. It is not there before it is committed.
-    template <class E, std::uint32_t Flags>
-    [[gnu::always_inline]] static void store_record(std::byte* to, std::uint32_t header,
-                                                    const typename E::wires& wires,
-                                                    const impl::measured<E>& sizes,
-                                                    std::uint32_t time) noexcept {
-        if constexpr (impl::is_end<E>) {
-            header = record_word::pack(record_word::id(header), record_header_bytes);
-        }
-        if constexpr (E::variable) {
-            header += sizes.bytes / 8 << 16;
-            if (sizes.cut) header |= std::uint32_t{record_word::cut} << 28;
-        }
-        // relaxed, both: the commit word publishes them
-        word_at<std::uint32_t>(to, 0).store(time, relaxed);
-        word_at<std::uint32_t>(to, 4).store(header | Flags << 28, relaxed);
-        impl::store_payload<E>(to + record_header_bytes, wires, sizes);
-    }
-
-    static constexpr bool readings_shared = clock::records_per_reading<clock_policy> > 1;
-    [[gnu::always_inline]] static void share_reading(impl::lane_mark& mark, std::uint32_t time) {
-        // relaxed, both: own lane
-        mark.reading.store(time, relaxed);
-        mark.unread.store(clock::records_per_reading<clock_policy> - 1, relaxed);
-    }
-
     template <class E>
     [[gnu::always_inline]] static void count(impl::lane_state& lane,
                                              const impl::event_state& type) {
@@ -283,17 +260,17 @@ private:
     [[gnu::always_inline]] bool put(const Values&... values) noexcept {
         impl::event_state& type = touch<E>();
         const std::uint32_t index = index_;
-        // order: type.use:A pairs with type.publish:A
-        std::size_t header = type.header.load(impl::is_counted<E>() ? acquire : relaxed);
+        std::uint32_t header = 0;
         // relaxed: a gate is advice that takes effect soon. The header is the number of the gate
         // and what is known already; the gate of an event that has no id yet is shut.
         const auto* const gates = impl::gates_of[index].load(relaxed)->gates;
-        if (is_set<impl::header_without_id(E::fixed_bytes)>(gates, header)) [[unlikely]] {
-            if (record_word::id(static_cast<std::uint32_t>(header)) != 0) return false;
+        // order: type.use:A pairs with type.publish:A
+        if (is_set<impl::header_without_id(E::fixed_bytes)>(gates, type.header, header))
+            [[unlikely]] {
+            if (record_word::id(header) != 0) return false;
             return append_cold<E, Flags>(type, E::encode(values...), impl::stack_position());
         }
-        return append<E, Flags>(type, index, static_cast<std::uint32_t>(header),
-                                E::encode(values...));
+        return append<E, Flags>(type, index, header, E::encode(values...));
     }
 
     /// The end of a span: written even if the gate has been shut since, or it would never end.
@@ -318,31 +295,35 @@ private:
         signal_fence(seq_cst);
         std::uint32_t bytes = fixed_record<E>;
         if constexpr (E::variable) bytes += sizes.bytes;
-        const std::intptr_t at = lane.end.load(relaxed);
         sub_buffer_header* const sub = lane.sub.load(relaxed);
-        if (impl::no_room(at, bytes, sub, idle)) [[unlikely]] {
+        const indexed_place to{reinterpret_cast<std::byte*>(sub), write::next_place(sub->commit)};
+        const auto go_cold = [&]() __attribute__((always_inline)) {
             mark.value.store(idle, relaxed);
             return append_cold<E, Flags>(type, wires, impl::stack_position());
+        };
+        if (impl::no_room(to.index, bytes, idle)) [[unlikely]] {
+            return go_cold();
         }
-        std::uint32_t time = 0;
-        const std::uint32_t unread = readings_shared ? mark.unread.load(relaxed) : 0;
-        if (unread != 0) {
-            mark.unread.store(unread - 1, relaxed);
-            time = mark.reading.load(relaxed);
-            header |= std::uint32_t{record_word::interval} << 28;
-        } else if constexpr (clock_policy::kind != static_cast<std::uint32_t>(clock_kind::none)) {
-            const auto now = impl::read_halves<clock_policy>();
+        std::uint64_t head = 0;
+        if (write::readings_shared && write::shares_reading(sub->commit)) {
+            head = mark.reading.load(relaxed);
+        } else if constexpr (write::timed) {
+            const auto now = write::read_halves();
             if (differs(lane.high, now.high)) [[unlikely]] {
-                mark.value.store(idle, relaxed);
-                return append_cold<E, Flags>(type, wires, impl::stack_position());
+                return go_cold();
             }
-            time = now.low;
-            if constexpr (readings_shared) share_reading(mark, time);
+            head = now.low;
+            if constexpr (write::readings_shared) write::share_reading(mark, now.low);
         }
-        store_record<E, Flags>(reinterpret_cast<std::byte*>(at), header, wires, sizes, time);
+        if constexpr (sizeof(void*) == 8 && impl::is_few_words<E>) {
+            write::template store_record<E, Flags, commit_word::bias>(to, header, wires, sizes,
+                                                                      head);
+        } else {
+            std::byte* const start = to.base + commit_word::bias + to.index;
+            write::template store_record<E, Flags, 0>(start, header, wires, sizes, head);
+        }
         // order: record.commit:A pairs with read:B, file.read:B, reclaim.find:B
         publish_add(sub->commit, commit_word::one_record + bytes);
-        add_own(lane.end, static_cast<std::intptr_t>(bytes));
         count<E>(lane, type);
         signal_fence(seq_cst);
         mark.value.store(idle, relaxed);
@@ -356,13 +337,14 @@ private:
         if (core_ == nullptr) return false;  // static storage, not constructed yet or no more
         const auto sizes = measure_for<E>(wires);
         const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
-        impl::lane_state* const lane = core_->open(type, bytes, opener, impl::is_end<E>);
+        std::uint32_t time = 0;
+        impl::lane_state* const lane = core_->open(type, bytes, opener, time, impl::is_end<E>);
         if (lane == nullptr) return false;
-        const std::uint32_t time = core_->record_time(*lane);
-        if constexpr (readings_shared) share_reading(impl::mark_of(*lane), time);
-        store_record<E, Flags>(impl::end_of_records(*lane),
-                               type.header.load(relaxed),  // relaxed: `open` saw the id
-                               wires, sizes, time);
+        if constexpr (write::readings_shared) write::share_reading(impl::mark_of(*lane), time);
+        write::template store_record<E, Flags, 0>(
+            impl::end_of_records(*lane),
+            type.header.load(relaxed),  // relaxed: `open` saw the id
+            wires, sizes, time);
         impl::commit_record(*lane, bytes);
         count<E>(*lane, type);
         core_->finish(*lane);

@@ -78,7 +78,8 @@ private:
                 // order: snapshot.copy:A pairs with dictionary.write:A
                 // order: snapshot.copy:B pairs with process.enter:B, process.leave:A,
                 // process.dead:A, lane.enter:A, lane.enter:B, lane.newest:A, lane.written:A,
-                // lane.written:B, lane.leave:A, lane.leave:B, lane.leave:C, lane.dead:A
+                // lane.written:B, lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
+                // lane.dead:A
                 words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(acquire);
             }
             if (const int error = write_at(to_, words, part, at)) return error;
@@ -127,7 +128,8 @@ private:
                 words[1] = stamped{taken.state.pos, static_cast<unsigned>(sub_buffer_state::closed)}
                                .word();
             }
-            words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) | taken.records << 16 | taken.bytes;
+            words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) |
+                       commit_word::pack(taken.records, taken.bytes);
             // The index speaks of what was copied, not of what has come in its place since.
             const std::uint64_t about[] = {taken.state.pos, words[3], words[5],
                                            taken.lane | taken.state.pos << 32};

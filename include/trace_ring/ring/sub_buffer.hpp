@@ -68,7 +68,7 @@ struct sub_buffer_header {
     shared_atomic<std::uint64_t> base_time;       ///< clock when it was claimed
     shared_atomic<std::uint64_t> previous;        ///< the lane's sub-buffer before; 0: none
     shared_atomic<std::uint64_t> end_time;        ///< clock when it was closed; 0: not closed
-    shared_atomic<std::uint32_t> commit;          ///< records << 16 | offset of first free byte
+    shared_atomic<std::uint32_t> commit;          ///< a commit_word
     shared_atomic<std::uint32_t> refused;         ///< lost before the first record: no room
     shared_atomic<std::uint32_t> too_long;        ///< lost while this was current
     shared_atomic<std::uint32_t> nested;          ///< lost while this was current
@@ -88,17 +88,32 @@ static_assert(offsetof(sub_buffer_header, nested) == 60);
 
 /// The commit word: one store publishes a record, and no byte past its offset is ever read. A
 /// sub-buffer holds at most 4088 records, so the count never reaches the word's top.
+/// @code
+///   bit 31......16  15.................................0
+///       records     offset of the first free byte - bias
+/// @endcode
+/// The bias makes the lower half, read with its sign, a negative number for each offset that there
+/// is (64 to 32768). So a writer tells by one comparison without a sign whether there is room,
+/// whatever else the word beside it may say (recorder/lane/lane.hpp).
 struct commit_word {
+    static constexpr std::uint32_t bias = 0x8008;
     static constexpr std::uint32_t one_record = 1U << 16;
-    static constexpr std::uint32_t empty = sizeof(sub_buffer_header);
 
+    [[nodiscard]] static constexpr std::uint32_t pack(std::uint32_t records,
+                                                      std::uint32_t offset) noexcept {
+        return records << 16 | ((offset - bias) & 0xFFFFU);
+    }
     [[nodiscard]] static constexpr std::uint32_t offset(std::uint32_t word) noexcept {
-        return word & 0xFFFFU;
+        return (word + bias) & 0xFFFFU;
     }
     [[nodiscard]] static constexpr std::uint32_t records(std::uint32_t word) noexcept {
         return word >> 16;
     }
+    static constexpr std::uint32_t empty = (sizeof(sub_buffer_header) - bias) & 0xFFFFU;
 };
+static_assert(commit_word::empty == commit_word::pack(0, sizeof(sub_buffer_header)));
+static_assert(commit_word::pack(1, 32768) == 0x1FFF8 && commit_word::offset(0x1FFF8) == 32768);
+static_assert(commit_word::pack(0, 64) + commit_word::one_record + 24 == commit_word::pack(1, 88));
 
 /// The first 8 bytes of a record: the clock's low half, then this word.
 /// @code
@@ -221,7 +236,8 @@ struct sub_buffer_copy {
             into[i] = word_at<std::uint64_t>(source, i * 8).load(relaxed);
         }
     }
-    // order: read:C pairs with claim:A, ring.reset:A, cpu.reset:A, cpu.claim:B, cpu.install_alone:A
+    // order: read:C pairs with claim:A, ring.reset:A, cpu.reset:A, cpu.claim:B,
+    // cpu.install_alone:A, cpu.reset_alone:A
     thread_fence(acquire);
     // relaxed: ordered by the fence above
     const auto after = stamped::from(header.state.load(relaxed));

@@ -478,6 +478,109 @@ BOOST_AUTO_TEST_CASE(stores_are_made_on_the_right_processor_and_if_every_guard_h
     BOOST_TEST(!tried(cpu, 0, 0));
 }
 
+#if defined(TRACE_RING_RSEQ)
+// As the kernel's, but nobody looks at it: also where there is no kernel that would.
+struct alignas(32) area_of_ones_own {
+    std::uint32_t cpu_start, cpu;
+    std::uint64_t sequence;
+};
+thread_local area_of_ones_own own_area{0, 1, 0};
+
+template <bool Timed>
+void try_sequences() {
+    const std::ptrdiff_t area = reinterpret_cast<std::byte*>(&own_area) -
+                                static_cast<std::byte*>(__builtin_thread_pointer());
+    struct alignas(64) lanes {
+        lanes_head head;
+        lane_word words[2];
+        sub_buffer_header sub;
+        shared_atomic<std::uint64_t> records[56];
+    };
+    const auto all = std::make_unique<lanes>();
+    all->head.cpus.store(2, relaxed);
+    lane_word& lane = all->words[1];
+    const std::uint64_t at = offsetof(lanes, sub);
+    const auto announce = [&](std::uint64_t time) {
+        lane.current.store(lane_word::pack(at, time), relaxed);
+    };
+    announce(ring<roomy>::now());
+    all->sub.commit.store(commit_word::empty, relaxed);
+    const auto word = [&](std::uint32_t offset) {
+        return all->records[(offset - sizeof(sub_buffer_header)) / 8].load(relaxed);
+    };
+
+    own_area.cpu = 1;
+    BOOST_TEST(rseq::cpu(area) == 1U);
+    lanes_head* const head = &all->head;
+    std::uint32_t end = commit_word::empty;
+    std::uint32_t records = 0;
+    const auto appended = [&](std::uint32_t count, bool done) {
+        BOOST_TEST(done);
+        BOOST_TEST(own_area.sequence == 0U);
+        BOOST_TEST(word(end) >> 32 == 70 + count);
+        if (!Timed) BOOST_TEST((word(end) & 0xFFFFFFFFU) == 0U);
+        for (std::uint32_t i = 0; i < count; ++i)
+            BOOST_TEST(word(end + 8 + i * 8) == (std::uint64_t{i + 1} << 40));
+        end += 8 + count * 8;
+        BOOST_TEST(all->sub.commit.load(relaxed) == (++records << 16 | end));
+    };
+    constexpr std::uint64_t one = std::uint64_t{1} << 40;
+    appended(0, rseq::append<512, Timed>(area, head, 70));
+    appended(1, rseq::append<512, Timed>(area, head, 71, one));
+    appended(2, rseq::append<512, Timed>(area, head, 72, one, 2 * one));
+    appended(3, rseq::append<512, Timed>(area, head, 73, one, 2 * one, 3 * one));
+    appended(4, rseq::append<512, Timed>(area, head, 74, one, 2 * one, 3 * one, 4 * one));
+    const std::uint64_t many[] = {one, 2 * one, 3 * one, 4 * one, 5 * one, 6 * one, 7 * one};
+    appended(7, rseq::append_words<512, Timed>(area, head, 77, many, 7));
+    appended(0, rseq::append_words<512, Timed>(area, head, 70, many, 0));
+    if (Timed)
+        BOOST_TEST(static_cast<std::uint32_t>(ring<roomy>::now()) >=
+                   static_cast<std::uint32_t>(word(64)));
+
+    const auto refused = [&] {
+        const std::uint32_t before = all->sub.commit.load(relaxed);
+        BOOST_TEST((!rseq::append<512, Timed>(area, head, 71, one)));
+        BOOST_TEST((!rseq::append_words<512, Timed>(area, head, 77, many, 7)));
+        BOOST_TEST(all->sub.commit.load(relaxed) == before);
+        rseq::forget(area);
+        BOOST_TEST(own_area.sequence == 0U);
+    };
+    own_area.cpu = 2;  // no such lane
+    refused();
+    own_area.cpu = rseq::no_cpu;
+    refused();
+    own_area.cpu = 1;
+    if (Timed) {
+        announce(ring<roomy>::now() ^ std::uint64_t{1} << 35);
+        refused();
+        announce(ring<roomy>::now());
+    }
+    all->sub.commit.store(512 - 16, relaxed);  // the last that fits, to the byte
+    BOOST_TEST((!rseq::append<512, Timed>(area, head, 72, one, one)));
+    BOOST_TEST((!rseq::append_words<512, Timed>(area, head, 72, many, 2)));
+    BOOST_TEST((rseq::append_words<512, Timed>(area, head, 71, many, 1)));
+    all->sub.commit.store(512 - 16, relaxed);
+    BOOST_TEST((rseq::append<512, Timed>(area, head, 71, one)));
+    refused();
+
+    std::array<shared_atomic<std::uint64_t>, 4> words{};
+    const rseq::word_value list[] = {
+        {&words[0], 0}, {&words[1], one}, {&words[2], 7}, {&words[3], 8}, {&words[0], 9}};
+    BOOST_TEST(!rseq::store_if(area, 1, list, list + 2, list + 4));
+    words[1].store(one, relaxed);
+    BOOST_TEST(!rseq::store_if(area, 0, list, list + 2, list + 4));
+    BOOST_TEST(words[2].load(relaxed) == 0U);
+    BOOST_TEST(rseq::store_if(area, 1, list, list + 2, list + 4));
+    BOOST_TEST((words[0].load(relaxed) == 9 && words[2].load(relaxed) == 7 &&
+                words[3].load(relaxed) == 8));
+    BOOST_TEST(own_area.sequence == 0U);
+}
+BOOST_AUTO_TEST_CASE(a_sequence_that_nobody_breaks_off_does_all_that_it_says) {
+    try_sequences<true>();
+    try_sequences<false>();
+}
+#endif
+
 BOOST_AUTO_TEST_CASE(a_closed_gate_lets_nothing_in) {
     ring<gated> one(bytes_for<gated>(2));
     one.gate().close();

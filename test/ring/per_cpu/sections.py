@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
-"""Looks at every restartable sequence of a program in machine code (x86-64).
+"""Looks at every restartable sequence of a program in machine code (x86-64, aarch64).
 
-    sections.py sections.cpp -- COMPILER [FLAG...]
+    sections.py [--fewest N] SOURCE [EMULATOR [FLAG...]] -- COMPILER [FLAG...]
 
 Their descriptions are taken from the program itself, as the kernel does. Within a sequence: no
-locked instruction, no call, no way out of it or into it but by its beginning; its last instruction
-is a store. Outside: the place where the kernel goes on has the signature before it. The program is
-run, too. Exits with 77 where there is nothing to look at: another machine, or no binutils.
+locked or exclusive instruction, no call, no way out of it or into it but by its beginning; its last
+instruction is the one store that commits (on aarch64 a release, or behind a barrier). Outside: the
+place where the kernel goes on has the signature before it. The program is run, too. Exits with 77
+where there is nothing to look at: another machine, or no binutils for it.
 """
 import os
-import platform
 import re
 import shutil
 import struct
@@ -19,39 +19,84 @@ import subprocess
 import sys
 import tempfile
 
-SIGNATURE = struct.pack("<I", 0x53053053)
-INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(.*?)\s*$")
-LOCKED = re.compile(r"^lock\b|^xchg\s.*\(|^[lms]fence|^syscall|^int\b")
-LEAVES = re.compile(r"^(?:call|ret|bnd (?:call|ret)|jmp\s+\*)")
-STORE = re.compile(r"^mov\w* [^(]*,\S*\(.*\)$")
-JUMP = re.compile(r"^j\w+\s+(?:0x)?([0-9a-f]+)\b")
+INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(.*?)\s*(?://.*)?$")
 FEWEST = 13  # none to four words, any number, for two clocks; and a change of the lane
+
+
+class X86:
+    signature = 0x53053053
+    forbidden = re.compile(r"^lock\b|^xchg\s.*\(|^[lms]fence|^syscall|^int\b|"
+                           r"^(?:call|ret|bnd (?:call|ret)|jmp\s+\*)")
+    jump = re.compile(r"^j\w+\s+(?:0x)?([0-9a-f]+)\b")
+    store = re.compile(r"^mov\w* [^(]*,\S*\(.*\)$")
+
+    @classmethod
+    def faults(cls, code):
+        if not cls.store.match(code[-1]):
+            yield f"ends with {code[-1]}"
+
+
+class Arm:
+    signature = 0xd428bc00
+    # Exclusives; the atomic instructions of the large system extensions; barriers; calls.
+    forbidden = re.compile(r"^(?:lda?|stl?)x[rp]|^clrex|"
+                           r"^(?:cas|swp)|^(?:ld|st)(?:add|clr|eor|set|[su]max|[su]min)|"
+                           r"^[di]sb|^(?:bl|blr|br|ret|svc|hvc|eret)\b")
+    jump = re.compile(r"^(?:b(?:\.\w+)?|cbn?z\s+\w+,|tbn?z\s+\w+,\s*#\w+,)\s+(?:0x)?([0-9a-f]+)\b")
+
+    @staticmethod
+    def faults(code):
+        barriers = [i for i, text in enumerate(code) if text.startswith("dmb")]
+        if barriers:  # in front of the last store, and nowhere else
+            if barriers != [len(code) - 2] or not re.match(r"^str\s", code[-1]):
+                yield f"a barrier, and ends with {code[-1]}"
+        elif not re.match(r"^stlr\s", code[-1]):
+            yield f"ends with {code[-1]}"
+        elif sum(text.startswith("stlr") for text in code) != 1:
+            yield "commits more than once"
 
 
 def output_of(*command):
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
 
 
-def bytes_of(binary, section, folder):
+class Tools:
+    """The compiler's machine, and what takes its programs apart; None where there is none."""
+
+    def __init__(self, compiler):
+        triple = output_of(*compiler, "-dumpmachine").strip()
+        self.machine = {"x86_64": X86, "aarch64": Arm}.get(triple.split("-")[0])
+        def tool(name):
+            return shutil.which(f"{triple}-{name}") or shutil.which(name)
+        self.objdump, self.objcopy = tool("objdump"), tool("objcopy")
+
+    def there(self):
+        return self.machine and self.objdump and self.objcopy
+
+
+def bytes_of(tools, binary, section, folder):
     """A section's address and bytes."""
-    for line in output_of("objdump", "-h", "-w", binary).splitlines():
+    for line in output_of(tools.objdump, "-h", "-w", binary).splitlines():
         fields = line.split()
         if len(fields) > 3 and fields[1] == section:
             path = os.path.join(folder, "bytes")
-            subprocess.run(["objcopy", "--dump-section", f"{section}={path}", binary,
+            subprocess.run([tools.objcopy, "--dump-section", f"{section}={path}", binary,
                             os.path.join(folder, "copy")], check=True)
             with open(path, "rb") as file:
                 return int(fields[3], 16), file.read()
     return 0, b""
 
 
-def faults_of(binary, folder):
+def faults_of(tools, binary, folder, fewest):
+    machine = tools.machine
     code = {}
-    for line in output_of("objdump", "-d", "--no-show-raw-insn", binary).splitlines():
+    for line in output_of(tools.objdump, "-d", "--no-show-raw-insn", binary).splitlines():
         if match := INSTRUCTION.match(line):
-            code[int(match[1], 16)] = match[2]
-    _, described = bytes_of(binary, "__rseq_cs", folder)
-    failures, failure_bytes = bytes_of(binary, "__rseq_failure", folder)
+            code[int(match[1], 16)] = match[2].replace("\t", " ")
+    jumps = [(at, int(match[1], 16)) for at, text in code.items()
+             if (match := machine.jump.match(text))]
+    _, described = bytes_of(tools, binary, "__rseq_cs", folder)
+    failures, failure_bytes = bytes_of(tools, binary, "__rseq_failure", folder)
     sequences = list(struct.iter_unpack("<IIQQQ", described[:len(described) // 32 * 32]))
     longest = 0
     for version, flags, start, size, failed in sequences:
@@ -62,28 +107,53 @@ def faults_of(binary, folder):
             yield f"{name}: not described as it is"
             continue
         for at, text in inside:
-            if LOCKED.match(text) or LEAVES.match(text):
+            if machine.forbidden.match(text):
                 yield f"{name}: {text}"
-        if not STORE.match(inside[-1][1]):
-            yield f"{name}: ends with {inside[-1][1]}"
-        for at, text in code.items():
-            jump = JUMP.match(text)
-            if jump and start < int(jump[1], 16) < start + size and not start <= at < start + size:
+        for fault in machine.faults([text for _, text in inside]):
+            yield f"{name}: {fault}"
+        for at, target in jumps:
+            if start < target < start + size and not start <= at < start + size:
                 yield f"{name}: entered from {at:x}"
         before = failed - failures
-        if failure_bytes[before - 4:before] != SIGNATURE or start <= failed < start + size:
+        if (failure_bytes[before - 4:before] != struct.pack("<I", machine.signature) or
+                start <= failed < start + size or failed not in code):
             yield f"{name}: no signature where it fails"
     print(f"{len(sequences)} sequences of at most {longest} instructions")
-    if len(sequences) < FEWEST:
+    if len(sequences) < fewest:
         yield f"only {len(sequences)} sequences"
 
 
+def self_test():
+    """That what must not be there would be found."""
+    for machine, texts in ((X86, ("lock addl $1,(%rax)", "xchg %eax,(%rdx)", "call 12", "mfence")),
+                           (Arm, ("ldxr w0, [x1]", "ldaxr x0, [x1]", "stxr w0, w1, [x2]",
+                                  "stlxr w0, w1, [x2]", "ldaxp x0, x1, [x2]", "cas w0, w1, [x2]",
+                                  "casal w0, w1, [x2]", "swpal w0, w1, [x2]", "ldadd w0, w1, [x2]",
+                                  "ldaddal w0, w1, [x2]", "stadd w0, [x2]", "ldsetl w0, w1, [x2]",
+                                  "bl 400 <f>", "ret", "svc #0x0", "isb"))):
+        for text in texts:
+            assert machine.forbidden.match(text), text
+    for text in ("ldr w8, [x1, #4]", "ldp x10, x11, [x9], #16", "stlr w10, [x9]", "str xzr, [x0]",
+                 "b.ne 400 <f>", "and w11, w10, #0xffff", "ldrh w0, [x1]", "ldar w0, [x1]"):
+        assert not Arm.forbidden.match(text), text
+    assert not list(Arm.faults(["ldr x0, [x1]", "stlr w10, [x9]"]))
+    assert not list(Arm.faults(["stlr x0, [x1]", "dmb ish", "str x11, [x10]"]))
+    for bad in (["str w10, [x9]"], ["stlr w1, [x2]", "stlr w10, [x9]"],
+                ["dmb ish", "add x0, x0, #1", "str w1, [x2]"]):
+        assert list(Arm.faults(bad)), bad
+
+
 def main(arguments):
+    self_test()
     split = arguments.index("--")
-    source, command = arguments[0], arguments[split + 1:]
-    if (platform.machine() != "x86_64" or not shutil.which("objdump") or
-            not shutil.which("objcopy") or "aarch64" in command[0] or
-            any(flag.startswith(("-fsanitize", "-m32")) for flag in command)):
+    ours, command = arguments[:split], arguments[split + 1:]
+    fewest = FEWEST
+    if ours[0] == "--fewest":
+        fewest, ours = int(ours[1]), ours[2:]
+    source, emulator = ours[0], ours[1:]
+    tools = Tools(command)
+    if (not tools.there() or "-m32" in command or
+            any(flag.startswith("-fsanitize") for flag in command)):
         print("nothing to look at here")
         return 77
     faults = []
@@ -92,8 +162,9 @@ def main(arguments):
             # Without -pie the descriptions hold what they will hold when they are loaded.
             binary = os.path.join(folder, "sections")
             subprocess.run([*command, *flags, source, "-no-pie", "-o", binary], check=True)
-            faults += [f"{fault} ({' '.join(flags)})" for fault in faults_of(binary, folder)]
-            if subprocess.run([binary], check=False).returncode != 0:
+            faults += [f"{fault} ({' '.join(flags)})"
+                       for fault in faults_of(tools, binary, folder, fewest)]
+            if subprocess.run([*emulator, binary], check=False).returncode != 0:
                 faults.append(f"records were refused ({' '.join(flags)})")
     for fault in faults:
         print(fault, file=sys.stderr)

@@ -12,8 +12,8 @@
 /// Any number of threads and their signal handlers; not the child of a vfork, which shares its
 /// parent's words but not its place. Where the system has no restartable sequences
 /// (a C library before glibc 2.35, or told not to register; a kernel, filter or emulator without
-/// them; a machine other than x86-64; ThreadSanitizer) the ring claims whole lanes instead, one
-/// locked instruction a record, and is otherwise the same.
+/// them; a machine other than x86-64 and aarch64; ThreadSanitizer) the ring claims whole lanes
+/// instead, one locked instruction a record, and is otherwise the same.
 ///
 /// Only rings of records of variable length have it, in storage::heap or storage::mapped, with
 /// full::overwrite_oldest and notify::never: what it needs of a ring is not a slot at a time, so it

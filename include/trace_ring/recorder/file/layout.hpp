@@ -97,7 +97,7 @@ struct ring_state {
     alignas(64) shared_atomic<std::uint32_t> held;  ///< sub-buffers held by their writers
     shared_atomic<std::uint32_t> reclaim_owner;     ///< process slot + 1 of who reclaims; 0: nobody
     shared_atomic<std::uint64_t> overwritten_records;
-    shared_atomic<std::uint64_t> overwritten_sub_buffers;
+    shared_atomic<std::uint64_t> reserved;
     shared_atomic<std::uint64_t> reclaimed;  ///< sub-buffers taken from dead processes
 
     alignas(64) shared_atomic<std::uint32_t> last_lane;  ///< lane number given last; never reused

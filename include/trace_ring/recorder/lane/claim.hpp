@@ -37,20 +37,32 @@ namespace trace_ring::inline v1::impl {
            writer_word(entry.thread.load(relaxed), entry.depth.load(relaxed));
 }
 
-/// Room for `bytes` more, and a clock whose high half the lane has announced.
-inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t bytes) noexcept {
+/// Room for `bytes` more, and `time` for them, whose high half the lane has announced.
+inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t bytes,
+                            std::uint32_t& time) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* sub = lane.sub.load(relaxed);
+    // Who was refused one finds perhaps that others have handed on since.
+    if (sub == &nowhere && lane.refused.load(relaxed) != 0 &&
+        lane.entry.load(relaxed)->ring.load(relaxed) != 0 &&
+        go_on(lane, lane.entry.load(relaxed)->ring.load(relaxed), depth, bytes)) {
+        sub = lane.sub.load(relaxed);
+    }
     const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
     if (sub == &nowhere || end + bytes + time_record_bytes > memory_.plan().sub_buffer_bytes) {
-        close_lane(lane);
-        const bool lent = mark_of(lane).lent.load(relaxed) != 0;
-        if (!lent && is_handed_on(*lane.entry.load(relaxed))) {  // hand_on.hpp says why
+        // One goes and one comes: what is held stays as it is.
+        const bool holds = sub != &nowhere;
+        std::uint64_t now = memory_.now();
+        close_lane(lane, now);
+        if (!mark_of(lane).lent.load(relaxed) && is_handed_on(*lane.entry.load(relaxed))) {
             const std::uint32_t ring = lane.entry.load(relaxed)->ring.load(relaxed);
-            depart(lane);
-            if (!make_lane(lane, ring, depth)) return false;
+            depart(lane, now);  // hand_on.hpp says why
+            if (!make_lane(lane, ring, depth)) {
+                if (holds) shares_[ring].held->fetch_sub(1, relaxed);
+                return false;
+            }
         }
-        sub = claim(lane);
+        sub = claim(lane, now, holds);
         if (sub == nullptr) {
             layout::lane_entry& entry = *lane.entry.load(relaxed);
             entry.refused.fetch_add(1, relaxed);
@@ -58,10 +70,12 @@ inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t
             return false;
         }
         lane.sub.store(sub, relaxed);
-        if (is_handed_on(*lane.entry.load(relaxed))) write_owner(lane, depth);
+        if (is_handed_on(*lane.entry.load(relaxed))) write_owner(lane, depth, now);
+        time = static_cast<std::uint32_t>(now);
         return true;
     }
     const std::uint64_t t = memory_.now();
+    time = static_cast<std::uint32_t>(t);
     const auto high = static_cast<std::uint32_t>(t >> 32);
     if (high != lane.high.load(relaxed)) {
         const std::uint32_t word = sub->commit.load(relaxed);
@@ -78,27 +92,25 @@ inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t
     return true;
 }
 
-inline void core::close_lane(lane_state& lane) noexcept {
+/// Leaves it counted as held.
+inline void core::close_lane(lane_state& lane, std::uint64_t now) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* const sub = lane.sub.load(relaxed);
     if (sub == &nowhere) return;
     const std::uint32_t records = commit_word::records(sub->commit.load(relaxed));
-    const std::uint64_t now = memory_.now();
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     // Who reads this count finds the records, too.
     // order: lane.written:A pairs with table.read:B, snapshot.copy:B
     entry.written.store(sub->first_position.load(relaxed) + records, release);
     sub->end_time.store(now, relaxed);
     const position at = lane.where.load(relaxed);
-    layout::index_entry& index = memory_.index(memory_.slot_number(*sub));
-    const share& of = shares_[entry.ring.load(relaxed)];
-    const position newest = of.cursor->load(relaxed);  // close enough: `is_fresh`
-    index.closed_at.store(static_cast<std::uint32_t>(newest), relaxed);
+    layout::index_entry& index = *lane.index.load(relaxed);
+    const position newest = shares_[entry.ring.load(relaxed)].cursor->load(relaxed);
+    index.closed_at.store(static_cast<std::uint32_t>(newest), relaxed);  // close enough: `is_fresh`
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
     // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A, go_on:A
     sub->state.store(state_word(at, sub_buffer_state::closed), release);
-    of.held->fetch_sub(1, relaxed);  // a counter
 }
 
 /// Puts a lane in order whose open record was left by a jump, wherever on its way it was. The
@@ -112,8 +124,6 @@ inline void core::recover(lane_state& lane) noexcept {
     const position at = lane.where.load(relaxed);
     const std::uint64_t active = state_word(at, sub_buffer_state::active);
     if (sub != &nowhere && sub->state.load(relaxed) == active) return;  // beside the cold path
-    lane.end.store(no_end, relaxed);
-    signal_fence(seq_cst);
     lane.sub.store(&nowhere, relaxed);
     if (take_back(entry) == sub_buffer_state::closed) {
         lane.where.store(entry.newest.load(relaxed), relaxed);
@@ -122,45 +132,12 @@ inline void core::recover(lane_state& lane) noexcept {
     }
 }
 
-/// Half of the ring, so that those who are not holding always have something to go on with.
-inline std::uint64_t core::held_at_most(const share& of) const noexcept {
-    // order: grow.ended:A pairs with grow.end:A
-    const bool ended = of.end == nullptr || memory_.ring().growth_ended.load(acquire) != 0;
-    return (ended ? of.size() : memory_.plan().sub_buffer_limit - of.first) / 2;
-}
-
-/// Counts anew what is held. Nothing is lost if somebody claims or closes meanwhile: then the old
-/// count stands, or the new one is off by a few until the next time.
-inline void core::recount_held(const share& of) noexcept {
-    // relaxed, to the end: an estimate, which the next time corrects
-    std::uint32_t said = of.held->load(relaxed);
-    const position before = of.cursor->load(relaxed);
-    std::uint32_t found = 0;
-    const std::uint64_t end = of.end_now();
-    for (std::uint64_t slot = of.first; slot < end; ++slot) {
-        const unsigned state = stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;
-        found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
-                 state == static_cast<unsigned>(sub_buffer_state::active);
-    }
-    if (of.cursor->load(relaxed) != before) return;
-    static_cast<void>(of.held->compare_exchange_strong(said, found, relaxed));
-}
-
-/// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
-/// does not each time.
-inline bool core::make_way() noexcept {
-    // relaxed: advice on when to look again
-    if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
-    leave_gone_threads();
-    reclaim_dead();
-    for (const share& each : shares_) recount_held(each);
-    return true;
-}
-
 /// Counts one sub-buffer more as held, unless half are. Who is refused was never counted, so that
 /// `recount_held` does not take a crowd of them for holders, nor miss them afterwards. `held` is a
 /// number without a sign only in the file: those that die between counting and holding leave it too
-/// high, and `recount_held` may find it too low by those under way. `crowded`: a quarter is held.
+/// high, and `recount_held` may find it too low by those under way. `crowded`: a quarter of a ring
+/// of fixed size is held (hand_on.hpp); but where writers wait for a reader, it shall have whole
+/// sub-buffers.
 inline bool core::count_held(const share& of, bool& crowded) noexcept {
     bool looked = false;
     const std::uint64_t most = held_at_most(of);
@@ -169,9 +146,10 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
     for (;;) {
         const auto count = static_cast<std::int32_t>(held);
         if (count <= 0 || static_cast<std::uint64_t>(count) < most) {
-            // Where writers wait for a reader, it shall have whole sub-buffers.
-            crowded = count > 0 && static_cast<std::uint64_t>(count) >= most / 2 &&
-                      full_ != full_mode::block;
+            crowded = of.end == nullptr && count > 0 &&
+                      static_cast<std::uint64_t>(count) >= most / 2 && full_ != full_mode::block;
+            // Nobody is refused then, but what the dead hold makes it slow for the living.
+            if (crowded && crowded_claims_.fetch_add(1, relaxed) % 1024 == 1023) look_for_dead();
             if (of.held->compare_exchange_weak(held, held + 1, relaxed)) return true;
             continue;
         }
@@ -186,7 +164,7 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
 inline bool core::is_there(const share& of, position at) noexcept {
     const std::uint64_t limit = memory_.plan().sub_buffer_limit;
     if (!shares_.several()) {
-        grow(at);
+        if (at <= limit) grow(at);
         return true;
     }
     const std::uint64_t slot = slot_of(at, limit);
@@ -235,6 +213,7 @@ inline bool core::next_slot(const share& of, position& at) noexcept {
 inline bool core::wait_for_room(std::uint64_t& waited) noexcept {
     constexpr std::uint64_t nap = 50'000;
     if (waited >= block_ns_) return false;
+    const undisturbed scope;
     const timespec pause{0, static_cast<long>(nap)};
     const std::uint64_t before = clock::monotonic::now();
     ::nanosleep(&pause, nullptr);
@@ -252,6 +231,7 @@ inline void core::grow(std::uint64_t wanted) noexcept {
         // Who sees that growth ended counts slots by no less than it ended with.
         // order: grow.ended:B pairs with grow.end:A
         if (ring.growth_ended.load(acquire) != 0) return;
+        const undisturbed scope;
         const std::uint64_t more = std::min(limit, std::max(capacity + step_, wanted));
         if (memory_.provide(capacity, more) != 0) {
             // order: grow.end:A pairs with grow.ended:A, grow.ended:B
@@ -311,19 +291,23 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, pos
     if (closed) {
         // relaxed: counters, and a word that only its claimer writes
         ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);
-        ring.overwritten_sub_buffers.fetch_add(1, relaxed);
     }
+    lane.index.store(&memory_.index(slot), relaxed);  // relaxed: own lane
     return &sub;
 }
 
-inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
+/// `now` is brought up to date if this had to wait. `counted`: the sub-buffer that the lane has
+/// just closed is counted as held, and that one need not be counted again.
+inline sub_buffer_header* core::claim(lane_state& lane, std::uint64_t& now, bool counted) noexcept {
     layout::ring_state& ring = memory_.ring();
     // relaxed, to the end: own lane, its sub-buffer until the state publishes it, and counters
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     const share& of = shares_[entry.ring.load(relaxed)];
-    bool crowded = false;
-    if (!count_held(of, crowded)) return nullptr;
-    mark_of(lane).lent.store(crowded ? 1 : 0, relaxed);
+    if (!counted) {
+        bool crowded = false;
+        if (!count_held(of, crowded)) return nullptr;
+        mark_of(lane).lent.store(crowded ? 1 : 0, relaxed);
+    }
     const position previous = lane.where.load(relaxed);
     const std::uint64_t tries = 2 * of.size() + 16;
     position at = no_position;
@@ -338,9 +322,8 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
         if (!keeps_oldest()) static_cast<void>(make_way());  // all that were tried are held
         return nullptr;
     }
+    if (full_ == full_mode::block) now = memory_.now();
     sub_buffer_header& sub = *taken;
-    const std::uint64_t slot = memory_.slot_number(sub);
-    const std::uint64_t now = memory_.now();
     sub.magic.store(sub_buffer_magic, relaxed);
     sub.lane.store(entry.number.load(relaxed), relaxed);
     sub.first_position.store(entry.written.load(relaxed), relaxed);
@@ -348,11 +331,13 @@ inline sub_buffer_header* core::claim(lane_state& lane) noexcept {
     sub.previous.store(previous, relaxed);
     sub.end_time.store(0, relaxed);
     sub.commit.store(commit_word::empty, relaxed);
-    sub.refused.store(lane.refused.exchange(0, relaxed), relaxed);
+    const std::uint32_t refused = lane.refused.load(relaxed);  // own: no exchange, which is dear
+    sub.refused.store(refused, relaxed);
+    if (refused != 0) lane.refused.store(0, relaxed);
     sub.too_long.store(0, relaxed);
     sub.nested.store(0, relaxed);
     lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
-    layout::index_entry& index = memory_.index(slot);
+    layout::index_entry& index = *lane.index.load(relaxed);
     index.pos.store(0, relaxed);
     // order: index.write:A pairs with index.look:A
     thread_fence(release);

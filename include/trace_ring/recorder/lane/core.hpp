@@ -29,7 +29,8 @@
 namespace trace_ring::inline v1::impl {
 
 /// Over a scope, keeps errno and puts off the thread's cancellation: the system calls of the cold
-/// path are such points, and a cancelled thread could not unwind through it.
+/// path are such points, and a cancelled thread could not unwind through it. For what makes system
+/// calls, which claiming a sub-buffer does not: it is dear.
 class undisturbed {
 public:
     undisturbed() noexcept : saved_(errno) {
@@ -78,31 +79,21 @@ public:
     /// Opens a record of `bytes` (header included) in the first of the calling thread's lanes that
     /// has none open, with room for it, and returns that lane; null if the gate is shut or the
     /// record is lost, which is then counted. `opener` is the mark to leave: where the caller's
-    /// frame is. The gate does not hold for what `ends` a span.
+    /// frame is. The gate does not hold for what `ends` a span. `time` is set to the low half of
+    /// the record's time, whose high half the lane has announced.
     [[nodiscard]] lane_state* open(event_state& type, std::uint32_t bytes, mark_type opener,
-                                   bool ends = false) noexcept;
+                                   std::uint32_t& time, bool ends = false) noexcept;
 
     /// What a mark is when no record is open: 0 where every record must come through `open`.
     [[nodiscard]] mark_type idle_mark() const noexcept {
-        return always_cold_ ? 0 : -static_cast<mark_type>(memory_.plan().sub_buffer_bytes) - 1;
-    }
-
-    /// The low half of the time for a record in an open lane: never past the half that the lane's
-    /// last time record announced.
-    [[nodiscard]] std::uint32_t record_time(lane_state& lane) const noexcept {
-        const std::uint64_t t = memory_.now();
-        const bool same =
-            static_cast<std::uint32_t>(t >> 32) == lane.high.load(relaxed);  // relaxed: own lane
-        return same ? static_cast<std::uint32_t>(t) : 0xFFFFFFFFU;
+        return always_cold_ ? 0 : idle_mark_for(memory_.plan().sub_buffer_bytes);
     }
 
     /// After a record that came through `open`.
     void finish(lane_state& lane) noexcept {
-        // relaxed, to the end: own thread and its handlers
-        if (mark_of(lane).lent.load(relaxed) != 0) return lend(lane);
-        lane.end.store(reinterpret_cast<std::intptr_t>(end_of_records(lane)), relaxed);
+        if (mark_of(lane).lent.load(relaxed) != 0) return lend(lane);  // relaxed: own lane
         signal_fence(seq_cst);
-        mark_of(lane).value.store(idle_mark(), relaxed);
+        mark_of(lane).value.store(idle_mark(), relaxed);  // relaxed: own thread and its handlers
     }
 
     /// Sub-buffers held, and claimed so far.
@@ -111,7 +102,7 @@ public:
     }
 
     void add_type(const type_node& node) noexcept;
-    void close_lane(lane_state& lane) noexcept;
+    void close_lane(lane_state& lane, std::uint64_t now) noexcept;
     /// Closes the lanes of a block, and forgets them: half-empty ones are handed on. `but_open`:
     /// not those with an open record, which are left to it; and none is handed on.
     void leave_thread(lane_block& block, bool but_open = false) noexcept;
@@ -132,7 +123,7 @@ public:
     }
 
     /// Writes the snapshots that were asked for from outside (control.hpp).
-    void serve_requests() noexcept;
+    [[gnu::cold]] void serve_requests() noexcept;
 
     /// Says that the open record of `lane` is a reservation, the object at `holder`. If another was
     /// there, its end was jumped over: it is given up.
@@ -149,17 +140,14 @@ public:
     }
 
 private:
-    [[nodiscard]] bool enter_child() noexcept;
-    [[nodiscard]] lane_block* enter_thread(std::uint32_t ring) noexcept;
-    [[nodiscard]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
-    [[nodiscard]] bool make_lane(lane_state& lane, std::uint32_t ring,
-                                 std::uint32_t depth) noexcept;
-    [[nodiscard]] bool enter_lane(lane_state& lane, std::uint32_t ring, std::uint32_t depth,
-                                  std::uint32_t bytes) noexcept {
-        return go_on(lane, ring, depth, bytes) || make_lane(lane, ring, depth);
-    }
-    void lend(lane_state& lane) noexcept;
-    void depart(lane_state& lane) noexcept;
+    [[nodiscard, gnu::cold]] bool enter_child() noexcept;
+    [[nodiscard, gnu::cold]] lane_block* enter_thread(std::uint32_t ring) noexcept;
+    [[nodiscard, gnu::cold]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
+    [[gnu::cold]] void refuse(lane_state& lane, bool no_id) noexcept;
+    [[nodiscard, gnu::cold]] bool make_lane(lane_state& lane, std::uint32_t ring,
+                                            std::uint32_t depth) noexcept;
+    [[gnu::cold]] void lend(lane_state& lane) noexcept;
+    void depart(lane_state& lane, std::uint64_t now) noexcept;
     /// Room for a record of 64 bytes, whoever comes; and an eighth, to be worth it.
     [[nodiscard]] bool has_room(const sub_buffer_header& sub) const noexcept {
         const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));  // relaxed: own
@@ -172,21 +160,23 @@ private:
     }
     enum class offer_is { taken, good, gone };
     void offer(const layout::lane_entry& entry, std::uint32_t number) noexcept;
-    [[nodiscard]] bool go_on(lane_state& lane, std::uint32_t ring, std::uint32_t depth,
-                             std::uint32_t bytes) noexcept;
+    [[nodiscard, gnu::cold]] bool go_on(lane_state& lane, std::uint32_t ring, std::uint32_t depth,
+                                        std::uint32_t bytes) noexcept;
     [[nodiscard]] offer_is take_on(lane_state& lane, layout::lane_entry& entry,
                                    std::uint32_t number, std::uint32_t bytes) noexcept;
-    void write_owner(lane_state& lane, std::uint32_t depth) noexcept;
+    [[gnu::cold]] void write_owner(lane_state& lane, std::uint32_t depth,
+                                   std::uint64_t now) noexcept;
     [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
     void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
-    [[nodiscard]] bool make_room(lane_state& lane, std::uint32_t depth,
-                                 std::uint32_t bytes) noexcept;
-    [[nodiscard]] sub_buffer_header* claim(lane_state& lane) noexcept;
+    [[nodiscard]] bool make_room(lane_state& lane, std::uint32_t depth, std::uint32_t bytes,
+                                 std::uint32_t& time) noexcept;
+    [[nodiscard]] sub_buffer_header* claim(lane_state& lane, std::uint64_t& now,
+                                           bool counted) noexcept;
     [[nodiscard]] bool next_slot(const share& of, position& at) noexcept;
     [[nodiscard]] bool is_there(const share& of, position at) noexcept;
     [[nodiscard]] bool is_fresh(const share& of, std::uint64_t slot, position at) const noexcept;
-    void grow(std::uint64_t wanted) noexcept;
-    [[nodiscard]] bool wait_for_room(std::uint64_t& waited) noexcept;
+    [[gnu::cold]] void grow(std::uint64_t wanted) noexcept;
+    [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept;
     [[nodiscard]] sub_buffer_header* take_slot(lane_state& lane, const share& of,
                                                position at) noexcept;
     [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
@@ -201,7 +191,8 @@ private:
     [[nodiscard]] std::uint64_t held_at_most(const share& of) const noexcept;
     [[nodiscard]] bool count_held(const share& of, bool& crowded) noexcept;
     void recount_held(const share& of) noexcept;
-    [[nodiscard]] bool make_way() noexcept;
+    [[nodiscard, gnu::cold]] bool make_way() noexcept;
+    [[gnu::cold]] void look_for_dead() noexcept;
     void reclaim_dead() noexcept;
     sub_buffer_state take_back(layout::lane_entry& entry) noexcept;
     void recover(lane_state& lane) noexcept;
@@ -224,6 +215,7 @@ private:
     bool always_cold_ = false;
     atomic<std::uint32_t> process_{0};
     atomic<std::uint32_t> failed_claims_{0};
+    atomic<std::uint32_t> crowded_claims_{0};
     atomic<std::uint64_t> next_clock_{0};
     atomic<std::uint64_t> clock_gap_{0};
     atomic<std::uint32_t> copying_{0};
@@ -286,34 +278,8 @@ inline void count_record(lane_state& lane, const event_state& type) noexcept {
     total.store(total.load(relaxed) + 1, relaxed);
 }
 
-/// The end of a span: no fields, and the id of the span.
-template <class E>
-struct end_of {
-    using wires = std::tuple<>;
-    static constexpr bool variable = false;
-    static constexpr std::size_t fixed_bytes = 0;
-    static constexpr std::size_t field_count = 0;
-    static constexpr std::array<field_description, 0> fields{};
-    static constexpr std::uint32_t ring = ring_of<E>;
-};
-template <class E>
-inline constexpr bool is_end = false;
-template <class E>
-inline constexpr bool is_end<end_of<E>> = true;
-
-template <class Clock>
-[[gnu::always_inline]] inline clock::tsc::halves read_halves() noexcept {
-    if constexpr (Clock::kind == clock::tsc::kind) {
-        return clock::tsc::now_halves();
-    } else {
-        const std::uint64_t now = Clock::now();
-        return {static_cast<std::uint32_t>(now), static_cast<std::uint32_t>(now >> 32)};
-    }
-}
-
 inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type opener,
-                              bool ends) noexcept {
-    const undisturbed scope;
+                              std::uint32_t& time, bool ends) noexcept {
     if (home_ != &the_registry) {
         // Code of a library that has a registry, and so event ids, of its own: it needs a recorder
         // of its own, too.
@@ -334,39 +300,43 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return nullptr;
     }
-    lane_state* const lane = choose_lane(*block, opener);
-    if (lane == nullptr) return nullptr;
+    lane_state* lane = first_lane(*block);
+    if (mark_of(*lane).value.load(relaxed) > 0) {  // relaxed: own lane
+        lane = choose_lane(*block, opener);
+        if (lane == nullptr) return nullptr;
+    }
     // From here on the lane is open: whatever a handler begins goes one deeper.
     // relaxed, to the end: words of this thread and its handlers, and counters
     mark_of(*lane).value.store(opener, relaxed);
-    lane->end.store(no_end, relaxed);
     lane->opened.store(lane->opened.load(relaxed) + 1, relaxed);
     signal_fence(seq_cst);
     const auto depth =
         static_cast<std::uint32_t>(static_cast<std::size_t>(lane - block->states) % lane_depths);
-    if (bytes > max_record() || id == 0) {
-        // One that is there takes the count where it happened.
-        sub_buffer_header* const sub = lane->sub.load(relaxed);
-        if (mark_of(*lane).valid.load(relaxed) != 0 || make_lane(*lane, type.ring, depth)) {
-            layout::lane_entry& entry = *lane->entry.load(relaxed);
-            if (id == 0) {  // no more types can be told apart
-                entry.refused.fetch_add(1, relaxed);
-                lane->refused.fetch_add(1, relaxed);
-            } else {
-                entry.too_long.fetch_add(1, relaxed);
-                if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
-            }
-        }
-        finish(*lane);
-        return nullptr;
+    const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 ||
+                          go_on(*lane, type.ring, depth, bytes) ||
+                          make_lane(*lane, type.ring, depth);
+    if (has_lane && bytes <= max_record() && id != 0) [[likely]] {
+        if (make_room(*lane, depth, bytes, time)) return lane;
+    } else if (has_lane) {
+        refuse(*lane, id == 0);
     }
-    if ((mark_of(*lane).valid.load(relaxed) == 0 && !enter_lane(*lane, type.ring, depth, bytes)) ||
-        !make_room(*lane, depth, bytes)) {
-        // Back to cold, not idle: there may be no sub-buffer to fill.
-        mark_of(*lane).value.store(0, relaxed);
-        return nullptr;
+    // Back to cold, not idle: there may be no sub-buffer to fill.
+    mark_of(*lane).value.store(0, relaxed);
+    return nullptr;
+}
+
+/// Counts a record that no lane can take where it would have been.
+inline void core::refuse(lane_state& lane, bool no_id) noexcept {
+    // relaxed, to the end: counters
+    layout::lane_entry& entry = *lane.entry.load(relaxed);
+    sub_buffer_header* const sub = lane.sub.load(relaxed);
+    if (no_id) {  // no more types can be told apart
+        entry.refused.fetch_add(1, relaxed);
+        lane.refused.fetch_add(1, relaxed);
+    } else {
+        entry.too_long.fetch_add(1, relaxed);
+        if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
     }
-    return lane;
 }
 
 inline void core::hold(lane_state& lane, const void* holder) noexcept {

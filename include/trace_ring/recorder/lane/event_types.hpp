@@ -16,6 +16,7 @@
 namespace trace_ring::inline v1::impl {
 
 inline void core::register_type(event_state& type) noexcept {
+    const undisturbed scope;
     type_node* const node = find_type(*type.description);
     if (node == nullptr) return;
     for_each_core([&](core& each) { each.add_type(*node); });

@@ -51,15 +51,16 @@ inline void core::offer(const layout::lane_entry& entry, std::uint32_t number) n
 
 /// After a record in a crowd: the lane is handed on at once.
 inline void core::lend(lane_state& lane) noexcept {
-    // relaxed, to the end: own lane, still open to whatever a handler may ask
+    // relaxed, to the end: own lane, still open to whatever a handler may ask; and a counter
     const layout::lane_entry& entry = *lane.entry.load(relaxed);
     const std::uint32_t number = entry.number.load(relaxed);
-    lane.end.store(no_end, relaxed);
-    signal_fence(seq_cst);
-    const sub_buffer_header* const sub = lane.sub.load(relaxed);
-    const bool worth_it = has_room(*sub);
-    close_lane(lane);
-    depart(lane);
+    const bool worth_it = has_room(*lane.sub.load(relaxed));
+    const std::uint64_t now = memory_.now();
+    if (lane.sub.load(relaxed) != &nowhere) {
+        close_lane(lane, now);
+        shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
+    }
+    depart(lane, now);
     if (worth_it) offer(entry, number);
     mark_of(lane).value.store(0, relaxed);
 }
@@ -77,7 +78,7 @@ inline bool core::go_on(lane_state& lane, std::uint32_t ring, std::uint32_t dept
                 // Else it was the last who wrote there. relaxed: own lane and thread
                 if (entry.writer.load(relaxed) !=
                     writer_word(node_of(block_around(lane, depth)).thread.load(relaxed), depth)) {
-                    write_owner(lane, depth);
+                    write_owner(lane, depth, memory_.now());
                 }
                 return true;
             case offer_is::good: {  // for another
@@ -128,6 +129,9 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     }
     // From here on, should the thread jump away, `recover` knows what it may hold.
     // relaxed, to the end: own lane, its sub-buffer, and counters
+    const bool had_one = mark_of(lane).valid.load(relaxed) != 0;
+    layout::lane_entry* const before = lane.entry.load(relaxed);
+    const position where = lane.where.load(relaxed);
     lane.sub.store(&nowhere, relaxed);
     lane.entry.store(&entry, relaxed);
     lane.where.store(at, relaxed);
@@ -138,12 +142,21 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     if (!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),
                                            acq_rel)) {
         of.held->fetch_sub(1, relaxed);
-        mark_of(lane).valid.store(0, relaxed);
+        mark_of(lane).valid.store(had_one ? 1 : 0, relaxed);
+        lane.entry.store(before, relaxed);
+        lane.where.store(where, relaxed);
         signal_fence(seq_cst);
         // order: lane.leave:C pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
         entry.state.store(departed, release);
         return offer_is::gone;
     }
+    if (had_one) {
+        before->ended.store(memory_.now(), relaxed);
+        // order: lane.leave:D pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
+        before->state.store(departed, release);
+    }
+    layout::index_entry& index = memory_.index(memory_.slot_number(sub));
+    lane.index.store(&index, relaxed);
     lane.sub.store(&sub, relaxed);
     mark_of(lane).lent.store(crowded ? 1 : 0, relaxed);
     const auto slot = static_cast<std::uint32_t>(&entry - &memory_.lane(0));
@@ -152,13 +165,13 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     lane.refused.store(0, relaxed);
     lane.high.store(entry.high.load(relaxed), relaxed);
     sub.end_time.store(0, relaxed);
-    memory_.index(memory_.slot_number(sub)).last_time.store(0, relaxed);
+    index.last_time.store(0, relaxed);
     entry.ended.store(0, relaxed);
     return offer_is::taken;
 }
 
 /// Says in the lane's sub-buffer, which has room for it, that the calling thread goes on.
-inline void core::write_owner(lane_state& lane, std::uint32_t depth) noexcept {
+inline void core::write_owner(lane_state& lane, std::uint32_t depth, std::uint64_t t) noexcept {
     // relaxed, to the end: own lane and thread
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     const thread_node& node = node_of(block_around(lane, depth));
@@ -174,7 +187,6 @@ inline void core::write_owner(lane_state& lane, std::uint32_t depth) noexcept {
     const std::uint32_t at = commit_word::offset(word);
     const auto bytes =
         static_cast<std::uint32_t>(owner.named ? named_owner_record_bytes : owner_record_bytes);
-    const std::uint64_t t = memory_.now();
     const std::uint64_t head = static_cast<std::uint32_t>(t) |
                                std::uint64_t{record_word::pack(record_word::time_id, bytes)} << 32;
     const std::uint64_t words[] = {head, t, owner.word(), owner.name[0], owner.name[1]};

@@ -13,11 +13,17 @@
 ///       an ordinary page            ^ a page that fork wipes
 /// @endcode
 /// The mark says whether the lane's record may be begun where the lane stands:
-/// - negative: idle; minus the offset up to which the sub-buffer may be filled, less one
+/// - negative: idle; the last place where a usual record may begin (`idle_mark_for`)
 /// - positive: a record is open; the stack pointer of who opened it
 /// - zero: ask the cold path. A new thread's lane, a lane after fork, a lane of a recorder that is
 ///   gone: all find zero, without having been told.
-/// So that `offset of the new end + mark >= 0` is the one question asked on the way to a record.
+/// A place is an offset less commit_word::bias, and so negative, too. Taken without their signs,
+/// zero and stack pointers are less than any place, and `place > mark` is the one question asked on
+/// the way to a record.
+///
+/// The place is read from the sub-buffer's commit word, and not kept here as well: a word more to
+/// store for each record costs more than what it saves. A lane that is about to lose its sub-buffer
+/// therefore points at `nowhere` first, for the word is read before the mark is looked at.
 
 #include <sys/mman.h>
 
@@ -41,19 +47,14 @@ inline constexpr std::size_t lanes_in_block = (max_recorders + 1) * lane_depths;
 using mark_type = std::intptr_t;
 
 /// What a lane without a sub-buffer points at: so full that no record fits, and never written.
-inline constinit sub_buffer_header nowhere{{0}, {0},      {0}, {0}, {0}, {0},
-                                           {0}, {0x8000}, {0}, {0}, {0}};
-
-/// The end of a lane that is not idle: so far behind any sub-buffer that whatever the mark says,
-/// there is no room.
-inline constexpr std::intptr_t no_end =
-    sizeof(void*) == 4 ? std::intptr_t{-1} : std::intptr_t{1} << (sizeof(void*) * 8 - 2);
+inline constinit sub_buffer_header nowhere{
+    {0}, {0}, {0}, {0}, {0}, {0}, {0}, {commit_word::pack(0, 32768)}, {0}, {0}, {0}};
 
 /// What a lane is doing. Written by its own thread and that thread's signal handlers only; atomic
 /// words because handlers see them at every instruction, and a recorder's destructor clears them.
 struct alignas(64) lane_state {
-    atomic<std::intptr_t> end{no_end};  ///< address of the first free byte, while the lane is idle
-    atomic_pointer<sub_buffer_header> sub{&nowhere};  ///< current sub-buffer
+    atomic_pointer<sub_buffer_header> sub{&nowhere};     ///< current sub-buffer
+    atomic_pointer<layout::index_entry> index{nullptr};  ///< its entry in the index
     atomic<std::uint32_t> high{0};     ///< high half of the clock at the last time record
     atomic<std::uint32_t> columns{0};  ///< in the row `totals`
     atomic_pointer<layout::lane_entry> entry{nullptr};
@@ -67,10 +68,10 @@ static_assert(sizeof(lane_state) == 64);
 
 struct alignas(64) lane_mark {
     atomic<mark_type> value{0};
-    atomic<std::uint32_t> valid{0};    ///< 1: the lane_state means something in this process
-    atomic<std::uint32_t> unread{0};   ///< records to come that share the last clock reading
-    atomic<std::uint32_t> reading{0};  ///< its low half
-    atomic<std::uint32_t> lent{0};     ///< 1: handed on after each record, for want of sub-buffers
+    atomic<std::uint32_t> valid{0};  ///< 1: the lane_state means something in this process
+    /// Of a sampled clock: the head of the records that share the last reading, but for the type.
+    atomic<std::uint64_t> reading{0};
+    atomic<std::uint32_t> lent{0};  ///< 1: handed on after each record, for want of sub-buffers
 };
 static_assert(sizeof(lane_mark) == 64);
 
@@ -126,15 +127,25 @@ static_assert(max_recorders == 8);
     return ring * (max_recorders + 1);
 }
 
-/// Whether a record of `bytes` behind `end` must take the cold path: by the sign alone, which is
-/// why an idle mark is one less than what it stands for.
-[[nodiscard, gnu::always_inline]] inline bool no_room(std::intptr_t end, std::uint32_t bytes,
-                                                      const sub_buffer_header* sub,
+/// A record of two 64-bit fields. There is room for it, or for a shorter one, where there is room
+/// for it by the mark as it stands; for longer ones it takes a comparison more.
+inline constexpr std::uint32_t usual_record_bytes = 24;
+
+/// The mark of an idle lane with sub-buffers of so many bytes.
+[[nodiscard]] constexpr mark_type idle_mark_for(std::uint32_t sub_buffer_bytes) noexcept {
+    return static_cast<mark_type>(sub_buffer_bytes) -
+           mark_type{usual_record_bytes + commit_word::bias};
+}
+static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes} < 0);
+
+/// Whether a record of `bytes` at `place` must take the cold path.
+[[nodiscard, gnu::always_inline]] inline bool no_room(mark_type place, std::uint32_t bytes,
                                                       mark_type mark) noexcept {
-    const auto place = [](std::uintptr_t word) { return static_cast<std::int64_t>(word); };
-    return place(static_cast<std::uintptr_t>(end)) + mark + bytes -
-               place(reinterpret_cast<std::uintptr_t>(sub)) >=
-           0;
+    const mark_type over = static_cast<mark_type>(bytes) - mark_type{usual_record_bytes};
+    if (over <= 0) {
+        return static_cast<std::uintptr_t>(place) > static_cast<std::uintptr_t>(mark - over);
+    }
+    return mark >= 0 || place + over > mark;
 }
 
 /// The stack pointer, to tell whether a frame that opened a record is still there.

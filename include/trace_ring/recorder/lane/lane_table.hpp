@@ -9,11 +9,53 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <trace_ring/recorder/lane/claim.hpp>
 #include <trace_ring/recorder/lane/hand_on.hpp>
 
 namespace trace_ring::inline v1::impl {
+
+/// Half of the ring, so that those who are not holding always have something to go on with.
+inline std::uint64_t core::held_at_most(const share& of) const noexcept {
+    // order: grow.ended:A pairs with grow.end:A
+    const bool ended = of.end == nullptr || memory_.ring().growth_ended.load(acquire) != 0;
+    return (ended ? of.size() : memory_.plan().sub_buffer_limit - of.first) / 2;
+}
+
+/// Counts anew what is held. Nothing is lost if somebody claims or closes meanwhile: then the old
+/// count stands, or the new one is off by a few until the next time.
+inline void core::recount_held(const share& of) noexcept {
+    // relaxed, to the end: an estimate, which the next time corrects
+    std::uint32_t said = of.held->load(relaxed);
+    const position before = of.cursor->load(relaxed);
+    std::uint32_t found = 0;
+    const std::uint64_t end = of.end_now();
+    for (std::uint64_t slot = of.first; slot < end; ++slot) {
+        const unsigned state = stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;
+        found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
+                 state == static_cast<unsigned>(sub_buffer_state::active);
+    }
+    if (of.cursor->load(relaxed) != before) return;
+    static_cast<void>(of.held->compare_exchange_strong(said, found, relaxed));
+}
+
+inline void core::look_for_dead() noexcept {
+    const undisturbed scope;
+    leave_gone_threads();
+    reclaim_dead();
+    for (const share& each : shares_) recount_held(each);
+}
+
+/// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
+/// does not each time.
+inline bool core::make_way() noexcept {
+    const undisturbed scope;
+    // relaxed: advice on when to look again
+    if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
+    look_for_dead();
+    return true;
+}
 
 /// Adds what a departed lane amounted to to the totals, before its entry goes to another.
 inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
@@ -43,17 +85,22 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
     constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
     for (int attempt = 0; attempt < 8; ++attempt) {
         std::uint32_t best = memory_.plan().lane_count;
-        position oldest = ~position{0};
+        // By time first: positions of different rings do not compare. Without a clock by position.
+        std::pair<std::uint64_t, position> oldest{~std::uint64_t{0}, ~position{0}};
         for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = memory_.lane(slot);
-            // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.dead:A
+            // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
+            // lane.dead:A
             std::uint32_t state = entry.state.load(acquire);
             // relaxed, to the end: nothing was ever in a free entry, nothing comes into a departed
             if (state == free) {
                 if (entry.state.compare_exchange_strong(state, preparing, relaxed)) return &entry;
-            } else if (state == departed && entry.newest.load(relaxed) < oldest) {
-                oldest = entry.newest.load(relaxed);
-                best = slot;
+            } else if (state == departed) {
+                const std::pair age{entry.ended.load(relaxed), entry.newest.load(relaxed)};
+                if (age < oldest) {
+                    oldest = age;
+                    best = slot;
+                }
             }
         }
         if (best == memory_.plan().lane_count) {
@@ -63,7 +110,8 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
         slot = best;
         layout::lane_entry& entry = memory_.lane(best);
         std::uint32_t state = departed;
-        // order: lane.take:B pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.dead:A
+        // order: lane.take:B pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
+        // lane.dead:A
         if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
             fold(entry, best);
             return &entry;
@@ -74,6 +122,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
 
 inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring,
                             std::uint32_t depth) noexcept {
+    const undisturbed scope;
     layout::ring_state& ring = memory_.ring();
     std::uint32_t slot = 0;
     layout::lane_entry* const entry = take_lane_entry(slot);
@@ -188,7 +237,8 @@ inline void core::reclaim_dead() noexcept {
             layout::lane_entry& entry = memory_.lane(i);
             // order: lane.find:A pairs with lane.enter:A
             if (entry.state.load(acquire) == static_cast<std::uint32_t>(layout::presence::live) &&
-                entry.process.load(relaxed) == slot) {  // relaxed: after the state
+                entry.process.load(relaxed) == slot) {      // relaxed: after the state
+                entry.ended.store(memory_.now(), relaxed);  // relaxed: published by its state
                 if (take_back(entry) != sub_buffer_state::active) {
                     ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
                 }

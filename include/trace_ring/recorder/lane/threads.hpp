@@ -58,27 +58,34 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         lane_state& lane = first_lane(block)[depth];
         lane_mark& mark = mark_of(lane);
         // relaxed, to the end: own lanes, or those of threads that record no more
-        if (mark.valid.load(relaxed) == 0) continue;
+        if (mark.valid.load(relaxed) == 0) {
+            // Of a parent's thread, wiped by fork: the sub-buffer may be unmapped next.
+            lane.sub.store(&nowhere, relaxed);
+            continue;
+        }
         if (but_open && mark.value.load(relaxed) > 0) continue;
         // As if a record were open: what a handler begins meanwhile must not find a lane half shut.
         mark.value.store(stack_position(), relaxed);
-        lane.end.store(no_end, relaxed);
         signal_fence(seq_cst);
         const bool worth_it = !but_open && has_room(*lane.sub.load(relaxed));
-        close_lane(lane);
         const layout::lane_entry& entry = *lane.entry.load(relaxed);
         const std::uint32_t number = entry.number.load(relaxed);
-        depart(lane);
+        const std::uint64_t now = memory_.now();
+        if (lane.sub.load(relaxed) != &nowhere) {
+            close_lane(lane, now);
+            shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);  // a counter
+        }
+        depart(lane, now);
         if (worth_it) offer(entry, number);
         mark.value.store(0, relaxed);
     }
 }
 
 /// Leaves a lane that has no sub-buffer open: its entry may go to another.
-inline void core::depart(lane_state& lane) noexcept {
+inline void core::depart(lane_state& lane, std::uint64_t now) noexcept {
     // relaxed, to the end: own lane, or that of a thread that records no more
     layout::lane_entry& entry = *lane.entry.load(relaxed);
-    entry.ended.store(memory_.now(), relaxed);
+    entry.ended.store(now, relaxed);
     entry.high.store(lane.high.load(relaxed), relaxed);
     mark_of(lane).valid.store(0, relaxed);
     signal_fence(seq_cst);
@@ -89,6 +96,7 @@ inline void core::depart(lane_state& lane) noexcept {
 }
 
 inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
+    const undisturbed scope;
     thread_node* const node = take_node(&leave_all);
     if (node == nullptr) return nullptr;
     lane_block* expected = &vacant_block;
@@ -118,6 +126,7 @@ inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
 
 /// In a child of a fork: takes an entry of its own, once. False: it does not record.
 inline bool core::enter_child() noexcept {
+    const undisturbed scope;
     std::uint32_t found = new_child;
     // order: process.alive:C pairs with process.alive:A
     if (!alive_->compare_exchange_strong(found, entering, acquire)) {

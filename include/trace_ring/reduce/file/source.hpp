@@ -203,7 +203,7 @@ private:
             // order: table.read:A pairs with clocks.write:B, dictionary.write:A
             // order: table.read:B pairs with process.enter:B, process.leave:A, process.dead:A,
             // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B,
-            // lane.leave:A, lane.leave:B, lane.leave:C, lane.dead:A
+            // lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D, lane.dead:A
             // order: table.read:C pairs with index.write:B
             // order: table.read:D pairs with layout.publish:A, grow:A
             const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(acquire);

@@ -82,7 +82,8 @@ public:
                 const auto& sub = *reinterpret_cast<sub_buffer_header*>(slot_at(index_of(p)));
                 const std::uint64_t state = sub.state.load(relaxed);  // relaxed: looked at again
                 const std::uint64_t before = sub.first_position.load(relaxed);  // relaxed: as above
-                // order: cpu.current:E pairs with cpu.reset:A, cpu.install_alone:A
+                // order: cpu.current:E pairs with cpu.reset:A, cpu.reset_alone:A,
+                // cpu.install_alone:A
                 thread_fence(acquire);
                 // relaxed: after the fence
                 if (stamped::from(state).pos == p && sub.state.load(relaxed) == state)

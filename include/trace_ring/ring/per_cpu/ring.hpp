@@ -188,7 +188,7 @@ private:
         put(head_->sub_offset, first / lane_word::unit);
         put(head_->cpus, cpus);
         put(head_->per_lane, each);
-        put(head_->commit, 0xFFFF);
+        put(head_->commit, commit_word::pack(0, max_sub_buffer_bytes));  // full
         claimable_ = area_ != 0 ? cpus : 0;
         lanes_.reserve(lanes);
         for (std::uint32_t i = 0; i < lanes; ++i) lanes_.emplace_back(head_, i);
@@ -320,7 +320,12 @@ private:
         // order: cpu.install_alone:A pairs with cpu.current:A, cpu.current:B, cpu.current:C,
         // cpu.current:D, cpu.current:E, read:A, read:B,
         // read:C
-        for (; store <= last; ++store) store->at->store(store->value, release);
+        for (; store < last; ++store) store->at->store(store->value, release);
+        // A release holds nothing back that comes after it: records, which must not be seen before
+        // the state says that their sub-buffer is being prepared.
+        // order: cpu.reset_alone:A pairs with read:C, cpu.current:E
+        thread_fence(release);
+        last->at->store(last->value, release);
         return true;
     }
 

@@ -27,9 +27,9 @@
 #define TRACE_RING_NO_RSEQ
 #endif
 #endif
-#if defined(__x86_64__) && defined(__LP64__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(TRACE_RING_NO_RSEQ)
-/// The sequences of section.hpp exist for this target.
+#if defined(__LP64__) && !defined(__SANITIZE_THREAD__) && !defined(TRACE_RING_NO_RSEQ) && \
+    (defined(__x86_64__) || (defined(__aarch64__) && !defined(__AARCH64EB__)))
+/// The sequences of sequence.hpp and section.hpp exist for this target.
 #define TRACE_RING_RSEQ 1
 #endif
 
@@ -59,11 +59,22 @@ inline constexpr std::uint32_t no_cpu = 0xFFFFFFF0U;
 #endif
 }
 
+#if defined(TRACE_RING_RSEQ)
+/// A thread's area, for machines that do not address relative to the thread pointer.
+[[nodiscard, gnu::always_inline]] inline std::byte* area_at(std::ptrdiff_t offset) noexcept {
+    return static_cast<std::byte*>(__builtin_thread_pointer()) + offset;
+}
+#endif
+
 /// The processor that this thread runs on, or did a moment ago. `offset` is not 0.
 [[nodiscard]] inline std::uint32_t cpu([[maybe_unused]] std::ptrdiff_t offset) noexcept {
 #if defined(TRACE_RING_RSEQ)
     std::uint32_t id;
+#if defined(__x86_64__)
     asm volatile("movl %%fs:%c2(%1), %0" : "=r"(id) : "r"(offset), "i"(cpu_id_at));
+#else
+    asm volatile("ldr %w0, [%1, %2]" : "=r"(id) : "r"(area_at(offset)), "i"(cpu_id_at) : "memory");
+#endif
     return id;
 #else
     return no_cpu;
@@ -75,7 +86,11 @@ inline constexpr std::uint32_t no_cpu = 0xFFFFFFF0U;
 /// description when the thread is next preempted.
 inline void forget([[maybe_unused]] std::ptrdiff_t offset) noexcept {
 #if defined(TRACE_RING_RSEQ)
+#if defined(__x86_64__)
     asm volatile("movq $0, %%fs:%c1(%0)" : : "r"(offset), "i"(sequence_at) : "memory");
+#else
+    asm volatile("str xzr, [%0, %1]" : : "r"(area_at(offset)), "i"(sequence_at) : "memory");
+#endif
 #endif
 }
 

@@ -3,34 +3,14 @@
 #pragma once
 
 /// @file
-/// Restartable sequences over the lanes of processors, in x86-64's own words: a compiler could not
-/// be told that the last store must be the last instruction.
-/// @code
-///   the thread                                    the kernel, if it preempts, migrates, or calls
-///   area.sequence = description of [1, 2) -> 4    a signal's handler at an instruction in [1, 2):
-///   1: cpu, lane, room?                              area.sequence = none; go on at 4
-///      clock; words of the record                 elsewhere: area.sequence = none
-///      commit word                     last
-///   2: area.sequence = none
-///   4: (nothing has been committed)
-/// @endcode
-/// Stores before the last may have been made when a sequence is broken off: they lie beyond the
-/// commit word, where nobody reads, and whoever comes next stores there again. That one has come
-/// meanwhile the thread cannot tell, so it begins anew, with the clock as with everything.
-///
-/// A sequence makes no call, takes no locked instruction, and ends with its last store. The kernel
-/// switches between threads with a full barrier, so that those on one processor see one another's
-/// stores in order without any of their own; other processors see them in order, as they do on x86.
-/// The area is cleared at the end, or a library with sequences could not be unloaded: half a
-/// nanosecond of the twelve that a record of two words takes, ten of them the clock's.
-///
-/// A debugger that steps through a sequence breaks it off at each step, hence the word of failure
-/// instead of a jump back: who has failed often enough takes another way.
+/// A record as one restartable sequence (sequence.hpp) over the lanes of processors.
 
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/ring/per_cpu/rseq.hpp>
+#include <trace_ring/ring/per_cpu/sequence.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1 {
@@ -75,32 +55,12 @@ static_assert(sizeof(lane_word) == 64 && offsetof(lane_word, current) == 0);
 
 namespace rseq {
 
-/// One word, to be compared or to be stored.
-struct word_value {
-    shared_atomic<std::uint64_t>* at;
-    std::uint64_t value;
-};
+/// The most words that `append` takes one by one.
+inline constexpr std::size_t most_words = 4;
 
 #if defined(TRACE_RING_RSEQ)
 
-// A sequence's description, and where the kernel sends a thread that it broke off: the signature
-// that glibc registered stands before, as the kernel demands (within an instruction that traps).
-// Both go into the group of sections of the function around, where it has one, so that a linker
-// that keeps one copy of an inline function keeps its descriptions with it and no others.
-#define TRACE_RING_SECTION_BEGIN                        \
-    ".pushsection __rseq_cs, \"aw?\", @progbits\n"      \
-    ".balign 32\n"                                      \
-    "3: .long 0, 0\n"                                   \
-    ".quad 1f, 2f - 1f, 4f\n"                           \
-    ".popsection\n"                                     \
-    ".pushsection __rseq_failure, \"ax?\", @progbits\n" \
-    ".byte 0x0f, 0xb9, 0x3d\n"                          \
-    ".long 0x53053053\n"                                \
-    "4: jmp %l[failed]\n"                               \
-    ".popsection\n"                                     \
-    "leaq 3b(%%rip), %%r8\n"                            \
-    "movq %%r8, %%fs:8(%[area])\n"                      \
-    "1:\n"
+#if defined(__x86_64__)
 // r9: the sub-buffer, r10d: its commit word, r11d: its first free byte.
 #define TRACE_RING_SECTION_FIND      \
     "movl %%fs:4(%[area]), %%r8d\n"  \
@@ -110,7 +70,8 @@ struct word_value {
     "movl 64(%[head],%%r8), %%r9d\n" \
     "leaq (%[head],%%r9,8), %%r9\n"  \
     "movl 48(%%r9), %%r10d\n"        \
-    "movzwl %%r10w, %%r11d\n"
+    "movswl %%r10w, %%r11d\n"        \
+    "addl %[bias], %%r11d\n"
 #define TRACE_RING_SECTION_CLOCK     \
     ".if %c[timed]\n"                \
     "rdtsc\n"                        \
@@ -121,26 +82,65 @@ struct word_value {
     "movl $0, (%%r9,%%r11)\n"        \
     ".endif\n"                       \
     "movl %[header], 4(%%r9,%%r11)\n"
-#define TRACE_RING_SECTION_COMMIT \
-    "movl %%r10d, 48(%%r9)\n"     \
-    "2: movq $0, %%fs:8(%[area])\n"
-#define TRACE_RING_SECTION_CLOBBERED "memory", "cc", "rax", "rdx", "r8", "r9", "r10", "r11"
-#define TRACE_RING_APPEND(copy, ...)                                                             \
-    asm goto(TRACE_RING_SECTION_BEGIN TRACE_RING_SECTION_FIND                                    \
-             "cmpl %[most], %%r11d\n"                                                            \
-             "ja %l[failed]\n"                                                                   \
-             "addl %[grown], %%r10d\n" TRACE_RING_SECTION_CLOCK copy TRACE_RING_SECTION_COMMIT   \
-             :                                                                                   \
-             : [area] "r"(area), [head] "r"(head), [header] "ri"(header),                        \
-               [most] "i"(SubBytes - length), [grown] "i"(commit_word::one_record + length),     \
-               [timed] "i"(Timed ? 1 : 0)__VA_OPT__(, ) __VA_ARGS__:TRACE_RING_SECTION_CLOBBERED \
+#define TRACE_RING_SECTION_COMMIT "movl %%r10d, 48(%%r9)\n" TRACE_RING_SEQUENCE_END
+#define TRACE_RING_APPEND(copy, ...)                                                              \
+    asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_SECTION_FIND                                    \
+             "cmpl %[most], %%r11d\n"                                                             \
+             "ja %l[failed]\n"                                                                    \
+             "addl %[grown], %%r10d\n" TRACE_RING_SECTION_CLOCK copy TRACE_RING_SECTION_COMMIT    \
+             :                                                                                    \
+             : [area] "r"(area), [head] "r"(head), [header] "ri"(header),                         \
+               [bias] "i"(commit_word::bias), [most] "i"(SubBytes - length),                      \
+               [grown] "i"(commit_word::one_record + length),                                     \
+               [timed] "i"(Timed ? 1 : 0)__VA_OPT__(, ) __VA_ARGS__:TRACE_RING_SEQUENCE_CLOBBERED \
              : failed)
-
-/// The most words that `append` takes one by one.
-inline constexpr std::size_t most_words = 4;
+#define TRACE_RING_PUT(word, at) "movq %[" word "], " at "(%%r9,%%r11)\n"
+#define TRACE_RING_WORD "r"
+#else
+// x9: the sub-buffer, then its commit word; w10: that word's value; x11: the first free byte.
+#define TRACE_RING_SECTION_FIND     \
+    "ldr w8, [%[area], #4]\n"       \
+    "ldr w9, [%[head], #8]\n"       \
+    "cmp w8, w9\n"                  \
+    "b.hs 9b\n"                     \
+    "add x8, %[head], x8, lsl #6\n" \
+    "ldr w9, [x8, #64]\n"           \
+    "add x9, %[head], x9, lsl #3\n" \
+    "ldr w10, [x9, #48]\n"          \
+    "sxth w11, w10\n"               \
+    "add w11, w11, #8, lsl #12\n"   \
+    "add w11, w11, #8\n"
+static_assert(commit_word::bias == (8 << 12) + 8);
+#define TRACE_RING_SECTION_CLOCK \
+    "add x11, x9, x11\n"         \
+    "add x9, x9, #48\n"          \
+    ".if %c[timed]\n"            \
+    "mrs x12, cntvct_el0\n"      \
+    "ldr w13, [x8, #68]\n"       \
+    "lsr x8, x12, #32\n"         \
+    "cmp w8, w13\n"              \
+    "b.ne 9b\n"                  \
+    ".else\n"                    \
+    "mov w12, wzr\n"             \
+    ".endif\n"                   \
+    "stp w12, %w[header], [x11]\n"
+#define TRACE_RING_SECTION_COMMIT "stlr w10, [x9]\n" TRACE_RING_SEQUENCE_END
+#define TRACE_RING_APPEND(copy, ...)                                                              \
+    asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_SECTION_FIND                                    \
+             "cmp w11, %w[most]\n"                                                                \
+             "b.hi 9b\n"                                                                          \
+             "add w10, w10, %w[grown]\n" TRACE_RING_SECTION_CLOCK copy TRACE_RING_SECTION_COMMIT  \
+             :                                                                                    \
+             : [area] "r"(area_at(area)), [head] "r"(head), [header] "r"(header),                 \
+               [most] "r"(SubBytes - length), [grown] "r"(commit_word::one_record + length),      \
+               [timed] "i"(Timed ? 1 : 0)__VA_OPT__(, ) __VA_ARGS__:TRACE_RING_SEQUENCE_CLOBBERED \
+             : failed)
+#define TRACE_RING_PUT(word, at) "str %x[" word "], [x11, #" at "]\n"
+#define TRACE_RING_WORD "rZ"
+#endif
 
 /// Appends one record to the lane of the processor it runs on: `head`, the lanes; `header`, the
-/// record's second word; then its payload. Timed: by the time stamp counter, read in the sequence.
+/// record's second word; then its payload. Timed: by the processor's counter, read in the sequence.
 /// False: nothing has been committed, because the sequence was broken off, the sub-buffer is full,
 /// the clock's high half is not the lane's, or the thread is not registered; then `forget`.
 template <std::uint32_t SubBytes, bool Timed, class... Word>
@@ -153,25 +153,20 @@ template <std::uint32_t SubBytes, bool Timed, class... Word>
     if constexpr (sizeof...(Word) == 0) {
         TRACE_RING_APPEND("");
     } else if constexpr (sizeof...(Word) == 1) {
-        TRACE_RING_APPEND("movq %[a], 8(%%r9,%%r11)\n", [a] "r"(words[0]));
+        TRACE_RING_APPEND(TRACE_RING_PUT("a", "8"), [a] TRACE_RING_WORD(words[0]));
     } else if constexpr (sizeof...(Word) == 2) {
-        TRACE_RING_APPEND(
-            "movq %[a], 8(%%r9,%%r11)\n"
-            "movq %[b], 16(%%r9,%%r11)\n",
-            [a] "r"(words[0]), [b] "r"(words[1]));
+        TRACE_RING_APPEND(TRACE_RING_PUT("a", "8") TRACE_RING_PUT("b", "16"),
+                          [a] TRACE_RING_WORD(words[0]), [b] TRACE_RING_WORD(words[1]));
     } else if constexpr (sizeof...(Word) == 3) {
-        TRACE_RING_APPEND(
-            "movq %[a], 8(%%r9,%%r11)\n"
-            "movq %[b], 16(%%r9,%%r11)\n"
-            "movq %[c], 24(%%r9,%%r11)\n",
-            [a] "r"(words[0]), [b] "r"(words[1]), [c] "r"(words[2]));
+        TRACE_RING_APPEND(TRACE_RING_PUT("a", "8") TRACE_RING_PUT("b", "16")
+                              TRACE_RING_PUT("c", "24"),
+                          [a] TRACE_RING_WORD(words[0]), [b] TRACE_RING_WORD(words[1]),
+                          [c] TRACE_RING_WORD(words[2]));
     } else {
-        TRACE_RING_APPEND(
-            "movq %[a], 8(%%r9,%%r11)\n"
-            "movq %[b], 16(%%r9,%%r11)\n"
-            "movq %[c], 24(%%r9,%%r11)\n"
-            "movq %[d], 32(%%r9,%%r11)\n",
-            [a] "r"(words[0]), [b] "r"(words[1]), [c] "r"(words[2]), [d] "r"(words[3]));
+        TRACE_RING_APPEND(TRACE_RING_PUT("a", "8") TRACE_RING_PUT("b", "16")
+                              TRACE_RING_PUT("c", "24") TRACE_RING_PUT("d", "32"),
+                          [a] TRACE_RING_WORD(words[0]), [b] TRACE_RING_WORD(words[1]),
+                          [c] TRACE_RING_WORD(words[2]), [d] TRACE_RING_WORD(words[3]));
     }
     return true;
 failed:
@@ -184,7 +179,8 @@ template <std::uint32_t SubBytes, bool Timed>
                                        const std::uint64_t* from, std::uint32_t count) noexcept {
     const std::uint64_t length = record_header_bytes + std::uint64_t{count} * 8;
     // order: cpu.record:B pairs with read:B
-    asm goto(TRACE_RING_SECTION_BEGIN TRACE_RING_SECTION_FIND
+#if defined(__x86_64__)
+    asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_SECTION_FIND
              "leal (%%r11,%[length]), %%eax\n"
              "cmpl %[most], %%eax\n"
              "ja %l[failed]\n"
@@ -200,65 +196,47 @@ template <std::uint32_t SubBytes, bool Timed>
              "6:\n" TRACE_RING_SECTION_COMMIT
              :
              : [area] "r"(area), [head] "r"(head), [header] "r"(header), [length] "r"(length),
-               [from] "r"(from), [count] "r"(count), [most] "i"(SubBytes),
-               [one] "i"(commit_word::one_record), [timed] "i"(Timed ? 1 : 0)
-             : TRACE_RING_SECTION_CLOBBERED
+               [bias] "i"(commit_word::bias), [from] "r"(from), [count] "r"(count),
+               [most] "i"(SubBytes), [one] "i"(commit_word::one_record), [timed] "i"(Timed ? 1 : 0)
+             : TRACE_RING_SEQUENCE_CLOBBERED
              : failed);
+#else
+    asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_SECTION_FIND
+             "add w12, w11, %w[length]\n"
+             "cmp w12, %w[most]\n"
+             "b.hi 9b\n"
+             "add w10, w10, %w[one]\n"
+             "add w10, w10, %w[length]\n" TRACE_RING_SECTION_CLOCK
+             "mov w12, %w[count]\n"
+             "cbz w12, 6f\n"
+             "sub x8, %[from], #8\n"
+             "5: ldr x13, [x8, x12, lsl #3]\n"
+             "str x13, [x11, x12, lsl #3]\n"
+             "subs w12, w12, #1\n"
+             "b.ne 5b\n"
+             "6:\n" TRACE_RING_SECTION_COMMIT
+             :
+             : [area] "r"(area_at(area)), [head] "r"(head), [header] "r"(header),
+               [length] "r"(length), [from] "r"(from), [count] "r"(count), [most] "r"(SubBytes),
+               [one] "r"(commit_word::one_record), [timed] "i"(Timed ? 1 : 0)
+             : TRACE_RING_SEQUENCE_CLOBBERED
+             : failed);
+#endif
     return true;
 failed:
     return false;
 }
 
-/// Makes the stores from `store` up to (not including) `last` in order, and then the one at `last`,
-/// if the thread runs on `cpu` and each word from `guard` up to `store` has its value: the three
-/// lie in one array. Those before the last must do no harm if it never comes. False: it did not.
-[[nodiscard]] inline bool store_if(std::ptrdiff_t area, std::uint32_t cpu, const word_value* guard,
-                                   const word_value* store, const word_value* last) noexcept {
-    // order: cpu.ready:A pairs with read:A
-    // order: cpu.reset:A pairs with read:C, cpu.current:E
-    // order: cpu.install:A pairs with cpu.current:A, cpu.current:B, cpu.current:C, cpu.current:D
-    // order: cpu.time:A pairs with read:B
-    asm goto(
-        TRACE_RING_SECTION_BEGIN
-        "cmpl %[cpu], %%fs:4(%[area])\n"
-        "jne %l[failed]\n"
-        "movq %[guard], %%r9\n"
-        "5: movq (%%r9), %%rax\n"
-        "movq 8(%%r9), %%rdx\n"
-        "cmpq %%rdx, (%%rax)\n"
-        "jne %l[failed]\n"
-        "addq $16, %%r9\n"
-        "cmpq %[store], %%r9\n"
-        "jb 5b\n"
-        "6: movq (%%r9), %%rax\n"
-        "movq 8(%%r9), %%rdx\n"
-        "cmpq %[last], %%r9\n"
-        "jae 7f\n"
-        "movq %%rdx, (%%rax)\n"
-        "addq $16, %%r9\n"
-        "jmp 6b\n"
-        "7: movq %%rdx, (%%rax)\n"
-        "2: movq $0, %%fs:8(%[area])\n"
-        :
-        : [area] "r"(area), [cpu] "r"(cpu), [guard] "r"(guard), [store] "r"(store), [last] "r"(last)
-        : TRACE_RING_SECTION_CLOBBERED
-        : failed);
-    return true;
-failed:
-    return false;
-}
-
+#undef TRACE_RING_WORD
+#undef TRACE_RING_PUT
 #undef TRACE_RING_APPEND
-#undef TRACE_RING_SECTION_CLOBBERED
 #undef TRACE_RING_SECTION_COMMIT
 #undef TRACE_RING_SECTION_CLOCK
 #undef TRACE_RING_SECTION_FIND
-#undef TRACE_RING_SECTION_BEGIN
 
 #else
 
 // Never called: `offset` is 0 here.
-inline constexpr std::size_t most_words = 4;
 template <std::uint32_t SubBytes, bool Timed, class... Word>
 [[nodiscard]] inline bool append(std::ptrdiff_t, lanes_head*, std::uint32_t, Word...) noexcept {
     return false;
@@ -266,10 +244,6 @@ template <std::uint32_t SubBytes, bool Timed, class... Word>
 template <std::uint32_t SubBytes, bool Timed>
 [[nodiscard]] inline bool append_words(std::ptrdiff_t, lanes_head*, std::uint32_t,
                                        const std::uint64_t*, std::uint32_t) noexcept {
-    return false;
-}
-[[nodiscard]] inline bool store_if(std::ptrdiff_t, std::uint32_t, const word_value*,
-                                   const word_value*, const word_value*) noexcept {
     return false;
 }
 

@@ -1,0 +1,112 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// How the words of one record get to their place, by the clock that it is timed with.
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/policy/clock/sampled.hpp>
+#include <trace_ring/record/payload.hpp>
+#include <trace_ring/recorder/lane/lane.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// The end of a span: no fields, and the id of the span.
+template <class E>
+struct end_of {
+    using wires = std::tuple<>;
+    static constexpr bool variable = false;
+    static constexpr std::size_t fixed_bytes = 0;
+    static constexpr std::size_t field_count = 0;
+    static constexpr std::array<field_description, 0> fields{};
+    static constexpr std::uint32_t ring = ring_of<E>;
+};
+template <class E>
+inline constexpr bool is_end = false;
+template <class E>
+inline constexpr bool is_end<end_of<E>> = true;
+
+/// The steps of writing a record that is timed with `Clock`.
+template <class Clock>
+struct write_path {
+    static constexpr bool timed = Clock::kind != static_cast<std::uint32_t>(clock_kind::none);
+    /// Records that share one reading of the clock.
+    static constexpr std::uint32_t shared_by = clock::records_per_reading<Clock>;
+    static constexpr bool readings_shared = shared_by > 1;
+    /// Is the clock not read for each record? Then stores and the loads that wait for them are most
+    /// of what a record costs: its head is one word, and the commit word is read whole. Beside a
+    /// clock reading they cost nothing, and the fewest instructions are best.
+    static constexpr bool whole_words = sizeof(void*) == 8 && (readings_shared || !timed);
+
+    /// Stores a record `Start` bytes behind `to`, whose head is `head` but for the header in its
+    /// upper half. It is not there before it is committed.
+    template <class E, std::uint32_t Flags, std::size_t Start, class Place>
+    [[gnu::always_inline]] static void store_record(Place to, std::uint32_t header,
+                                                    const typename E::wires& wires,
+                                                    const measured<E>& sizes,
+                                                    std::uint64_t head) noexcept {
+        if constexpr (is_end<E>) {
+            header = record_word::pack(record_word::id(header), record_header_bytes);
+        }
+        if constexpr (E::variable) {
+            header += sizes.bytes / 8 << 16;
+            if (sizes.cut) header |= std::uint32_t{record_word::cut} << 28;
+        }
+        header |= Flags << 28;
+        const auto put_word = [to]<std::size_t At>(auto word) __attribute__((always_inline)) {
+            if constexpr (std::is_same_v<Place, indexed_place>) {
+                store_at<Start + At>(to, word);
+            } else {
+                // relaxed: the commit word publishes it
+                word_at<decltype(word)>(to, Start + At).store(word, relaxed);
+            }
+        };
+        if constexpr (whole_words) {
+            put_word.template operator()<0>(head | std::uint64_t{header} << 32);
+        } else {
+            header |= static_cast<std::uint32_t>(head >> 32);
+            put_word.template operator()<0>(static_cast<std::uint32_t>(head));
+            put_word.template operator()<4>(header);
+        }
+        store_payload<E, Start + record_header_bytes>(to, wires, sizes);
+    }
+
+    /// Where the next record begins, less the bias.
+    [[gnu::always_inline]] static mark_type next_place(const shared_atomic<std::uint32_t>& commit) {
+        if constexpr (whole_words) {
+            return static_cast<std::int16_t>(commit.load(relaxed));  // relaxed: own word
+        } else {
+            return signed_low_half(commit);
+        }
+    }
+
+    [[gnu::always_inline]] static void share_reading(lane_mark& mark, std::uint32_t time) {
+        mark.reading.store(time | std::uint64_t{record_word::interval} << 60,
+                           relaxed);  // relaxed: own lane
+    }
+    /// Whether the next record bears the last reading: one in `shared_by` reads the clock, counted
+    /// by the records of the sub-buffer, and so by a word that is there anyhow. The cold path
+    /// always reads it.
+    [[gnu::always_inline]] static bool shares_reading(const shared_atomic<std::uint32_t>& commit) {
+        return has_any<(std::bit_floor(shared_by) - 1) * commit_word::one_record>(commit);
+    }
+    [[gnu::always_inline]] static clock::tsc::halves read_halves() noexcept {
+        if constexpr (Clock::kind == clock::tsc::kind) {
+            return clock::tsc::now_halves();
+        } else {
+            const std::uint64_t now = Clock::now();
+            return {static_cast<std::uint32_t>(now), static_cast<std::uint32_t>(now >> 32)};
+        }
+    }
+};
+
+}  // namespace trace_ring::inline v1::impl
