@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -144,10 +145,11 @@ struct copied_and_walked {
     }
 };
 
-template <bool Forward, bool Merged>
-struct decoded {
-    const trace& from = Merged ? of_eight_lanes() : of_one_lane();
-    trace_ring::reduce::trace_file file = trace_ring::reduce::trace_file::from(from.bytes());
+/// Item by item.
+template <bool Forward>
+struct decoded_singly {
+    trace_ring::reduce::trace_file file =
+        trace_ring::reduce::trace_file::from(of_one_lane().bytes());
 
     [[gnu::noinline]] void operator()(std::uint64_t) {
         std::uint64_t sum = 0;
@@ -157,6 +159,23 @@ struct decoded {
                 sum += record->time() + record->field(0).u64();
             }
         }
+        benchmark::DoNotOptimize(sum);
+    }
+};
+
+template <bool Forward, bool Merged>
+struct decoded {
+    const trace& from = Merged ? of_eight_lanes() : of_one_lane();
+    trace_ring::reduce::trace_file file = trace_ring::reduce::trace_file::from(from.bytes());
+
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        std::uint64_t sum = 0;
+        auto cursor = Forward ? file.forward() : file.backward();
+        cursor.for_each([&sum]<class T>(const T& item) {
+            if constexpr (std::is_same_v<T, trace_ring::reduce::record_view>) {
+                sum += item.time() + item.field(0).u64();
+            }
+        });
         benchmark::DoNotOptimize(sum);
     }
 };
@@ -180,5 +199,7 @@ int main(int argc, char** argv) {
     bench::add<decoded<true, false>>("reader/forward", floor, 1, many);
     bench::add<decoded<false, false>>("reader/backward", floor, 1, many);
     bench::add<decoded<true, true>>("reader/merge_of_8_lanes", floor, 1, many);
+    bench::add<decoded_singly<true>>("reader/forward_singly", floor, 1, many);
+    bench::add<decoded_singly<false>>("reader/backward_singly", floor, 1, many);
     return bench::run(argc, argv);
 }

@@ -244,4 +244,30 @@ template <std::size_t Offset, class T>
 #endif
 }
 
+/// Copies `words` words of shared memory, aligned to 8 bytes, into memory of one's own by relaxed
+/// loads. Which of them is loaded first is not said.
+inline void copy_words(const void* from, std::uint64_t* to, std::size_t words) noexcept {
+    std::size_t i = 0;
+#if defined(TRACE_RING_X86_STEPS) && defined(__SSE2__)
+    // The same loads, two at once: x86 orders vector loads as all others, so the caller's fences
+    // hold for them, and does not split the aligned words in them.
+    for (; i + 8 <= words; i += 8) {
+        const auto& source = *reinterpret_cast<const volatile std::uint64_t(*)[8]>(
+            static_cast<const std::byte*>(from) + i * 8);
+        auto& target = *reinterpret_cast<std::uint64_t(*)[8]>(to + i);
+        asm volatile(
+            "movups (%1), %%xmm0\n\tmovups 16(%1), %%xmm1\n\t"
+            "movups 32(%1), %%xmm2\n\tmovups 48(%1), %%xmm3\n\t"
+            "movups %%xmm0, (%2)\n\tmovups %%xmm1, 16(%2)\n\t"
+            "movups %%xmm2, 32(%2)\n\tmovups %%xmm3, 48(%2)"
+            : "=m"(target)
+            : "r"(&source), "r"(&target), "m"(source)
+            : "xmm0", "xmm1", "xmm2", "xmm3");
+    }
+#endif
+    for (; i < words; ++i) {
+        to[i] = word_at<std::uint64_t>(from, i * 8).load(relaxed);  // relaxed: as is said above
+    }
+}
+
 }  // namespace trace_ring::inline v1

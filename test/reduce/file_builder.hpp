@@ -140,7 +140,7 @@ public:
         put(offsetof(h, gate_stride), 4096, 4);
         put(offsetof(h, gate_count), plan_.gate_count, 4);
         put(offsetof(h, lanes_offset), plan_.lanes, 8);
-        put(offsetof(h, lane_stride), 128, 4);
+        put(offsetof(h, lane_stride), 192, 4);
         put(offsetof(h, lane_count), plan_.lane_count, 4);
         put(offsetof(h, totals_offset), plan_.totals, 8);
         put(offsetof(h, totals_per_lane), plan_.totals_per_lane, 4);

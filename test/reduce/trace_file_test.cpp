@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -218,6 +219,138 @@ BOOST_AUTO_TEST_CASE(many_lanes_are_merged_by_time_and_backward_is_forward_rever
     }
     std::reverse(backward.lines.begin(), backward.lines.end());
     BOOST_TEST(forward.lines == backward.lines, boost::test_tools::per_element());
+}
+
+/// Lanes that take turns of any length, with records of few kinds: also with texts, one of which is
+/// longer than its record, and with an event that the dictionary lacks.
+file_builder in_turns() {
+    file_builder b({.sub_buffers = 64, .lanes = 4});
+    const auto process = b.process(1);
+    const auto& plain = b.event({1, "plain", {{"n"}}});
+    const auto& text = b.event({2, "text", {{"t", field_type::character, field_form::variable}}});
+    std::vector<std::uint32_t> lanes;
+    for (std::uint32_t i = 0; i < 3; ++i) lanes.push_back(b.lane(process, 10 + i));
+    for (const auto lane : lanes) b.open(lane, 100);
+    std::uint64_t time = 1000;
+    for (std::uint64_t n = 0; n < 400; ++n) {
+        const auto lane = lanes[n * n / 300 % 3];
+        time += n % 3;  // so that some are at the same time
+        const auto put = [&] {
+            if (n / 40 % 3 != 1) return b.record(lane, time, plain, {n});
+            if (n % 10 == 7) return b.raw_record(lane, time, 2, {500});
+            if (n % 10 == 9) return b.raw_record(lane, time, 7, {n});
+            return b.record(lane, time, text, {"hello"});
+        };
+        if (!put()) {
+            b.open(lane, time);
+            put();
+        }
+    }
+    return b;
+}
+
+BOOST_AUTO_TEST_CASE(records_in_a_row_are_what_next_would_have_given) {
+    const auto b = in_turns();
+    const auto file = reduce::trace_file::from(b.bytes());
+    const auto told = [](const reduce::record_view& record) {
+        std::string out = std::to_string(record.time()) + ' ' + std::to_string(record.position()) +
+                          ' ' + std::to_string(record.lane().number) + ' ' +
+                          std::to_string(record.offset()) + ' ' + std::string(record.name()) + ' ' +
+                          std::string(record.fault()) + ' ' +
+                          std::to_string(record.payload().size());
+        record.for_each_field([&](const auto&, const reduce::field_value& value) {
+            out += ' ' + std::to_string(value.u64()) + std::string(value.text());
+        });
+        return out;
+    };
+    for (const bool by_lane : {false, true}) {
+        const auto order = by_lane ? reduce::merging::by_lane : reduce::merging::by_time;
+        for (const bool forward : {true, false}) {
+            reduce::filter some;
+            some.from = 1100;
+            some.to = 1300;
+            for (const auto& what : {reduce::filter{}, reduce::filter{.events = {"pl*"}}, some}) {
+                const auto open = [&] {
+                    return forward ? file.forward(what, order) : file.backward(what, order);
+                };
+                std::vector<std::string> one_by_one;
+                for (auto cursor = open(); const auto* item = cursor.next();) {
+                    one_by_one.push_back(told(std::get<reduce::record_view>(*item)));
+                }
+                BOOST_TEST(one_by_one.size() > 100U);
+                std::vector<std::string> in_rows;
+                std::size_t rows = 0;
+                for (auto cursor = open(); const auto* item = cursor.next();) {
+                    in_rows.push_back(told(std::get<reduce::record_view>(*item)));
+                    const auto row = cursor.records();
+                    std::size_t count = 0;
+                    std::string last;
+                    for (const auto& record : row) {
+                        last = told(record);
+                        in_rows.push_back(last);
+                        BOOST_TEST((count++ != 0 || told(row.front()) == last));
+                    }
+                    BOOST_TEST(count == row.size());
+                    BOOST_TEST(row.empty() == (count == 0));
+                    if (!row.empty()) BOOST_TEST(told(row.back()) == last);
+                    rows += row.empty() ? 0 : 1;
+                    BOOST_TEST(cursor.records().empty());  // they were given
+                }
+                BOOST_TEST(in_rows == one_by_one, boost::test_tools::per_element());
+                BOOST_TEST(rows > 10U);
+                std::vector<std::string> visited;
+                open().for_each([&]<class T>(const T& item) {
+                    if constexpr (std::is_same_v<T, reduce::record_view>) {
+                        visited.push_back(told(item));
+                    }
+                });
+                BOOST_TEST(visited == one_by_one, boost::test_tools::per_element());
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(fields_of_every_type_are_read_alike_one_by_one_and_by_name) {
+    file_builder b;
+    const auto process = b.process(1);
+    const auto& event = b.event({1,
+                                 "all",
+                                 {{"a", field_type::u8},
+                                  {"b", field_type::i16},
+                                  {"c", field_type::f32},
+                                  {"d", field_type::boolean},
+                                  {"e", field_type::u32, field_form::array, 3},
+                                  {"f", field_type::f64},
+                                  {"g", field_type::address},
+                                  {"h", field_type::character, field_form::variable},
+                                  {"i", field_type::u64}}});
+    const auto lane = b.lane(process, 1);
+    b.open(lane, 0);
+    b.record(lane, 1, event,
+             {200, static_cast<int>(std::uint16_t(-5)), -1.5F, 1,
+              std::vector<std::uint64_t>{7, 8, 9}, 1e300, 0x1234, "text", 77});
+    const auto file = reduce::trace_file::from(b.bytes());
+    auto cursor = file.forward();
+    const auto& record = std::get<reduce::record_view>(*cursor.next());
+    BOOST_TEST(record.field(0).u64() == 200U);
+    BOOST_TEST(record.field(1).i64() == -5);
+    BOOST_TEST(record.field(1).u64() == static_cast<std::uint64_t>(-5));
+    BOOST_TEST(record.field(2).f64() == -1.5);
+    BOOST_TEST(record.field(2).u64() == 0U);
+    BOOST_TEST(record.field(3).boolean());
+    BOOST_TEST(record.field(4).size() == 3U);
+    BOOST_TEST(record.field(4).u64() == 7U);
+    BOOST_TEST(record.field(4).at(2).u64() == 9U);
+    BOOST_TEST(!record.field(4).at(3));
+    BOOST_TEST(record.field(5).u64() == ~std::uint64_t{0});
+    BOOST_TEST(record.field(6).u64() == 0x1234U);
+    BOOST_TEST(record.field(7).text() == "text");
+    BOOST_TEST(record.field(7).u64() == 't');
+    BOOST_TEST(record.field(8).u64() == 77U);
+    BOOST_TEST(!record.field(9));
+    BOOST_TEST(record.field(9).u64() == 0U);
+    BOOST_TEST(record.field("i").u64() == 77U);
+    BOOST_TEST(!record.field("j"));
 }
 
 BOOST_AUTO_TEST_CASE(only_what_is_asked_for_is_given) {
@@ -613,6 +746,38 @@ BOOST_AUTO_TEST_CASE(what_was_overwritten_meanwhile_is_counted_exactly) {
         if (in_part) continue;
         BOOST_TEST(read > 0U);
         BOOST_TEST(lost > 0U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(stopping_between_records_in_a_row_gives_the_rest_of_them_in_their_place) {
+    for (std::uint64_t taken = 0; taken <= 12; ++taken) {
+        file_builder b;
+        const auto process = b.process(1);
+        const auto& event = b.event({1, "tick", {{"n"}}});
+        const auto one = b.lane(process, 1);
+        const auto other = b.lane(process, 2);
+        b.open(one, 0);
+        b.open(other, 0);
+        for (std::uint64_t n = 0; n < 12; ++n) {
+            b.record(n == 6 ? other : one, 100 + n * 10, event, {n});
+        }
+        const auto file = reduce::trace_file::from(b.bytes());
+        auto cursor = file.follow();
+        std::vector<std::uint64_t> order;
+        const auto take = [&](std::uint64_t most) {
+            while (order.size() < most) {
+                const auto* item = cursor.next();
+                if (item == nullptr && (item = cursor.next()) == nullptr) return;
+                order.push_back(std::get<reduce::record_view>(*item).field(0).u64());
+            }
+        };
+        take(taken);
+        b.record(other, 195, event, {12});
+        cursor.stop_following();
+        take(~std::uint64_t{0});
+        const std::vector<std::uint64_t> expected{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 10, 11};
+        if (taken <= 10) BOOST_TEST(order == expected, boost::test_tools::per_element());
+        BOOST_TEST(order.size() == 13U);
     }
 }
 

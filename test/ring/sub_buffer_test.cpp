@@ -7,6 +7,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <random>
@@ -180,6 +181,65 @@ BOOST_AUTO_TEST_CASE(owner_records_tell_time_and_owner_and_do_not_count) {
         BOOST_TEST(owners[0].depth == 2U);
         BOOST_TEST(owners[0].named == named);
         BOOST_TEST(owners[0].name[0] == (named ? 0x6562U : 0U));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(every_word_of_a_copy_is_as_it_was_whatever_the_length) {
+    for (std::uint32_t end = 64; end <= bytes; end += 8) {
+        built b;
+        for (std::size_t i = 8; i < b.words.size(); ++i) b.words[i] = i * 0x0123'4567'89AB'CDEFU;
+        b.header().commit.store(tr::commit_word::pack(0, end), tr::relaxed);
+        tr::sub_buffer_copy head;
+        BOOST_REQUIRE((b.copy(head) == tr::copy_result::copied));
+        const auto middle = end / 8;
+        BOOST_TEST(std::equal(b.words.begin() + 8, b.words.begin() + middle, b.into.begin() + 8));
+        // and what was not committed was not touched
+        BOOST_TEST(std::all_of(b.into.begin() + middle, b.into.end(),
+                               [](std::uint64_t word) { return word == 0; }));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_stretch_ends_where_anything_but_the_time_changes_or_time_goes_back) {
+    for (std::uint32_t like = 1; like <= 7; ++like) {  // blocks of four, and what is left of them
+        built b;
+        const auto some = [&](std::uint32_t id, std::size_t length, std::uint32_t time,
+                              std::uint32_t flags = 0) {
+            for (std::uint32_t i = 0; i < like; ++i) b.add(id, length, time + i / 2, flags);
+        };
+        some(1, 8, 0x20);
+        some(2, 8, 0x40);     // another event
+        some(2, 8, 0x10);     // an earlier time
+        some(2, 8, 0x90, 1);  // other flags
+        b.add_time(0x6'0000'0000);
+        some(2, 8, 0x95, 1);  // another upper half
+        some(2, 16, 0xFFFF'FFF0, 1);
+        tr::sub_buffer_copy head;
+        BOOST_REQUIRE((b.copy(head) == tr::copy_result::copied));
+        std::vector<std::uint32_t> begins;
+        std::size_t told = 0;
+        bool forward = true;
+        const auto fault = tr::walk_stretches(
+            b.into, head,
+            [&](const tr::stretch& found) {
+                BOOST_TEST(found.count == like);
+                BOOST_TEST(found.high == (begins.size() < 4 ? 0x5'0000'0000U : 0x6'0000'0000U));
+                BOOST_TEST(found.stride() == (begins.size() < 5 ? 1U : 2U));
+                begins.push_back(found.begin);
+            },
+            [&](std::size_t words) {
+                forward = forward && words >= told;
+                told = words;
+            });
+        BOOST_TEST(fault == 0U);
+        const std::vector<std::uint32_t> expected{
+            8, 8 + like, 8 + 2 * like, 8 + 3 * like, 10 + 4 * like, 10 + 5 * like};
+        BOOST_TEST(begins == expected, boost::test_tools::per_element());
+        BOOST_TEST(forward);
+        BOOST_TEST(told == head.bytes / 8);
+        const auto [again, records] = walk(b, head);
+        BOOST_TEST(again == 0U);
+        BOOST_REQUIRE(records.size() == 6 * like);
+        BOOST_TEST(records[like - 1].time == 0x5'0000'0020U + (like - 1) / 2);
     }
 }
 

@@ -12,64 +12,34 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include <trace_ring/glob.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
 #include <trace_ring/reduce/file/entry_list.hpp>
+#include <trace_ring/reduce/file/lane_queue.hpp>
 #include <trace_ring/reduce/file/lane_reader.hpp>
+#include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/record_run.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
-
-/// What is wanted of a trace; everything, by default. Losses and clock jumps of the lanes and the
-/// time wanted always come along: they may hide what is looked for.
-struct filter {
-    std::vector<std::string> events{};     ///< globs, any of which may match; none: all events
-    std::vector<std::uint32_t> threads{};  ///< kernel thread ids; none: all
-    std::vector<std::uint32_t> lanes{};    ///< lane numbers; none: all
-    std::uint64_t from = 0;                ///< ticks
-    std::uint64_t to = ~std::uint64_t{0};
-
-    [[nodiscard]] bool all_lanes() const noexcept { return threads.empty() && lanes.empty(); }
-    [[nodiscard]] bool all_time() const noexcept { return from == 0 && to == ~std::uint64_t{0}; }
-    [[nodiscard]] bool wants(const lane_info& lane) const noexcept {
-        const auto in = [](const auto& list, std::uint32_t value) {
-            return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
-        };
-        return (lane.handed_on != 0 || in(threads, lane.thread)) && in(lanes, lane.number);
-    }
-    /// Of a lane that was handed on the records alone tell whose they are.
-    [[nodiscard]] bool wants_thread(const lane_info& lane) const noexcept {
-        return threads.empty() ||
-               std::find(threads.begin(), threads.end(), lane.thread) != threads.end();
-    }
-    [[nodiscard]] bool wants_event(std::string_view name) const noexcept {
-        return events.empty() ||
-               std::any_of(events.begin(), events.end(),
-                           [name](const auto& glob) { return matches_glob(glob, name); });
-    }
-};
-
-/// How items of different lanes are ordered.
-enum class merging {
-    by_time,  ///< merged
-    by_lane,  ///< one lane after the other: quicker, where the order does not matter
-};
 
 class cursor {
 public:
     /// Reads the tables again and looks at what sub-buffers there are. `in` must outlive it.
     cursor(tables& in, filter what, direction way, merging order = merging::by_time,
            bool follow = false)
-        : in_(in), filter_(std::move(what)), way_(way), order_(order), follow_(follow) {
+        : in_(in),
+          filter_(std::move(what)),
+          way_(way),
+          order_(order),
+          follow_(follow),
+          positions_(way == direction::forward ? 1 : -1) {
         scan(true);
     }
     cursor(cursor&&) = default;
@@ -77,17 +47,42 @@ public:
 
     /// The next item, which is good until the next call; null at the end. When following, null
     /// means that there is nothing new: call again later. Throws std::bad_alloc only.
-    [[nodiscard]] const item* next() {
-        if (const item* found = step()) return found;
-        if (!follow_) return nullptr;
-        scan(false);
-        return step();
+    [[nodiscard, gnu::always_inline]] const item* next() {
+        if (left_ == 0) return next_entry();
+        --left_;
+        record().step(stride_, positions_);
+        return &item_;
+    }
+
+    /// Records that come directly after the item that `next` gave last, which then go on after
+    /// them: as many as are alike and known to come before all else, so often none. What they are
+    /// good for, and until when, see record_run. Constant time.
+    /// @code
+    ///   while (const item* one = cursor.next()) {
+    ///       use(*one);
+    ///       for (const record_view& record : cursor.records()) use(record);
+    ///   }
+    /// @endcode
+    [[nodiscard]] record_run records() noexcept {
+        if (left_ == 0) return {};
+        return {record(), std::exchange(left_, 0), stride_, positions_};
+    }
+
+    /// All that is left (when following: for now): calls `visit` with each record_view, loss_item
+    /// and clock_jump. The quickest way to read.
+    template <class Visit>
+    void for_each(Visit&& visit) {
+        while (const item* one = next()) {
+            std::visit(visit, *one);
+            for (const record_view& record : records()) visit(record);
+        }
     }
 
     /// From now on null means the end. Looks at the file once more, and adds what lanes lost that
     /// did not get into a sub-buffer.
     void stop_following() {
         if (!follow_) return;
+        give_back();
         scan(false);
         follow_ = false;
         horizon_ = ~std::uint64_t{0};
@@ -99,81 +94,126 @@ public:
     }
 
 private:
-    static constexpr std::size_t none = ~std::size_t{0};
     static constexpr loss_cause counted_by_writers[] = {loss_cause::refused, loss_cause::too_long,
                                                         loss_cause::nested, loss_cause::abandoned};
 
+    /// Backward, times and lane numbers count the other way round.
+    [[nodiscard]] std::uint64_t turned(std::uint64_t time) const noexcept {
+        return way_ == direction::forward ? time : ~time;
+    }
+    /// Where the record is while there are some left of its kind.
+    [[nodiscard]] record_view& record() noexcept {
+        auto* const at = std::get_if<record_view>(&item_);
+        if (at == nullptr) __builtin_unreachable();
+        return *at;
+    }
+
+    /// The next item, not one of the kind that was given last.
+    [[nodiscard, gnu::noinline]] const item* next_entry() {
+        if (const item* found = step()) return found;
+        if (!follow_) return nullptr;
+        scan(false);
+        return step();
+    }
     [[nodiscard]] const item* step() {
         for (;;) {
-            if (current_ == none) {
-                if (heap_.empty()) return nullptr;
-                current_ = pop();
+            if (lane_ == nullptr) {
+                if (queue_.empty()) return nullptr;
+                enter(queue_.pop());
             }
-            lane_reader& lane = readers_[current_];
-            if (!lane.ready()) {
-                lane.load(pool_);
-                if (!lane.ready()) {  // at its end, or for now
-                    current_ = none;
+            if (!lane_->ready()) {
+                lane_->load(pool_);
+                if (!lane_->ready()) {  // at its end, or for now
+                    lane_ = nullptr;
                     continue;
                 }
             }
-            const std::uint64_t key = key_of(current_);
-            if (!heap_.empty() && precedes(heap_.front(), {key, current_})) {
-                push(current_);
-                current_ = none;
+            entry_list& list = lane_->entries();
+            const std::uint64_t key = turned(key_of(*lane_));
+            if (key > limit_) {
+                const lane_queue::place here{key, rank_, lane_};
+                if (queue_.precedes(here)) {  // so it is the horizon that it is beyond
+                    push(*lane_, rank_);
+                    lane_ = nullptr;
+                    return nullptr;
+                }
+                enter(queue_.replace_first(here));
                 continue;
             }
-            if (key > horizon_) {
-                push(current_);
-                current_ = none;
-                return nullptr;
+            if (list.records_next(way_)) {
+                if (open()) return &item_;
+                continue;
             }
-            lane.take(item_);
+            list.take_note(way_, item_);
             if (passes()) return &item_;
         }
     }
 
-    struct waiting {
-        std::uint64_t key;
-        std::size_t reader;
-    };
-    [[nodiscard]] std::uint64_t key_of(std::size_t reader) const noexcept {
-        return order_ == merging::by_lane ? 0 : readers_[reader].key();
-    }
-    /// True if `a` comes first. Lanes of the same time are in the order of their numbers, reversed
-    /// backward.
-    [[nodiscard]] bool precedes(const waiting& a, const waiting& b) const noexcept {
-        if (way_ == direction::forward) {
-            return a.key != b.key ? a.key < b.key : rank_[a.reader] < rank_[b.reader];
+    /// Makes those of the records next that are alike, come before all else and are wanted what
+    /// `item_` and `left_` give. False: none is wanted of those that were next.
+    [[nodiscard]] bool open() {
+        entry_list& list = lane_->entries();
+        std::uint64_t limit = turned(limit_);
+        if (!filter_.all_time()) {
+            const bool forward = way_ == direction::forward;
+            const std::uint64_t begin = forward ? filter_.from : filter_.to;
+            const std::uint64_t end = forward ? filter_.to : filter_.from;
+            const std::uint64_t next = list.next_time(way_);
+            if (turned(next) < turned(begin)) {  // so turned(begin) is not 0
+                list.take(way_, list.count_within(way_, turned(turned(begin) - 1)));
+                return false;
+            }
+            if (turned(next) > turned(end)) {
+                list.take(way_, list.count_within(way_, limit));
+                return false;
+            }
+            limit = turned(std::min(turned(limit), turned(end)));
         }
-        return a.key != b.key ? a.key > b.key : rank_[a.reader] > rank_[b.reader];
+        std::uint32_t count = list.count_within(way_, limit);
+        const lane_info& whose = list.owner(way_, *lane_->lane());
+        const event_type* const type = in_.type_of(whose, list.next_id(way_));
+        if ((!filter_.events.empty() && !wants(type)) || !filter_.wants_thread(whose)) {
+            list.take(way_, count);
+            return false;
+        }
+        const std::ptrdiff_t stride = list.stride(way_);
+        const record_view first = list.view(way_, &whose, type);
+        count = static_cast<std::uint32_t>(first.alike(count, stride));
+        item_ = first;
+        list.take(way_, count);
+        stride_ = stride;
+        left_ = count - 1;
+        return true;
     }
-    [[nodiscard]] auto later() const noexcept {
-        return [this](const waiting& a, const waiting& b) { return precedes(b, a); };
-    }
-    void push(std::size_t reader) {
-        heap_.push_back({key_of(reader), reader});
-        std::push_heap(heap_.begin(), heap_.end(), later());
-    }
-    [[nodiscard]] std::size_t pop() {
-        std::pop_heap(heap_.begin(), heap_.end(), later());
-        const std::size_t reader = heap_.back().reader;
-        heap_.pop_back();
-        return reader;
+    /// What was taken and not given out yet is to be asked for again.
+    void give_back() {
+        if (left_ == 0) return;
+        lane_->entries().give_back(way_, static_cast<std::uint32_t>(std::exchange(left_, 0)));
     }
 
-    [[nodiscard]] bool passes() {
-        if (const auto* record = std::get_if<record_view>(&item_)) {
-            if (record->time() < filter_.from || record->time() > filter_.to) return false;
-            if (!filter_.wants_thread(record->lane())) return false;
-            if (filter_.events.empty()) return true;
-            if (!record->known()) return filter_.wants_event({});
-            const std::size_t number = record->type().number;
-            if (number >= wanted_.size()) wanted_.resize(in_.events().types().size());
-            auto& known = wanted_[number];
-            if (known == 0) known = filter_.wants_event(record->name()) ? 1 : 2;
-            return known == 1;
-        }
+    [[nodiscard]] std::uint64_t key_of(const lane_reader& lane) const noexcept {
+        return order_ == merging::by_lane ? turned(0) : lane.key();
+    }
+    void push(lane_reader& lane, std::uint32_t rank) {
+        queue_.push({turned(key_of(lane)), rank, &lane});
+    }
+    /// Goes on with this lane: as long as it precedes all others, but not beyond the horizon.
+    void enter(const lane_queue::place& next) noexcept {
+        lane_ = next.lane;
+        rank_ = next.rank;
+        limit_ = ~std::uint64_t{0};
+        if (order_ == merging::by_time) limit_ = std::min(horizon_, queue_.limit(rank_));
+    }
+
+    [[nodiscard]] bool wants(const event_type* type) {
+        if (type == nullptr) return filter_.wants_event({});
+        if (type->number >= wanted_.size()) wanted_.resize(in_.events().types().size());
+        auto& known = wanted_[type->number];
+        if (known == 0) known = filter_.wants_event(type->name) ? 1 : 2;
+        return known == 1;
+    }
+    /// Whether what is no record is wanted.
+    [[nodiscard]] bool passes() const noexcept {
         const auto* loss = std::get_if<loss_item>(&item_);
         if (loss != nullptr && loss->lane == nullptr) return true;
         const std::uint64_t time = time_of(item_);
@@ -184,17 +224,13 @@ private:
     void scan(bool first) {
         const chain_scan scanner(in_);
         const bool timed = !filter_.all_time();
-        const auto wanted = [this](std::uint32_t lane, position at) {
-            if (!filter_.wants(in_.note_lane(lane))) return false;
-            const auto reader = by_lane_.find(lane);
-            return reader == by_lane_.end() || at > readers_[reader->second].newest_known();
-        };
         // The tables first: what they count is then in sub-buffers that are there, or lost. Lanes
         // that began in between are not in them yet: once more.
         chain_list found;
         in_.refresh();
         for (int again = 0; again < 3; ++again) {
-            found = scanner.scan(!first || timed ? look_at::index : look_at::headers, wanted);
+            found =
+                scanner.scan(!first || timed ? look_at::index : look_at::headers, wanted_of{*this});
             if (!any_unlisted(found)) break;
             in_.refresh();
             if (!any_new()) break;
@@ -211,7 +247,7 @@ private:
             }
             if (first && !follow_ && !timed) place(reader, chain);
             if (first && timed) scanner.trim(chain, filter_.from, filter_.to);
-            reader.add(chain);
+            reader.add(std::move(chain));
         }
         for (const auto& lane : in_.lanes()) {
             if (!lane.listed || !filter_.wants(lane) || by_lane_.count(lane.number) != 0) continue;
@@ -221,6 +257,26 @@ private:
         if (follow_) set_horizon();
         order_lanes();
     }
+
+    /// Which sub-buffers to read: those of wanted lanes, and newer than is known already.
+    struct wanted_of {
+        cursor& in;
+        std::uint32_t lane = 0;  // was asked for last
+        bool wanted = false;
+        bool met = false;
+        position newest = no_position;
+
+        [[nodiscard]] bool operator()(std::uint32_t number, position at) {
+            if (number != lane) {
+                lane = number;
+                wanted = in.filter_.wants(in.in_.note_lane(number));
+                const auto reader = in.by_lane_.find(number);
+                met = reader != in.by_lane_.end();
+                if (met) newest = in.readers_[reader->second].newest_known();
+            }
+            return wanted && (!met || at > newest);
+        }
+    };
 
     // Lanes of these that the tables did not know before they were read again.
     [[nodiscard]] bool any_unlisted(const chain_list& found) {
@@ -252,11 +308,12 @@ private:
         };
         std::sort(by_number.begin(), by_number.end(),
                   [&](std::size_t a, std::size_t b) { return number(a) < number(b); });
-        rank_.resize(readers_.size());
-        for (std::size_t i = 0; i < by_number.size(); ++i) rank_[by_number[i]] = i;
-        current_ = none;
-        heap_.clear();
-        for (std::size_t i = 0; i < readers_.size(); ++i) push(i);
+        lane_ = nullptr;
+        queue_.clear();
+        for (std::size_t i = 0; i < by_number.size(); ++i) {
+            const auto rank = static_cast<std::uint32_t>(turned(i));
+            push(readers_[by_number[i]], rank);
+        }
     }
 
     /// When following, a record may be committed after one of another lane that is later by some
@@ -275,15 +332,6 @@ private:
     /// sub-buffers are missing there, else after its last.
     void place(lane_reader& reader, const chain& what) {
         add_unplaced(reader, told_by(what), !what.links.empty() && what.links.front().first != 0);
-    }
-    [[nodiscard]] static loss_counts told_by(const chain& what) noexcept {
-        loss_counts told;
-        for (const auto& link : what.links) {
-            told.add(loss_cause::refused, link.refused);
-            told.add(loss_cause::too_long, link.too_long);
-            told.add(loss_cause::nested, link.nested);
-        }
-        return told;
     }
     void add_unplaced(lane_reader& reader, const loss_counts& told, bool early) {
         const lane_info& lane = *reader.lane();
@@ -308,8 +356,8 @@ private:
             told += told_by(chain);
         }
         for (const auto& stray : *strays_) {
-            file.add_unplaced(
-                true, {loss_cause::damaged, 0, 0, nullptr, 0, stray.fault_offset, stray.fault});
+            file.add_unplaced(true, {loss_cause::damaged, 0, 0, nullptr, 0,
+                                     stray.fault_offset(in_.plan()), to_string(stray.fault)});
         }
         const auto add = [&file](bool before, loss_cause cause, std::uint64_t all,
                                  std::uint64_t less) {
@@ -330,9 +378,13 @@ private:
     bool follow_;
     std::deque<lane_reader> readers_;
     std::unordered_map<std::uint32_t, std::size_t> by_lane_;
-    std::vector<std::size_t> rank_;
-    std::vector<waiting> heap_;
-    std::size_t current_ = none;
+    lane_queue queue_;             // of those that wait
+    lane_reader* lane_ = nullptr;  // the one that is read; null: the next is to be chosen
+    std::uint32_t rank_ = 0;       // its own
+    std::uint64_t limit_ = 0;      // of its records, up to this time, turned, none has to wait
+    std::ptrdiff_t stride_ = 0;    // of the records of one kind that are given out, in words
+    std::ptrdiff_t positions_;     // 1 or -1
+    std::size_t left_ = 0;         // how many of them still are to be
     std::vector<entry_list> pool_;
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();
     std::vector<std::uint32_t> unlisted_;

@@ -20,6 +20,7 @@
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/record_run.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -83,18 +84,27 @@ struct trace_statistics {
     const auto note = [&sum](std::uint64_t offset, std::string_view cause) {
         if (++sum.damages <= 100) sum.places.push_back({offset, std::string(cause)});
     };
+    const auto note_fault = [&](const record_view& record) {
+        ++sum.faulty;
+        if (is_damage(in, record)) note(record.offset(), record.fault());
+    };
     while (const item* next = all.next()) {
         if (const auto* record = std::get_if<record_view>(next)) {
+            // With what comes after it and is of the same kind.
+            const record_run rest = all.records();
+            const std::uint64_t records = 1 + rest.size();
+            const std::uint64_t bytes = records * record->bytes();
             const event_type* type = record->known() ? &record->type() : nullptr;
             if (event == nullptr || type != last_type) event = &events[last_type = type];
             auto& of_lane = in_lane(&record->lane());
-            for (auto* each : {&event->records, &of_lane.records, &sum.records}) ++*each;
-            for (auto* each : {&event->bytes, &of_lane.bytes, &sum.bytes}) *each += record->bytes();
+            for (auto* each : {&event->records, &of_lane.records, &sum.records}) *each += records;
+            for (auto* each : {&event->bytes, &of_lane.bytes, &sum.bytes}) *each += bytes;
             sum.first_time = std::min(sum.first_time, record->time());
-            sum.last_time = std::max(sum.last_time, record->time());
+            sum.last_time =
+                std::max(sum.last_time, rest.empty() ? record->time() : rest.back().time());
             if (!record->fault().empty()) {
-                ++sum.faulty;
-                if (is_damage(in, *record)) note(record->offset(), record->fault());
+                note_fault(*record);
+                for (const record_view& other : rest) note_fault(other);
             }
         } else if (const auto* loss = std::get_if<loss_item>(next)) {
             in_lane(loss->lane).lost.add(loss->cause, loss->count);

@@ -20,6 +20,7 @@
 ///                                                overrun
 /// @endcode
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -231,10 +232,15 @@ struct sub_buffer_copy {
     const bool sane =
         bytes >= sizeof(sub_buffer_header) && bytes % 8 == 0 && bytes <= into.size() * 8;
     if (sane) {
-        // relaxed: the fence below orders these loads before the second look at the state
-        for (std::size_t i = 0; i < bytes / 8; ++i) {
+        // The header by words, as some of them may change now; of the rest no byte will, unless the
+        // sub-buffer is taken over, which the second look at the state finds out.
+        constexpr std::size_t head = sizeof(sub_buffer_header) / 8;
+        for (std::size_t i = 0; i < head; ++i) {
+            // relaxed: the fence below orders these loads before the second look at the state
             into[i] = word_at<std::uint64_t>(source, i * 8).load(relaxed);
         }
+        copy_words(static_cast<const std::byte*>(source) + sizeof(sub_buffer_header),
+                   into.data() + head, bytes / 8 - head);
     }
     // order: read:C pairs with claim:A, ring.reset:A, cpu.reset:A, cpu.claim:B,
     // cpu.install_alone:A, cpu.reset_alone:A
@@ -263,44 +269,107 @@ struct sub_buffer_copy {
     return copy_result::copied;
 }
 
-/// Walks the records of a copy, oldest first, and calls `visit(word_offset, time, header_word)` for
-/// each that is not the library's own, `time` being the full 64-bit clock, and
-/// `owner(owner_record)` where another thread goes on. Returns the offset of the first byte that
-/// makes no sense, or 0 when all of it did: lengths, their sum and the count of records are
-/// checked. Linear; does not allocate.
-template <class Visit, class Owner>
+/// Records in a row with the same header word (so of one event, one length, the same flags) and the
+/// same upper half of the clock, whose times do not go back.
+struct stretch {
+    std::uint32_t begin = 0;  ///< where the first begins, in words from that of the sub-buffer
+    std::uint32_t count = 0;
+    std::uint32_t word = 0;  ///< of each
+    std::uint64_t high = 0;  ///< the clock's upper half, in its place
+
+    /// From one to the next, in words.
+    [[nodiscard]] constexpr std::uint32_t stride() const noexcept {
+        return record_word::bytes(word) / 8;
+    }
+};
+
+/// What does with owner records nothing.
+struct any_owner {
+    constexpr void operator()(const owner_record&) const noexcept {}
+};
+
+/// Walks the records of a copy, oldest first, and calls `visit(const stretch&)` for those that are
+/// not the library's own. Returns the offset of the first byte that makes no sense, or 0 when all
+/// of it did: lengths, their sum and the count of records are checked. Linear; does not allocate.
+/// Now and then `meanwhile(words)` is called, with how many words were looked at: for what is best
+/// done bit by bit, such as fetching what will be copied next.
+/// `owner(owner_record)` is called where another thread goes on.
+template <class Visit, class Meanwhile, class Owner = any_owner>
+[[nodiscard]] constexpr std::uint32_t walk_stretches(std::span<const std::uint64_t> words,
+                                                     const sub_buffer_copy& copy, Visit&& visit,
+                                                     Meanwhile&& meanwhile, Owner&& owner = {}) {
+    constexpr std::uint64_t low_half = 0xFFFFFFFFU;
+    const std::uint64_t* const all = words.data();
+    const std::size_t end = copy.bytes / 8;
+    std::size_t left = copy.records;
+    stretch found;
+    found.high = copy.base_time & ~low_half;
+    std::size_t at = sizeof(sub_buffer_header) / 8;
+    while (at < end) {
+        std::uint64_t head = all[at];
+        found.word = static_cast<std::uint32_t>(head >> 32);
+        const std::size_t length = found.stride();
+        if (length == 0 || length > end - at) return static_cast<std::uint32_t>(at * 8);
+        if (record_word::id(found.word) == record_word::time_id) {
+            if (length * 8 == owner_record_bytes || length * 8 == named_owner_record_bytes) {
+                owner(owner_record::from(words.subspan(at + 2, length - 2)));
+            } else if (length * 8 != time_record_bytes) {
+                return static_cast<std::uint32_t>(at * 8);
+            }
+            found.high = all[at + 1] & ~low_half;
+            at += length;
+            continue;
+        }
+        if (left == 0) return static_cast<std::uint32_t>(at * 8);
+        // Headers that differ in time alone, and ascend. That the next record is as long as this
+        // one is presumed, not loaded: so one look need not wait for the one before.
+        const std::uint64_t most = head | low_half;
+        const std::size_t last = std::min(end - length, at + (left - 1) * length);
+        std::size_t next = at;
+        std::size_t count = 1;
+        for (; last - next >= 4 * length; next += 4 * length, count += 4) {
+            const std::uint64_t* const four = all + next + length;
+            const std::uint64_t first = four[0];
+            const std::uint64_t second = four[length];
+            const std::uint64_t third = four[2 * length];
+            const std::uint64_t fourth = four[3 * length];
+            if (first < head || second < first || third < second || fourth < third ||
+                fourth > most) {
+                break;
+            }
+            head = fourth;
+            meanwhile(next);
+        }
+        for (; last - next >= length; next += length, ++count) {
+            const std::uint64_t one = all[next + length];
+            if (one < head || one > most) break;
+            head = one;
+        }
+        found.begin = static_cast<std::uint32_t>(at);
+        found.count = static_cast<std::uint32_t>(count);
+        visit(static_cast<const stretch&>(found));
+        left -= count;
+        at = next + length;
+        meanwhile(at);
+    }
+    return left == 0 ? 0 : static_cast<std::uint32_t>(at * 8);
+}
+
+/// The same for each record: calls `visit(word_offset, time, header_word)`, `time` being the full
+/// 64-bit clock.
+template <class Visit, class Owner = any_owner>
 [[nodiscard]] constexpr std::uint32_t walk_records(std::span<const std::uint64_t> words,
                                                    const sub_buffer_copy& copy, Visit&& visit,
-                                                   Owner&& owner) {
+                                                   Owner&& owner = {}) {
     constexpr std::uint64_t low_half = 0xFFFFFFFFU;
-    std::uint64_t high = copy.base_time & ~low_half;
-    std::uint32_t count = 0;
-    std::uint32_t at = sizeof(sub_buffer_header);
-    while (at < copy.bytes) {
-        const std::uint64_t head = words[at / 8];
-        const auto word = static_cast<std::uint32_t>(head >> 32);
-        const std::uint32_t bytes = record_word::bytes(word);
-        if (bytes < record_header_bytes || bytes > copy.bytes - at) return at;
-        if (record_word::id(word) == record_word::time_id) {
-            if (bytes == owner_record_bytes || bytes == named_owner_record_bytes) {
-                owner(owner_record::from(words.subspan(at / 8 + 2, bytes / 8 - 2)));
-            } else if (bytes != time_record_bytes) {
-                return at;
-            }
-            high = words[at / 8 + 1] & ~low_half;
-        } else {
-            if (count == copy.records) return at;
-            visit(at / 8, high | (head & low_half), word);
-            ++count;
+    const auto visit_each = [&](const stretch& found) {
+        std::uint32_t at = found.begin;
+        for (std::uint32_t i = 0; i < found.count; ++i, at += found.stride()) {
+            visit(at, found.high | (words[at] & low_half), found.word);
         }
-        at += bytes;
-    }
-    return count == copy.records ? 0 : at;
-}
-template <class Visit>
-[[nodiscard]] constexpr std::uint32_t walk_records(std::span<const std::uint64_t> words,
-                                                   const sub_buffer_copy& copy, Visit&& visit) {
-    return walk_records(words, copy, visit, [](const owner_record&) {});
+    };
+    return walk_stretches(
+        words, copy, visit_each, [](std::size_t) {}, owner);
 }
 
 }  // namespace trace_ring::inline v1

@@ -512,7 +512,7 @@ void try_sequences() {
     own_area.cpu = 1;
     BOOST_TEST(rseq::cpu(area) == 1U);
     lanes_head* const head = &all->head;
-    std::uint32_t end = commit_word::empty;
+    std::uint32_t end = sizeof(sub_buffer_header);
     std::uint32_t records = 0;
     const auto appended = [&](std::uint32_t count, bool done) {
         BOOST_TEST(done);
@@ -522,7 +522,7 @@ void try_sequences() {
         for (std::uint32_t i = 0; i < count; ++i)
             BOOST_TEST(word(end + 8 + i * 8) == (std::uint64_t{i + 1} << 40));
         end += 8 + count * 8;
-        BOOST_TEST(all->sub.commit.load(relaxed) == (++records << 16 | end));
+        BOOST_TEST(all->sub.commit.load(relaxed) == commit_word::pack(++records, end));
     };
     constexpr std::uint64_t one = std::uint64_t{1} << 40;
     appended(0, rseq::append<512, Timed>(area, head, 70));
@@ -555,11 +555,12 @@ void try_sequences() {
         refused();
         announce(ring<roomy>::now());
     }
-    all->sub.commit.store(512 - 16, relaxed);  // the last that fits, to the byte
+    all->sub.commit.store(commit_word::pack(0, 512 - 16),
+                          relaxed);  // the last that fits, to the byte
     BOOST_TEST((!rseq::append<512, Timed>(area, head, 72, one, one)));
     BOOST_TEST((!rseq::append_words<512, Timed>(area, head, 72, many, 2)));
     BOOST_TEST((rseq::append_words<512, Timed>(area, head, 71, many, 1)));
-    all->sub.commit.store(512 - 16, relaxed);
+    all->sub.commit.store(commit_word::pack(0, 512 - 16), relaxed);
     BOOST_TEST((rseq::append<512, Timed>(area, head, 71, one)));
     refused();
 

@@ -108,11 +108,13 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     sub_buffer_header& sub = memory_.sub_buffer(slot_at(at));
     // relaxed, to the swaps: they decide
     std::uint64_t closed = state_word(at, sub_buffer_state::closed);
+    // relaxed, both: a look before the swaps
     if (sub.state.load(relaxed) != closed) return offer_is::gone;
+    // relaxed: as above
     const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));
     const std::size_t most = named_owner_record_bytes + bytes + time_record_bytes;
     if (end + most > memory_.plan().sub_buffer_bytes) return offer_is::good;
-    const share& of = shares_[entry.ring.load(relaxed)];
+    const share& of = shares_[entry.ring.load(relaxed)];  // relaxed: as above
     bool crowded = false;
     if (!count_held(of, crowded)) return offer_is::good;
     std::uint32_t state = departed;

@@ -10,59 +10,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/position.hpp>
 #include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/reduce/file/chain.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
-
-/// One sub-buffer as the first look found it; in a live file it may be another by now.
-struct chain_link {
-    position pos = no_position;
-    std::uint64_t slot = 0;
-    std::uint64_t base_time = 0;
-    std::uint64_t last_time = 0;   ///< at its close; the greatest number if it was not closed
-    bool positions_known = false;  ///< the next two are: a header was looked at
-    std::uint64_t first = 0;       ///< position in the lane of its first record
-    std::uint32_t records = 0;
-    std::uint32_t refused = 0;  ///< as the header counts
-    std::uint32_t too_long = 0;
-    std::uint32_t nested = 0;
-    bool readable = true;
-    std::string_view fault;  ///< what is wrong with it; empty if nothing
-    std::uint64_t fault_offset = 0;
-};
-
-/// The sub-buffers of one lane, oldest first.
-struct chain {
-    std::uint32_t lane = 0;
-    std::vector<chain_link> links;
-    bool cut_begin = false;  ///< trimmed: there were links before the first
-    bool cut_end = false;
-    std::optional<position> start{};  ///< where the first link's records should begin, if known
-};
-
-struct chain_list {
-    std::vector<chain> chains;  ///< by lane number
-    /// Damaged sub-buffers of which not even the lane can be told.
-    std::vector<chain_link> strays;
-};
-
-/// The stray that lies where the sub-buffer at `pos` did; null if there is none.
-[[nodiscard]] inline const chain_link* find_stray(const std::vector<chain_link>& strays,
-                                                  position pos, std::uint64_t limit) noexcept {
-    if (pos == no_position) return nullptr;
-    const auto found = std::find_if(strays.begin(), strays.end(), [&](const chain_link& stray) {
-        return stray.slot == slot_of(pos, limit);
-    });
-    return found == strays.end() ? nullptr : &*found;
-}
 
 /// Whether to look at headers, which are the truth, or at the index, which is quicker by the number
 /// of pages touched. In a file that nobody damaged both say the same: the index entry is written
@@ -76,9 +35,10 @@ public:
     /// `wanted(lane number, position)` tells what is worth listing. Linear in the sub-buffers, and
     /// the sorting.
     template <class Wanted>
-    [[nodiscard]] chain_list scan(look_at where, const Wanted& wanted) const {
+    [[nodiscard]] chain_list scan(look_at where, Wanted wanted) const {
         chain_list out;
-        std::vector<found> all;
+        collected all;
+        std::uint32_t listed = 0;
         const std::uint64_t present = in_.present();
         const std::uint64_t stride = in_.plan().sub_buffer_bytes;
         // A file cut inside its last sub-buffer: what is there of it is worth a look.
@@ -88,6 +48,8 @@ public:
         std::vector<std::uint64_t> index;
         std::vector<std::uint64_t> again;
         constexpr std::uint64_t batch = 8192;
+        constexpr std::uint64_t ahead = 16;  // headers fetched while one is looked at
+        constexpr std::size_t head = sizeof(sub_buffer_header);
         for (std::uint64_t slot = 0; slot < slots; ++slot) {
             found one;
             bool told = false;
@@ -117,34 +79,20 @@ public:
                     if (where == look_at::headers) slot += skip - 1;
                     continue;
                 }
-                if (!by_header(offset, slot, one)) continue;
+                in_.bytes().prefetch(offset + ahead * stride, head).fetch(head);
+                if (!by_header(offset, slot, listed, one)) continue;
                 if (one.lane == 0) {
                     out.strays.push_back(one.link);
                     continue;
                 }
                 if (!wanted(one.lane, one.link.pos)) continue;
             }
-            all.push_back(one);
+            all.links_of(one.lane).push_back(one.link);
         }
-        std::sort(all.begin(), all.end(), [](const found& a, const found& b) {
-            if (a.lane != b.lane) return a.lane < b.lane;
-            if (a.link.pos != b.link.pos) return a.link.pos < b.link.pos;
-            return a.link.slot < b.link.slot;
-        });
-        for (auto& each : all) {
-            if (out.chains.empty() || out.chains.back().lane != each.lane) {
-                out.chains.emplace_back().lane = each.lane;
-            }
-            auto& links = out.chains.back().links;
-            if (!links.empty() && links.back().pos == each.link.pos) {
-                each.link.readable = false;
-                each.link.fault = "a second sub-buffer at the same position";
-                each.link.fault_offset = state_offset(in_.plan().bytes_for(each.link.slot));
-                out.strays.push_back(each.link);
-                continue;
-            }
-            links.push_back(each.link);
-        }
+        out.chains = std::move(all.chains);
+        std::sort(out.chains.begin(), out.chains.end(),
+                  [](const chain& a, const chain& b) { return a.lane < b.lane; });
+        for (auto& each : out.chains) put_in_order(each.links, out.strays);
         return out;
     }
 
@@ -171,6 +119,12 @@ public:
         if (!still_there() || magic != sub_buffer_magic || head.lane != lane) return false;
         take(head, link);
         return true;
+    }
+
+    /// Whether a link that is still the same sub-buffer holds more than so many records.
+    [[nodiscard]] bool has_more(std::uint32_t lane, chain_link link,
+                                std::uint32_t records) const noexcept {
+        return complete(lane, link) && link.records > records;
     }
 
     /// Leaves out of a chain what has nothing in [from, to], by binary search: within a lane time
@@ -207,6 +161,52 @@ private:
         chain_link link;
     };
 
+    /// Chains in the order in which their lanes were met.
+    struct collected {
+        std::vector<chain> chains;
+        std::unordered_map<std::uint32_t, std::size_t> by_lane;
+        std::uint32_t last = 0;
+        std::size_t last_at = 0;
+
+        [[nodiscard]] std::vector<chain_link>& links_of(std::uint32_t lane) {
+            if (lane != last) {
+                const auto [at, is_new] = by_lane.emplace(lane, chains.size());
+                if (is_new) chains.emplace_back().lane = lane;
+                last = lane;
+                last_at = at->second;
+            }
+            return chains[last_at].links;
+        }
+    };
+
+    /// Sorts by position what is in the order of slots: in a ring where everything is in its place,
+    /// newer ones, then older ones. A second link at a position is made a stray.
+    static void put_in_order(std::vector<chain_link>& links, std::vector<chain_link>& strays) {
+        const auto before = [](const chain_link& a, const chain_link& b) {
+            return a.pos != b.pos ? a.pos < b.pos : a.slot < b.slot;
+        };
+        const auto oldest = std::is_sorted_until(links.begin(), links.end(), before);
+        if (oldest != links.end()) {
+            std::rotate(links.begin(), oldest, links.end());
+            if (!std::is_sorted(links.begin(), links.end(), before)) {
+                std::sort(links.begin(), links.end(), before);
+            }
+        }
+        const auto same = [](const chain_link& a, const chain_link& b) { return a.pos == b.pos; };
+        auto kept = std::adjacent_find(links.begin(), links.end(), same);
+        if (kept == links.end()) return;
+        for (auto each = kept + 1; each != links.end(); ++each) {
+            if (each->pos != kept->pos) {
+                *++kept = *each;
+                continue;
+            }
+            each->readable = false;
+            each->fault = link_fault::twice;
+            strays.push_back(*each);
+        }
+        links.erase(kept + 1, links.end());
+    }
+
     [[nodiscard]] static std::uint64_t state_offset(std::uint64_t sub_buffer) noexcept {
         return sub_buffer + offsetof(sub_buffer_header, state);
     }
@@ -242,7 +242,8 @@ private:
 
     /// False: there is nothing. Otherwise what there is; lane 0 if it is damaged and the index does
     /// not know it either.
-    [[nodiscard]] bool by_header(std::uint64_t offset, std::uint64_t slot,
+    /// `listed` is the last lane that the table was seen to have.
+    [[nodiscard]] bool by_header(std::uint64_t offset, std::uint64_t slot, std::uint32_t& listed,
                                  found& out) const noexcept {
         sub_buffer_copy head;
         std::uint32_t magic = 0;
@@ -254,23 +255,23 @@ private:
         out.lane = head.lane;
         link.pos = head.state.pos;
         take(head, link);
-        const auto wrong = [&](std::size_t at, std::string_view what) {
-            link.fault = what;
-            link.fault_offset = offset + at;
-        };
         if (head.state.state > static_cast<unsigned>(sub_buffer_state::reading)) {
-            wrong(offsetof(sub_buffer_header, state), "a sub-buffer in no known state");
+            link.fault = link_fault::state;
         } else if (!right_slot(head.state.pos, slot) || beyond_cursor(head.state.pos, slot)) {
-            wrong(offsetof(sub_buffer_header, state), "a sub-buffer at an impossible position");
+            link.fault = link_fault::position;
         } else if (magic != sub_buffer_magic) {
-            wrong(offsetof(sub_buffer_header, magic), "not a sub-buffer");
+            link.fault = link_fault::magic;
         } else if (head.bytes < sizeof(sub_buffer_header) || head.bytes % 8 != 0 ||
                    head.bytes > in_.plan().sub_buffer_bytes) {
-            wrong(offsetof(sub_buffer_header, commit), "a sub-buffer of impossible length");
+            link.fault = link_fault::length;
         }
-        const bool unlisted =
-            in_.find_lane(head.lane) == nullptr || !in_.find_lane(head.lane)->listed;
-        if (link.fault.empty() && !unlisted) return true;
+        bool unlisted = head.lane == 0 || head.lane != listed;
+        if (unlisted) {
+            const auto* lane = in_.find_lane(head.lane);
+            unlisted = lane == nullptr || !lane->listed;
+            if (!unlisted) listed = head.lane;
+        }
+        if (link.fault == link_fault::none && !unlisted) return true;
         // Damaged, or of a lane that the table does not have, which may be damage or a lane long
         // gone: the index may know better.
         found other;
@@ -278,12 +279,12 @@ private:
         (void)in_.bytes().read(in_.plan().index + slot * sizeof(layout::index_entry), entry,
                                sizeof entry);
         const bool told = by_index(entry, slot, other);
-        if (link.fault.empty()) {
+        if (link.fault == link_fault::none) {
             const auto* named = told && other.link.pos == link.pos && other.lane != out.lane
                                     ? in_.find_lane(other.lane)
                                     : nullptr;
             if (out.lane == 0 || (named != nullptr && named->listed)) {
-                wrong(offsetof(sub_buffer_header, lane), "a sub-buffer of no known lane");
+                link.fault = link_fault::lane;
                 out.lane = named != nullptr && named->listed ? other.lane : 0;
             }
             return true;

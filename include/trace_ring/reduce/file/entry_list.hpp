@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// One sub-buffer, decoded: its records in an array, and between them notes of what is not there or
-/// not right. Which way the array is read is the reader's choice, at the same price.
+/// One sub-buffer, decoded: its records in stretches, and between them notes of what is not there
+/// or not right. Which way it is read is the reader's choice, at the same price.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <trace_ring/loss.hpp>
+#include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
@@ -23,23 +24,29 @@ namespace trace_ring::inline v1::reduce {
 
 class entry_list {
 public:
-    [[nodiscard]] bool empty() const noexcept { return whats_.empty(); }
-    [[nodiscard]] std::size_t size() const noexcept { return whats_.size(); }
-    [[nodiscard]] std::uint64_t time(std::size_t i) const noexcept { return times_[i]; }
-    [[nodiscard]] bool is_record(std::size_t i) const noexcept {
-        return (whats_[i] & note_bit) == 0;
+    /// Nothing was found, neither records nor what to note.
+    [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+    /// The time of the last entry, which must be there.
+    [[nodiscard]] std::uint64_t newest_time() const noexcept {
+        const entry& last = entries_.back();
+        return is_note(last) ? note_time(last) : time(last, last.count - 1);
     }
     /// The sub-buffer's header, as it was copied last.
     [[nodiscard]] const sub_buffer_copy& head() const noexcept { return head_; }
     [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
+    /// It was being written when it was copied, by this or by a snapshot.
+    [[nodiscard]] bool was_open() const noexcept {
+        return head_.end_time == 0 ||
+               head_.state.state == static_cast<unsigned>(sub_buffer_state::active);
+    }
+
     /// Forgets the entries, and keeps the memory for the next sub-buffer.
     void clear() noexcept {
-        times_.clear();
-        whats_.clear();
+        entries_.clear();
         notes_.clear();
-        latest_.clear();
-        owners_.clear();
+        at_ = 0;
+        done_ = 0;
     }
 
     /// Copies the sub-buffer in `slot`; entries stay as they are.
@@ -49,8 +56,8 @@ public:
         return in.bytes().copy(offset_, words_, head_);
     }
 
-    void add(const loss_item& loss) { note(loss.time, loss); }
-    void add(const clock_jump& jump) { note(jump.time, jump); }
+    void add(const loss_item& loss) { note(loss); }
+    void add(const clock_jump& jump) { note(jump); }
 
     struct walked {
         std::uint32_t records;  ///< that make sense
@@ -58,29 +65,39 @@ public:
         bool sound;  ///< all of it does
     };
     /// Adds the records of the copied sub-buffer from number `from` on. The first of the sub-buffer
-    /// has position `first` in the lane; the record before `from` has time `last_time`.
+    /// has position `first` in the lane; the record before `from` has time `last_time`. Meanwhile
+    /// fetches as much of what comes next.
     [[nodiscard]] walked walk(const tables& in, const lane_info& lane, position first,
-                              std::uint32_t from, std::uint64_t last_time) {
+                              std::uint32_t from, std::uint64_t last_time, coming next_one) {
         std::uint32_t count = 0;
+        const lane_info* whose = nullptr;
         const auto owned = [&](const owner_record& who) {
             const bool by_first = who.thread == lane.thread && who.depth == lane.depth;
-            owners_.push_back({whats_.size(), by_first ? &lane : &in.guest_of(lane, who)});
+            whose = by_first ? nullptr : &in.guest_of(lane, who);
         };
         std::uint32_t flags = 0;
-        const std::uint32_t broken = walk_records(
-            words_, head_,
-            [&](std::uint32_t word, std::uint64_t time, std::uint32_t header) {
-                if (count++ < from) return;
-                flags |= record_word::flags(header);
-                if (time < last_time) {
-                    add(clock_jump{&lane, first + count - 1, last_time, time,
-                                   offset_ + std::uint64_t{word} * 8});
-                }
-                last_time = time;
-                times_.push_back(time);
-                whats_.push_back(word);
-            },
-            owned);
+        const auto visit = [&](const stretch& found) {
+            entry next{found, 0, whose};
+            count += found.count;
+            if (count <= from) return;
+            if (const std::uint32_t known = found.count - std::min(found.count, count - from);
+                known != 0) {
+                next.begin += known * found.stride();
+                next.count -= known;
+            }
+            flags |= record_word::flags(found.word);
+            if (const std::uint64_t begins = time(next, 0); begins < last_time) {
+                add(clock_jump{&lane, first + count - next.count, last_time, begins,
+                               offset_ + std::uint64_t{next.begin} * 8});
+            }
+            last_time = time(next, next.count - 1);
+            entries_.push_back(next);
+        };
+        constexpr std::size_t ahead = 128;
+        const auto meanwhile = [&next_one](std::size_t words) {
+            next_one.fetch(words * 8 + ahead);
+        };
+        const std::uint32_t broken = walk_stretches(words_, head_, visit, meanwhile, owned);
         if ((flags & record_word::interval) != 0) bound();
         if (broken != 0) {
             add(loss_item{loss_cause::damaged, head_.records - count, first + count, &lane,
@@ -88,74 +105,165 @@ public:
                           broken >= head_.bytes ? "fewer records than the sub-buffer counts"
                                                 : "a record of impossible length"});
         }
+        begin_ = first + from;
+        end_ = first + count;
         return {count, last_time, broken == 0};
     }
 
-    /// Entry `i` as an item; `at` is the position in the lane if it is a record.
-    void get(std::size_t i, const tables& in, const lane_info* lane, position at, item& out) const {
-        const std::uint32_t what = whats_[i];
-        if ((what & note_bit) != 0) {
-            const auto& note = notes_[what & ~note_bit];
-            if (const auto* loss = std::get_if<loss_item>(&note)) {
-                out.emplace<loss_item>(*loss);
-            } else {
-                out.emplace<clock_jump>(std::get<clock_jump>(note));
-            }
-            return;
+    // Reading on from where it was left. What follows but `rewind` and `ready` needs an entry.
+
+    void rewind(direction way) noexcept {
+        at_ = way == direction::forward ? 0 : entries_.size();
+        done_ = 0;
+        position_ = way == direction::forward ? begin_ : end_;
+    }
+    [[nodiscard]] bool ready(direction way) const noexcept {
+        return way == direction::forward ? at_ < entries_.size() : at_ > 0;
+    }
+    /// True if the next entry is records, false if it is a note.
+    [[nodiscard]] bool records_next(direction way) const noexcept { return !is_note(entry_(way)); }
+    /// The time of the next record or note.
+    [[nodiscard]] std::uint64_t next_time(direction way) const noexcept {
+        const entry& next = entry_(way);
+        return is_note(next) ? note_time(next) : time(next, place(next, way, 0));
+    }
+    /// The next note.
+    void take_note(direction way, item& out) {
+        const auto& note = notes_[entry_(way).begin];
+        if (const auto* loss = std::get_if<loss_item>(&note)) {
+            out.emplace<loss_item>(*loss);
+        } else {
+            out.emplace<clock_jump>(std::get<clock_jump>(note));
         }
-        const auto header = static_cast<std::uint32_t>(words_[what] >> 32);
-        out.emplace<record_view>(
-            std::span<const std::uint64_t>{words_.data() + what, record_word::bytes(header) / 8},
-            times_[i], at, owner_of(i, *lane), in.type_of(*lane, record_word::id(header)),
-            offset_ + std::uint64_t{what} * 8, latest_.empty() ? times_[i] : latest_[i]);
+        pass(way);
+    }
+    /// How many of the records next, all of one stretch, lie within a time: up to it forward, from
+    /// it on backward. Logarithmic in the answer.
+    [[nodiscard]] std::uint32_t count_within(direction way, std::uint64_t limit) const noexcept {
+        const entry& next = entry_(way);
+        const std::uint32_t count = next.count - done_;
+        const auto within = [&](std::uint32_t i) {
+            const std::uint64_t its = time(next, place(next, way, i));
+            return way == direction::forward ? its <= limit : its >= limit;
+        };
+        if (within(count - 1)) return count;
+        std::uint32_t low = 0;  // as many are within
+        std::uint32_t high = 1;
+        while (high < count && within(high - 1)) {
+            low = high;
+            high *= 2;
+        }
+        high = std::min(high, count) - 1;  // this one is not, counted from 0
+        while (low < high) {
+            const std::uint32_t middle = low + (high - low) / 2;
+            within(middle) ? low = middle + 1 : high = middle;
+        }
+        return low;
+    }
+    /// Whose the records next are, in this lane.
+    [[nodiscard]] const lane_info& owner(direction way, const lane_info& lane) const noexcept {
+        const lane_info* const whose = entry_(way).whose;
+        return whose != nullptr ? *whose : lane;
+    }
+    /// The id of the records next.
+    [[nodiscard]] std::uint16_t next_id(direction way) const noexcept {
+        return record_word::id(entry_(way).word);
+    }
+    /// From one of them to the one read after it, in words.
+    [[nodiscard]] std::ptrdiff_t stride(direction way) const noexcept {
+        const auto words = static_cast<std::ptrdiff_t>(entry_(way).stride());
+        return way == direction::forward ? words : -words;
+    }
+    /// The first of them, which is of this lane and type.
+    [[nodiscard]] record_view view(direction way, const lane_info* lane,
+                                   const event_type* type) const noexcept {
+        const entry& next = entry_(way);
+        return {{lane, type, next.high, next.latest, offset_, words_.data()},
+                word(next, place(next, way, 0)),
+                way == direction::forward ? position_ : position_ - 1};
+    }
+    /// Goes on by so many of them.
+    void take(direction way, std::uint32_t count) noexcept {
+        position_ = way == direction::forward ? position_ + count : position_ - count;
+        done_ += count;
+        if (done_ == entry_(way).count) pass(way);
+    }
+    /// Gives back so many of those taken last.
+    void give_back(direction way, std::uint32_t count) noexcept {
+        if (count == 0) return;
+        if (done_ == 0) {
+            way == direction::forward ? --at_ : ++at_;
+            done_ = entry_(way).count;
+        }
+        position_ = way == direction::forward ? position_ - count : position_ + count;
+        done_ -= count;
     }
 
 private:
-    static constexpr std::uint32_t note_bit = std::uint32_t{1} << 31;
     using note_type = std::variant<loss_item, clock_jump>;
 
-    struct owned_from {
-        std::size_t entry;
-        const lane_info* lane;
+    /// A stretch, or a note: then it has no records, and `begin` is the note's number.
+    struct entry : stretch {
+        std::uint64_t latest = 0;          // of intervals: the next reading of the clock
+        const lane_info* whose = nullptr;  // if another thread's than the lane's first
     };
-    [[nodiscard]] const lane_info& owner_of(std::size_t i, const lane_info& lane) const noexcept {
-        auto at = std::upper_bound(owners_.begin(), owners_.end(), i,
-                                   [](std::size_t e, const owned_from& o) { return e < o.entry; });
-        return at == owners_.begin() ? lane : *(at - 1)->lane;
+
+    void pass(direction way) noexcept {
+        way == direction::forward ? ++at_ : --at_;
+        done_ = 0;
     }
-    [[nodiscard]] bool is_interval(std::size_t i) const noexcept {
-        const auto header = static_cast<std::uint32_t>(words_[whats_[i]] >> 32);
-        return (record_word::flags(header) & record_word::interval) != 0;
+    [[nodiscard]] static bool is_note(const entry& what) noexcept { return what.count == 0; }
+    [[nodiscard]] std::uint64_t note_time(const entry& what) const noexcept {
+        const auto& note = notes_[what.begin];
+        const auto* loss = std::get_if<loss_item>(&note);
+        return loss != nullptr ? loss->time : std::get<clock_jump>(note).time;
     }
+    [[nodiscard]] const std::uint64_t* word(const entry& in, std::uint32_t i) const noexcept {
+        return words_.data() + in.begin + std::size_t{i} * in.stride();
+    }
+    [[nodiscard]] std::uint64_t time(const entry& in, std::uint32_t i) const noexcept {
+        return in.high | (*word(in, i) & 0xFFFFFFFFU);
+    }
+    [[nodiscard]] const entry& entry_(direction way) const noexcept {
+        return entries_[way == direction::forward ? at_ : at_ - 1];
+    }
+    /// Which one of a stretch's records is `i` after the next.
+    [[nodiscard]] std::uint32_t place(const entry& in, direction way,
+                                      std::uint32_t i) const noexcept {
+        return way == direction::forward ? done_ + i : in.count - 1 - done_ - i;
+    }
+
     /// Finds, for records that share a reading of the clock, the next reading: that of a record, or
     /// of the end of the sub-buffer if it was closed.
     void bound() {
-        latest_ = times_;
         std::uint64_t next = head_.end_time != 0 ? head_.end_time : ~std::uint64_t{0};
-        for (std::size_t i = whats_.size(); i-- > 0;) {
-            if (!is_record(i)) continue;
-            if (is_interval(i)) {
-                latest_[i] = std::max(next, times_[i]);
+        for (std::size_t i = entries_.size(); i-- > 0;) {
+            entry& each = entries_[i];
+            if (is_note(each)) continue;
+            if ((record_word::flags(each.word) & record_word::interval) != 0) {
+                each.latest = next;
             } else {
-                next = times_[i];
+                next = time(each, 0);
             }
         }
     }
-    void note(std::uint64_t time, const note_type& what) {
-        times_.push_back(time);
-        if (!latest_.empty()) latest_.push_back(time);
-        whats_.push_back(note_bit | static_cast<std::uint32_t>(notes_.size()));
+    void note(const note_type& what) {
+        entry next;
+        next.begin = static_cast<std::uint32_t>(notes_.size());
+        entries_.push_back(next);
         notes_.push_back(what);
     }
 
     std::vector<std::uint64_t> words_;
-    std::vector<std::uint64_t> times_;   // of each entry
-    std::vector<std::uint64_t> latest_;  // that it may be of; empty: no interval among them
-    std::vector<std::uint32_t> whats_;  // a record: where it begins, in words; else a note's number
+    std::vector<entry> entries_;
     std::vector<note_type> notes_;
-    std::vector<owned_from> owners_;  // where other threads than the lane's first go on
     sub_buffer_copy head_;
     std::uint64_t offset_ = 0;
+    position begin_ = 0;  // in the lane, of the first of the records
+    position end_ = 0;
+    std::size_t at_ = 0;      // forward: the entry read next; backward: one behind it
+    std::uint32_t done_ = 0;  // how many of its records were read
+    position position_ = 0;   // forward: of the next record; backward: one behind it
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -31,14 +31,12 @@
 
 namespace trace_ring::inline v1::reduce {
 
-enum class direction { forward, backward };
-
 class lane_reader {
 public:
     /// `lane` null: for losses that concern no lane. `follow` (forward only): when all is read,
     /// more may come.
     lane_reader(const tables& in, const lane_info* lane, direction way, bool follow) noexcept
-        : in_(&in), lane_(lane), forward_(way == direction::forward), follow_(follow) {}
+        : in_(&in), lane_(lane), way_(way), forward_(way == direction::forward), follow_(follow) {}
 
     [[nodiscard]] const lane_info* lane() const noexcept { return lane_; }
     /// What was lost that no sub-buffer tells of: before the first record, or after the last.
@@ -49,12 +47,16 @@ public:
     void blame(const std::vector<chain_link>& strays) noexcept { strays_ = &strays; }
 
     /// Sub-buffers, oldest first; when following, newer ones than before.
-    void add(const chain& what) {
+    void add(chain&& what) {
         if (next_ > 1 && forward_) {  // all but the last one read, which may be open, are done with
             links_.erase(links_.begin(), links_.begin() + static_cast<std::ptrdiff_t>(next_ - 1));
             next_ = 1;
         }
-        links_.insert(links_.end(), what.links.begin(), what.links.end());
+        if (links_.empty()) {
+            links_ = std::move(what.links);
+        } else {
+            links_.insert(links_.end(), what.links.begin(), what.links.end());
+        }
         if (!forward_) next_ = links_.size();
         cut_begin_ = cut_begin_ || what.cut_begin;
         cut_end_ = cut_end_ || what.cut_end;
@@ -62,11 +64,11 @@ public:
     }
 
     /// An entry is there to be taken.
-    [[nodiscard]] bool ready() const noexcept { return forward_ ? at_ < list_.size() : at_ > 0; }
+    [[nodiscard]] bool ready() const noexcept { return list_.ready(way_); }
     /// The time by which this lane's next entry is merged: its own if it is ready, else a bound
     /// that it does not precede (forward) or exceed (backward).
     [[nodiscard]] std::uint64_t key() const noexcept {
-        if (ready()) return list_.time(forward_ ? at_ : at_ - 1);
+        if (ready()) return list_.next_time(way_);
         if (forward_) {
             if (next_ < links_.size()) return links_[next_].base_time;
             return edge_ ? edge_->time : lonely_time();
@@ -77,7 +79,7 @@ public:
     }
     /// Records up to this time are known to be there.
     [[nodiscard]] std::uint64_t newest_time() const noexcept {
-        std::uint64_t newest = list_.empty() ? 0 : list_.time(list_.size() - 1);
+        std::uint64_t newest = list_.empty() ? 0 : list_.newest_time();
         for (std::size_t i = next_; i < links_.size(); ++i) {
             newest = std::max(newest, links_[i].base_time);
         }
@@ -121,30 +123,19 @@ public:
             missing_.clear();
             finished_ = !follow_;
         }
-        at_ = forward_ ? 0 : list_.size();
+        list_.rewind(way_);
         if (list_.empty()) {
             pool.push_back(std::exchange(list_, {}));
             has_memory_ = false;
         }
     }
 
-    /// Moves the entry that is ready into `out`. Views in it are good until the next `load`.
-    void take(item& out) {
-        const std::size_t i = forward_ ? at_++ : --at_;
-        position at = 0;
-        if (list_.is_record(i)) at = first_ + (forward_ ? ordinal_++ : --ordinal_);
-        list_.get(i, *in_, lane_, at, out);
-    }
+    /// What is ready, of the sub-buffer read last; good until the next `load`.
+    [[nodiscard]] entry_list& entries() noexcept { return list_; }
 
 private:
     [[nodiscard]] std::uint64_t lonely_time() const noexcept {
         return lane_ == nullptr ? 0 : lane_->ended != 0 ? lane_->ended : lane_->began;
-    }
-    /// The sub-buffer just read was being written when it was copied, by this or by a snapshot.
-    [[nodiscard]] bool was_open() const noexcept {
-        const auto& head = list_.head();
-        return head.end_time == 0 ||
-               head.state.state == static_cast<unsigned>(sub_buffer_state::active);
     }
     /// More may come in the sub-buffer just read, or has come if there is one after it.
     [[nodiscard]] bool may_grow() const noexcept {
@@ -153,10 +144,8 @@ private:
     }
     /// Another thread has gone on in the sub-buffer that was read last.
     [[nodiscard]] bool has_grown() const noexcept {
-        if (!follow_ || !sound_ || next_ == 0 || !edge_) return false;
-        chain_link last = links_[next_ - 1];
-        return edge_->self == last.pos && chain_scan(*in_).complete(lane_->number, last) &&
-               last.records > consumed_;
+        return follow_ && sound_ && next_ != 0 && edge_ && edge_->self == links_[next_ - 1].pos &&
+               chain_scan(*in_).has_more(lane_->number, links_[next_ - 1], consumed_);
     }
     void lose(loss_cause cause, std::uint64_t count, position at, std::uint64_t time,
               std::uint64_t offset = 0, std::string_view what = {}) {
@@ -168,12 +157,16 @@ private:
         result_ = list_.copy(*in_, link.slot);
         const auto& head = list_.head();
         return result_ == copy_result::copied && head.state.pos == link.pos &&
-               (head.lane == lane_->number || !link.fault.empty());
+               (head.lane == lane_->number || link.fault != link_fault::none);
     }
     [[nodiscard]] bool read(const chain_link& link) {
-        hole here{loss_cause::damaged,       link.positions_known, link.first,
-                  link.first + link.records, link.refused,         link.fault,
-                  link.fault_offset};
+        hole here{loss_cause::damaged,
+                  link.positions_known,
+                  link.first,
+                  link.first + link.records,
+                  link.refused,
+                  to_string(link.fault),
+                  link.fault == link_fault::none ? 0 : link.fault_offset(in_->plan())};
         if (link.readable) {
             if (copy(link)) return true;
             here.cause = loss_cause::overrun;
@@ -186,6 +179,14 @@ private:
         if (!here.known) here.refused = 0;
         missing_.push_back(here);
         return false;
+    }
+
+    /// The sub-buffer that is read next.
+    [[nodiscard]] coming next_one() const noexcept {
+        if (forward_ ? next_ == links_.size() : next_ == 0) return {};
+        const auto& plan = in_->plan();
+        return in_->bytes().prefetch(plan.bytes_for(links_[forward_ ? next_ : next_ - 1].slot),
+                                     plan.sub_buffer_bytes);
     }
 
     /// The beginning of the sub-buffer just copied. Its records must fit between its neighbours':
@@ -207,7 +208,7 @@ private:
         } else {
             if (edge_) high = edge_->at;
             before_high =
-                edge_ && !was_open() && edge_->previous == head.state.pos && high >= records;
+                edge_ && !list_.was_open() && edge_->previous == head.state.pos && high >= records;
             if (other != nullptr) low = other_end;
             after_low = !edge_ && other != nullptr && head.previous == other->pos;
         }
@@ -240,7 +241,7 @@ private:
                 begin.self,
                 no_position,
                 list_.offset(),
-                !was_open()};
+                !list_.was_open()};
     }
 
     /// The entries of the sub-buffer just copied.
@@ -249,7 +250,9 @@ private:
         const auto wrong = [&](std::uint64_t offset, std::string_view what) {
             lose(loss_cause::damaged, 0, first_, head.base_time, offset, what);
         };
-        if (!link.fault.empty()) wrong(link.fault_offset, link.fault);
+        if (link.fault != link_fault::none) {
+            wrong(link.fault_offset(in_->plan()), to_string(link.fault));
+        }
         if (misplaced_) {
             wrong(list_.offset() + offsetof(sub_buffer_header, first_position),
                   "a sub-buffer whose records overlap others");
@@ -266,11 +269,10 @@ private:
     }
     void decode_from(std::uint32_t from) {
         const auto& head = list_.head();
-        const auto end = list_.walk(*in_, *lane_, first_, from, last_time_);
+        const auto end = list_.walk(*in_, *lane_, first_, from, last_time_, next_one());
         last_time_ = end.last_time;
         consumed_ = end.records;
         sound_ = end.sound;
-        ordinal_ = forward_ ? from : end.records;
         const auto grown = [&](loss_cause cause, std::uint32_t now, std::uint32_t& seen) {
             if (now > seen) lose(cause, now - seen, first_ + end.records, last_time_);
             seen = now;
@@ -286,7 +288,7 @@ private:
             decode_from(consumed_);
             edge_->at = first_ + list_.head().records;
             edge_->time = std::max(edge_->time, last_time_);
-            edge_->whole = !was_open();
+            edge_->whole = !list_.was_open();
             tail_open_ = may_grow();
         } else {
             const position at = first_ + consumed_;
@@ -313,7 +315,8 @@ private:
                     ? find_stray(*strays_, after->previous, in_->plan().sub_buffer_limit)
                     : nullptr;
             if (stray != nullptr) {
-                lose(loss_cause::damaged, end - at, at, time, stray->fault_offset, stray->fault);
+                lose(loss_cause::damaged, end - at, at, time, stray->fault_offset(in_->plan()),
+                     to_string(stray->fault));
             } else {  // what came after a copy was made is lost to the one that made it
                 const bool late =
                     before && after && !before->whole && after->previous == before->self;
@@ -368,12 +371,12 @@ private:
 
     const tables* in_;
     const lane_info* lane_;
+    direction way_;
     bool forward_;
     bool follow_;
     bool finished_ = false;
-    bool tail_open_ = false;  // the last one read is open: it may have grown
-    bool cut_begin_ = false;  // trimmed: what is before is not wanted
-    bool cut_end_ = false;
+    bool tail_open_ = false;                    // the last one read is open: it may have grown
+    bool cut_begin_ = false, cut_end_ = false;  // trimmed: what is before is not wanted
     std::optional<position> start_;  // where the first link should begin, if that is known
     std::vector<chain_link> links_;
     std::size_t next_ = 0;      // forward: link to be read next; backward: one behind it
@@ -387,14 +390,11 @@ private:
     entry_list list_;  // of the sub-buffer that is decoded
     bool has_memory_ = false;
     copy_result result_ = copy_result::vacant;
-    std::size_t at_ = 0;
     position first_ = 0;
-    std::uint64_t ordinal_ = 0;
     std::uint64_t last_time_ = 0;
     std::uint32_t consumed_ = 0;
     std::uint32_t seen_too_long_ = 0, seen_nested_ = 0;
-    bool misplaced_ = false;
-    bool sound_ = true;
+    bool misplaced_ = false, sound_ = true;
 };
 
 }  // namespace trace_ring::inline v1::reduce

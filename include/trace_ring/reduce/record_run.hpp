@@ -1,0 +1,81 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Records in a row. A cursor's `next()` keeps its place in memory, and so each call waits for the
+/// one before (about 2 ns on today's machines, as long as all else takes); going through a run, a
+/// loop keeps its place in registers.
+
+#include <cstddef>
+#include <iterator>
+
+#include <trace_ring/reduce/record_view.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// Records in a row, all of one lane, one event and one length: a range to be gone through once,
+/// without asking the cursor for each. It and its records are good until the cursor is asked again.
+class record_run {
+public:
+    class iterator {
+    public:
+        using iterator_concept = std::input_iterator_tag;
+        using difference_type = std::ptrdiff_t;
+        using value_type = record_view;
+
+        iterator() = default;
+        [[nodiscard, gnu::always_inline]] const record_view& operator*() const noexcept {
+            return record_;
+        }
+        [[nodiscard]] const record_view* operator->() const noexcept { return &record_; }
+        [[gnu::always_inline]] iterator& operator++() noexcept {
+            if (--left_ != 0) record_.step(stride_, positions_);
+            return *this;
+        }
+        void operator++(int) noexcept { ++*this; }
+        [[nodiscard, gnu::always_inline]] friend bool operator==(const iterator& it,
+                                                                 std::default_sentinel_t) noexcept {
+            return it.left_ == 0;
+        }
+
+    private:
+        friend class record_run;
+        record_view record_;
+        std::size_t left_ = 0;
+        std::ptrdiff_t stride_ = 0;     // in words
+        std::ptrdiff_t positions_ = 0;  // 1 or -1
+    };
+
+    record_run() = default;
+    /// The `count` records after `before`.
+    record_run(const record_view& before, std::size_t count, std::ptrdiff_t stride,
+               std::ptrdiff_t positions) noexcept {
+        first_.record_ = before;
+        first_.left_ = count;
+        first_.stride_ = stride;
+        first_.positions_ = positions;
+        if (count != 0) first_.record_.step(stride, positions);
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return first_.left_; }
+    [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+    /// The first of them, if there is one.
+    [[nodiscard]] const record_view& front() const noexcept { return first_.record_; }
+    /// The last of them, if there is one.
+    [[nodiscard]] record_view back() const noexcept {
+        record_view last = first_.record_;
+        if (!empty()) {
+            const auto steps = static_cast<std::ptrdiff_t>(size() - 1);
+            last.step(first_.stride_ * steps, first_.positions_ * steps);
+        }
+        return last;
+    }
+    [[nodiscard]] iterator begin() const noexcept { return first_; }
+    [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+    iterator first_;
+};
+
+}  // namespace trace_ring::inline v1::reduce

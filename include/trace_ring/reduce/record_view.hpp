@@ -1,0 +1,352 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// One record, and its fields. What records of one kind share (their event, whether their fields
+/// can be told) is found out once for many of them; what is each one's own (its time, the values)
+/// when it is asked for.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <trace_ring/position.hpp>
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/tables/writers.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// The value of one field: elements of one type in a row, one if it is a scalar. A value that is
+/// not there (no such field, or the record is faulty) is false and has no elements.
+class field_value {
+public:
+    field_value() = default;
+    /// `elements` of them lie at `data`.
+    field_value(const field_info& field, const std::byte* data, std::size_t elements,
+                bool cut = false) noexcept
+        : data_(data),
+          size_(static_cast<std::uint32_t>(elements)),
+          type_(field.type),
+          form_(field.form),
+          cut_(cut) {}
+
+    [[nodiscard]] explicit operator bool() const noexcept { return data_ != nullptr; }
+    [[nodiscard]] field_type type() const noexcept { return type_; }
+    [[nodiscard]] field_form form() const noexcept { return form_; }
+    /// Number of elements.
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// True if it was longer than the record had room for.
+    [[nodiscard]] bool cut() const noexcept { return cut_; }
+    /// True for strings and arrays of characters.
+    [[nodiscard]] bool is_text() const noexcept {
+        return type_ == field_type::character && form_ != field_form::scalar;
+    }
+
+    /// Element `i` as a scalar; false if there is none.
+    [[nodiscard]] field_value at(std::size_t i) const noexcept {
+        field_value one;
+        if (i >= size_) return one;
+        one.data_ = data_ + i * size_of(type_);
+        one.size_ = 1;
+        one.type_ = type_;
+        return one;
+    }
+
+    /// The first element as a number of another type, converted as a cast does (a floating-point
+    /// number that does not fit: the nearest that does; NaN: 0); 0 if there is none.
+    [[nodiscard, gnu::always_inline]] std::uint64_t u64() const noexcept {
+        if (type_ == field_type::u64 && size_ != 0) [[likely]]
+            return get<std::uint64_t>();
+        return converted(data_, size_, type_);
+    }
+    [[nodiscard]] std::int64_t i64() const noexcept {
+        if (size_ == 0) return 0;
+        switch (type_) {
+            case field_type::u8:
+                return get<std::uint8_t>();
+            case field_type::u16:
+                return get<std::uint16_t>();
+            case field_type::u32:
+                return get<std::uint32_t>();
+            case field_type::u64:
+            case field_type::address:
+                return static_cast<std::int64_t>(get<std::uint64_t>());
+            case field_type::i8:
+                return get<std::int8_t>();
+            case field_type::i16:
+                return get<std::int16_t>();
+            case field_type::i32:
+                return get<std::int32_t>();
+            case field_type::i64:
+                return get<std::int64_t>();
+            case field_type::boolean:
+                return get<std::uint8_t>() != 0;
+            case field_type::character:
+                return get<std::uint8_t>();
+            case field_type::f32:
+            case field_type::f64:
+                break;
+        }
+        const double value = f64();
+        if (value >= 0x1p63) return INT64_MAX;
+        if (value <= -0x1p63) return INT64_MIN;
+        return value == value ? static_cast<std::int64_t>(value) : 0;
+    }
+    [[nodiscard]] double f64() const noexcept {
+        if (size_ == 0) return 0;
+        if (type_ == field_type::f32) return static_cast<double>(get<float>());
+        if (type_ == field_type::f64) return get<double>();
+        if (type_ == field_type::u64 || type_ == field_type::address) {
+            return static_cast<double>(get<std::uint64_t>());
+        }
+        return static_cast<double>(i64());
+    }
+    [[nodiscard]] float f32() const noexcept {
+        return type_ == field_type::f32 && size_ != 0 ? get<float>() : static_cast<float>(f64());
+    }
+    [[nodiscard]] bool boolean() const noexcept { return floating() ? f64() != 0 : i64() != 0; }
+    /// Characters: the bytes as they are, but for the zeros that fill a fixed array up. Empty for
+    /// other types.
+    [[nodiscard]] std::string_view text() const noexcept {
+        if (type_ != field_type::character) return {};
+        std::string_view all{reinterpret_cast<const char*>(data_), size_};
+        if (form_ == field_form::array) {
+            while (!all.empty() && all.back() == '\0') all.remove_suffix(1);
+        }
+        return all;
+    }
+
+private:
+    // Not a member, and not inlined: so the value of a caller's loop can stay in registers.
+    [[nodiscard, gnu::noinline]] static std::uint64_t converted(const std::byte* data,
+                                                                std::uint32_t size,
+                                                                field_type type) noexcept {
+        field_value of;
+        of.data_ = data;
+        of.size_ = size;
+        of.type_ = type;
+        if (of.floating()) {
+            const double value = of.f64();
+            return value > 0 ? (value < 0x1p64 ? static_cast<std::uint64_t>(value) : ~0ULL) : 0;
+        }
+        return static_cast<std::uint64_t>(of.i64());
+    }
+    [[nodiscard]] bool floating() const noexcept {
+        return type_ == field_type::f32 || type_ == field_type::f64;
+    }
+    template <class T>
+    [[nodiscard]] T get() const noexcept {
+        T value;
+        std::memcpy(&value, data_, sizeof(T));
+        return value;
+    }
+
+    const std::byte* data_ = nullptr;
+    std::uint32_t size_ = 0;
+    field_type type_ = field_type::u8;
+    field_form form_ = field_form::scalar;
+    bool cut_ = false;
+};
+
+/// One record.
+class record_view {
+public:
+    /// What records of one kind in one sub-buffer share.
+    struct kind {
+        const lane_info* lane = nullptr;
+        const event_type* type = nullptr;  ///< null if the dictionary has none
+        std::uint64_t high = 0;            ///< the clock's upper half, in its place
+        std::uint64_t latest = 0;          ///< the lane's next reading of the clock, if `interval`
+        std::uint64_t offset = 0;          ///< in the file, of where `words` begins in memory
+        const std::uint64_t* words = nullptr;
+    };
+
+    record_view() = default;
+    /// The record at `words`, whose header and length have been checked.
+    record_view(const kind& shared, const std::uint64_t* words, position at) noexcept
+        : words_(words), at_(at), shared_(shared), fault_(check(words)) {
+        if (shared_.type != nullptr && fault_.empty() && !bare_end()) {
+            fields_ = shared_.type->fields.data();
+            field_count_ = shared_.type->fields.size();
+        }
+    }
+
+    /// Ticks of the trace's clock; `trace_file::time()` tells what they are worth.
+    [[nodiscard, gnu::always_inline]] std::uint64_t time() const noexcept {
+        return shared_.high | (*words_ & 0xFFFFFFFFU);
+    }
+    /// Its position in the lane, from 0.
+    [[nodiscard]] trace_ring::position position() const noexcept { return at_; }
+    [[nodiscard]] const lane_info& lane() const noexcept { return *shared_.lane; }
+    /// The offset in the file at which it lay when it was read.
+    [[nodiscard]] std::uint64_t offset() const noexcept {
+        return shared_.offset + static_cast<std::uint64_t>(words_ - shared_.words) * 8;
+    }
+
+    [[nodiscard]] std::uint16_t id() const noexcept { return record_word::id(word()); }
+    /// True if the dictionary has its type.
+    [[nodiscard]] bool known() const noexcept { return shared_.type != nullptr; }
+    /// Its type; one without a name and fields if it is not known.
+    [[nodiscard]] const event_type& type() const noexcept {
+        static const event_type unknown;
+        return shared_.type != nullptr ? *shared_.type : unknown;
+    }
+    [[nodiscard]] std::string_view name() const noexcept { return type().name; }
+
+    [[nodiscard]] bool begins() const noexcept { return flag(record_word::begin); }
+    [[nodiscard]] bool ends() const noexcept { return flag(record_word::end); }
+    /// Some field was cut.
+    [[nodiscard]] bool cut() const noexcept { return flag(record_word::cut); }
+    /// The time is a lower bound: the clock was not read for this record (clock::sampled).
+    [[nodiscard]] bool interval() const noexcept { return flag(record_word::interval); }
+    /// The upper bound then, which is the next reading of the clock in the lane; nothing if there
+    /// was none yet. Of other records, their time.
+    [[nodiscard]] std::optional<std::uint64_t> latest() const noexcept {
+        if (!interval()) return time();
+        if (shared_.latest == ~std::uint64_t{0}) return std::nullopt;
+        return std::max(shared_.latest, time());
+    }
+
+    /// Bytes with the header.
+    [[nodiscard]] std::size_t bytes() const noexcept { return record_word::bytes(word()); }
+    [[nodiscard]] std::span<const std::byte> payload() const noexcept {
+        return {data(), bytes() - record_header_bytes};
+    }
+
+    /// Why its fields cannot be told; empty if they can. `payload` is what there is then.
+    [[nodiscard]] std::string_view fault() const noexcept {
+        return known() ? fault_ : "a record of an event that the dictionary lacks";
+    }
+
+    /// False if it is faulty, or the end of a span, which bears the fields only if they were given.
+    [[nodiscard]] bool has_fields() const noexcept { return fault().empty() && !bare_end(); }
+    /// Field `i`, in the order declared. Constant time, but for variable fields, which lie behind
+    /// each other.
+    [[nodiscard, gnu::always_inline]] field_value field(std::size_t i) const noexcept {
+        if (i >= field_count_) [[unlikely]]
+            return {};
+        const field_info& wanted = fields_[i];
+        if (wanted.form != field_form::scalar) [[unlikely]] {
+            return elements(shared_.type, words_, i);
+        }
+        return {wanted, data() + wanted.offset, 1};
+    }
+    /// The field of that name. Linear in the fields: `type().find` once, then by number, is faster.
+    [[nodiscard]] field_value field(std::string_view name) const noexcept {
+        return field(type().find(name));
+    }
+    /// Calls `visit(const field_info&, field_value)` for every field, in one pass.
+    template <class Visit>
+    void for_each_field(Visit&& visit) const {
+        if (field_count_ == 0) return;
+        std::size_t at = shared_.type->fixed_bytes;
+        for (const auto& field : shared_.type->fields) {
+            visit(field,
+                  field.variable() ? next_variable(field, words_, at) : fixed(field, words_));
+        }
+    }
+
+private:
+    friend class record_run;
+    friend class cursor;
+
+    [[nodiscard]] std::uint32_t word() const noexcept {
+        return static_cast<std::uint32_t>(*words_ >> 32);
+    }
+    [[nodiscard]] bool flag(record_word::flag which) const noexcept {
+        return (record_word::flags(word()) & which) != 0;
+    }
+    [[nodiscard]] const std::byte* data() const noexcept {
+        return reinterpret_cast<const std::byte*>(words_ + 1);
+    }
+    [[nodiscard]] static std::uint16_t length_word(const std::uint64_t* words,
+                                                   const field_info& field) noexcept {
+        std::uint16_t value;
+        std::memcpy(&value, reinterpret_cast<const std::byte*>(words + 1) + field.offset, 2);
+        return value;
+    }
+    [[nodiscard]] static field_value fixed(const field_info& field,
+                                           const std::uint64_t* words) noexcept {
+        const auto* const data = reinterpret_cast<const std::byte*>(words + 1);
+        return {field, data + field.offset, field.count};
+    }
+    // Not a member, and not inlined, as above.
+    [[nodiscard, gnu::noinline]] static field_value elements(const event_type* type,
+                                                             const std::uint64_t* words,
+                                                             std::size_t i) noexcept {
+        const field_info& wanted = type->fields[i];
+        if (!wanted.variable()) return fixed(wanted, words);
+        std::size_t at = type->fixed_bytes;
+        for (std::size_t before = 0; before < i; ++before) {
+            const field_info& other = type->fields[before];
+            if (other.variable()) (void)next_variable(other, words, at);
+        }
+        return next_variable(wanted, words, at);
+    }
+    // Checked when the view was made: `at` is where the variable data so far ended.
+    [[nodiscard]] static field_value next_variable(const field_info& field,
+                                                   const std::uint64_t* words,
+                                                   std::size_t& at) noexcept {
+        const std::uint16_t word = length_word(words, field);
+        const std::size_t length = word & variable_length_mask;
+        const std::size_t from = (at + 7) / 8 * 8;
+        at = from + length;
+        const auto* const data = reinterpret_cast<const std::byte*>(words + 1);
+        return {field, data + (length == 0 ? 0 : from), length / size_of(field.type),
+                (word & variable_cut_bit) != 0};
+    }
+
+    [[nodiscard]] bool bare_end() const noexcept {
+        return ends() && bytes() == record_header_bytes;
+    }
+    /// What is wrong with the record at `words`, which is of this kind.
+    [[nodiscard]] std::string_view check(const std::uint64_t* words) const noexcept {
+        if (shared_.type == nullptr || bare_end()) return {};
+        const event_type& type = *shared_.type;
+        const std::size_t there = payload().size();
+        if (type.fixed_bytes > there) return "a record shorter than its event's fields";
+        if (!type.variable) return {};
+        std::size_t at = type.fixed_bytes;
+        for (const auto& field : type.fields) {
+            if (!field.variable()) continue;
+            const std::size_t length = length_word(words, field) & variable_length_mask;
+            if (length % size_of(field.type) != 0) return "a field that ends inside an element";
+            const std::size_t from = (at + 7) / 8 * 8;
+            at = from + length;
+            if (length != 0 && at > there) return "a field longer than its record";
+        }
+        return {};
+    }
+    /// How many of `count` records of this kind, `stride` words apart, beginning with this one,
+    /// have the same right or wrong about them. Constant time if no field is variable.
+    [[nodiscard]] std::size_t alike(std::size_t count, std::ptrdiff_t stride) const noexcept {
+        if (shared_.type == nullptr || !shared_.type->variable) return count;
+        std::size_t same = 1;
+        for (auto words = words_ + stride; same < count && check(words).data() == fault_.data();
+             words += stride) {
+            ++same;
+        }
+        return same;
+    }
+    /// Goes on to the next record of the same kind.
+    [[gnu::always_inline]] void step(std::ptrdiff_t stride, std::ptrdiff_t positions) noexcept {
+        words_ += stride;
+        at_ += static_cast<std::uint64_t>(static_cast<std::int64_t>(positions));
+    }
+
+    const std::uint64_t* words_ = nullptr;
+    trace_ring::position at_ = 0;
+    const field_info* fields_ = nullptr;  // all of them,
+    std::size_t field_count_ = 0;         // or none: they cannot be told
+    kind shared_;
+    std::string_view fault_;
+};
+
+}  // namespace trace_ring::inline v1::reduce
