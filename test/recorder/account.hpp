@@ -55,6 +55,7 @@ struct lane_account {
 
 struct account {
     std::map<std::uint32_t, lane_account> lanes;
+    std::map<std::uint64_t, std::vector<std::uint64_t>> by_who;
     trace_ring::loss_counts without_lane;
     std::uint64_t strange = 0;  ///< records of other events, damages, times that went back
 
@@ -68,14 +69,10 @@ struct account {
         for (const auto& [number, lane] : lanes) sum += lane.lost;
         return sum;
     }
-    /// The numbers of one writer, all its lanes in turn.
+    /// The numbers of one writer, whichever its lanes, by time.
     [[nodiscard]] std::vector<std::uint64_t> of(std::uint64_t who) const {
-        std::vector<std::uint64_t> out;
-        for (const auto& [number, lane] : lanes) {
-            if (lane.who != who) continue;
-            out.insert(out.end(), lane.numbers.begin(), lane.numbers.end());
-        }
-        return out;
+        const auto found = by_who.find(who);
+        return found == by_who.end() ? std::vector<std::uint64_t>{} : found->second;
     }
 };
 
@@ -94,6 +91,7 @@ struct account {
             }
             lane.who = record->field(0).u64();
             lane.numbers.push_back(record->field(1).u64());
+            out.by_who[lane.who].push_back(lane.numbers.back());
         } else if (const auto* const loss = std::get_if<reduce::loss_item>(item)) {
             out.strange += loss->cause == trace_ring::loss_cause::damaged ? 1 : 0;
             if (loss->lane == nullptr) {

@@ -140,7 +140,7 @@ public:
         put(offsetof(h, gate_stride), 4096, 4);
         put(offsetof(h, gate_count), plan_.gate_count, 4);
         put(offsetof(h, lanes_offset), plan_.lanes, 8);
-        put(offsetof(h, lane_stride), 128, 4);
+        put(offsetof(h, lane_stride), 192, 4);
         put(offsetof(h, lane_count), plan_.lane_count, 4);
         put(offsetof(h, totals_offset), plan_.totals, 8);
         put(offsetof(h, totals_per_lane), plan_.totals_per_lane, 4);
@@ -357,7 +357,7 @@ public:
         const std::uint64_t records = get(at + 50, 2);
         put(lane_at(lane) + 24, get(at + 16, 8) + records, 8);
         put(at + 40, end_time, 8);
-        put(index_at(own.position) + 28, records, 4);
+        put(index_at(own.position) + 28, own.position, 4);
         put(index_at(own.position) + 16, end_time, 8);
         put(at + 8, own.position << 3 | 3, 8);
         own.closed = true;

@@ -154,6 +154,36 @@ BOOST_AUTO_TEST_CASE(records_are_walked_in_order_with_full_times) {
     BOOST_TEST((records == expected));
 }
 
+BOOST_AUTO_TEST_CASE(owner_records_tell_time_and_owner_and_do_not_count) {
+    for (const bool named : {false, true}) {
+        const std::size_t length = named ? tr::named_owner_record_bytes : tr::owner_record_bytes;
+        built b;
+        b.add(1, 8, 0x20);
+        b.add(tr::record_word::time_id, length, 0x30);
+        b.words[10] = 0x6'0000'0030;
+        b.words[11] = tr::owner_record{77, 5, 2}.word();
+        if (named) b.words[12] = 0x6562;
+        b.add(2, 8, 0x40);
+        tr::sub_buffer_copy head;
+        BOOST_REQUIRE((b.copy(head) == tr::copy_result::copied));
+        head.records = 2;
+        std::vector<std::uint64_t> times;
+        std::vector<tr::owner_record> owners;
+        const auto fault = tr::walk_records(
+            b.into, head,
+            [&](std::size_t, std::uint64_t time, std::uint32_t) { times.push_back(time); },
+            [&](const tr::owner_record& owner) { owners.push_back(owner); });
+        BOOST_TEST(fault == 0U);
+        BOOST_TEST((times == std::vector<std::uint64_t>{0x5'0000'0020, 0x6'0000'0040}));
+        BOOST_REQUIRE(owners.size() == 1U);
+        BOOST_TEST(owners[0].thread == 77U);
+        BOOST_TEST(owners[0].process == 5U);
+        BOOST_TEST(owners[0].depth == 2U);
+        BOOST_TEST(owners[0].named == named);
+        BOOST_TEST(owners[0].name[0] == (named ? 0x6562U : 0U));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(every_word_of_a_copy_is_as_it_was_whatever_the_length) {
     for (std::uint32_t end = 64; end <= bytes; end += 8) {
         built b;
@@ -246,7 +276,7 @@ BOOST_AUTO_TEST_CASE(a_record_that_reaches_past_the_commit_ends_the_walk) {
 }
 
 BOOST_AUTO_TEST_CASE(a_time_record_of_the_wrong_length_ends_the_walk) {
-    for (const std::size_t length : {8U, 24U}) {
+    for (const std::size_t length : {8U, 32U}) {
         built b;
         b.add(0, length, 1);
         b.records = 0;

@@ -4,6 +4,19 @@
 
 /// @file
 /// What a recorder is asked to be. Everything is decided at set-up.
+///
+/// What is kept when the oldest is overwritten (S: the sub-buffers of the ring that an event is
+/// in):
+/// - What a thread has recorded into the sub-buffer that it is filling, however long that takes and
+///   however often others go round: one sub-buffer's worth at most, one record at least.
+/// - What was in a sub-buffer when it was closed, for as long as S / 2 others are claimed. So a
+/// quiet
+///   thread beside noisy ones keeps all that it recorded within the last half round of the ring.
+/// - Of short threads, about as many records as fit: who ends hands its half-empty sub-buffer on,
+/// and
+///   the next to come pays 24 bytes for saying who it is (40 if its name is another).
+/// - Of an event with a quota, what its own ring holds, whatever happens in the others.
+/// At most half of a ring is held by writers; who comes then is refused, and counted.
 
 #include <errno.h>
 #include <unistd.h>
@@ -12,6 +25,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace trace_ring::inline v1 {
 
@@ -46,6 +60,11 @@ struct recorder_options {
     bool memory_file = false;
     /// Bytes of sub-buffers at first; rounded up to whole ones, at least eight.
     std::uint64_t size = std::uint64_t{16} << 20;
+    /// Of `size`, bytes set aside for the events that say `static constexpr std::uint32_t ring =
+    /// 1;` (2, 3): rings of their own, which no other event can use up. At least eight sub-buffers
+    /// each, and eight are left to the others. An event whose ring is not set aside goes with the
+    /// others.
+    std::vector<std::uint64_t> quotas{};
     /// Bytes of sub-buffers at most, for the modes that extend; 0: sixteen times `size`. Not less
     /// than `size`.
     std::uint64_t limit = 0;

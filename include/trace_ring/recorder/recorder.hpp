@@ -165,10 +165,11 @@ public:
     void pause_ends() noexcept {
 #if !defined(TRACE_RING_DISABLE)
         if constexpr (write::readings_shared) {
-            impl::lane_state* const first = impl::first_lanes[index_];
-            for (std::size_t depth = 0; depth < impl::lane_depths; ++depth) {
+            for (std::size_t i = 0; i < layout::max_rings * impl::lane_depths; ++i) {
+                const auto ring = static_cast<std::uint32_t>(i / impl::lane_depths);
+                impl::lane_state* const first = impl::first_lanes[impl::row_of(ring) + index_];
                 // The cold path reads the clock. relaxed: own lanes
-                auto& mark = impl::mark_of(first[depth]).value;
+                auto& mark = impl::mark_of(first[i % impl::lane_depths]).value;
                 if (mark.load(relaxed) < 0) mark.store(0, relaxed);
             }
         }
@@ -179,8 +180,10 @@ public:
     /// record still open stays. The thread's next record begins a new lane. Signal-safe.
     void flush_thread() noexcept {
 #if !defined(TRACE_RING_DISABLE)
-        impl::lane_block* const block = impl::thread_lanes.load(relaxed);  // relaxed: own word
-        if (block != &impl::vacant_block) core_->leave_thread(*block, true);
+        for (auto& place : impl::thread_lanes) {
+            impl::lane_block* const block = place.load(relaxed);  // relaxed: own word
+            if (block != &impl::vacant_block) core_->leave_thread(*block, true);
+        }
 #endif
     }
 
@@ -285,7 +288,7 @@ private:
                                        const typename E::wires& wires) noexcept {
         const auto sizes = measure_for<E>(wires);
         // relaxed, to the end: words of this thread and its signal handlers alone
-        impl::lane_state& lane = *impl::first_lanes[index];
+        impl::lane_state& lane = *impl::first_lanes[impl::row_of(impl::ring_of<E>) + index];
         impl::lane_mark& mark = impl::mark_of(lane);
         const mark_type idle = mark.value.load(relaxed);
         impl::store_stack_position(mark.value);
@@ -364,14 +367,14 @@ recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
     recorder_statistics out;
 #if !defined(TRACE_RING_DISABLE)
     const layout::ring_state& ring = core_->memory().ring();
+    const auto [held_now, claimed] = core_->in_use();
+    out.held = held_now;
+    out.claimed = claimed;
     // relaxed, to the end: counters, each by itself
     out.overwritten = ring.overwritten_records.load(relaxed);
     out.refused_without_lane = ring.refused_without_lane.load(relaxed);
     out.types_without_room = ring.types_without_room.load(relaxed);
     out.sub_buffers = ring.capacity.load(relaxed);
-    const auto held = static_cast<std::int32_t>(ring.held.load(relaxed));
-    out.held = held > 0 ? static_cast<std::uint64_t>(held) : 0;
-    out.claimed = ring.cursor.load(relaxed);
     out.reclaimed = ring.reclaimed.load(relaxed);
 #endif
     return out;

@@ -78,7 +78,8 @@ private:
                 // order: snapshot.copy:A pairs with dictionary.write:A
                 // order: snapshot.copy:B pairs with process.enter:B, process.leave:A,
                 // process.dead:A, lane.enter:A, lane.enter:B, lane.newest:A, lane.written:A,
-                // lane.written:B, lane.leave:A, lane.dead:A
+                // lane.written:B, lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
+                // lane.dead:A
                 words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(acquire);
             }
             if (const int error = write_at(to_, words, part, at)) return error;
@@ -130,9 +131,8 @@ private:
             words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) |
                        commit_word::pack(taken.records, taken.bytes);
             // The index speaks of what was copied, not of what has come in its place since.
-            const std::uint64_t about[] = {
-                taken.state.pos, words[3], words[5],
-                taken.lane | std::uint64_t{active ? 0 : taken.records} << 32};
+            const std::uint64_t about[] = {taken.state.pos, words[3], words[5],
+                                           taken.lane | taken.state.pos << 32};
             static_assert(sizeof about == sizeof(layout::index_entry));
             if (const int error = write_at(to_, about, sizeof about,
                                            memory_.plan().index + slot * sizeof about)) {

@@ -171,13 +171,14 @@ private:
             limit = turned(std::min(turned(limit), turned(end)));
         }
         std::uint32_t count = list.count_within(way_, limit);
-        const event_type* const type = in_.type_of(*lane_->lane(), list.next_id(way_));
-        if (!filter_.events.empty() && !wants(type)) {
+        const lane_info& whose = list.owner(way_, *lane_->lane());
+        const event_type* const type = in_.type_of(whose, list.next_id(way_));
+        if ((!filter_.events.empty() && !wants(type)) || !filter_.wants_thread(whose)) {
             list.take(way_, count);
             return false;
         }
         const std::ptrdiff_t stride = list.stride(way_);
-        const record_view first = list.view(way_, lane_->lane(), type);
+        const record_view first = list.view(way_, &whose, type);
         count = static_cast<std::uint32_t>(first.alike(count, stride));
         item_ = first;
         list.take(way_, count);

@@ -31,7 +31,12 @@ struct filter {
         const auto in = [](const auto& list, std::uint32_t value) {
             return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
         };
-        return in(threads, lane.thread) && in(lanes, lane.number);
+        return (lane.handed_on != 0 || in(threads, lane.thread)) && in(lanes, lane.number);
+    }
+    /// Of a lane that was handed on the records alone tell whose they are.
+    [[nodiscard]] bool wants_thread(const lane_info& lane) const noexcept {
+        return threads.empty() ||
+               std::find(threads.begin(), threads.end(), lane.thread) != threads.end();
     }
     [[nodiscard]] bool wants_event(std::string_view name) const noexcept {
         return events.empty() ||

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -100,6 +102,16 @@ public:
     }
     /// The same, and makes one up for records of a lane whose entry was given to another.
     [[nodiscard]] const lane_info& note_lane(std::uint32_t number) { return add_lane(number); }
+
+    /// The lane as a thread other than its first has it, whose records are among the lane's: its
+    /// number, and who recorded. It stays where it is in memory.
+    [[nodiscard]] const lane_info& guest_of(const lane_info& lane, const owner_record& who) const {
+        auto& guest = guests_[{lane.number, who.word()}];
+        if (guest == nullptr) {
+            guest = std::make_unique<lane_info>(lane.as_guest(who, processes_));
+        }
+        return *guest;
+    }
 
     /// The type of a record with this id in this lane; null if the dictionary has none.
     [[nodiscard]] const event_type* type_of(const lane_info& lane,
@@ -276,6 +288,8 @@ private:
     std::vector<process_info> processes_;
     std::deque<lane_info> lanes_;
     std::unordered_map<std::uint32_t, lane_info*> by_number_;
+    /// By lane number and owner_record::word.
+    mutable std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<lane_info>> guests_;
     dictionary dictionary_;
     timeline timeline_;
     std::vector<damage> damages_;

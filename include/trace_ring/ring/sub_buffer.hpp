@@ -33,18 +33,25 @@ namespace trace_ring::inline v1 {
 /// States of a sub-buffer, the low three bits of its state word. Who may make each move:
 /// @code
 ///   free --claimer--> reset --its claimer--> active --its writer--> closed --claimer--> reset ...
-///                                                                   closed <--session--> reading
+///                                            active <--next writer-- closed <--session--> reading
 ///                                                        reading --session--> free: consumed
 ///   any state of a dead owner --whoever holds the reclaim lock--> closed
 ///   reading, of a dead session --the next one, or a writer in want--> closed
 /// @endcode
+/// The next writer of a lane, a thread that came after the first had ended, may go on in a closed
+/// one that is half empty: it has not been overwritten meanwhile, or its position would differ.
 enum class sub_buffer_state : unsigned {
     free = 0,     ///< never used (all zero), or consumed (its position stays)
     reset = 1,    ///< being prepared: header and records mean nothing
     active = 2,   ///< held by its writer; what the commit word covers can be read
-    closed = 3,   ///< complete; may be overwritten
+    closed = 3,   ///< in nobody's hands; may be overwritten
     reading = 4,  ///< held by a consuming session; writers skip it
 };
+
+/// A sub-buffer's state word.
+[[nodiscard]] constexpr std::uint64_t state_word(position at, sub_buffer_state state) noexcept {
+    return stamped{at, static_cast<unsigned>(state)}.word();
+}
 
 /// "TRSB" in a little-endian word.
 inline constexpr std::uint32_t sub_buffer_magic = 0x42535254;
@@ -128,8 +135,8 @@ struct record_word {
         begin = 4,     ///< a span begins
         end = 8,       ///< a span ends
     };
-    static constexpr std::uint16_t time_id =
-        0;  ///< the id of the library's own 16-byte time record
+    /// The id of the library's own records, told apart by their lengths: time and owner.
+    static constexpr std::uint16_t time_id = 0;
 
     [[nodiscard]] static constexpr std::uint32_t pack(std::uint32_t id, std::size_t bytes,
                                                       std::uint32_t flags = 0) noexcept {
@@ -147,6 +154,37 @@ struct record_word {
 };
 inline constexpr std::size_t record_header_bytes = 8;
 inline constexpr std::size_t time_record_bytes = 16;
+inline constexpr std::size_t owner_record_bytes = 24;
+inline constexpr std::size_t named_owner_record_bytes = 40;
+
+/// Whose the records are from here to the end of the sub-buffer or the next of its kind: a thread
+/// that goes on in a lane which another began. Before it they are the lane's first thread's.
+/// @code
+///   0  clock's low half, record word    8  whole clock, as in a time record
+///   16 u32 thread, u16 process slot, u16 depth
+///   24 the thread's name, 16 bytes; left out if it is that of the lane
+/// @endcode
+struct owner_record {
+    std::uint32_t thread = 0;
+    std::uint16_t process = 0;
+    std::uint16_t depth = 0;
+    bool named = false;
+    std::uint64_t name[2] = {};
+
+    [[nodiscard]] constexpr std::uint64_t word() const noexcept {
+        return thread | std::uint64_t{process} << 32 | std::uint64_t{depth} << 48;
+    }
+    /// From the record's third word on.
+    [[nodiscard]] static constexpr owner_record from(
+        std::span<const std::uint64_t> words) noexcept {
+        owner_record out{static_cast<std::uint32_t>(words[0]),
+                         static_cast<std::uint16_t>(words[0] >> 32),
+                         static_cast<std::uint16_t>(words[0] >> 48)};
+        out.named = words.size() > 2;
+        for (std::size_t i = 0; out.named && i < 2; ++i) out.name[i] = words[i + 1];
+        return out;
+    }
+};
 
 /// The longest record, its header included, that a sub-buffer of `bytes` can hold beside the time
 /// record that may have to go first.
@@ -193,8 +231,9 @@ struct sub_buffer_copy {
                    ? copy_result::vacant
                    : copy_result::damaged;
     }
-    // order: read:B pairs with record.commit:A, cold.commit:A, time.commit:A, ring.record:A,
-    // ring.time:A, cpu.record:A, cpu.record:B, cpu.time:A, cpu.record_alone:A, cpu.install_alone:A
+    // order: read:B pairs with record.commit:A, cold.commit:A, time.commit:A, owner.commit:A,
+    // ring.record:A, ring.time:A, cpu.record:A, cpu.record:B, cpu.time:A, cpu.record_alone:A,
+    // cpu.install_alone:A
     const std::uint32_t commit = header.commit.load(acquire);
     const std::uint32_t bytes = commit_word::offset(commit);
     const bool sane =
@@ -251,15 +290,21 @@ struct stretch {
     }
 };
 
+/// What does with owner records nothing.
+struct any_owner {
+    constexpr void operator()(const owner_record&) const noexcept {}
+};
+
 /// Walks the records of a copy, oldest first, and calls `visit(const stretch&)` for those that are
 /// not the library's own. Returns the offset of the first byte that makes no sense, or 0 when all
 /// of it did: lengths, their sum and the count of records are checked. Linear; does not allocate.
 /// Now and then `meanwhile(words)` is called, with how many words were looked at: for what is best
 /// done bit by bit, such as fetching what will be copied next.
-template <class Visit, class Meanwhile>
+/// `owner(owner_record)` is called where another thread goes on.
+template <class Visit, class Meanwhile, class Owner = any_owner>
 [[nodiscard]] constexpr std::uint32_t walk_stretches(std::span<const std::uint64_t> words,
                                                      const sub_buffer_copy& copy, Visit&& visit,
-                                                     Meanwhile&& meanwhile) {
+                                                     Meanwhile&& meanwhile, Owner&& owner = {}) {
     constexpr std::uint64_t low_half = 0xFFFFFFFFU;
     const std::uint64_t* const all = words.data();
     const std::size_t end = copy.bytes / 8;
@@ -273,7 +318,11 @@ template <class Visit, class Meanwhile>
         const std::size_t length = found.stride();
         if (length == 0 || length > end - at) return static_cast<std::uint32_t>(at * 8);
         if (record_word::id(found.word) == record_word::time_id) {
-            if (length * 8 != time_record_bytes) return static_cast<std::uint32_t>(at * 8);
+            if (length * 8 == owner_record_bytes || length * 8 == named_owner_record_bytes) {
+                owner(owner_record::from(words.subspan(at + 2, length - 2)));
+            } else if (length * 8 != time_record_bytes) {
+                return static_cast<std::uint32_t>(at * 8);
+            }
             found.high = all[at + 1] & ~low_half;
             at += length;
             continue;
@@ -315,9 +364,10 @@ template <class Visit, class Meanwhile>
 
 /// The same for each record: calls `visit(word_offset, time, header_word)`, `time` being the full
 /// 64-bit clock.
-template <class Visit>
+template <class Visit, class Owner = any_owner>
 [[nodiscard]] constexpr std::uint32_t walk_records(std::span<const std::uint64_t> words,
-                                                   const sub_buffer_copy& copy, Visit&& visit) {
+                                                   const sub_buffer_copy& copy, Visit&& visit,
+                                                   Owner&& owner = {}) {
     constexpr std::uint64_t low_half = 0xFFFFFFFFU;
     const auto visit_each = [&](const stretch& found) {
         std::uint32_t at = found.begin;
@@ -325,7 +375,8 @@ template <class Visit>
             visit(at, found.high | (words[at] & low_half), found.word);
         }
     };
-    return walk_stretches(words, copy, visit_each, [](std::size_t) {});
+    return walk_stretches(
+        words, copy, visit_each, [](std::size_t) {}, owner);
 }
 
 }  // namespace trace_ring::inline v1

@@ -11,7 +11,7 @@
 ///   clocks          64 each     (ticks, monotonic, realtime) taken together
 ///   processes       128 each    who writes, or wrote
 ///   gates           4096 each   one byte an event id, for each family of processes: the control
-///   page lanes           128 each    one writer's chain of sub-buffers totals          8 each
+///   page lanes           192 each    one writer's chain of sub-buffers totals          8 each
 ///   `totals_per_lane` counters for each lane, then one row for the departed dictionary 64-byte
 ///   units, event types, appended to and never overwritten index           32 each     one entry a
 ///   sub-buffer: position, lane, first and last time sub-buffers     sub_buffer_bytes each, aligned
@@ -84,6 +84,9 @@ static_assert(offsetof(file_header, dictionary_offset) == 168);
 static_assert(offsetof(file_header, index_offset) == 184);
 static_assert(offsetof(file_header, sub_buffers_offset) == 200);
 
+/// Rings that a file may have: the first, and those of events with a quota.
+inline constexpr std::size_t max_rings = 4;
+
 /// The words of the ring that change, each group of writers on a cache line of its own.
 struct ring_state {
     alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last; 0 at first
@@ -128,8 +131,20 @@ struct ring_state {
     shared_atomic<std::uint64_t> untold_too_long;
     shared_atomic<std::uint64_t> untold_nested;
     shared_atomic<std::uint64_t> untold_abandoned;
+
+    /// The rings beside the first: sub-buffers set aside at the beginning, one after the other.
+    /// Their positions are numbered as if each round went over the whole file, so that whatever the
+    /// ring, a position names one slot: (position - 1) mod sub_buffer_limit.
+    struct quota {
+        alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last
+        shared_atomic<std::uint64_t> sub_buffers;         ///< 0: there is no such ring; fixed
+        shared_atomic<std::uint32_t> held;
+    };
+    quota quotas[max_rings - 1];
 };
-static_assert(sizeof(ring_state) == 512);
+static_assert(sizeof(ring_state) == 704);
+static_assert(offsetof(ring_state, quotas) == 512 && sizeof(ring_state::quota) == 64);
+static_assert(offsetof(ring_state::quota, held) == 16);
 static_assert(offsetof(ring_state, cursor) == 0);
 static_assert(offsetof(ring_state, capacity) == 64);
 static_assert(offsetof(ring_state, held) == 128);
@@ -175,7 +190,8 @@ static_assert(offsetof(process_entry, root) == 16);
 static_assert(offsetof(process_entry, attached) == 32);
 static_assert(offsetof(process_entry, name) == 48);
 
-/// One lane: what is known of a writer beside its records.
+/// One lane: what is known of a writer beside its records. Another thread may go on where it left
+/// off; its records say so (owner_record), the entry stays that of the first.
 struct lane_entry {
     shared_atomic<std::uint32_t> number;   ///< 0: free; never reused while the file lives
     shared_atomic<std::uint32_t> state;    ///< presence
@@ -198,11 +214,20 @@ struct lane_entry {
     shared_atomic<std::uint64_t> told_refused;  ///< of the counts above, told to sessions
     shared_atomic<std::uint32_t> told_too_long;
     shared_atomic<std::uint32_t> told_nested;
+
+    shared_atomic<std::uint64_t> writer;     ///< who wrote last: thread | depth << 32
+    shared_atomic<std::uint32_t> high;       ///< high half of the clock that it announced last
+    shared_atomic<std::uint32_t> handed_on;  ///< times that another thread went on in this lane
+    shared_atomic<std::uint32_t> ring;       ///< in which of the file's rings its sub-buffers lie
+    shared_atomic<std::uint32_t> reserved3;
+    shared_atomic<std::uint64_t> reserved4[5];
 };
-static_assert(sizeof(lane_entry) == 128);
+static_assert(sizeof(lane_entry) == 192);
 static_assert(offsetof(lane_entry, written) == 24);
 static_assert(offsetof(lane_entry, name) == 88);
 static_assert(offsetof(lane_entry, drained) == 104);
+static_assert(offsetof(lane_entry, writer) == 128);
+static_assert(offsetof(lane_entry, handed_on) == 140);
 
 /// In what a lane's entry tells of sessions: it is going to another lane.
 inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
@@ -214,9 +239,12 @@ struct index_entry {
     shared_atomic<std::uint64_t> first_time;
     shared_atomic<std::uint64_t> last_time;  ///< 0 until it is closed
     shared_atomic<std::uint32_t> lane;
-    shared_atomic<std::uint32_t> records;  ///< 0 until it is closed
+    /// Low half of the ring's cursor when it was closed; of its position until then. Not what a
+    /// seek needs, but what a claimer does, who has this line at hand.
+    shared_atomic<std::uint32_t> closed_at;
 };
 static_assert(sizeof(index_entry) == 32);
+static_assert(offsetof(index_entry, closed_at) == 28);
 static_assert(offsetof(index_entry, lane) == 24);
 
 /// The head of a dictionary entry, at a multiple of 64 bytes. After it: `fields` field_entry, then

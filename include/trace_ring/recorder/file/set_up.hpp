@@ -63,6 +63,15 @@ namespace trace_ring::inline v1::impl {
     if (limit > (1ULL << 47)) refuse("limit", "must be at most 128 TiB");
     plan.sub_buffer_bytes = options.sub_buffer_bytes;
     plan.sub_buffer_limit = (limit + options.sub_buffer_bytes - 1) / options.sub_buffer_bytes;
+    if (options.quotas.size() >= layout::max_rings) refuse("quotas", "must be at most three");
+    std::uint64_t rest = size / options.sub_buffer_bytes;
+    for (const std::uint64_t bytes : options.quotas) {
+        if (bytes < 8ULL * options.sub_buffer_bytes || bytes > options.size) {
+            refuse("quotas", "must be at least eight sub-buffers each, and within `size`");
+        }
+        rest -= std::min(rest, (bytes + options.sub_buffer_bytes - 1) / options.sub_buffer_bytes);
+    }
+    if (rest < 8) refuse("quotas", "must leave eight sub-buffers of `size` to other events");
     plan.clock_count = 64;
     plan.process_count = options.processes;
     plan.gate_count = options.programs;
@@ -150,6 +159,15 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
         h.index_stride.store(sizeof(layout::index_entry), relaxed);
         h.sub_buffers_offset.store(plan_.sub_buffers, relaxed);
         ring().capacity.store(first, relaxed);
+        std::uint64_t set_aside = 0;
+        for (std::size_t i = 0; i < options.quotas.size(); ++i) {
+            const std::uint64_t count =
+                (options.quotas[i] + plan_.sub_buffer_bytes - 1) / plan_.sub_buffer_bytes;
+            ring().quotas[i].sub_buffers.store(count, relaxed);
+            ring().quotas[i].cursor.store(set_aside, relaxed);
+            set_aside += count;
+        }
+        ring().cursor.store(set_aside, relaxed);
         // order: layout.publish:A pairs with layout.check:A, table.read:D
         h.magic.store(layout::file_magic, release);
         if (!made.empty() && options.exists == if_exists::replace) replace_old(made);
@@ -230,6 +248,15 @@ inline bool trace_memory::join(const clock_functions& wanted) {
                           EINVAL);
     }
     // relaxed, to the end: fixed since the magic
+    std::uint64_t rest = capacity;
+    for (const auto& quota : ring().quotas) {
+        const std::uint64_t count = quota.sub_buffers.load(relaxed);
+        if (count >= rest) {
+            throw setup_error(path_, "offset " + std::to_string(plan_.ring) + ": impossible quotas",
+                              EINVAL);
+        }
+        rest -= count;
+    }
     const std::uint32_t full = header().full.load(relaxed);
     if (full > static_cast<std::uint32_t>(full_mode::extend_then_overwrite)) {
         throw setup_error(path_,

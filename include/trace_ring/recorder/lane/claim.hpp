@@ -17,25 +17,47 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/recorder/file/session_owner.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
 
-[[nodiscard]] constexpr std::uint64_t state_word(position at, sub_buffer_state state) noexcept {
-    return stamped{at, static_cast<unsigned>(state)}.word();
+[[nodiscard]] constexpr std::uint64_t writer_word(std::uint32_t thread,
+                                                  std::uint32_t depth) noexcept {
+    return thread | std::uint64_t{depth} << 32;
+}
+
+/// Whether another thread has gone on in this lane than the one that began it.
+[[nodiscard]] inline bool is_handed_on(const layout::lane_entry& entry) noexcept {
+    // relaxed, all of them: own lane
+    return entry.writer.load(relaxed) !=
+           writer_word(entry.thread.load(relaxed), entry.depth.load(relaxed));
 }
 
 /// Room for `bytes` more, and `time` for them, whose high half the lane has announced.
-inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t& time) noexcept {
+inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t bytes,
+                            std::uint32_t& time) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* sub = lane.sub.load(relaxed);
+    // Who was refused one finds perhaps that others have handed on since.
+    if (sub == &nowhere && lane.refused.load(relaxed) != 0 &&
+        lane.entry.load(relaxed)->ring.load(relaxed) != 0 &&
+        go_on(lane, lane.entry.load(relaxed)->ring.load(relaxed), depth, bytes)) {
+        sub = lane.sub.load(relaxed);
+    }
     const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
     if (sub == &nowhere || end + bytes + time_record_bytes > memory_.plan().sub_buffer_bytes) {
         // One goes and one comes: what is held stays as it is.
         const bool holds = sub != &nowhere;
         std::uint64_t now = memory_.now();
         close_lane(lane, now);
+        if (!mark_of(lane).lent.load(relaxed) && is_handed_on(*lane.entry.load(relaxed))) {
+            const std::uint32_t ring = lane.entry.load(relaxed)->ring.load(relaxed);
+            depart(lane, now);  // hand_on.hpp says why
+            if (!make_lane(lane, ring, depth)) {
+                if (holds) shares_[ring].held->fetch_sub(1, relaxed);
+                return false;
+            }
+        }
         sub = claim(lane, now, holds);
         if (sub == nullptr) {
             layout::lane_entry& entry = *lane.entry.load(relaxed);
@@ -44,6 +66,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
             return false;
         }
         lane.sub.store(sub, relaxed);
+        if (is_handed_on(*lane.entry.load(relaxed))) write_owner(lane, depth, now);
         time = static_cast<std::uint32_t>(now);
         return true;
     }
@@ -78,121 +101,84 @@ inline void core::close_lane(lane_state& lane, std::uint64_t now) noexcept {
     sub->end_time.store(now, relaxed);
     const position at = lane.where.load(relaxed);
     layout::index_entry& index = *lane.index.load(relaxed);
-    index.records.store(records, relaxed);
+    const position newest = shares_[entry.ring.load(relaxed)].cursor->load(relaxed);
+    index.closed_at.store(static_cast<std::uint32_t>(newest), relaxed);  // close enough: `is_fresh`
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
     // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
-    // drain.look:A, drain.hold:A
+    // drain.look:A, drain.hold:A, go_on:A
     sub->state.store(state_word(at, sub_buffer_state::closed), release);
 }
 
-/// Puts a lane in order whose open record was left by a jump, wherever on its way it was. The
-/// record was never committed, or its writer never came to know that it was.
-inline void core::recover(lane_state& lane) noexcept {
-    // relaxed, to the end: own lane, and a counter
-    if (mark_of(lane).valid.load(relaxed) == 0) return;
-    layout::lane_entry& entry = *lane.entry.load(relaxed);
-    entry.abandoned.fetch_add(1, relaxed);
-    const sub_buffer_header* const sub = lane.sub.load(relaxed);
-    const position at = lane.where.load(relaxed);
-    const std::uint64_t active = state_word(at, sub_buffer_state::active);
-    if (sub != &nowhere && sub->state.load(relaxed) == active) return;  // beside the cold path
-    lane.sub.store(&nowhere, relaxed);
-    if (take_back(entry) == sub_buffer_state::closed) {
-        lane.where.store(entry.newest.load(relaxed), relaxed);
-    } else {
-        entry.newest.store(at, relaxed);
-    }
-}
-
-/// `held` is a number without a sign only in the file: those that die between counting and holding
-/// leave it too high, and `recount_held` may find it too low by those under way.
-inline bool core::too_many_held(std::uint32_t held) const noexcept {
-    const layout::ring_state& ring = memory_.ring();
-    // order: grow.ended:A pairs with grow.end:A
-    const bool ended = ring.growth_ended.load(acquire) != 0;
-    // relaxed: a number, and not less than when growth ended
-    const std::uint64_t most =
-        ended ? ring.capacity.load(relaxed) : memory_.plan().sub_buffer_limit;
-    const auto count = static_cast<std::int32_t>(held);
-    return count > 0 && static_cast<std::uint64_t>(count) >= most / 2;
-}
-
-/// Counts anew what is held. Nothing is lost if somebody claims or closes meanwhile: then the old
-/// count stands, or the new one is off by a few until the next time.
-inline void core::recount_held() noexcept {
-    layout::ring_state& ring = memory_.ring();
-    // relaxed, to the end: an estimate, which the next time corrects
-    std::uint32_t said = ring.held.load(relaxed);
-    const position before = ring.cursor.load(relaxed);
-    std::uint32_t found = 0;
-    // order: grow.use:A pairs with grow:A
-    const std::uint64_t capacity = ring.capacity.load(acquire);
-    for (std::uint64_t slot = 0; slot < capacity; ++slot) {
-        const unsigned state = stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;
-        found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
-                 state == static_cast<unsigned>(sub_buffer_state::active);
-    }
-    if (ring.cursor.load(relaxed) != before) return;
-    static_cast<void>(ring.held.compare_exchange_strong(said, found, relaxed));
-}
-
-/// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
-/// does not each time.
-inline bool core::make_way() noexcept {
-    const undisturbed scope;
-    // relaxed: advice on when to look again
-    if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
-    leave_gone_threads();
-    reclaim_dead();
-    recount_held();
-    return true;
-}
-
-/// What a draining session held whose process is gone can be written again, or read by the next.
-inline void core::return_dead_session() noexcept {
-    const undisturbed scope;
-    const trace_bytes trace{memory_.base(), memory_.plan()};
-    const auto look = [&](int fd) {
-        const std::uint64_t owner = trace.ring().session_owner.load(relaxed);  // relaxed: a look
-        if (owner == 0 || session_may_live(owner, fd)) return;
-        if (take_session(trace, fd) == 0) leave_session(trace, fd);
-    };
-    memory_.descriptor() < 0 ? look(-1) : memory_.on_file(look);
-}
-
 /// Counts one sub-buffer more as held, unless half are. Who is refused was never counted, so that
-/// `recount_held` does not take a crowd of them for holders, nor miss them afterwards.
-inline bool core::count_held() noexcept {
-    layout::ring_state& ring = memory_.ring();
+/// `recount_held` does not take a crowd of them for holders, nor miss them afterwards. `held` is a
+/// number without a sign only in the file: those that die between counting and holding leave it too
+/// high, and `recount_held` may find it too low by those under way. `crowded`: a quarter of a ring
+/// of fixed size is held (hand_on.hpp); but where writers wait for a reader, it shall have whole
+/// sub-buffers.
+inline bool core::count_held(const share& of, bool& crowded) noexcept {
     bool looked = false;
+    const std::uint64_t most = held_at_most(of);
     // relaxed, to the end: a counter
-    std::uint32_t held = ring.held.load(relaxed);
+    std::uint32_t held = of.held->load(relaxed);
     for (;;) {
-        if (!too_many_held(held)) {
-            if (ring.held.compare_exchange_weak(held, held + 1, relaxed)) return true;
+        const auto count = static_cast<std::int32_t>(held);
+        if (count <= 0 || static_cast<std::uint64_t>(count) < most) {
+            crowded = of.end == nullptr && count > 0 &&
+                      static_cast<std::uint64_t>(count) >= most / 2 && full_ != full_mode::block;
+            // Nobody is refused then, but what the dead hold makes it slow for the living.
+            if (crowded && crowded_claims_.fetch_add(1, relaxed) % 1024 == 1023) look_for_dead();
+            if (of.held->compare_exchange_weak(held, held + 1, relaxed)) return true;
             continue;
         }
         if (looked || !make_way()) return false;
         looked = true;
-        held = ring.held.load(relaxed);
+        held = of.held->load(relaxed);
     }
 }
 
+/// Whether a ring has a sub-buffer at a position that was drawn, or is about to be. Behind its end
+/// it has not: then its cursor is moved on to the next round.
+inline bool core::is_there(const share& of, position at) noexcept {
+    const std::uint64_t limit = memory_.plan().sub_buffer_limit;
+    if (!shares_.several()) {
+        if (at <= limit) grow(at);
+        return true;
+    }
+    const std::uint64_t slot = slot_of(at, limit);
+    if (of.end != nullptr) grow(slot + 1);
+    if (slot >= of.first && slot < of.end_now()) return true;
+    const position round = at - 1 - slot + (slot < of.first ? 0 : limit);
+    position last =
+        of.cursor->load(relaxed);  // relaxed, both: a number; the swap of a state decides
+    while (last < round + of.first &&
+           !of.cursor->compare_exchange_weak(last, round + of.first, relaxed)) {
+    }
+    return false;
+}
+
+/// The position after `at` that lies in a ring, the next round's first behind its end.
+inline position core::following(const share& of, position at) const noexcept {
+    if (!shares_.several()) return at + 1;
+    const std::uint64_t limit = memory_.plan().sub_buffer_limit;
+    const std::uint64_t slot = slot_of(at + 1, limit);
+    if (slot >= of.first && slot < of.end_now()) return at + 1;
+    return at + 1 - slot + (slot < of.first ? 0 : limit) + of.first;
+}
+
 /// The next position to try; false if the ring takes no more.
-inline bool core::next_slot(position& at) noexcept {
-    layout::ring_state& ring = memory_.ring();
+inline bool core::next_slot(const share& of, position& at) noexcept {
     if (!keeps_oldest()) {
-        at = ring.cursor.fetch_add(1, relaxed) + 1;  // relaxed: a number; the swap decides
-        if (at <= memory_.plan().sub_buffer_limit) grow(at);
+        do {
+            at = of.cursor->fetch_add(1, relaxed) + 1;  // relaxed: a number; the swap decides
+        } while (!is_there(of, at));
         return true;
     }
     std::uint64_t waited = 0;
     for (;;) {
-        position last = ring.cursor.load(relaxed);  // relaxed: a number; looked at again
-        grow(last + 1);
-        // order: grow.use:B pairs with grow:A
-        const std::uint64_t capacity = ring.capacity.load(acquire);
+        position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
+        if (!is_there(of, last + 1)) continue;
+        const std::uint64_t round = lap();
         position next = last + 1;
         // What was found full stays so, until the oldest that is unread goes; but look again now
         // and then, for a session may have given back another.
@@ -204,20 +190,19 @@ inline bool core::next_slot(position& at) noexcept {
         // Only what was never used, or what a session has read and freed. What writers and sessions
         // hold is passed: a writer that rests must not stop the others.
         stamped found{};
-        for (; next - last <= capacity; ++next) {
+        for (; next - last <= round; next = following(of, next)) {
             // Who sees that another took the sub-buffer sees the cursor that it drew.
             // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A,
             // session.return:A, drain.free:A, drain.keep:A
-            found = stamped::from(memory_.sub_buffer(slot_of(next, capacity)).state.load(acquire));
+            found = stamped::from(memory_.sub_buffer(slot_of(next, round)).state.load(acquire));
             if (found.state == static_cast<unsigned>(sub_buffer_state::free) ||
                 found.state == static_cast<unsigned>(sub_buffer_state::closed)) {
                 break;
             }
         }
-        if (next - last > capacity ||
-            found.state != static_cast<unsigned>(sub_buffer_state::free)) {
-            if (ring.cursor.load(relaxed) != last) continue;           // relaxed: after the state
-            full_at_.store(std::min(next, last + capacity), relaxed);  // relaxed, both: a hint
+        if (next - last > round || found.state != static_cast<unsigned>(sub_buffer_state::free)) {
+            if (of.cursor->load(relaxed) != last) continue;         // relaxed: after the state
+            full_at_.store(std::min(next, last + round), relaxed);  // relaxed, both: a hint
             full_after_.store(last, relaxed);
             full_times_.fetch_add(1, relaxed);  // relaxed: a counter
             if (full_ == full_mode::block && wait_for_room(waited)) continue;
@@ -225,7 +210,7 @@ inline bool core::next_slot(position& at) noexcept {
             return false;
         }
         // relaxed: a number; the swap of the state decides
-        if (ring.cursor.compare_exchange_strong(last, next, relaxed)) {
+        if (of.cursor->compare_exchange_strong(last, next, relaxed)) {
             at = next;
             return true;
         }
@@ -262,18 +247,33 @@ inline void core::grow(std::uint64_t wanted) noexcept {
             return;
         }
         // The memory is there before it is counted.
-        // order: grow:A pairs with grow.use:A, grow.use:B, grow.use:C, grow.use:D, grow.use:E,
-        // grow.use:F, grow.use:G, grow.use:S, table.read:D
+        // order: grow:A pairs with grow.use:A, grow.use:E, grow.use:F, grow.use:G, grow.use:I,
+        // grow.use:S, table.read:D
         if (ring.capacity.compare_exchange_strong(capacity, more, release)) return;
     }
 }
 
+/// Whether the sub-buffer in `slot`, which has the oldest position, was closed only lately: not
+/// half a round of the ring ago. A thread that records slowly holds its sub-buffer while others go
+/// round and round. When it closes it, the position is the oldest of all, though the records are
+/// not, and the next to come by would take it: of the quiet thread one record might be left. So it
+/// is passed, once. Where all threads are alike, this is never so, and costs a load from a line
+/// that the claimer needs anyway.
+inline bool core::is_fresh(const share& of, std::uint64_t slot, position at) const noexcept {
+    // relaxed: a hint; modulo 2^32
+    const std::uint32_t closed_at = memory_.index(slot).closed_at.load(relaxed);
+    const std::uint32_t since = static_cast<std::uint32_t>(at) - closed_at;
+    const std::uint64_t size = of.size();
+    if (since < size / 2) return true;
+    // The end of a round in between: positions that are not this ring's were passed over there.
+    const auto passed = static_cast<std::uint32_t>(memory_.plan().sub_buffer_limit - size);
+    return shares_.several() && slot - of.first < size / 2 && since - passed < size / 2;
+}
+
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
-inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcept {
+inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, position at) noexcept {
     layout::ring_state& ring = memory_.ring();
-    // order: grow.use:C pairs with grow:A
-    const std::uint64_t capacity = ring.capacity.load(acquire);
-    const std::uint64_t slot = slot_of(at, capacity);
+    const std::uint64_t slot = slot_at(at);
     sub_buffer_header& sub = memory_.sub_buffer(slot);
     std::uint64_t word = sub.state.load(relaxed);  // relaxed: the swap decides
     const auto old = stamped::from(word);
@@ -287,6 +287,8 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
         return nullptr;  // held
     }
     if (old.pos >= at) return nullptr;  // this claimer slept a lap
+    const bool closed = old.state == static_cast<unsigned>(sub_buffer_state::closed);
+    if (closed && is_fresh(of, slot, at)) return nullptr;
     // Told first, so that what a dying claimer leaves in `reset` can be found; and not before the
     // count of what was written until then.
     // order: lane.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:B
@@ -300,7 +302,7 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, position at) noexcep
     }
     // order: claim:A pairs with read:C, file.read:C, chain.look:B
     thread_fence(release);
-    if (old.state == static_cast<unsigned>(sub_buffer_state::closed)) {
+    if (closed) {
         // relaxed: counters, and a word that only its claimer writes
         ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);
     }
@@ -314,19 +316,23 @@ inline sub_buffer_header* core::claim(lane_state& lane, std::uint64_t& now, bool
     layout::ring_state& ring = memory_.ring();
     // relaxed, to the end: own lane, its sub-buffer until the state publishes it, and counters
     layout::lane_entry& entry = *lane.entry.load(relaxed);
-    // At most half is held by writers, so that the others always have something to go on with.
-    if (!counted && !count_held()) return nullptr;
+    const share& of = shares_[entry.ring.load(relaxed)];
+    if (!counted) {
+        bool crowded = false;
+        if (!count_held(of, crowded)) return nullptr;
+        mark_of(lane).lent.store(crowded ? 1 : 0, relaxed);
+    }
     const position previous = lane.where.load(relaxed);
-    const std::uint64_t tries = 2 * ring.capacity.load(relaxed) + 16;
+    const std::uint64_t tries = 2 * of.size() + 16;
     position at = no_position;
     sub_buffer_header* taken = nullptr;
     for (std::uint64_t i = 0; i < tries && taken == nullptr; ++i) {
-        if (!next_slot(at)) break;
-        taken = take_slot(lane, at);
+        if (!next_slot(of, at)) break;
+        taken = take_slot(lane, of, at);
     }
     if (taken == nullptr) {
         entry.newest.store(previous, relaxed);
-        ring.held.fetch_sub(1, relaxed);
+        of.held->fetch_sub(1, relaxed);
         if (!keeps_oldest()) static_cast<void>(make_way());  // all that were tried are held
         return nullptr;
     }
@@ -352,7 +358,7 @@ inline sub_buffer_header* core::claim(lane_state& lane, std::uint64_t& now, bool
     index.first_time.store(now, relaxed);
     index.last_time.store(0, relaxed);
     index.lane.store(entry.number.load(relaxed), relaxed);
-    index.records.store(0, relaxed);
+    index.closed_at.store(static_cast<std::uint32_t>(at), relaxed);
     // order: index.write:B pairs with table.read:C
     index.pos.store(at, release);
     // order: claim:B pairs with read:A, file.read:A, chain.look:A, claim.next:A, reclaim.find:A,
@@ -378,4 +384,5 @@ inline sub_buffer_header* core::claim(lane_state& lane, std::uint64_t& now, bool
 
 }  // namespace trace_ring::inline v1::impl
 
+#include <trace_ring/recorder/lane/hand_on.hpp>
 #include <trace_ring/recorder/lane/lane_table.hpp>

@@ -23,6 +23,7 @@
 #include <span>
 #include <string_view>
 
+#include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -90,14 +91,20 @@ public:
 
     /// After a record that came through `open`.
     void finish(lane_state& lane) noexcept {
+        if (mark_of(lane).lent.load(relaxed) != 0) return lend(lane);  // relaxed: own lane
         signal_fence(seq_cst);
         mark_of(lane).value.store(idle_mark(), relaxed);  // relaxed: own thread and its handlers
     }
 
+    /// Sub-buffers held, and claimed so far.
+    [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> in_use() const noexcept {
+        return shares_.in_use();
+    }
+
     void add_type(const type_node& node) noexcept;
     void close_lane(lane_state& lane, std::uint64_t now) noexcept;
-    /// Closes the lanes of a block, and forgets them; `but_open`: not those with an open record,
-    /// which are left to it.
+    /// Closes the lanes of a block, and forgets them: half-empty ones are handed on. `but_open`:
+    /// not those with an open record, which are left to it; and none is handed on.
     void leave_thread(lane_block& block, bool but_open = false) noexcept;
     void shut(bool shut_now) noexcept;
 
@@ -134,29 +141,62 @@ public:
 
 private:
     [[nodiscard, gnu::cold]] bool enter_child() noexcept;
-    [[nodiscard, gnu::cold]] lane_block* enter_thread() noexcept;
+    [[nodiscard, gnu::cold]] lane_block* enter_thread(std::uint32_t ring) noexcept;
     [[nodiscard, gnu::cold]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
     [[gnu::cold]] void refuse(lane_state& lane, bool no_id) noexcept;
-    [[nodiscard, gnu::cold]] bool make_lane(lane_state& lane, std::uint32_t depth) noexcept;
+    [[nodiscard, gnu::cold]] bool make_lane(lane_state& lane, std::uint32_t ring,
+                                            std::uint32_t depth) noexcept;
+    [[gnu::cold]] void lend(lane_state& lane) noexcept;
+    void depart(lane_state& lane, std::uint64_t now) noexcept;
+    /// Room for a record of 64 bytes, whoever comes; and an eighth, to be worth it.
+    [[nodiscard]] bool has_room(const sub_buffer_header& sub) const noexcept {
+        const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));  // relaxed: own
+        const std::uint32_t size = memory_.plan().sub_buffer_bytes;
+        constexpr auto least = static_cast<std::uint32_t>(named_owner_record_bytes) + 80;
+        return end + std::max(size / 8, least) <= size;  // `nowhere` is full
+    }
+    [[nodiscard]] lane_block& block_around(lane_state& lane, std::uint32_t depth) const noexcept {
+        return *reinterpret_cast<lane_block*>(&lane - depth - index() * lane_depths);
+    }
+    enum class offer_is { taken, good, gone };
+    void offer(const layout::lane_entry& entry, std::uint32_t number) noexcept;
+    [[nodiscard, gnu::cold]] bool go_on(lane_state& lane, std::uint32_t ring, std::uint32_t depth,
+                                        std::uint32_t bytes) noexcept;
+    [[nodiscard]] offer_is take_on(lane_state& lane, layout::lane_entry& entry,
+                                   std::uint32_t number, std::uint32_t bytes) noexcept;
+    [[gnu::cold]] void write_owner(lane_state& lane, std::uint32_t depth,
+                                   std::uint64_t now) noexcept;
     [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
     void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
-    [[nodiscard]] bool make_room(lane_state& lane, std::uint32_t bytes,
+    [[nodiscard]] bool make_room(lane_state& lane, std::uint32_t depth, std::uint32_t bytes,
                                  std::uint32_t& time) noexcept;
     [[nodiscard]] sub_buffer_header* claim(lane_state& lane, std::uint64_t& now,
                                            bool counted) noexcept;
-    [[nodiscard]] bool next_slot(position& at) noexcept;
+    [[nodiscard]] bool next_slot(const share& of, position& at) noexcept;
+    [[nodiscard]] bool is_there(const share& of, position at) noexcept;
+    [[nodiscard]] position following(const share& of, position at) const noexcept;
+    [[nodiscard]] bool is_fresh(const share& of, std::uint64_t slot, position at) const noexcept;
     [[gnu::cold]] void grow(std::uint64_t wanted) noexcept;
     [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept;
-    [[nodiscard]] sub_buffer_header* take_slot(lane_state& lane, position at) noexcept;
+    [[nodiscard]] sub_buffer_header* take_slot(lane_state& lane, const share& of,
+                                               position at) noexcept;
+    /// From a position to the next one that is in the same slot.
+    [[nodiscard]] std::uint64_t lap() const noexcept {
+        // order: grow.use:A pairs with grow:A
+        return shares_.several() ? memory_.plan().sub_buffer_limit
+                                 : memory_.ring().capacity.load(acquire);
+    }
+    [[nodiscard]] std::uint64_t slot_at(position at) const noexcept { return slot_of(at, lap()); }
     [[nodiscard]] bool keeps_oldest() const noexcept {
         return full_ == full_mode::discard_newest || full_ == full_mode::stop ||
                full_ == full_mode::block || full_ == full_mode::extend_then_discard;
     }
-    [[nodiscard]] bool too_many_held(std::uint32_t held) const noexcept;
-    [[nodiscard]] bool count_held() noexcept;
-    void recount_held() noexcept;
+    [[nodiscard]] std::uint64_t held_at_most(const share& of) const noexcept;
+    [[nodiscard]] bool count_held(const share& of, bool& crowded) noexcept;
+    void recount_held(const share& of) noexcept;
     [[nodiscard, gnu::cold]] bool make_way() noexcept;
     [[gnu::cold]] void return_dead_session() noexcept;
+    [[gnu::cold]] void look_for_dead() noexcept;
     void reclaim_dead() noexcept;
     sub_buffer_state take_back(layout::lane_entry& entry) noexcept;
     void recover(lane_state& lane) noexcept;
@@ -171,6 +211,7 @@ private:
     recorder_index index_;  // first, so that it is given back last
     const registry* home_ = &the_registry;
     trace_memory memory_;
+    rings shares_;
     full_mode full_;
     on_fork fork_;
     std::uint64_t step_;  // in sub-buffers
@@ -182,6 +223,7 @@ private:
     atomic<std::uint64_t> full_at_{0};                     // and where that was seen,
     atomic<std::uint32_t> full_times_{0};                  // how often
     atomic<std::uint32_t> passed_readings_{0};
+    atomic<std::uint32_t> crowded_claims_{0};
     atomic<std::uint64_t> next_clock_{0};
     atomic<std::uint64_t> clock_gap_{0};
     atomic<std::uint32_t> copying_{0};
@@ -190,6 +232,9 @@ private:
     /// Where this process stands, in a page that fork wipes.
     enum : std::uint32_t { new_child = 0, entered = 1, entering = 2, stopped = 3 };
     atomic<std::uint32_t>* alive_ = nullptr;
+    static constexpr std::uint32_t offer_count = 16;
+    /// By ring: lane number << 32 | its entry.
+    atomic<std::uint64_t> offers_[layout::max_rings][offer_count]{};
     atomic<std::uint64_t> known_types_[(layout::max_event_id + 1) / 64]{};
 };
 
@@ -257,8 +302,8 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
     if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return nullptr;
     // order: process.alive:B pairs with process.alive:A
     if (alive_->load(acquire) != entered && !enter_child()) return nullptr;
-    lane_block* block = thread_lanes.load(relaxed);  // relaxed: own word
-    if (block == &vacant_block) block = enter_thread();
+    lane_block* block = thread_lanes[type.ring].load(relaxed);  // relaxed: own word
+    if (block == &vacant_block) block = enter_thread(type.ring);
     if (block == nullptr) {
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return nullptr;
@@ -275,9 +320,11 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
     signal_fence(seq_cst);
     const auto depth =
         static_cast<std::uint32_t>(static_cast<std::size_t>(lane - block->states) % lane_depths);
-    const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 || make_lane(*lane, depth);
+    const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 ||
+                          go_on(*lane, type.ring, depth, bytes) ||
+                          make_lane(*lane, type.ring, depth);
     if (has_lane && bytes <= max_record() && id != 0) [[likely]] {
-        if (make_room(*lane, bytes, time)) return lane;
+        if (make_room(*lane, depth, bytes, time)) return lane;
     } else if (has_lane) {
         refuse(*lane, id == 0);
     }
@@ -305,9 +352,9 @@ inline void core::hold(lane_state& lane, const void* holder) noexcept {
     lane.holder.store(holder, relaxed);
     signal_fence(seq_cst);
     mark_of(lane).value.store(mark_of(lane).value.load(relaxed) | reserved_bit, relaxed);
-    lane_state* const first = first_lane(*thread_lanes.load(relaxed));
-    for (std::size_t depth = 0; depth < lane_depths; ++depth) {
-        lane_state& other = first[depth];
+    for (std::size_t i = 0; i < layout::max_rings * lane_depths; ++i) {
+        lane_state& other =
+            first_lane(*thread_lanes[i / lane_depths].load(relaxed))[i % lane_depths];
         auto& mark = mark_of(other).value;
         if (&other == &lane || mark.load(relaxed) <= 0) continue;
         if ((mark.load(relaxed) & reserved_bit) == 0) continue;

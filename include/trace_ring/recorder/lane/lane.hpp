@@ -71,6 +71,7 @@ struct alignas(64) lane_mark {
     atomic<std::uint32_t> valid{0};  ///< 1: the lane_state means something in this process
     /// Of a sampled clock: the head of the records that share the last reading, but for the type.
     atomic<std::uint64_t> reading{0};
+    atomic<std::uint32_t> lent{0};  ///< 1: handed on after each record, for want of sub-buffers
 };
 static_assert(sizeof(lane_mark) == 64);
 
@@ -100,22 +101,31 @@ inline constinit lane_block vacant_block{};
 #define TRACE_RING_TLS __attribute__((tls_model("local-exec")))
 #endif
 
-/// Where this thread's lanes are, as the cold path knows it.
-inline constinit thread_local atomic_pointer<lane_block> thread_lanes TRACE_RING_TLS{&vacant_block};
+/// Where this thread's lanes are, as the cold path knows it: a block for each ring that it has
+/// recorded into.
+inline constinit thread_local atomic_pointer<lane_block>
+    thread_lanes[layout::max_rings] TRACE_RING_TLS{&vacant_block, &vacant_block, &vacant_block,
+                                                   &vacant_block};
+static_assert(layout::max_rings == 4);
 
 /// A thread's first lane of each recorder, as the hot path knows it: the thread and its signal
-/// handlers, nobody else, so that volatile is enough.
-inline constinit thread_local lane_state* volatile first_lanes[max_recorders + 1] TRACE_RING_TLS = {
-    vacant_block.states,
-    vacant_block.states + lane_depths,
-    vacant_block.states + 2 * lane_depths,
-    vacant_block.states + 3 * lane_depths,
-    vacant_block.states + 4 * lane_depths,
-    vacant_block.states + 5 * lane_depths,
-    vacant_block.states + 6 * lane_depths,
-    vacant_block.states + 7 * lane_depths,
-    vacant_block.states + 8 * lane_depths};
+/// handlers, nobody else, so that volatile is enough. One row for each ring: which one, the
+/// compiler knows, so that an event with a quota costs no instruction more.
+#define TRACE_RING_VACANT_ROW                                                                      \
+    vacant_block.states, vacant_block.states + lane_depths, vacant_block.states + 2 * lane_depths, \
+        vacant_block.states + 3 * lane_depths, vacant_block.states + 4 * lane_depths,              \
+        vacant_block.states + 5 * lane_depths, vacant_block.states + 6 * lane_depths,              \
+        vacant_block.states + 7 * lane_depths, vacant_block.states + 8 * lane_depths
+inline constinit thread_local lane_state* volatile first_lanes[layout::max_rings *
+                                                               (max_recorders + 1)] TRACE_RING_TLS =
+    {TRACE_RING_VACANT_ROW, TRACE_RING_VACANT_ROW, TRACE_RING_VACANT_ROW, TRACE_RING_VACANT_ROW};
+#undef TRACE_RING_VACANT_ROW
 static_assert(max_recorders == 8);
+
+/// Where in `first_lanes` a ring's row begins.
+[[nodiscard]] constexpr std::size_t row_of(std::uint32_t ring) noexcept {
+    return ring * (max_recorders + 1);
+}
 
 /// A record of two 64-bit fields. There is room for it, or for a shorter one, where there is room
 /// for it by the mark as it stands; for longer ones it takes a comparison more.

@@ -10,10 +10,53 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include <trace_ring/recorder/lane/claim.hpp>
+#include <trace_ring/recorder/lane/hand_on.hpp>
 
 namespace trace_ring::inline v1::impl {
+
+/// Half of the ring, so that those who are not holding always have something to go on with.
+inline std::uint64_t core::held_at_most(const share& of) const noexcept {
+    // order: grow.ended:A pairs with grow.end:A
+    const bool ended = of.end == nullptr || memory_.ring().growth_ended.load(acquire) != 0;
+    return (ended ? of.size() : memory_.plan().sub_buffer_limit - of.first) / 2;
+}
+
+/// Counts anew what is held. Nothing is lost if somebody claims or closes meanwhile: then the old
+/// count stands, or the new one is off by a few until the next time.
+inline void core::recount_held(const share& of) noexcept {
+    // relaxed, to the end: an estimate, which the next time corrects
+    std::uint32_t said = of.held->load(relaxed);
+    const position before = of.cursor->load(relaxed);
+    std::uint32_t found = 0;
+    const std::uint64_t end = of.end_now();
+    for (std::uint64_t slot = of.first; slot < end; ++slot) {
+        const unsigned state = stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;
+        found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
+                 state == static_cast<unsigned>(sub_buffer_state::active);
+    }
+    if (of.cursor->load(relaxed) != before) return;
+    static_cast<void>(of.held->compare_exchange_strong(said, found, relaxed));
+}
+
+inline void core::look_for_dead() noexcept {
+    const undisturbed scope;
+    leave_gone_threads();
+    reclaim_dead();
+    for (const share& each : shares_) recount_held(each);
+}
+
+/// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
+/// does not each time.
+inline bool core::make_way() noexcept {
+    const undisturbed scope;
+    // relaxed: advice on when to look again
+    if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
+    look_for_dead();
+    return true;
+}
 
 /// Adds what a departed lane amounted to to the totals, before its entry goes to another.
 inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
@@ -57,17 +100,22 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
     constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
     for (int attempt = 0; attempt < 8; ++attempt) {
         std::uint32_t best = memory_.plan().lane_count;
-        position oldest = ~position{0};
+        // By time first: positions of different rings do not compare. Without a clock by position.
+        std::pair<std::uint64_t, position> oldest{~std::uint64_t{0}, ~position{0}};
         for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = memory_.lane(slot);
-            // order: lane.take:A pairs with lane.leave:A, lane.dead:A
+            // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
+            // lane.dead:A
             std::uint32_t state = entry.state.load(acquire);
             // relaxed, to the end: nothing was ever in a free entry, nothing comes into a departed
             if (state == free) {
                 if (entry.state.compare_exchange_strong(state, preparing, relaxed)) return &entry;
-            } else if (state == departed && entry.newest.load(relaxed) < oldest) {
-                oldest = entry.newest.load(relaxed);
-                best = slot;
+            } else if (state == departed) {
+                const std::pair age{entry.ended.load(relaxed), entry.newest.load(relaxed)};
+                if (age < oldest) {
+                    oldest = age;
+                    best = slot;
+                }
             }
         }
         if (best == memory_.plan().lane_count) {
@@ -77,7 +125,8 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
         slot = best;
         layout::lane_entry& entry = memory_.lane(best);
         std::uint32_t state = departed;
-        // order: lane.take:B pairs with lane.leave:A, lane.dead:A
+        // order: lane.take:B pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
+        // lane.dead:A
         if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
             fold(entry, best);
             return &entry;
@@ -86,7 +135,8 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
     return nullptr;
 }
 
-inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
+inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring,
+                            std::uint32_t depth) noexcept {
     const undisturbed scope;
     layout::ring_state& ring = memory_.ring();
     std::uint32_t slot = 0;
@@ -104,8 +154,13 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t depth) noexcept {
     // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B
     thread_fence(release);
     entry->process.store(process(), relaxed);
-    entry->thread.store(static_cast<std::uint32_t>(::syscall(SYS_gettid)), relaxed);
+    const auto thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    entry->thread.store(thread, relaxed);
     entry->depth.store(depth, relaxed);
+    entry->writer.store(writer_word(thread, depth), relaxed);
+    entry->high.store(0, relaxed);
+    entry->handed_on.store(0, relaxed);
+    entry->ring.store(shares_.number(wanted_ring), relaxed);
     entry->written.store(0, relaxed);
     entry->newest.store(0, relaxed);
     entry->refused.store(0, relaxed);
@@ -144,11 +199,10 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     const position at = entry.newest.load(relaxed);
     if (at == no_position) return sub_buffer_state::active;
     layout::ring_state& ring = memory_.ring();
-    // order: grow.use:D pairs with grow:A
-    const std::uint64_t count = ring.capacity.load(acquire);
-    std::uint64_t slot = slot_of(at, count);
+    std::uint64_t slot = slot_at(at);
     if (stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).pos != at) {
         // The ring has grown since; look everywhere.
+        const std::uint64_t count = ring.capacity.load(relaxed);
         for (slot = 0; slot < count; ++slot) {
             if (stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).pos == at) break;
         }
@@ -160,7 +214,8 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     sub_buffer_state now = sub_buffer_state::active;
     if (word == state_word(at, sub_buffer_state::active)) {
         now = sub_buffer_state::closed;
-        // order: reclaim.find:B pairs with record.commit:A, cold.commit:A, time.commit:A
+        // order: reclaim.find:B pairs with record.commit:A, cold.commit:A, time.commit:A,
+        // owner.commit:A
         const std::uint32_t records = commit_word::records(sub.commit.load(acquire));
         // order: lane.written:B pairs with table.read:B, snapshot.copy:B
         entry.written.store(sub.first_position.load(relaxed) + records, release);
@@ -173,7 +228,7 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
     // drain.look:A, drain.hold:A
     sub.state.store(state_word(at, now), release);
-    ring.held.fetch_sub(1, relaxed);
+    shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
     return now;
 }
 
@@ -204,7 +259,8 @@ inline void core::reclaim_dead() noexcept {
             layout::lane_entry& entry = memory_.lane(i);
             // order: lane.find:A pairs with lane.enter:A
             if (entry.state.load(acquire) == static_cast<std::uint32_t>(layout::presence::live) &&
-                entry.process.load(relaxed) == slot) {  // relaxed: after the state
+                entry.process.load(relaxed) == slot) {      // relaxed: after the state
+                entry.ended.store(memory_.now(), relaxed);  // relaxed: published by its state
                 if (take_back(entry) != sub_buffer_state::active) {
                     ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
                 }
@@ -226,6 +282,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
                   : throw setup_error(options.file.empty() ? "memory" : options.file,
                                       "a process can have eight recorders, and has them", EMFILE),
               hot_clock),
+      shares_(memory_.ring()),
       full_(static_cast<full_mode>(memory_.header().full.load(relaxed))),  // relaxed: fixed
       fork_(options.fork),
       step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),

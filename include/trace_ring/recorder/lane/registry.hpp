@@ -41,13 +41,25 @@ struct event_state {
     atomic<std::uint32_t> header;    ///< of a record without variable data; id 0: none yet
     atomic<std::uint32_t> total{0};  ///< column of its total + 1; 0: none
     const type_description* description = nullptr;
+    std::uint32_t ring = 0;
 };
+
+/// In which of a recorder's rings an event is kept: see recorder_options::quotas.
+template <class E>
+inline constexpr std::uint32_t ring_of = [] {
+    if constexpr (requires { E::ring; }) {
+        static_assert(E::ring < layout::max_rings, "trace_ring: a recorder has rings 0 to 3");
+        return std::uint32_t{E::ring};
+    } else {
+        return std::uint32_t{0};
+    }
+}();
 
 /// The state of event type E.
 template <class E>
 struct event_of {
     static inline constinit event_state state{
-        {header_without_id(E::fixed_bytes)}, {0}, &description<E>};
+        {header_without_id(E::fixed_bytes)}, {0}, &description<E>, ring_of<E>};
 };
 
 /// What the process remembers of an event type, in memory of its own: the library that declared it
@@ -67,6 +79,7 @@ struct thread_node {
     atomic<std::uint32_t> thread{0};            ///< whose: as the kernel counts
     atomic<std::uint32_t> ending{0};  ///< 1: it may be gone, without having given the node back
     atomic<std::uint32_t> rounds{0};  ///< of thread-exit destructors seen
+    atomic<std::uint64_t> name[2]{};  ///< of the thread, when it began to record
 };
 
 inline constexpr std::size_t node_bytes = 2 * layout::page_bytes;

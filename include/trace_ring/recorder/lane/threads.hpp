@@ -4,13 +4,18 @@
 
 /// @file
 /// Threads and processes as they come and go: a thread's first record, its end, a fork, the
-/// unloading of a library.
+/// unloading of a library; and what they leave behind: a lane out of which a thread jumped, what a
+/// session held whose process died.
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 
+#include <trace_ring/recorder/file/session_owner.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -23,8 +28,13 @@ namespace trace_ring::inline v1::impl {
 inline void thread_ends(void* value) noexcept {
     const undisturbed scope;
     auto& node = *static_cast<thread_node*>(value);
-    node.ending.store(1, relaxed);  // relaxed: own node; who takes it over asks the kernel first
-    core::leave_all(node);
+    for (auto& place : thread_lanes) {
+        lane_block* const block = place.load(relaxed);  // relaxed: own word
+        if (block == &vacant_block) continue;
+        // relaxed: own node; who takes it over asks the kernel first
+        node_of(*block).ending.store(1, relaxed);
+        core::leave_all(node_of(*block));
+    }
     // relaxed: own node
     if (node.rounds.fetch_add(1, relaxed) + 2 < PTHREAD_DESTRUCTOR_ITERATIONS) {
         static_cast<void>(::pthread_setspecific(the_registry.key, &node));
@@ -59,35 +69,54 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         // As if a record were open: what a handler begins meanwhile must not find a lane half shut.
         mark.value.store(stack_position(), relaxed);
         signal_fence(seq_cst);
+        const bool worth_it = !but_open && has_room(*lane.sub.load(relaxed));
+        const layout::lane_entry& entry = *lane.entry.load(relaxed);
+        const std::uint32_t number = entry.number.load(relaxed);
+        const std::uint64_t now = memory_.now();
         if (lane.sub.load(relaxed) != &nowhere) {
-            close_lane(lane, memory_.now());
-            memory_.ring().held.fetch_sub(1, relaxed);  // a counter
+            close_lane(lane, now);
+            shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);  // a counter
         }
-        layout::lane_entry& entry = *lane.entry.load(relaxed);
-        entry.ended.store(memory_.now(), relaxed);
-        mark.valid.store(0, relaxed);
-        signal_fence(seq_cst);  // from here on the entry may go to another
-        // order: lane.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B,
-        // drain.lane:A, drain.lane:B
-        entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
-        signal_fence(seq_cst);
+        depart(lane, now);
+        if (worth_it) offer(entry, number);
         mark.value.store(0, relaxed);
     }
 }
 
-inline lane_block* core::enter_thread() noexcept {
+/// Leaves a lane that has no sub-buffer open: its entry may go to another.
+inline void core::depart(lane_state& lane, std::uint64_t now) noexcept {
+    // relaxed, to the end: own lane, or that of a thread that records no more
+    layout::lane_entry& entry = *lane.entry.load(relaxed);
+    entry.ended.store(now, relaxed);
+    entry.high.store(lane.high.load(relaxed), relaxed);
+    mark_of(lane).valid.store(0, relaxed);
+    signal_fence(seq_cst);
+    // order: lane.leave:A pairs with lane.take:A, lane.take:B, lane.go_on:A, table.read:B,
+    // snapshot.copy:B, drain.lane:A, drain.lane:B
+    entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+    signal_fence(seq_cst);
+}
+
+inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
     const undisturbed scope;
     thread_node* const node = take_node(&leave_all);
     if (node == nullptr) return nullptr;
     lane_block* expected = &vacant_block;
     lane_block* const mine = &block_of(*node);
+    char name[16] = {};
+    ::prctl(PR_GET_NAME, name);
+    for (std::size_t i = 0; i < 2; ++i) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, name + i * 8, 8);
+        node->name[i].store(word, relaxed);  // relaxed: own node
+    }
     // relaxed: own word; a swap, because a handler may have been here in between
-    if (!thread_lanes.compare_exchange_strong(expected, mine, relaxed)) {
+    if (!thread_lanes[ring].compare_exchange_strong(expected, mine, relaxed)) {
         give_node(*node);
         return expected;
     }
     for (std::size_t i = 0; i <= max_recorders; ++i) {
-        first_lanes[i] = mine->states + i * lane_depths;
+        first_lanes[row_of(ring) + i] = mine->states + i * lane_depths;
     }
     // order: key.use:A pairs with key.made:A
     if (the_registry.key_state.load(acquire) != 2 ||
@@ -127,6 +156,37 @@ inline bool core::enter_child() noexcept {
     return true;
 }
 
+/// Puts a lane in order whose open record was left by a jump, wherever on its way it was. The
+/// record was never committed, or its writer never came to know that it was.
+inline void core::recover(lane_state& lane) noexcept {
+    // relaxed, to the end: own lane, and a counter
+    if (mark_of(lane).valid.load(relaxed) == 0) return;
+    layout::lane_entry& entry = *lane.entry.load(relaxed);
+    entry.abandoned.fetch_add(1, relaxed);
+    const sub_buffer_header* const sub = lane.sub.load(relaxed);
+    const position at = lane.where.load(relaxed);
+    const std::uint64_t active = state_word(at, sub_buffer_state::active);
+    if (sub != &nowhere && sub->state.load(relaxed) == active) return;  // beside the cold path
+    lane.sub.store(&nowhere, relaxed);
+    if (take_back(entry) == sub_buffer_state::closed) {
+        lane.where.store(entry.newest.load(relaxed), relaxed);
+    } else {
+        entry.newest.store(at, relaxed);
+    }
+}
+
+/// What a draining session held whose process is gone can be written again, or read by the next.
+inline void core::return_dead_session() noexcept {
+    const undisturbed scope;
+    const trace_bytes trace{memory_.base(), memory_.plan()};
+    const auto look = [&](int fd) {
+        const std::uint64_t owner = trace.ring().session_owner.load(relaxed);  // relaxed: a look
+        if (owner == 0 || session_may_live(owner, fd)) return;
+        if (take_session(trace, fd) == 0) leave_session(trace, fd);
+    };
+    memory_.descriptor() < 0 ? look(-1) : memory_.on_file(look);
+}
+
 /// When a library with a registry of its own is unloaded, no thread may come back to it at its end.
 struct key_guard {
     ~key_guard() {
@@ -151,7 +211,10 @@ inline void forget_lanes_in_child() noexcept {
             mark.value.store(0, relaxed);
             mark.valid.store(0, relaxed);
         }
-        if (&block != thread_lanes.load(relaxed)) {
+        const bool own =
+            std::any_of(std::begin(thread_lanes), std::end(thread_lanes),
+                        [&](const auto& place) { return place.load(relaxed) == &block; });
+        if (!own) {
             give_node(*node);
         } else {
             node->thread.store(kernel_thread(), relaxed);

@@ -28,6 +28,7 @@ struct end_of {
     static constexpr std::size_t fixed_bytes = 0;
     static constexpr std::size_t field_count = 0;
     static constexpr std::array<field_description, 0> fields{};
+    static constexpr std::uint32_t ring = ring_of<E>;
 };
 template <class E>
 inline constexpr bool is_end = false;

@@ -121,6 +121,12 @@ public:
         return true;
     }
 
+    /// Whether a link that is still the same sub-buffer holds more than so many records.
+    [[nodiscard]] bool has_more(std::uint32_t lane, chain_link link,
+                                std::uint32_t records) const noexcept {
+        return complete(lane, link) && link.records > records;
+    }
+
     /// Leaves out of a chain what has nothing in [from, to], by binary search: within a lane time
     /// does not go back.
     void trim(chain& what, std::uint64_t from, std::uint64_t to) const {

@@ -67,12 +67,17 @@ public:
     /// Adds the records of the copied sub-buffer from number `from` on. The first of the sub-buffer
     /// has position `first` in the lane; the record before `from` has time `last_time`. Meanwhile
     /// fetches as much of what comes next.
-    [[nodiscard]] walked walk(const lane_info& lane, position first, std::uint32_t from,
-                              std::uint64_t last_time, coming next_one) {
+    [[nodiscard]] walked walk(const tables& in, const lane_info& lane, position first,
+                              std::uint32_t from, std::uint64_t last_time, coming next_one) {
         std::uint32_t count = 0;
+        const lane_info* whose = nullptr;
+        const auto owned = [&](const owner_record& who) {
+            const bool by_first = who.thread == lane.thread && who.depth == lane.depth;
+            whose = by_first ? nullptr : &in.guest_of(lane, who);
+        };
         std::uint32_t flags = 0;
         const auto visit = [&](const stretch& found) {
-            entry next{found, 0};
+            entry next{found, 0, whose};
             count += found.count;
             if (count <= from) return;
             if (const std::uint32_t known = found.count - std::min(found.count, count - from);
@@ -92,7 +97,7 @@ public:
         const auto meanwhile = [&next_one](std::size_t words) {
             next_one.fetch(words * 8 + ahead);
         };
-        const std::uint32_t broken = walk_stretches(words_, head_, visit, meanwhile);
+        const std::uint32_t broken = walk_stretches(words_, head_, visit, meanwhile, owned);
         if ((flags & record_word::interval) != 0) bound();
         if (broken != 0) {
             add(loss_item{loss_cause::damaged, head_.records - count, first + count, &lane,
@@ -155,6 +160,11 @@ public:
         }
         return low;
     }
+    /// Whose the records next are, in this lane.
+    [[nodiscard]] const lane_info& owner(direction way, const lane_info& lane) const noexcept {
+        const lane_info* const whose = entry_(way).whose;
+        return whose != nullptr ? *whose : lane;
+    }
     /// The id of the records next.
     [[nodiscard]] std::uint16_t next_id(direction way) const noexcept {
         return record_word::id(entry_(way).word);
@@ -194,7 +204,8 @@ private:
 
     /// A stretch, or a note: then it has no records, and `begin` is the note's number.
     struct entry : stretch {
-        std::uint64_t latest = 0;  // of intervals: the next reading of the clock
+        std::uint64_t latest = 0;          // of intervals: the next reading of the clock
+        const lane_info* whose = nullptr;  // if another thread's than the lane's first
     };
 
     void pass(direction way) noexcept {

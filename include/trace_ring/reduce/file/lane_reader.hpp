@@ -102,12 +102,11 @@ public:
         }
         has_memory_ = true;
         list_.clear();
-        if (forward_ && tail_open_) read_on();
+        if (forward_ && (tail_open_ || has_grown())) read_on();
         while (list_.empty() && (forward_ ? next_ < links_.size() : next_ > 0)) {
             const auto& link = links_[forward_ ? next_++ : --next_];
             if (!read(link)) continue;
-            const edge here = begin_of();
-            if (forward_) {
+            if (const edge here = begin_of(); forward_) {
                 gap(edge_, here);
                 decode(link);
                 edge_ = end_of(here);
@@ -142,6 +141,11 @@ private:
     [[nodiscard]] bool may_grow() const noexcept {
         return (follow_ || next_ < links_.size()) && sound_ &&
                list_.head().state.state == static_cast<unsigned>(sub_buffer_state::active);
+    }
+    /// Another thread has gone on in the sub-buffer that was read last.
+    [[nodiscard]] bool has_grown() const noexcept {
+        return follow_ && sound_ && next_ != 0 && edge_ && edge_->self == links_[next_ - 1].pos &&
+               chain_scan(*in_).has_more(lane_->number, links_[next_ - 1], consumed_);
     }
     void lose(loss_cause cause, std::uint64_t count, position at, std::uint64_t time,
               std::uint64_t offset = 0, std::string_view what = {}) {
@@ -265,7 +269,7 @@ private:
     }
     void decode_from(std::uint32_t from) {
         const auto& head = list_.head();
-        const auto end = list_.walk(*lane_, first_, from, last_time_, next_one());
+        const auto end = list_.walk(*in_, *lane_, first_, from, last_time_, next_one());
         last_time_ = end.last_time;
         consumed_ = end.records;
         sound_ = end.sound;
@@ -369,9 +373,8 @@ private:
     bool forward_;
     bool follow_;
     bool finished_ = false;
-    bool tail_open_ = false;  // the last one read is open: it may have grown
-    bool cut_begin_ = false;  // trimmed: what is before is not wanted
-    bool cut_end_ = false;
+    bool tail_open_ = false;                    // the last one read is open: it may have grown
+    bool cut_begin_ = false, cut_end_ = false;  // trimmed: what is before is not wanted
     std::optional<position> start_;  // where the first link should begin, if that is known
     std::vector<chain_link> links_;
     std::size_t next_ = 0;      // forward: link to be read next; backward: one behind it
@@ -382,17 +385,14 @@ private:
     const std::vector<chain_link>* strays_ = nullptr;
     loss_counts told_;
 
-    // The sub-buffer that is decoded; some of it is needed when it is read on.
-    entry_list list_;
+    entry_list list_;  // of the sub-buffer that is decoded
     bool has_memory_ = false;
     copy_result result_ = copy_result::vacant;
     position first_ = 0;
     std::uint64_t last_time_ = 0;
     std::uint32_t consumed_ = 0;
-    std::uint32_t seen_too_long_ = 0;
-    std::uint32_t seen_nested_ = 0;
-    bool misplaced_ = false;
-    bool sound_ = true;
+    std::uint32_t seen_too_long_ = 0, seen_nested_ = 0;
+    bool misplaced_ = false, sound_ = true;
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -238,7 +238,7 @@ private:
             // order: table.read:A pairs with clocks.write:B, dictionary.write:A
             // order: table.read:B pairs with process.enter:B, process.leave:A, process.dead:A,
             // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B,
-            // lane.leave:A, lane.dead:A
+            // lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D, lane.dead:A
             // order: table.read:C pairs with index.write:B
             // order: table.read:D pairs with layout.publish:A, grow:A
             const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(acquire);
@@ -274,7 +274,8 @@ private:
         if (state == sub_buffer_state::active) {
             if (read(offset, into.data(), head) != head) return copy_result::damaged;
             commit = static_cast<std::uint32_t>(into[6]);
-            // order: file.read:B pairs with record.commit:A, cold.commit:A, time.commit:A
+            // order: file.read:B pairs with record.commit:A, cold.commit:A, time.commit:A,
+            // owner.commit:A
             thread_fence(acquire);
             got = read(offset, into.data(),
                        std::min<std::size_t>(commit_word::offset(commit), into.size() * 8));

@@ -116,9 +116,36 @@ struct lane_info {
     position newest = no_position;
     loss_counts lost;  ///< refused, too long, nested, abandoned: as the writer counted
     std::uint64_t began = 0;
-    std::uint64_t ended = 0;   ///< 0 while live
-    std::uint64_t offset = 0;  ///< of its entry in the file
-    std::size_t row = 0;       ///< of its entry: which row of the totals is its own
+    std::uint64_t ended = 0;      ///< 0 while live
+    std::uint64_t offset = 0;     ///< of its entry in the file
+    std::size_t row = 0;          ///< of its entry: which row of the totals is its own
+    std::uint32_t handed_on = 0;  ///< times that another thread went on in it
+
+    /// The lane as another thread than its first has it: whose records those are, and no more.
+    [[nodiscard]] lane_info as_guest(const owner_record& who,
+                                     const std::vector<process_info>& processes) const {
+        lane_info guest;
+        guest.number = number;
+        guest.listed = listed;
+        guest.thread = who.thread;
+        guest.depth = who.depth;
+        guest.process = process;
+        guest.root = root;
+        guest.pid = pid;
+        guest.state = state;
+        guest.offset = offset;
+        guest.name = name;
+        if (!process && who.process < processes.size() && processes[who.process].pid != 0) {
+            guest.process = who.process;  // of a lane whose own entry is gone
+            guest.root = processes[who.process].root;
+            guest.pid = processes[who.process].pid;
+        }
+        if (who.named) {
+            const auto* const text = reinterpret_cast<const char*>(who.name);
+            guest.name.assign(text, std::find(text, text + sizeof who.name, '\0'));
+        }
+        return guest;
+    }
 
     /// Takes over what the table says of it; `note` as above. `later` is the same row read again: a
     /// lane's newest sub-buffer is told before, its count of records after, so that the count holds
@@ -158,6 +185,7 @@ struct lane_info {
         began = u64(offsetof(lane_entry, began));
         ended = u64(offsetof(lane_entry, ended));
         name = from.text(offsetof(lane_entry, name), 16);
+        handed_on = u32(offsetof(lane_entry, handed_on));
     }
 };
 

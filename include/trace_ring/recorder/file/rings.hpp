@@ -1,0 +1,86 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The rings of one recorder. Beside the first, which takes whatever comes, there may be up to
+/// three of a fixed size for events that say so (`static constexpr std::uint32_t ring = 1;`): a
+/// quota, which no flood of other events can use up.
+/// @code
+///   slots    0 ... | ring 1 | ring 2 | the first, which may grow ... | limit
+///   position 1 ...                                                   | limit + 1: slot 0 again
+/// @endcode
+/// Why rings in one array and not files, nor an order of precedence in one ring: a flood then never
+/// reaches what it must not overwrite, by construction and not by a decision at each claim; each
+/// ring has its own cursor, so that rare events do not wait for the line that busy ones pull back
+/// and forth; and a reader need not know of them. It finds sub-buffers by lanes, a lane's are all
+/// in one ring, and a position names a slot by the limit whatever the ring: a cursor that leaves
+/// its part of the array goes on at the beginning of that part in the next round.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <trace_ring/recorder/file/layout.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// One ring: the words that those who claim in it share, and where its sub-buffers lie.
+struct share {
+    shared_atomic<std::uint64_t>* cursor = nullptr;
+    shared_atomic<std::uint32_t>* held = nullptr;
+    const shared_atomic<std::uint64_t>* end = nullptr;  ///< null: `fixed_end`
+    std::uint64_t first = 0;
+    std::uint64_t fixed_end = 0;
+
+    /// One behind its last sub-buffer.
+    [[nodiscard]] std::uint64_t end_now() const noexcept {
+        // order: grow.use:I pairs with grow:A
+        return end == nullptr ? fixed_end : end->load(acquire);
+    }
+    [[nodiscard]] std::uint64_t size() const noexcept { return end_now() - first; }
+};
+
+class rings {
+public:
+    explicit rings(layout::ring_state& ring) noexcept {
+        std::uint64_t at = 0;
+        for (auto& quota : ring.quotas) {
+            const std::uint64_t count = quota.sub_buffers.load(relaxed);  // relaxed: fixed
+            if (count == 0) break;
+            all_[++last_] = {&quota.cursor, &quota.held, nullptr, at, at + count};
+            at += count;
+        }
+        all_[0] = {&ring.cursor, &ring.held, &ring.capacity, at, 0};
+    }
+    /// Of an event that asks for a ring which there is not, the first.
+    [[nodiscard]] std::uint32_t number(std::uint32_t wanted) const noexcept {
+        return wanted <= last_ ? wanted : 0;
+    }
+    [[nodiscard]] const share& operator[](std::uint32_t ring) const noexcept {
+        return all_[number(ring)];
+    }
+    [[nodiscard]] const share* begin() const noexcept { return all_; }
+    [[nodiscard]] const share* end() const noexcept { return all_ + last_ + 1; }
+    /// There is more than one: positions are counted by the limit.
+    [[nodiscard]] bool several() const noexcept { return last_ != 0; }
+
+    /// Sub-buffers held, and claimed so far (by the positions drawn).
+    [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> in_use() const noexcept {
+        std::pair<std::uint64_t, std::uint64_t> sum{};
+        for (const share& each : *this) {
+            // relaxed, both: counters
+            const auto held = static_cast<std::int32_t>(each.held->load(relaxed));
+            sum.first += held > 0 ? static_cast<std::uint64_t>(held) : 0;
+            sum.second += each.cursor->load(relaxed) - each.first;
+        }
+        return sum;
+    }
+
+private:
+    share all_[layout::max_rings];
+    std::uint32_t last_ = 0;
+};
+
+}  // namespace trace_ring::inline v1::impl

@@ -1,0 +1,205 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Half-empty sub-buffers handed on. A program whose threads live for a few records each would fill
+/// its ring with sub-buffers of a few records each. So a thread that ends closes its lane and
+/// offers it, and the next thread to record goes on in it, in the same sub-buffer, after a record
+/// that says who it is (owner_record).
+///
+/// Why the lane, and not a lane of its own within the same sub-buffer: then everything that holds
+/// for a lane goes on to hold without a word more. It is a chain of sub-buffers, each of one lane;
+/// records are counted through; time does not go back, since the second thread began after the
+/// first had ended. And a thousand short threads need one entry in the lane table, not a thousand.
+///
+/// Why closed, and not left open for whoever comes: nothing is held meanwhile. Should nobody come,
+/// it is overwritten in its turn; a session can have it; a program that dies leaves nothing behind.
+/// That it is still the same is one comparison: its state, with its position, as it was closed.
+/// @code
+///   thread that ends                           thread that comes
+///   close: written, (p, closed)
+///   entry: departed          --release->       entry: departed -> live      --swap, acquire->
+///   offer: entry, number                       (p, closed) -> (p, active)   --swap, acquire->
+///                                              owner record, records ...
+/// @endcode
+/// The offers are advice, in the memory of one process: whoever takes one looks whether the entry
+/// is still that lane's and the sub-buffer still there, and else begins a lane of its own.
+///
+/// A thread that has filled what it was left goes on in a lane of its own, so that losses and
+/// totals of a long life stand under its name.
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/recorder/lane/claim.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// Offers a lane that was just departed from. If there is no place, an older offer is withdrawn.
+inline void core::offer(const layout::lane_entry& entry, std::uint32_t number) noexcept {
+    const auto slot = static_cast<std::uint64_t>(&entry - &memory_.lane(0));
+    const std::uint64_t word = std::uint64_t{number} << 32 | slot;
+    // relaxed, to the end: advice; what it speaks of is looked at again
+    auto& places = offers_[shares_.number(entry.ring.load(relaxed))];
+    for (auto& place : places) {
+        std::uint64_t none = 0;
+        if (place.load(relaxed) == 0 && place.compare_exchange_strong(none, word, relaxed)) return;
+    }
+    places[number % offer_count].store(word, relaxed);
+}
+
+/// After a record in a crowd: the lane is handed on at once.
+inline void core::lend(lane_state& lane) noexcept {
+    // relaxed, to the end: own lane, still open to whatever a handler may ask; and a counter
+    const layout::lane_entry& entry = *lane.entry.load(relaxed);
+    const std::uint32_t number = entry.number.load(relaxed);
+    const bool worth_it = has_room(*lane.sub.load(relaxed));
+    const std::uint64_t now = memory_.now();
+    if (lane.sub.load(relaxed) != &nowhere) {
+        close_lane(lane, now);
+        shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
+    }
+    depart(lane, now);
+    if (worth_it) offer(entry, number);
+    mark_of(lane).value.store(0, relaxed);
+}
+
+/// Goes on where a thread that ended left off, if it left room for a record of `bytes`.
+inline bool core::go_on(lane_state& lane, std::uint32_t ring, std::uint32_t depth,
+                        std::uint32_t bytes) noexcept {
+    for (auto& place : offers_[shares_.number(ring)]) {
+        std::uint64_t word = place.load(relaxed);  // relaxed: advice
+        if (word == 0 || !place.compare_exchange_strong(word, 0, relaxed)) continue;
+        layout::lane_entry& entry = memory_.lane(static_cast<std::uint32_t>(word));
+        const auto number = static_cast<std::uint32_t>(word >> 32);
+        switch (take_on(lane, entry, number, bytes)) {
+            case offer_is::taken:
+                // Else it was the last who wrote there. relaxed: own lane and thread
+                if (entry.writer.load(relaxed) !=
+                    writer_word(node_of(block_around(lane, depth)).thread.load(relaxed), depth)) {
+                    write_owner(lane, depth, memory_.now());
+                }
+                return true;
+            case offer_is::good: {  // for another
+                std::uint64_t none = 0;
+                static_cast<void>(place.compare_exchange_strong(none, word, relaxed));
+                break;
+            }
+            case offer_is::gone:
+                break;
+        }
+    }
+    return false;
+}
+
+inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
+                                    std::uint32_t number, std::uint32_t bytes) noexcept {
+    constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
+    constexpr auto live = static_cast<std::uint32_t>(layout::presence::live);
+    const auto is_it = [&] {
+        // relaxed, both: a look, and another when nobody else can have the entry
+        return entry.number.load(relaxed) == number && entry.process.load(relaxed) == process();
+    };
+    if (!is_it()) return offer_is::gone;
+    // relaxed: looked at again by its state
+    const position at = entry.newest.load(relaxed);
+    if (at == no_position) return offer_is::gone;
+    sub_buffer_header& sub = memory_.sub_buffer(slot_at(at));
+    // relaxed, to the swaps: they decide
+    std::uint64_t closed = state_word(at, sub_buffer_state::closed);
+    // relaxed, both: a look before the swaps
+    if (sub.state.load(relaxed) != closed) return offer_is::gone;
+    // relaxed: as above
+    const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));
+    const std::size_t most = named_owner_record_bytes + bytes + time_record_bytes;
+    if (end + most > memory_.plan().sub_buffer_bytes) return offer_is::good;
+    const share& of = shares_[entry.ring.load(relaxed)];  // relaxed: as above
+    bool crowded = false;
+    if (!count_held(of, crowded)) return offer_is::good;
+    std::uint32_t state = departed;
+    // order: lane.go_on:A pairs with lane.leave:A
+    if (!entry.state.compare_exchange_strong(state, live, acquire)) {
+        of.held->fetch_sub(1, relaxed);  // relaxed: a counter
+        return offer_is::gone;
+    }
+    if (!is_it()) {
+        of.held->fetch_sub(1, relaxed);  // relaxed: a counter
+        // order: lane.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
+        entry.state.store(departed, release);
+        return offer_is::gone;
+    }
+    // From here on, should the thread jump away, `recover` knows what it may hold.
+    // relaxed, to the end: own lane, its sub-buffer, and counters
+    const bool had_one = mark_of(lane).valid.load(relaxed) != 0;
+    layout::lane_entry* const before = lane.entry.load(relaxed);
+    const position where = lane.where.load(relaxed);
+    lane.sub.store(&nowhere, relaxed);
+    lane.entry.store(&entry, relaxed);
+    lane.where.store(at, relaxed);
+    signal_fence(seq_cst);
+    mark_of(lane).valid.store(1, relaxed);
+    signal_fence(seq_cst);
+    // order: go_on:A pairs with close:A
+    if (!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),
+                                           acq_rel)) {
+        of.held->fetch_sub(1, relaxed);
+        mark_of(lane).valid.store(had_one ? 1 : 0, relaxed);
+        lane.entry.store(before, relaxed);
+        lane.where.store(where, relaxed);
+        signal_fence(seq_cst);
+        // order: lane.leave:C pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
+        entry.state.store(departed, release);
+        return offer_is::gone;
+    }
+    if (had_one) {
+        before->ended.store(memory_.now(), relaxed);
+        // order: lane.leave:D pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
+        before->state.store(departed, release);
+    }
+    layout::index_entry& index = memory_.index(memory_.slot_number(sub));
+    lane.index.store(&index, relaxed);
+    lane.sub.store(&sub, relaxed);
+    mark_of(lane).lent.store(crowded ? 1 : 0, relaxed);
+    const auto slot = static_cast<std::uint32_t>(&entry - &memory_.lane(0));
+    lane.totals.store(memory_.totals(slot), relaxed);
+    lane.columns.store(memory_.plan().totals_per_lane, relaxed);
+    lane.refused.store(0, relaxed);
+    lane.high.store(entry.high.load(relaxed), relaxed);
+    sub.end_time.store(0, relaxed);
+    index.last_time.store(0, relaxed);
+    entry.ended.store(0, relaxed);
+    return offer_is::taken;
+}
+
+/// Says in the lane's sub-buffer, which has room for it, that the calling thread goes on.
+inline void core::write_owner(lane_state& lane, std::uint32_t depth, std::uint64_t t) noexcept {
+    // relaxed, to the end: own lane and thread
+    layout::lane_entry& entry = *lane.entry.load(relaxed);
+    const thread_node& node = node_of(block_around(lane, depth));
+    const std::uint32_t thread = node.thread.load(relaxed);
+    owner_record owner{thread, static_cast<std::uint16_t>(process()),
+                       static_cast<std::uint16_t>(depth)};
+    for (std::size_t i = 0; i < 2; ++i) {
+        owner.name[i] = node.name[i].load(relaxed);
+        owner.named = owner.named || owner.name[i] != entry.name[i].load(relaxed);
+    }
+    sub_buffer_header* const sub = lane.sub.load(relaxed);
+    const std::uint32_t word = sub->commit.load(relaxed);
+    const std::uint32_t at = commit_word::offset(word);
+    const auto bytes =
+        static_cast<std::uint32_t>(owner.named ? named_owner_record_bytes : owner_record_bytes);
+    const std::uint64_t head = static_cast<std::uint32_t>(t) |
+                               std::uint64_t{record_word::pack(record_word::time_id, bytes)} << 32;
+    const std::uint64_t words[] = {head, t, owner.word(), owner.name[0], owner.name[1]};
+    for (std::uint32_t i = 0; i < bytes / 8; ++i) {
+        word_at<std::uint64_t>(sub, at + i * 8).store(words[i], relaxed);
+    }
+    // order: owner.commit:A pairs with read:B, file.read:B, reclaim.find:B
+    sub->commit.store(word + bytes, release);
+    lane.high.store(static_cast<std::uint32_t>(t >> 32), relaxed);
+    entry.writer.store(writer_word(thread, depth), relaxed);
+    entry.handed_on.store(entry.handed_on.load(relaxed) + 1, relaxed);
+}
+
+}  // namespace trace_ring::inline v1::impl
