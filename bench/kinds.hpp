@@ -23,6 +23,12 @@
 #else
 #define BENCH_HAS_PER_CPU 0
 #endif
+#if __has_include(<trace_ring/recorder/cpu/recorder.hpp>)
+#define BENCH_HAS_RECORDER_BY_CPU 1
+#include <trace_ring/recorder/cpu/recorder.hpp>
+#else
+#define BENCH_HAS_RECORDER_BY_CPU 0
+#endif
 
 #include "measure.hpp"
 
@@ -39,6 +45,14 @@ struct untimed {
 struct sampled_16 {
     using clock = trace_ring::clock::sampled<16>;
 };
+
+#if BENCH_HAS_RECORDER_BY_CPU
+/// A lane for each processor.
+struct recorder_by_cpu {
+    using clock = trace_ring::clock::tsc;
+    using claim = trace_ring::claim::per_cpu;
+};
+#endif
 
 /// Calls `each.operator()<Kind>(name, timed)` for each kind. A kind that is added here is in every
 /// table that goes by kinds.

@@ -25,6 +25,8 @@ struct crowd : bench::records<Kind, 16 * MiB> {
     void counters(benchmark::State& state) const {
         bench::records<Kind, 16 * MiB>::counters(state);
         state.counters["occupied"] = static_cast<double>(this->recorder.bytes().second);
+        if constexpr (requires { this->recorder.restartable(); })
+            state.counters["restartable"] = this->recorder.restartable() ? 1 : 0;
     }
 };
 
@@ -40,8 +42,8 @@ int main(int argc, char** argv) {
             bench::add<Subject>("threads/" + name, floor, threads, records);
     };
     add.template operator()<crowd<trace_ring::recording>>("exact_clock");
-#if BENCH_HAS_PER_CPU
-    add.template operator()<bench::per_cpu_records<16 * MiB>>("per_cpu");
+#if BENCH_HAS_RECORDER_BY_CPU
+    add.template operator()<crowd<bench::recorder_by_cpu>>("per_cpu");
 #endif
     return bench::run(argc, argv);
 }

@@ -62,6 +62,7 @@
 
 // the application's flight recorder
 #include <trace_ring/recorder/control.hpp>
+#include <trace_ring/recorder/cpu/recorder.hpp>
 #include <trace_ring/recorder/crash_snapshot.hpp>
 #include <trace_ring/recorder/in_place/source.hpp>
 #include <trace_ring/recorder/recorder.hpp>

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/recorder/cpu/recorder.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 struct order : trace_ring::event<"order", trace_ring::field<"id", std::uint64_t>,
@@ -18,9 +20,14 @@ struct bare_event : trace_ring::event<"bare"> {};
 struct untimed {
     using clock = trace_ring::clock::none;
 };
+struct by_cpu {
+    using clock = trace_ring::clock::tsc;
+    using claim = trace_ring::claim::per_cpu;
+};
 
 extern trace_ring::recorder timed_recorder;
 extern trace_ring::basic_recorder<untimed> untimed_recorder;
+extern trace_ring::basic_recorder<by_cpu> by_cpu_recorder;
 
 // hot: alone
 extern "C" void alone_record(std::uint64_t a, std::uint64_t b) {
@@ -31,6 +38,12 @@ extern "C" void alone_record_without_clock(std::uint64_t a, std::uint64_t b) {
 }
 extern "C" void alone_record_without_fields(std::uint64_t, std::uint64_t) {
     timed_recorder.record<bare_event>();
+}
+extern "C" void alone_record_by_cpu(std::uint64_t a, std::uint64_t b) {
+    by_cpu_recorder.record<order>(a, static_cast<double>(b));
+}
+extern "C" void alone_record_by_cpu_without_fields(std::uint64_t, std::uint64_t) {
+    by_cpu_recorder.record<bare_event>();
 }
 // Positive twin: what the script must find where it is.
 extern "C" void shared_write(std::uint64_t a, std::uint64_t) {

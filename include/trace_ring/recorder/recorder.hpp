@@ -48,6 +48,10 @@ class basic_recorder {
     using clock_policy = typename Kind::clock;
     using write = impl::write_path<clock_policy>;
     static_assert(clock::policy<clock_policy>, "trace_ring: Kind::clock must be a clock policy");
+    static_assert(
+        !requires { typename Kind::claim; },
+        "trace_ring: the one claim of a recorder is claim::per_cpu, and it is in "
+        "trace_ring/recorder/cpu/recorder.hpp");
 
 public:
     class reservation;
@@ -217,6 +221,9 @@ public:
     [[nodiscard]] recorder_statistics statistics() const noexcept;
 
 private:
+    template <class>
+    friend class basic_recorder;  // the kind with a lane for each processor is one of this, too
+
     using mark_type = impl::mark_type;
 
     template <class E>

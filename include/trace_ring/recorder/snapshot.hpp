@@ -80,6 +80,8 @@ private:
                 // process.dead:A, lane.enter:A, lane.enter:B, lane.newest:A, lane.written:A,
                 // lane.written:B, lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
                 // lane.dead:A
+                // order: snapshot.copy:C pairs with here.enter:A, here.written:A, here.enter:B,
+                // here.leave:B, here.written:B, here.leave:A, lane.written:C
                 words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(acquire);
             }
             if (const int error = write_at(to_, words, part, at)) return error;

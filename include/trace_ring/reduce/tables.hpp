@@ -205,7 +205,7 @@ private:
         const auto words = region(plan_.lanes, bytes);
         // A row that is given to another lane just now would be a mixture: numbers are compared,
         // before and after, and what changed is read the next time.
-        // order: lane.look:A pairs with lane.enter:B, lane.newest:A
+        // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B
         thread_fence(acquire);
         const auto again = region(plan_.lanes, bytes);
         const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };

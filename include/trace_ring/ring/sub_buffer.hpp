@@ -222,7 +222,8 @@ struct sub_buffer_copy {
                                                  sub_buffer_copy& out) noexcept {
     const auto& header = *static_cast<const sub_buffer_header*>(source);
     // order: read:A pairs with claim:B, close:A, reclaim.close:A, ring.ready:A, ring.shut:A,
-    // cpu.ready:A, cpu.close:A, cpu.install_alone:A, session.return:A, drain.keep:A
+    // cpu.ready:A, cpu.close:A, cpu.install_alone:A, session.return:A, drain.keep:A,
+    // here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
     const auto before = stamped::from(header.state.load(acquire));
     const auto state = static_cast<sub_buffer_state>(before.state);
     if (state != sub_buffer_state::active && state != sub_buffer_state::closed &&
@@ -233,7 +234,7 @@ struct sub_buffer_copy {
     }
     // order: read:B pairs with record.commit:A, cold.commit:A, time.commit:A, owner.commit:A,
     // ring.record:A, ring.time:A, cpu.record:A, cpu.record:B, cpu.time:A, cpu.record_alone:A,
-    // cpu.install_alone:A
+    // cpu.install_alone:A, here.note:A, here.record:A, here.record:B
     const std::uint32_t commit = header.commit.load(acquire);
     const std::uint32_t bytes = commit_word::offset(commit);
     const bool sane =
@@ -250,7 +251,7 @@ struct sub_buffer_copy {
                    into.data() + head, bytes / 8 - head);
     }
     // order: read:C pairs with claim:A, ring.reset:A, cpu.reset:A, cpu.claim:B,
-    // cpu.install_alone:A, cpu.reset_alone:A
+    // cpu.install_alone:A, cpu.reset_alone:A, here.claim:A
     thread_fence(acquire);
     // relaxed: ordered by the fence above
     const auto after = stamped::from(header.state.load(relaxed));

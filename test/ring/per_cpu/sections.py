@@ -3,7 +3,7 @@
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
 """Looks at every restartable sequence of a program in machine code (x86-64, aarch64).
 
-    sections.py [--fewest N] SOURCE [EMULATOR [FLAG...]] -- COMPILER [FLAG...]
+    sections.py SOURCE [EMULATOR [FLAG...]] -- COMPILER [FLAG...]
 
 Their descriptions are taken from the program itself, as the kernel does. Within a sequence: no
 locked or exclusive instruction, no call, no way out of it or into it but by its beginning; its last
@@ -87,7 +87,7 @@ def bytes_of(tools, binary, section, folder):
     return 0, b""
 
 
-def faults_of(tools, binary, folder, fewest):
+def faults_of(tools, binary, folder):
     machine = tools.machine
     code = {}
     for line in output_of(tools.objdump, "-d", "--no-show-raw-insn", binary).splitlines():
@@ -119,7 +119,7 @@ def faults_of(tools, binary, folder, fewest):
                 start <= failed < start + size or failed not in code):
             yield f"{name}: no signature where it fails"
     print(f"{len(sequences)} sequences of at most {longest} instructions")
-    if len(sequences) < fewest:
+    if len(sequences) < FEWEST:
         yield f"only {len(sequences)} sequences"
 
 
@@ -147,9 +147,6 @@ def main(arguments):
     self_test()
     split = arguments.index("--")
     ours, command = arguments[:split], arguments[split + 1:]
-    fewest = FEWEST
-    if ours[0] == "--fewest":
-        fewest, ours = int(ours[1]), ours[2:]
     source, emulator = ours[0], ours[1:]
     tools = Tools(command)
     if (not tools.there() or "-m32" in command or
@@ -163,7 +160,7 @@ def main(arguments):
             binary = os.path.join(folder, "sections")
             subprocess.run([*command, *flags, source, "-no-pie", "-o", binary], check=True)
             faults += [f"{fault} ({' '.join(flags)})"
-                       for fault in faults_of(tools, binary, folder, fewest)]
+                       for fault in faults_of(tools, binary, folder)]
             if subprocess.run([*emulator, binary], check=False).returncode != 0:
                 faults.append(f"records were refused ({' '.join(flags)})")
     for fault in faults:

@@ -15,7 +15,8 @@
 /// them; a machine other than x86-64 and aarch64; ThreadSanitizer) the ring claims whole lanes
 /// instead, one locked instruction a record, and is otherwise the same.
 ///
-/// Only rings of records of variable length have it, in storage::heap or storage::mapped, with
+/// A recorder has it, too: recorder/cpu/recorder.hpp. Of rings, only those of records of variable
+/// length, in storage::heap or storage::mapped, with
 /// full::overwrite_oldest and notify::never: what it needs of a ring is not a slot at a time, so it
 /// is no claim::policy with `take` and `commit`, but models claim::by_cpu.
 

@@ -191,15 +191,15 @@ static_assert(offsetof(process_entry, attached) == 32);
 static_assert(offsetof(process_entry, name) == 48);
 
 /// One lane: what is known of a writer beside its records. Another thread may go on where it left
-/// off; its records say so (owner_record), the entry stays that of the first.
+/// off; its records say so (owner_record), the entry stays that of the first. The lane of a
+/// processor is written by whichever thread of the process runs there, and each says so.
 struct lane_entry {
     shared_atomic<std::uint32_t> number;   ///< 0: free; never reused while the file lives
     shared_atomic<std::uint32_t> state;    ///< presence
     shared_atomic<std::uint32_t> process;  ///< slot
-    shared_atomic<std::uint32_t> thread;   ///< kernel thread id
+    shared_atomic<std::uint32_t> thread;   ///< kernel thread id; 0: any, it is a processor's
     shared_atomic<std::uint32_t> depth;    ///< 0: the thread itself; 1 to 3: nested in it
-    shared_atomic<std::uint32_t>
-        told_abandoned;                    ///< to sessions; this and the last four are theirs
+    shared_atomic<std::uint32_t> cpu;      ///< the processor whose lane it is + 1; 0: a thread's
     shared_atomic<std::uint64_t> written;  ///< records in closed sub-buffers; stored before closing
     shared_atomic<std::uint64_t> newest;   ///< position of its newest sub-buffer
     shared_atomic<std::uint64_t> refused;  ///< of its records, by cause
@@ -219,10 +219,11 @@ struct lane_entry {
     shared_atomic<std::uint32_t> high;       ///< high half of the clock that it announced last
     shared_atomic<std::uint32_t> handed_on;  ///< times that another thread went on in this lane
     shared_atomic<std::uint32_t> ring;       ///< in which of the file's rings its sub-buffers lie
-    shared_atomic<std::uint32_t> reserved3;
-    shared_atomic<std::uint64_t> reserved4[5];
+    shared_atomic<std::uint32_t> told_abandoned;  ///< to sessions, as above
+    shared_atomic<std::uint64_t> reserved[5];
 };
 static_assert(sizeof(lane_entry) == 192);
+static_assert(offsetof(lane_entry, cpu) == 20);
 static_assert(offsetof(lane_entry, written) == 24);
 static_assert(offsetof(lane_entry, name) == 88);
 static_assert(offsetof(lane_entry, drained) == 104);
@@ -231,6 +232,20 @@ static_assert(offsetof(lane_entry, handed_on) == 140);
 
 /// In what a lane's entry tells of sessions: it is going to another lane.
 inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
+
+/// Nothing is written, lost or told yet of the lane that the entry goes to. Not shared meanwhile.
+inline void begin_counts(lane_entry& entry) noexcept {
+    // relaxed, to the end: published by the entry's state
+    for (auto* word :
+         {&entry.written, &entry.newest, &entry.refused, &entry.too_long, &entry.nested,
+          &entry.abandoned, &entry.ended, &entry.drained, &entry.told_refused}) {
+        word->store(0, relaxed);
+    }
+    for (auto* word :
+         {&entry.told_too_long, &entry.told_nested, &entry.told_abandoned, &entry.high}) {
+        word->store(0, relaxed);
+    }
+}
 
 /// What a seek needs of a sub-buffer, so that it reads neither headers nor records. A hint: the
 /// sub-buffer's own header decides.

@@ -106,7 +106,7 @@ inline void core::close_lane(lane_state& lane, std::uint64_t now) noexcept {
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
     // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
-    // drain.look:A, drain.hold:A, go_on:A
+    // drain.look:A, drain.hold:A, go_on:A, here.claim:B
     sub->state.store(state_word(at, sub_buffer_state::closed), release);
 }
 
@@ -193,7 +193,8 @@ inline bool core::next_slot(const share& of, position& at) noexcept {
         for (; next - last <= round; next = following(of, next)) {
             // Who sees that another took the sub-buffer sees the cursor that it drew.
             // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A,
-            // session.return:A, drain.free:A, drain.keep:A
+            // session.return:A, drain.free:A, drain.keep:A, here.claim:B, here.ready:A,
+            // here.close:A, here.close:B, reclaim.close:B
             found = stamped::from(memory_.sub_buffer(slot_of(next, round)).state.load(acquire));
             if (found.state == static_cast<unsigned>(sub_buffer_state::free) ||
                 found.state == static_cast<unsigned>(sub_buffer_state::closed)) {
@@ -248,7 +249,7 @@ inline void core::grow(std::uint64_t wanted) noexcept {
         }
         // The memory is there before it is counted.
         // order: grow:A pairs with grow.use:A, grow.use:E, grow.use:F, grow.use:G, grow.use:I,
-        // grow.use:S, table.read:D
+        // grow.use:S, table.read:D, reclaim.grow:A
         if (ring.capacity.compare_exchange_strong(capacity, more, release)) return;
     }
 }
@@ -295,7 +296,8 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, pos
     lane.entry.load(relaxed)->newest.store(at, release);  // relaxed: own lane
     // Of the claimer before: all that it stored, and how many records there are to overwrite.
     // order: claim:C pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A,
-    // session.return:A, drain.free:A, drain.keep:A
+    // session.return:A, drain.free:A, drain.keep:A, here.give_up:A, here.close:A, here.close:B,
+    // here.give_up:B, reclaim.close:B
     if (!sub.state.compare_exchange_strong(word, state_word(at, sub_buffer_state::reset),
                                            acq_rel)) {
         return nullptr;
@@ -310,10 +312,28 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, pos
     return &sub;
 }
 
+/// What has to be done from time to time, and is when a sub-buffer is claimed at `now`.
+inline void core::now_and_then(std::uint64_t now) noexcept {
+    layout::ring_state& ring = memory_.ring();
+    // relaxed, to the end: advice, and swaps
+    // A triple of clocks now and then: after 1 ms, 2 ms, 4 ms ... and then each second.
+    // Its words are advice: one claimer more or less may take one.
+    std::uint64_t due = next_clock_.load(relaxed);
+    if (now >= due && memory_.clock() != 0) {
+        const std::uint64_t gap = clock_gap_.load(relaxed);
+        const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
+        if (next_clock_.compare_exchange_strong(due, now + gap, relaxed)) {
+            clock_gap_.store(std::min(gap * 2, second), relaxed);
+            memory_.add_clocks(process());
+        }
+    }
+    // A request is served soon, not at once.
+    if (ring.snapshot_request.load(relaxed) != ring.snapshot_done.load(relaxed)) serve_requests();
+}
+
 /// `now` is brought up to date if this had to wait. `counted`: the sub-buffer that the lane has
 /// just closed is counted as held, and that one need not be counted again.
 inline sub_buffer_header* core::claim(lane_state& lane, std::uint64_t& now, bool counted) noexcept {
-    layout::ring_state& ring = memory_.ring();
     // relaxed, to the end: own lane, its sub-buffer until the state publishes it, and counters
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     const share& of = shares_[entry.ring.load(relaxed)];
@@ -365,20 +385,7 @@ inline sub_buffer_header* core::claim(lane_state& lane, std::uint64_t& now, bool
     // drain.look:A
     sub.state.store(state_word(at, sub_buffer_state::active), release);
     lane.where.store(at, relaxed);
-
-    // A triple of clocks now and then: after 1 ms, 2 ms, 4 ms ... and then each second.
-    // Its words are advice: one claimer more or less may take one.
-    std::uint64_t due = next_clock_.load(relaxed);
-    if (now >= due && memory_.clock() != 0) {
-        const std::uint64_t gap = clock_gap_.load(relaxed);
-        const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
-        if (next_clock_.compare_exchange_strong(due, now + gap, relaxed)) {
-            clock_gap_.store(std::min(gap * 2, second), relaxed);
-            memory_.add_clocks(process());
-        }
-    }
-    // A request is served soon, not at once.
-    if (ring.snapshot_request.load(relaxed) != ring.snapshot_done.load(relaxed)) serve_requests();
+    now_and_then(now);
     return &sub;
 }
 

@@ -54,6 +54,8 @@ private:
     return reinterpret_cast<std::byte*>(sub) + commit_word::offset(sub->commit.load(relaxed));
 }
 
+class cpu_lanes;
+
 class core {
 public:
     /// `hot_clock` is the one that the hot path reads.
@@ -140,6 +142,8 @@ public:
     }
 
 private:
+    friend class cpu_lanes;  // the other kind of lanes (recorder/cpu)
+
     [[nodiscard, gnu::cold]] bool enter_child() noexcept;
     [[nodiscard, gnu::cold]] lane_block* enter_thread(std::uint32_t ring) noexcept;
     [[nodiscard, gnu::cold]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
@@ -172,6 +176,7 @@ private:
                                  std::uint32_t& time) noexcept;
     [[nodiscard]] sub_buffer_header* claim(lane_state& lane, std::uint64_t& now,
                                            bool counted) noexcept;
+    void now_and_then(std::uint64_t now) noexcept;
     [[nodiscard]] bool next_slot(const share& of, position& at) noexcept;
     [[nodiscard]] bool is_there(const share& of, position at) noexcept;
     [[nodiscard]] position following(const share& of, position at) const noexcept;
@@ -199,6 +204,7 @@ private:
     [[gnu::cold]] void look_for_dead() noexcept;
     void reclaim_dead() noexcept;
     sub_buffer_state take_back(layout::lane_entry& entry) noexcept;
+    void take_back_rest(layout::lane_entry& entry) noexcept;
     void recover(lane_state& lane) noexcept;
 
     [[nodiscard]] atomic_pointer<gate_page>& gates() const noexcept {
@@ -331,20 +337,6 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
     // Back to cold, not idle: there may be no sub-buffer to fill.
     mark_of(*lane).value.store(0, relaxed);
     return nullptr;
-}
-
-/// Counts a record that no lane can take where it would have been.
-inline void core::refuse(lane_state& lane, bool no_id) noexcept {
-    // relaxed, to the end: counters
-    layout::lane_entry& entry = *lane.entry.load(relaxed);
-    sub_buffer_header* const sub = lane.sub.load(relaxed);
-    if (no_id) {  // no more types can be told apart
-        entry.refused.fetch_add(1, relaxed);
-        lane.refused.fetch_add(1, relaxed);
-    } else {
-        entry.too_long.fetch_add(1, relaxed);
-        if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
-    }
 }
 
 inline void core::hold(lane_state& lane, const void* holder) noexcept {

@@ -4,7 +4,7 @@
 
 /// @file
 /// Event types as a recorder meets them, when the code that declares them is loaded or the recorder
-/// is made, and their gates.
+/// is made, and their gates; and records that their type keeps out of every lane.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ inline void core::register_type(event_state& type) noexcept {
         static_cast<std::uint32_t>(record_header_bytes) + type.description->fixed_bytes;
     // Numbers that any thread would store alike; the id, last, opens the hot path.
     type.total.store(node->total, relaxed);  // relaxed: published by the header
-    // order: type.publish:A pairs with type.use:A, type.use:B
+    // order: type.publish:A pairs with type.use:A, type.use:B, type.use:C, type.use:D
     type.header.store(record_word::pack(node->id, bytes), release);
 }
 
@@ -43,6 +43,20 @@ inline void core::add_type(const type_node& node) noexcept {
     // relaxed: as in process()
     if (!memory_.add_type(node, memory_.process(slot).root.load(relaxed))) {
         memory_.ring().types_without_room.fetch_add(1, relaxed);  // relaxed: a counter
+    }
+}
+
+/// Counts a record that no lane can take where it would have been.
+inline void core::refuse(lane_state& lane, bool no_id) noexcept {
+    // relaxed, to the end: counters
+    layout::lane_entry& entry = *lane.entry.load(relaxed);
+    sub_buffer_header* const sub = lane.sub.load(relaxed);
+    if (no_id) {  // no more types can be told apart
+        entry.refused.fetch_add(1, relaxed);
+        lane.refused.fetch_add(1, relaxed);
+    } else {
+        entry.too_long.fetch_add(1, relaxed);
+        if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
     }
 }
 

@@ -105,7 +105,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
         for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = memory_.lane(slot);
             // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-            // lane.dead:A
+            // lane.dead:A, here.leave:B, here.leave:A
             std::uint32_t state = entry.state.load(acquire);
             // relaxed, to the end: nothing was ever in a free entry, nothing comes into a departed
             if (state == free) {
@@ -126,7 +126,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
         layout::lane_entry& entry = memory_.lane(best);
         std::uint32_t state = departed;
         // order: lane.take:B pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-        // lane.dead:A
+        // lane.dead:A, here.leave:B, here.leave:A
         if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
             fold(entry, best);
             return &entry;
@@ -158,22 +158,11 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring,
     entry->thread.store(thread, relaxed);
     entry->depth.store(depth, relaxed);
     entry->writer.store(writer_word(thread, depth), relaxed);
-    entry->high.store(0, relaxed);
     entry->handed_on.store(0, relaxed);
     entry->ring.store(shares_.number(wanted_ring), relaxed);
-    entry->written.store(0, relaxed);
-    entry->newest.store(0, relaxed);
-    entry->refused.store(0, relaxed);
-    entry->too_long.store(0, relaxed);
-    entry->nested.store(0, relaxed);
-    entry->abandoned.store(0, relaxed);
-    entry->drained.store(0, relaxed);
-    entry->told_refused.store(0, relaxed);
-    entry->told_too_long.store(0, relaxed);
-    entry->told_nested.store(0, relaxed);
-    entry->told_abandoned.store(0, relaxed);
+    entry->cpu.store(0, relaxed);
     entry->began.store(memory_.now(), relaxed);
-    entry->ended.store(0, relaxed);
+    layout::begin_counts(*entry);
     store_text(entry->name, name);
     // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A, drain.lane:A,
     // drain.lane:B
@@ -209,13 +198,13 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
         slot %= count;
     }
     sub_buffer_header& sub = memory_.sub_buffer(slot);
-    // order: reclaim.find:A pairs with claim:B, claim:C
+    // order: reclaim.find:A pairs with claim:B, claim:C, here.claim:B, here.ready:A
     const std::uint64_t word = sub.state.load(acquire);
     sub_buffer_state now = sub_buffer_state::active;
     if (word == state_word(at, sub_buffer_state::active)) {
         now = sub_buffer_state::closed;
         // order: reclaim.find:B pairs with record.commit:A, cold.commit:A, time.commit:A,
-        // owner.commit:A
+        // owner.commit:A, here.note:A, here.record:A, here.record:B
         const std::uint32_t records = commit_word::records(sub.commit.load(acquire));
         // order: lane.written:B pairs with table.read:B, snapshot.copy:B
         entry.written.store(sub.first_position.load(relaxed) + records, release);
@@ -226,10 +215,39 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
         return now;
     }
     // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
-    // drain.look:A, drain.hold:A
+    // drain.look:A, drain.hold:A, here.claim:B
     sub.state.store(state_word(at, now), release);
     shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
     return now;
+}
+
+/// Takes what else the lane of a processor may have held, beside its newest sub-buffer: the one in
+/// use when that was drawn, and the one before, not closed yet. Linear in the sub-buffers.
+inline void core::take_back_rest(layout::lane_entry& entry) noexcept {
+    layout::ring_state& ring = memory_.ring();
+    // relaxed, to the end: as in take_back
+    const std::uint32_t number = entry.number.load(relaxed);
+    // order: reclaim.grow:A pairs with grow:A
+    const std::uint64_t count = ring.capacity.load(acquire);
+    for (std::uint64_t slot = 0; slot < count; ++slot) {
+        sub_buffer_header& sub = memory_.sub_buffer(slot);
+        // order: reclaim.find:C pairs with here.ready:A
+        const auto found = stamped::from(sub.state.load(acquire));
+        if (found.state != static_cast<unsigned>(sub_buffer_state::active) ||
+            sub.lane.load(relaxed) != number) {
+            continue;
+        }
+        // order: reclaim.find:D pairs with here.record:A, here.record:B, here.note:A
+        const std::uint32_t records = commit_word::records(sub.commit.load(acquire));
+        const std::uint64_t written = sub.first_position.load(relaxed) + records;
+        // order: lane.written:C pairs with table.read:B, snapshot.copy:C
+        if (written > entry.written.load(relaxed)) entry.written.store(written, release);
+        // order: reclaim.close:B pairs with read:A, file.read:A, chain.look:A, claim:C,
+        // claim.next:A
+        sub.state.store(state_word(found.pos, sub_buffer_state::closed), release);
+        shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
+        ring.reclaimed.fetch_add(1, relaxed);
+    }
 }
 
 /// Takes back what dead processes hold.
@@ -257,13 +275,14 @@ inline void core::reclaim_dead() noexcept {
         }
         for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
             layout::lane_entry& entry = memory_.lane(i);
-            // order: lane.find:A pairs with lane.enter:A
+            // order: lane.find:A pairs with lane.enter:A, here.enter:A
             if (entry.state.load(acquire) == static_cast<std::uint32_t>(layout::presence::live) &&
                 entry.process.load(relaxed) == slot) {      // relaxed: after the state
                 entry.ended.store(memory_.now(), relaxed);  // relaxed: published by its state
                 if (take_back(entry) != sub_buffer_state::active) {
                     ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
                 }
+                if (entry.cpu.load(relaxed) != 0) take_back_rest(entry);  // relaxed: as above
                 // order: lane.dead:A pairs with lane.take:A, lane.take:B, table.read:B,
                 // snapshot.copy:B, drain.lane:A, drain.lane:B
                 entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);

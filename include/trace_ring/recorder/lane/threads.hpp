@@ -151,7 +151,8 @@ inline bool core::enter_child() noexcept {
         return false;  // and stays `entering`: each record is counted
     }
     process_.store(slot - 1, relaxed);  // relaxed: published by the next store
-    // order: process.alive:A pairs with process.alive:B, process.alive:C, process.alive:D
+    // order: process.alive:A pairs with process.alive:B, process.alive:C, process.alive:D,
+    // process.alive:E
     alive_->store(entered, release);
     return true;
 }

@@ -61,7 +61,7 @@ public:
                     again.assign(index.size(), 0);
                     (void)in_.bytes().read(at, index.data(), index.size() * 8);
                     // An entry that is written just now would be a mixture: its position differs.
-                    // order: index.look:A pairs with index.write:A
+                    // order: index.look:A pairs with index.write:A, here.index:A
                     thread_fence(acquire);
                     (void)in_.bytes().read(at, again.data(), again.size() * 8);
                 }
@@ -109,12 +109,13 @@ public:
                    now.state != static_cast<unsigned>(sub_buffer_state::reset);
         };
         if (!still_there()) return false;
-        // order: chain.look:A pairs with claim:B, close:A, reclaim.close:A
+        // order: chain.look:A pairs with claim:B, close:A, reclaim.close:A, here.give_up:A,
+        // here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
         thread_fence(acquire);
         sub_buffer_copy head;
         std::uint32_t magic = 0;
         if (!in_.bytes().peek(offset, head, magic)) return false;
-        // order: chain.look:B pairs with claim:A
+        // order: chain.look:B pairs with claim:A, here.claim:A
         thread_fence(acquire);
         if (!still_there() || magic != sub_buffer_magic || head.lane != lane) return false;
         take(head, link);

@@ -237,9 +237,10 @@ private:
         for (; at + 8 <= there; at += 8) {
             // order: table.read:A pairs with clocks.write:B, dictionary.write:A
             // order: table.read:B pairs with process.enter:B, process.leave:A, process.dead:A,
-            // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B,
-            // lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D, lane.dead:A
-            // order: table.read:C pairs with index.write:B
+            // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B, lane.leave:A,
+            // lane.leave:B, lane.leave:C, lane.leave:D, lane.dead:A, here.written:A, here.enter:A,
+            // here.leave:B, here.written:B, here.leave:A, lane.written:C
+            // order: table.read:C pairs with index.write:B, here.index:A
             // order: table.read:D pairs with layout.publish:A, grow:A
             const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(acquire);
             std::memcpy(to + at, &word, 8);
@@ -267,7 +268,8 @@ private:
         if (before.state > static_cast<unsigned>(sub_buffer_state::reading)) {
             return copy_result::damaged;
         }
-        // order: file.read:A pairs with claim:B, close:A, reclaim.close:A
+        // order: file.read:A pairs with claim:B, close:A, reclaim.close:A, here.give_up:A,
+        // here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
         thread_fence(acquire);
         std::size_t got = 0;
         std::uint32_t commit = 0;
@@ -275,7 +277,7 @@ private:
             if (read(offset, into.data(), head) != head) return copy_result::damaged;
             commit = static_cast<std::uint32_t>(into[6]);
             // order: file.read:B pairs with record.commit:A, cold.commit:A, time.commit:A,
-            // owner.commit:A
+            // owner.commit:A, here.note:A, here.record:A, here.record:B
             thread_fence(acquire);
             got = read(offset, into.data(),
                        std::min<std::size_t>(commit_word::offset(commit), into.size() * 8));
@@ -283,7 +285,7 @@ private:
             got = read(offset, into.data(), into.size() * 8);
             commit = static_cast<std::uint32_t>(into[6]);
         }
-        // order: file.read:C pairs with claim:A
+        // order: file.read:C pairs with claim:A, here.claim:A
         thread_fence(acquire);
         std::uint64_t again = 0;
         if (read(offset + offsetof(sub_buffer_header, state), &again, 8) != 8) {

@@ -108,7 +108,8 @@ struct lane_info {
     std::uint32_t pid = 0;
     std::uint32_t thread = 0;  ///< kernel thread id
     std::uint32_t depth = 0;
-    std::string name;  ///< of the thread; any bytes
+    std::optional<std::uint32_t> cpu;  ///< whose lane it is, where lanes are not of threads
+    std::string name;                  ///< of the thread; any bytes
     layout::presence state = layout::presence::free;
     std::uint64_t written = 0;  ///< records in closed sub-buffers
     /// Records before this one were consumed by draining sessions, or told to them as lost.
@@ -129,6 +130,7 @@ struct lane_info {
         guest.listed = listed;
         guest.thread = who.thread;
         guest.depth = who.depth;
+        guest.cpu = cpu;
         guest.process = process;
         guest.root = root;
         guest.pid = pid;
@@ -174,6 +176,8 @@ struct lane_info {
         }
         thread = u32(offsetof(lane_entry, thread));
         depth = u32(offsetof(lane_entry, depth));
+        cpu.reset();
+        if (const auto after = u32(offsetof(lane_entry, cpu)); after != 0) cpu = after - 1;
         written = later.get<std::uint64_t>(offsetof(lane_entry, written));
         drained = later.get<std::uint64_t>(offsetof(lane_entry, drained));
         newest = u64(offsetof(lane_entry, newest));

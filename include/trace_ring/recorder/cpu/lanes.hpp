@@ -1,0 +1,339 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The lanes of a recorder that has one for each processor: how whoever runs there goes on from one
+/// sub-buffer to the next. A thousand threads may be preempted in the midst of it, so nobody holds
+/// anything meanwhile: each step is a sequence that changes the processor's words if they still are
+/// what it was planned from, or a swap that only one can win; who comes next goes on from there.
+/// @code
+///   draw     position p of the ring              next = sub-buffer at p
+///   take     its state: (older, closed) --swap--> (p, reset)
+///   go on    header; old closed to all           current = next
+///            (p, reset) -> (p, active)           open to this thread      last
+///   close    the old: count, end time            (q, active) -> (q, closed)
+/// @endcode
+/// A record is let in only where its thread was announced last. A thread that finds another
+/// announces itself first, by an owner record: never more often than the processor changes threads.
+///
+/// Killed at any instruction, the process leaves at most three sub-buffers in a lane's hands: the
+/// one to come, the one in use and the one before, which whoever reclaims finds by the lane's
+/// number (lane_table.hpp).
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+
+#include <trace_ring/recorder/cpu/section.hpp>
+#include <trace_ring/recorder/lane/core.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+class cpu_lanes {
+public:
+    enum class answer { yes, no, elsewhere };
+
+    /// No lanes, and `table().area` 0, where there are no sequences, they cannot read the file's
+    /// clock, or the kernel does not wipe pages.
+    cpu_lanes(core& of, bool readable) noexcept : core_(of) {
+#if defined(TRACE_RING_RSEQ) && defined(MADV_WIPEONFORK)
+        if (!readable || of.always_cold_ || rseq::offset() == 0) return;
+        table_.cpus = rseq::possible_cpus();
+        void* const memory = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        if (memory == MAP_FAILED) return;
+        if (::madvise(memory, bytes(), MADV_WIPEONFORK) != 0) {
+            ::munmap(memory, bytes());
+            return;
+        }
+        table_.words = static_cast<cpu_words*>(memory);
+        table_.area = rseq::offset();
+#else
+        static_cast<void>(readable);
+#endif
+    }
+    cpu_lanes(const cpu_lanes&) = delete;
+    cpu_lanes& operator=(const cpu_lanes&) = delete;
+    /// Closes the lanes. No thread records any more.
+    ~cpu_lanes() {
+        if (table_.area == 0) return;
+        for (std::uint32_t i = 0; i < layout::max_rings * table_.cpus; ++i) leave(table_.words[i]);
+        ::munmap(table_.words, bytes());
+    }
+
+    [[nodiscard]] const cpu_table& table() const noexcept {
+        return table_;
+    }
+    /// Bytes of the longest record, its header included: beside what may have to be announced
+    /// first.
+    [[nodiscard]] std::uint32_t max_record() const noexcept {
+        return core_.max_record() - static_cast<std::uint32_t>(named_owner_record_bytes);
+    }
+
+    /// A record of `length` bytes, of an event that this process knows, may be written here. No:
+    /// its gate is shut, or it was lost and counted. Elsewhere: the thread's own lane shall see to
+    /// it.
+    [[nodiscard]] answer admit(event_state& type, std::uint32_t length, bool ends) noexcept {
+        const undisturbed scope;
+        if (table_.area == 0 || core_.home_ != &the_registry || length > max_record())
+            return answer::elsewhere;
+        // order: type.use:C pairs with type.publish:A
+        if (record_word::id(type.header.load(acquire)) == 0) core::register_type(type);
+        const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: just seen
+        if (id == 0) return answer::elsewhere;
+        // relaxed: a gate is advice that takes effect soon
+        const std::uint32_t gate = core_.gates().load(relaxed)->gates[id].load(relaxed);
+        if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return answer::no;
+        // order: process.alive:E pairs with process.alive:A
+        const bool here = core_.alive_->load(acquire) == core::entered || core_.enter_child();
+        return here ? answer::yes : answer::no;
+    }
+
+    /// Writes a record as one sequence, and makes what it does not find. No: it was lost, and
+    /// counted. Elsewhere: sequences fail again and again, or this thread has none.
+    template <bool Timed>
+    [[nodiscard]] answer write(std::uint32_t ring, std::uint32_t header, const std::uint64_t* words,
+                               std::uint32_t count) noexcept {
+        const cpu_table table = table_.of(ring);
+        const undisturbed scope;
+        if (own_thread == no_thread) know_thread();
+        const auto length = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
+        answer found = answer::elsewhere;
+        for (int i = 0; i < tries && found == answer::elsewhere; ++i) {
+            const std::uint32_t cpu = rseq::cpu(table_.area);
+            if (cpu >= table_.cpus) break;
+            const next_step next = step(table.words[cpu], cpu, length);
+            if (next == next_step::lost) found = answer::no;
+            if (next == next_step::write &&
+                rseq::append_words_here<Timed>(table, header, words, count)) {
+                found = answer::yes;
+            }
+        }
+        rseq::forget(table_.area);
+        return found;
+    }
+
+    /// One more of an event that has a total. With a locked instruction: this thread may have left
+    /// the processor.
+    void count(const event_state& type) noexcept {
+        const std::uint32_t cpu = rseq::cpu(table_.area);
+        if (cpu >= table_.cpus) return;
+        const std::uint32_t column = type.total.load(relaxed) - 1;  // relaxed: known since `admit`
+        const std::uint64_t row =
+            table_.of(type.ring).words[cpu].totals.load(relaxed);  // relaxed: never changes
+        if (row == 0 || column >= core_.memory_.plan().totals_per_lane) return;
+        // relaxed: a counter
+        place<shared_atomic<std::uint64_t>>(row)[column].fetch_add(1, relaxed);
+    }
+
+private:
+    enum class next_step { write, again, lost };
+
+    /// What this thread's records are announced with, when it is new or in a child of a fork.
+    static void know_thread() noexcept {
+        char name[16] = {};
+        ::prctl(PR_GET_NAME, name);
+        std::uint64_t words[2];
+        std::memcpy(words, name, sizeof words);
+        own_name[0] = words[0];
+        own_name[1] = words[1];
+        own_thread = kernel_thread();
+    }
+    /// Steps towards one record: a handful, but for the threads that come in between.
+    static constexpr int tries = 256;
+    static constexpr std::uint64_t half = 0xFFFFFFFFU;
+
+    template <class T>
+    [[nodiscard]] static T* place(std::uint64_t address) noexcept {
+        return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+    }
+    [[nodiscard]] static std::uint64_t address(const void* at) noexcept {
+        return reinterpret_cast<std::uintptr_t>(at);
+    }
+    /// The commit word and, above it, `refused`, which does not change while the lane has it.
+    [[nodiscard]] static shared_atomic<std::uint64_t>& commit_of(sub_buffer_header& sub) noexcept {
+        return word_at<std::uint64_t>(&sub, offsetof(sub_buffer_header, commit));
+    }
+    [[nodiscard]] static std::uint32_t end_of(std::uint64_t commit) noexcept {
+        return commit_word::offset(static_cast<std::uint32_t>(commit));
+    }
+    [[nodiscard]] static std::uint64_t records_to(const sub_buffer_header& sub,
+                                                  std::uint64_t commit) noexcept {
+        return sub.first_position.load(relaxed) +  // relaxed: guarded by its state
+               commit_word::records(static_cast<std::uint32_t>(commit));
+    }
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        return static_cast<std::size_t>(layout::round_up(
+            layout::max_rings * table_.cpus * sizeof(cpu_words), layout::page_bytes));
+    }
+    [[nodiscard]] std::uint64_t limit() const noexcept {
+        return core_.memory_.plan().sub_buffer_bytes;
+    }
+    /// Which of the file's rings a lane is of, as events ask for it.
+    [[nodiscard]] std::uint32_t ring_number_of(const cpu_words& lane) const noexcept {
+        return static_cast<std::uint32_t>(&lane - table_.words) / table_.cpus;
+    }
+    [[nodiscard]] const share& share_of(const cpu_words& lane) const noexcept {
+        // relaxed, both: neither changes
+        return core_
+            .shares_[place<layout::lane_entry>(lane.entry.load(relaxed))->ring.load(relaxed)];
+    }
+    void drop_held(const cpu_words& lane) const noexcept {
+        share_of(lane).held->fetch_sub(1, relaxed);  // relaxed: a counter
+    }
+
+    /// A list of guards, then of stores, for rseq::store_if.
+    template <std::size_t N, std::size_t M>
+    [[nodiscard]] bool change(std::uint32_t cpu, const rseq::word_value (&guards)[N],
+                              const rseq::word_value (&stores)[M]) const noexcept {
+        rseq::word_value list[N + M];
+        std::copy(guards, guards + N, list);
+        std::copy(stores, stores + M, list + N);
+        return rseq::store_if(table_.area, cpu, list, list + N, list + N + M - 1);
+    }
+
+    /// What is missing for a record of `length` bytes by this thread on `cpu`, or one step to it.
+    [[nodiscard]] next_step step(cpu_words& lane, std::uint32_t cpu,
+                                 std::uint32_t length) noexcept {
+        // relaxed, to the end: each is a guard of what is planned from it
+        if (lane.entry.load(relaxed) == 0) return make_lane(cpu, lane);
+        const std::uint64_t current = lane.current.load(relaxed);
+        const std::uint64_t last = lane.last.load(relaxed);
+        if (last != 0 && last != current) return close(cpu, lane, last);
+        if (current != 0) {
+            sub_buffer_header& sub = *place<sub_buffer_header>(current);
+            const std::uint64_t state = sub.state.load(relaxed);
+            const auto seen = stamped::from(state);
+            if (seen.state == static_cast<unsigned>(sub_buffer_state::reset)) {
+                // Somebody came as far as this.
+                const auto open = state_word(seen.pos, sub_buffer_state::active);
+                static_cast<void>(change(cpu, {{&lane.current, current}, {&sub.state, state}},
+                                         {{&sub.state, open}}));
+                return next_step::again;
+            }
+            const std::uint64_t commit = commit_of(sub).load(relaxed);
+            const std::uint64_t announced = lane.announced.load(relaxed);
+            const std::uint64_t now = core_.memory_.now();  // after the guards
+            const bool thread = static_cast<std::uint32_t>(announced) == own_thread;
+            const bool time = announced >> 32 == now >> 32;
+            const std::uint64_t more = !thread ? named_owner_record_bytes  // tells the time, too
+                                       : time  ? 0
+                                               : time_record_bytes;
+            if (end_of(commit) + length + more <= limit()) {
+                if (more == 0) return next_step::write;
+                static_cast<void>(announce(cpu, lane, sub, state, commit, announced, now));
+                return next_step::again;
+            }
+        }
+        pending coming;
+        if (!find_pending(lane, coming)) return draw(cpu, lane, current);
+        return go_on(cpu, lane, current, last, coming);
+    }
+
+    /// A time record goes in, or the name of this thread, which tells the time, too.
+    [[nodiscard]] bool announce(std::uint32_t cpu, cpu_words& lane, sub_buffer_header& sub,
+                                std::uint64_t state, std::uint64_t commit, std::uint64_t announced,
+                                std::uint64_t now) const noexcept {
+        const bool known = static_cast<std::uint32_t>(announced) == own_thread;
+        const note said(now, known ? time_record_bytes : named_owner_record_bytes, owner());
+        const std::uint32_t at = end_of(commit);
+        // A time record's first word stands for those that it does not have.
+        const auto to = [&](std::uint32_t i) {
+            return &word_at<std::uint64_t>(&sub, at + (i * 8 < said.bytes ? i : 0) * 8);
+        };
+        const auto value = [&](std::uint32_t i) { return said.words[i * 8 < said.bytes ? i : 0]; };
+        const rseq::word_value list[] = {
+            {&lane.current, sub_address(sub)},
+            {&sub.state, state},
+            {&commit_of(sub), commit},
+            {&lane.announced, announced},
+            // Closed to all until the last store, or a thread that was announced before would be
+            // let in behind the new name.
+            {&lane.announced, 0},
+            {to(0), value(0)},
+            {to(1), value(1)},
+            {to(2), value(2)},
+            {to(3), value(3)},
+            {to(4), value(4)},
+            {&commit_of(sub), commit + said.bytes},
+            {&lane.announced, cpu_words::announce(own_thread, now)},
+        };
+        // order: here.note:A pairs with read:B, file.read:B, reclaim.find:B, reclaim.find:D
+        return rseq::store_if(table_.area, cpu, list, list + 4, std::end(list) - 1);
+    }
+    /// The words of a record of the library's own.
+    struct note {
+        note(std::uint64_t now, std::size_t length, const owner_record& who) noexcept
+            : bytes(static_cast<std::uint32_t>(length)),
+              words{(now & half) | std::uint64_t{record_word::pack(record_word::time_id, length)}
+                                       << 32,
+                    now, who.word(), who.name[0], who.name[1]} {}
+        std::uint32_t bytes;
+        std::uint64_t words[5];
+    };
+    [[nodiscard]] owner_record owner() const noexcept {
+        return {own_thread,
+                static_cast<std::uint16_t>(core_.process()),
+                0,
+                true,
+                {own_name[0], own_name[1]}};
+    }
+    [[nodiscard]] static std::uint64_t sub_address(const sub_buffer_header& sub) noexcept {
+        return address(&sub);
+    }
+    /// The sub-buffer that was drawn for this lane.
+    struct pending {
+        sub_buffer_header* sub = nullptr;
+        position at = no_position;
+    };
+    /// Whether there is one, at some moment during the call. Positions are drawn once, and told
+    /// before `next`: while the position stays the same, so does what it is the position of.
+    [[nodiscard]] static bool find_pending(const cpu_words& lane, pending& out) noexcept {
+        for (;;) {
+            // order: here.next:A pairs with here.draw:A
+            const std::uint64_t next = lane.next.load(acquire);
+            // order: here.next:B pairs with here.draw:A
+            out.at = lane.next_position.load(acquire);
+            // order: here.next:C pairs with here.draw:A, here.ready:A
+            const std::uint64_t current = lane.current.load(acquire);
+            out.sub = place<sub_buffer_header>(next);
+            // relaxed, both: after the loads above, which must not be older
+            if (lane.next.load(relaxed) != next || lane.next_position.load(relaxed) != out.at)
+                continue;
+            return next != 0 && next != current;
+        }
+    }
+
+    [[nodiscard]] next_step draw(std::uint32_t cpu, cpu_words& lane,
+                                 std::uint64_t current) noexcept;
+    [[nodiscard]] static bool may_be_taken(stamped found, position at) noexcept {
+        return found.pos < at && (found.state == static_cast<unsigned>(sub_buffer_state::free) ||
+                                  found.state == static_cast<unsigned>(sub_buffer_state::closed));
+    }
+    [[nodiscard]] static next_step refuse(cpu_words& lane) noexcept {
+        // relaxed, both: never changes, and a counter
+        auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
+        entry.refused.fetch_add(1, relaxed);  // told in the next sub-buffer
+        return next_step::lost;
+    }
+    [[nodiscard]] next_step go_on(std::uint32_t cpu, cpu_words& lane, std::uint64_t current,
+                                  std::uint64_t last, const pending& coming) noexcept;
+    void install(std::uint32_t cpu, cpu_words& lane, std::uint64_t current, std::uint64_t last,
+                 const pending& coming) noexcept;
+    [[nodiscard]] next_step close(std::uint32_t cpu, cpu_words& lane, std::uint64_t last) noexcept;
+    [[nodiscard]] next_step make_lane(std::uint32_t cpu, cpu_words& lane) noexcept;
+    void leave(cpu_words& lane) noexcept;
+
+    core& core_;
+    cpu_table table_;
+};
+
+}  // namespace trace_ring::inline v1::impl
+
+#include <trace_ring/recorder/cpu/steps.hpp>

@@ -1,0 +1,356 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A recorder with a lane for each processor instead of one for each thread: however many threads
+/// record, what they hold of the ring is bounded by the processors.
+/// @code
+///   struct by_cpu {
+///       using clock = trace_ring::clock::tsc;
+///       using claim = trace_ring::claim::per_cpu;
+///   };
+///   trace_ring::basic_recorder<by_cpu> recorder{{.file = "orders.trace"}};
+/// @endcode
+/// Clock, copy and commit of a record are one restartable sequence: no locked instruction, no call,
+/// and nothing is ever open, so that no depth of nesting is lost, and no jump or kill leaves
+/// anything. A record bears the time of its commit, also one that was reserved.
+///
+/// A lane holds the records of all threads that ran there, so the lane does not tell the thread. A
+/// record of the library's own does (owner_record: thread and name, 40 bytes), where another thread
+/// goes on and where a sub-buffer begins: at most once each time that the processor changes
+/// threads, and nothing is added to any record. (LTTng adds 4 bytes to each, where the context vtid
+/// is asked for; ftrace has them always.) Readers say `record_view::lane().thread` as for any
+/// record; what concerns the lane itself bears the name "cpu N", and `lane_info::cpu`.
+///
+/// The ring must hold some sub-buffers for each processor, of which at most half are in use.
+///
+/// Where there are no sequences (policy/claim/per_cpu.hpp says where), or the clock is one that
+/// they cannot read, it is a recorder with a lane for each thread. So is it for a record whose
+/// sequence fails again and again, as in a debugger that steps, and for threads that the C library
+/// did not register.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <trace_ring/policy/claim/claim.hpp>
+#include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+#if !defined(TRACE_RING_DISABLE)
+#include <trace_ring/recorder/cpu/lanes.hpp>
+#endif
+
+namespace trace_ring::inline v1 {
+
+namespace impl {
+template <class Kind>
+concept by_cpu_kind = claim::by_cpu<typename Kind::claim>;
+/// The kind that it is without sequences.
+template <class Clock>
+struct by_thread {
+    using clock = Clock;
+};
+/// The payload of an event without variable fields, in words that may stay in registers.
+template <class Event>
+[[nodiscard, gnu::always_inline]] inline std::array<std::uint64_t, Event::fixed_bytes / 8 + 1>
+words_of([[maybe_unused]] const typename Event::wires& values) noexcept {
+    std::array<std::uint64_t, Event::fixed_bytes / 8 + 1> words{};
+    [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>)
+        __attribute__((always_inline)) {
+        const auto& wire = std::get<I>(values);
+        constexpr field_description f = Event::fields[I];
+        if constexpr (is_stored_whole<Event, I>) {
+            std::memcpy(words.data() + f.offset / 8, wire.data(), f.count * size_of(f.type));
+        } else if constexpr (f.form == field_form::scalar) {
+            words[f.offset / 8] |= bits_of(wire) << (f.offset % 8 * 8);
+        } else {
+            for (std::size_t k = 0; k < f.count; ++k) {
+                const std::size_t at = f.offset + k * size_of(f.type);
+                words[at / 8] |= bits_of(wire[k]) << (at % 8 * 8);
+            }
+        }
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+        (one(std::integral_constant<std::size_t, I>{}), ...);
+    }
+    (std::make_index_sequence<Event::field_count>{});
+    return words;
+}
+/// Clocks that a sequence reads: the processor's counter, and none.
+template <class Clock>
+inline constexpr bool in_sequence =
+    std::is_same_v<Clock, clock::tsc> || std::is_same_v<Clock, clock::none>;
+}  // namespace impl
+
+template <class Recorder, recordable E>
+class cpu_reservation;
+template <class Recorder, recordable E>
+class cpu_scope;
+
+/// As the other kind; what differs is said where it does.
+template <class Kind>
+requires impl::by_cpu_kind<Kind>
+class basic_recorder<Kind> : private basic_recorder<impl::by_thread<typename Kind::clock>> {
+    using base = basic_recorder<impl::by_thread<typename Kind::clock>>;
+    using clock_policy = typename Kind::clock;
+    static_assert(clock::records_per_reading<clock_policy> == 1,
+                  "trace_ring: threads that share a lane cannot share readings of a clock");
+
+public:
+    template <recordable E>
+    using reservation = cpu_reservation<basic_recorder, E>;
+    template <recordable E>
+    using scoped = cpu_scope<basic_recorder, E>;
+
+#if !defined(TRACE_RING_DISABLE)
+    explicit basic_recorder(const recorder_options& options)
+        : base(options),
+          lanes_(std::make_unique<impl::cpu_lanes>(*base::core_, impl::in_sequence<clock_policy>)),
+          table_(lanes_->table()),
+          home_(table_.area != 0 ? &impl::the_registry : nullptr),
+          max_record_(lanes_->max_record()) {}
+    ~basic_recorder() {
+        home_ = nullptr;
+        table_ = {};
+        signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
+        lanes_.reset();
+    }
+#else
+    explicit basic_recorder(const recorder_options& options) : base(options) {}
+#endif
+
+    /// Signal handlers that interrupt a record come before it. Variable fields are staged on the
+    /// stack: up to the bytes of a sub-buffer.
+    template <recordable E, class... Values>
+    [[gnu::always_inline]] bool record(const Values&... values) noexcept {
+        return put<E, 0>(values...);
+    }
+
+    /// A record that is filled now, in the object returned, and is there once committed. Any number
+    /// may be open. Variable fields are cut to 4 KiB.
+    template <recordable E, class... Values>
+    [[nodiscard]] reservation<E> reserve(const Values&... values) noexcept {
+        return reservation<E>(*this, values...);
+    }
+
+    template <recordable E, class... Values>
+    [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
+        static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
+        return scoped<E>(put<E, record_word::begin>(values...) ? this : nullptr);
+    }
+
+    /// Records are restartable sequences here. False: this is a recorder with a lane a thread.
+    [[nodiscard]] bool restartable() const noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        return table_.area != 0;
+#else
+        return false;
+#endif
+    }
+
+    using base::bytes;
+    using base::descriptor;
+    using base::enable;
+    using base::path;
+    using base::pause;
+    using base::resume;
+    using base::snapshot;
+    using base::statistics;
+    /// Closes what the thread has of its own. The lanes of processors stay as they are: what is in
+    /// them is there to be read, and closed when they are full, or with the recorder.
+    using base::flush_thread;
+
+private:
+    template <class Recorder, recordable E>
+    friend class cpu_reservation;
+    template <class Recorder, recordable E>
+    friend class cpu_scope;
+
+#if !defined(TRACE_RING_DISABLE)
+    [[nodiscard]] std::uint32_t number() const noexcept {
+        return base::index_;
+    }
+    template <class E>
+    [[nodiscard]] static impl::event_state& touch_type() noexcept {
+        return base::template touch<E>();
+    }
+    static constexpr bool timed = !std::is_same_v<clock_policy, clock::none>;
+    template <class E>
+    static constexpr std::uint32_t fixed_words = static_cast<std::uint32_t>(E::fixed_bytes / 8);
+
+    template <class E>
+    [[nodiscard]] static impl::measured<E> measure_for(const typename E::wires& wires,
+                                                       std::size_t most) noexcept {
+        if constexpr (E::variable) {
+            return impl::measure<E>(wires, most > E::fixed_bytes ? most - E::fixed_bytes : 0);
+        } else {
+            static_cast<void>(wires);
+            static_cast<void>(most);
+            return {};
+        }
+    }
+    /// The header of a record of these sizes, from the one of its type.
+    template <class E>
+    [[nodiscard]] static std::uint32_t header_for(std::uint32_t header,
+                                                  const impl::measured<E>& sizes) noexcept {
+        if constexpr (E::variable) {
+            header += sizes.bytes / 8 << 16;
+            if (sizes.cut) header |= std::uint32_t{record_word::cut} << 28;
+        }
+        return header;
+    }
+
+    template <class E, std::uint32_t Flags, class... Values>
+    [[gnu::always_inline]] bool put(const Values&... values) noexcept {
+        impl::event_state& type = base::template touch<E>();
+        std::uint32_t header = 0;
+        // relaxed: as in the other kind
+        const auto* const gates = impl::gates_of[base::index_].load(relaxed)->gates;
+        // order: type.use:D pairs with type.publish:A
+        if (is_set<impl::header_without_id(E::fixed_bytes)>(gates, type.header, header))
+            [[unlikely]] {
+            if (record_word::id(header) != 0) return false;
+            if constexpr (!E::variable) {
+                return write_otherwise<impl::is_counted<E>(), impl::is_end<E>, fixed_words<E>>(
+                    type, header | Flags << 28, impl::words_of<E>(E::encode(values...)));
+            }
+        }
+        return append<E, Flags>(type, header, E::encode(values...));
+    }
+    /// The end of a span: written even if the gate has been shut since.
+    template <class E>
+    void put_end() noexcept {
+        impl::event_state& type = impl::event_of<E>::state;
+        const std::uint32_t header = type.header.load(relaxed);  // relaxed: known when it began
+        append<impl::end_of<E>, record_word::end>(
+            type, record_word::pack(record_word::id(header), record_header_bytes), {});
+    }
+
+    template <class E, std::uint32_t Flags>
+    [[gnu::always_inline]] bool append(impl::event_state& type, std::uint32_t header,
+                                       const typename E::wires& wires) noexcept {
+        if constexpr (E::variable) {
+            return append_variable<E, Flags>(type, header, wires);
+        } else {
+            return write<impl::ring_of<E>, impl::is_counted<E>(), impl::is_end<E>, fixed_words<E>>(
+                type, header | Flags << 28, impl::words_of<E>(wires));
+        }
+    }
+    template <class E, std::uint32_t Flags>
+    [[gnu::noinline]] bool append_variable(impl::event_state& type, std::uint32_t header,
+                                           const typename E::wires& wires) noexcept {
+        const auto sizes = measure_for<E>(wires, max_record_ - record_header_bytes);
+        const std::uint32_t words = fixed_words<E> + sizes.bytes / 8;
+        auto* const staged = static_cast<std::uint64_t*>(__builtin_alloca(words * 8 + 8));
+        impl::store_payload<E>(reinterpret_cast<std::byte*>(staged), wires, sizes);
+        return write_words<impl::is_counted<E>()>(type, header_for<E>(header, sizes) | Flags << 28,
+                                                  staged, words);
+    }
+
+    /// The hot path, for records whose length is known and whose event has an id.
+    template <std::uint32_t Ring, bool Counted, bool Ends, std::uint32_t Words>
+    [[gnu::always_inline]] bool write(impl::event_state& type, std::uint32_t header,
+                                      const std::array<std::uint64_t, Words + 1>& words) noexcept {
+        bool done = false;
+        if (home_ == &impl::the_registry) [[likely]] {
+            if constexpr (Words <= rseq::most_words_here) {
+                done = rseq::append_here<timed, Words>(table_.of(Ring), header, words.data());
+            } else {
+                done = rseq::append_words_here<timed>(table_.of(Ring), header, words.data(), Words);
+            }
+        }
+        if (!done) [[unlikely]]
+            return write_otherwise<Counted, Ends, Words>(type, header, words);
+        if constexpr (Counted) lanes_->count(type);
+        return true;
+    }
+    /// Few words by value: they need no memory, and the caller no frame.
+    template <bool Counted, bool Ends, std::uint32_t Words>
+    [[gnu::always_inline]] bool write_otherwise(
+        impl::event_state& type, std::uint32_t header,
+        const std::array<std::uint64_t, Words + 1>& words) noexcept {
+        if constexpr (Words <= rseq::most_words_here) {
+            return [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+                return write_few<Counted, Ends>(type, header, words[I]...);
+            }
+            (std::make_index_sequence<Words>{});
+        } else {
+            return write_slowly(type, header, words.data(), Words, Counted, Ends);
+        }
+    }
+    template <bool Counted, bool Ends, class... Word>
+    [[gnu::noinline, gnu::cold]] bool write_few(impl::event_state& type, std::uint32_t header,
+                                                Word... word) noexcept {
+        const std::uint64_t words[] = {word..., 0};
+        return write_slowly(type, header, words, sizeof...(Word), Counted, Ends);
+    }
+    template <bool Counted>
+    bool write_words(impl::event_state& type, std::uint32_t header, const std::uint64_t* words,
+                     std::uint32_t count) noexcept {
+        const bool done =
+            home_ == &impl::the_registry && record_word::id(header) != 0 &&
+            rseq::append_words_here<timed>(table_.of(type.ring), header, words, count);
+        if (!done) return write_slowly(type, header, words, count, Counted, false);
+        if constexpr (Counted) lanes_->count(type);
+        return true;
+    }
+
+    /// `header` may lack the id.
+    [[gnu::noinline, gnu::cold]] bool write_slowly(impl::event_state& type, std::uint32_t header,
+                                                   const std::uint64_t* words, std::uint32_t count,
+                                                   bool counted, bool ends) noexcept {
+        if (base::core_ == nullptr) return false;  // not constructed yet, or no more
+        impl::core& core = *base::core_;
+        const std::uint32_t length = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
+        using answer = impl::cpu_lanes::answer;
+        const auto whole = [&] {  // relaxed: after who made sure of it
+            return (header & ~0xFFFFU) | record_word::id(type.header.load(relaxed));
+        };
+        if (table_.area != 0) {
+            rseq::forget(table_.area);  // a sequence may have been left half-way
+            answer found = lanes_->admit(type, length, ends);
+            if (found == answer::yes)
+                found = lanes_->template write<timed>(type.ring, whole(), words, count);
+            if (found == answer::yes && counted) lanes_->count(type);
+            if (found != answer::elsewhere) return found == answer::yes;
+        }
+        std::uint32_t time = 0;
+        impl::lane_state* const lane = core.open(type, length, impl::stack_position(), time, ends);
+        if (lane == nullptr) return false;
+        std::byte* const to = impl::end_of_records(*lane);
+        // relaxed, to the end: the commit word publishes them
+        word_at<std::uint32_t>(to, 0).store(time, relaxed);
+        word_at<std::uint32_t>(to, 4).store(whole(), relaxed);
+        for (std::uint32_t i = 0; i < count; ++i)
+            word_at<std::uint64_t>(to, record_header_bytes + i * 8).store(words[i], relaxed);
+        impl::commit_record(*lane, length);
+        if (counted) impl::count_record(*lane, type);
+        core.finish(*lane);
+        return true;
+    }
+
+    std::unique_ptr<impl::cpu_lanes> lanes_;
+    cpu_table table_;
+    /// Null without sequences. Code of a library with a registry, and so event ids, of its own
+    /// finds another than its own there, and the cold path refuses it.
+    const impl::registry* home_ = nullptr;
+    std::uint32_t max_record_ = 0;
+#else
+    template <class E, std::uint32_t Flags, class... Values>
+    [[gnu::always_inline]] static bool put(const Values&...) noexcept {
+        return false;
+    }
+#endif
+};
+
+}  // namespace trace_ring::inline v1
+
+#include <trace_ring/recorder/cpu/reservation.hpp>

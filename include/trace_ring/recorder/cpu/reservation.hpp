@@ -1,0 +1,111 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What `reserve` and `scope` of a recorder with a lane for each processor return. What other
+/// threads of a processor may overtake cannot be filled in place, so a reservation holds the record
+/// itself.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <trace_ring/recorder/cpu/recorder.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// A record that has been filled and is not there yet. Move-only; any thread.
+template <class Recorder, recordable E>
+class cpu_reservation {
+public:
+    cpu_reservation() noexcept = default;
+    cpu_reservation(cpu_reservation&& other) noexcept { take(other); }
+    cpu_reservation& operator=(cpu_reservation&& other) noexcept {
+        if (this != &other) take(other);
+        return *this;
+    }
+
+    [[nodiscard]] explicit operator bool() const noexcept { return owner_ != nullptr; }
+
+    /// Publishes the record, with the time of now. False: there was none, or it was lost and
+    /// counted.
+    bool commit() noexcept {
+        Recorder* const owner = std::exchange(owner_, nullptr);
+        if (owner == nullptr) return false;
+#if !defined(TRACE_RING_DISABLE)
+        return owner->template write_words<impl::is_counted<E>()>(impl::event_of<E>::state, header_,
+                                                                  words_, count_);
+#else
+        return false;
+#endif
+    }
+    /// Gives it up: no reader will see anything of it.
+    void discard() noexcept {
+        owner_ = nullptr;
+    }
+
+private:
+    friend Recorder;
+
+    // A call: the record is copied once more than one that is written at once, anyway.
+    template <class... Values>
+    [[gnu::noinline]] explicit cpu_reservation([[maybe_unused]] Recorder& owner,
+                                               const Values&... values) noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        impl::event_state& type = Recorder::template touch_type<E>();
+        const std::uint32_t header = type.header.load(relaxed);  // relaxed: `commit` completes it
+        // relaxed: a gate is advice that takes effect soon
+        const auto* const gates = impl::gates_of[owner.number()].load(relaxed)->gates;
+        const std::uint32_t id = record_word::id(header);
+        if (id != 0 && gates[id].load(relaxed) != 0) return;  // relaxed: as above
+        auto wires = E::encode(values...);
+        // g++ 12 warns of reading beyond a literal that it knows, where nothing is read.
+        if constexpr (E::variable) asm volatile("" : "+m"(wires));
+        const auto sizes = Recorder::template measure_for<E>(
+            wires,
+            std::min<std::size_t>(owner.max_record_ - record_header_bytes, sizeof words_ - 8));
+        header_ = Recorder::template header_for<E>(header, sizes);
+        count_ = static_cast<std::uint32_t>(E::fixed_bytes / 8) + sizes.bytes / 8;
+        impl::store_payload<E>(reinterpret_cast<std::byte*>(words_), wires, sizes);
+        owner_ = &owner;
+#else
+        ((void)values, ...);
+#endif
+    }
+    void take(cpu_reservation& other) noexcept {
+        owner_ = std::exchange(other.owner_, nullptr);
+        header_ = other.header_;
+        count_ = other.count_;
+        if (owner_ != nullptr) std::copy(other.words_, other.words_ + count_, words_);
+    }
+
+    /// Variable fields: as much as a sub-buffer of the usual size can hold.
+    static constexpr std::size_t most_words =
+        E::fixed_bytes / 8 + (E::variable ? default_sub_buffer_bytes / 8 : 0);
+
+    Recorder* owner_ = nullptr;
+    std::uint32_t header_ = 0;
+    std::uint32_t count_ = 0;
+    std::uint64_t words_[most_words + 1];
+};
+
+/// A span under way; its end is recorded when this dies.
+template <class Recorder, recordable E>
+class cpu_scope {
+public:
+    explicit cpu_scope(Recorder* owner) noexcept : owner_(owner) {}
+    cpu_scope(cpu_scope&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {}
+    cpu_scope& operator=(cpu_scope&&) = delete;
+    ~cpu_scope() {
+#if !defined(TRACE_RING_DISABLE)
+        if (owner_ != nullptr) owner_->template put_end<E>();
+#endif
+    }
+
+private:
+    Recorder* owner_;
+};
+
+}  // namespace trace_ring::inline v1

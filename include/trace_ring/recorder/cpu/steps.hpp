@@ -1,0 +1,289 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The steps by which the lane of a processor goes from one sub-buffer to the next (lanes.hpp has
+/// the picture), its beginning and its end.
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+#include <trace_ring/recorder/cpu/lanes.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// The next position is this lane's, if nobody was faster.
+inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
+                                            std::uint64_t current) noexcept {
+    const share& of = share_of(lane);
+    // relaxed, both: guards
+    const std::uint64_t before = lane.next.load(relaxed);
+    const position drawn = lane.next_position.load(relaxed);
+    if (before != 0 && before != current) return next_step::again;
+    // relaxed, to the end: counters, guards, and states that the swap decides on
+    bool crowded = false;  // which makes no difference here: threads share what they fill
+    if (!core_.count_held(of, crowded)) return refuse(lane);
+    for (std::uint64_t tried = 2 * of.size() + 16; tried != 0; --tried) {
+        position at = no_position;
+        if (!core_.next_slot(of, at)) break;
+        const std::uint64_t slot = core_.slot_at(at);
+        sub_buffer_header& sub = core_.memory_.sub_buffer(slot);
+        const auto found = stamped::from(sub.state.load(relaxed));
+        if (!may_be_taken(found, at)) continue;
+        if (found.state == static_cast<unsigned>(sub_buffer_state::closed) &&
+            core_.is_fresh(of, slot, at)) {
+            continue;
+        }
+        auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
+        // The position goes into the file first, so that what a dying claimer leaves in `reset`
+        // can be found.
+        // order: here.draw:A pairs with here.next:A, here.next:B, here.next:C
+        if (!change(
+                cpu, {{&lane.current, current}, {&lane.next, before}, {&lane.next_position, drawn}},
+                {{&entry.newest, at}, {&lane.next_position, at}, {&lane.next, sub_address(sub)}})) {
+            drop_held(lane);  // and the position stays vacant
+        }
+        return next_step::again;
+    }
+    drop_held(lane);
+    if (!core_.keeps_oldest()) static_cast<void>(core_.make_way());  // all of them are held
+    return refuse(lane);
+}
+/// The sub-buffer to come is taken, or becomes the one in use.
+inline cpu_lanes::next_step cpu_lanes::go_on(std::uint32_t cpu, cpu_words& lane,
+                                             std::uint64_t current, std::uint64_t last,
+                                             const pending& coming) noexcept {
+    sub_buffer_header& sub = *coming.sub;
+    const std::uint64_t reset = state_word(coming.at, sub_buffer_state::reset);
+    std::uint64_t state = sub.state.load(relaxed);  // relaxed: the swap decides
+    if (state == reset) {
+        install(cpu, lane, current, last, coming);
+        return next_step::again;
+    }
+    pending still;
+    if (!find_pending(lane, still) || still.sub != &sub || still.at != coming.at)
+        return next_step::again;
+    if (!may_be_taken(stamped::from(state), coming.at)) {  // another was faster
+        if (change(cpu,
+                   {{&lane.current, current},
+                    {&lane.next, sub_address(sub)},
+                    {&lane.next_position, coming.at},
+                    {&sub.state, state}},
+                   {{&lane.next, 0}})) {
+            drop_held(lane);
+        }
+        return next_step::again;
+    }
+    // Before the swap, for afterwards it is whoever goes on that writes there.
+    const std::uint32_t commit = sub.commit.load(relaxed);  // relaxed: the swap checks it
+    // order: here.claim:B pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A
+    if (!sub.state.compare_exchange_strong(state, reset, acq_rel)) return next_step::again;
+    // order: here.claim:A pairs with read:C, file.read:C, chain.look:B
+    thread_fence(release);
+    if (stamped::from(state).state == static_cast<unsigned>(sub_buffer_state::closed)) {
+        layout::ring_state& ring = core_.memory_.ring();
+        // relaxed: a counter
+        ring.overwritten_records.fetch_add(commit_word::records(commit), relaxed);
+    }
+    // A reader may have had it for a moment, for which it was given up meanwhile.
+    if (lane.next.load(relaxed) != sub_address(sub)) {  // relaxed: after the swap
+        std::uint64_t taken = reset;
+        // order: here.give_up:A pairs with read:A, file.read:A, chain.look:A, claim:C
+        static_cast<void>(sub.state.compare_exchange_strong(
+            taken, state_word(coming.at, sub_buffer_state::free), release));
+    }
+    return next_step::again;
+}
+
+inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t current,
+                               std::uint64_t last, const pending& coming) noexcept {
+    // relaxed, to the end: guards, or words that only this lane writes
+    auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
+    sub_buffer_header& sub = *coming.sub;
+    layout::index_entry& index = core_.memory_.index(core_.memory_.slot_number(sub));
+    const std::uint64_t number = entry.number.load(relaxed);
+    const std::uint64_t told = lane.told.load(relaxed);
+    const std::uint64_t refused = entry.refused.load(relaxed);
+    std::uint64_t commit = 0;
+    std::uint64_t before = entry.written.load(relaxed);
+    position previous = no_position;
+    auto* old_commit = &lane.current;  // a guard that holds where there is no old one
+    if (current != 0) {
+        sub_buffer_header& old = *place<sub_buffer_header>(current);
+        old_commit = &commit_of(old);
+        previous = stamped::from(old.state.load(relaxed)).pos;
+        commit = old_commit->load(relaxed);
+        before = records_to(old, commit);
+    }
+    // After the guards: what is committed before they were read, is not later than this.
+    const std::uint64_t now = core_.memory_.now();
+    const note said(now, named_owner_record_bytes, owner());
+    const auto first = [&](std::uint32_t i) -> rseq::word_value {
+        return {&word_at<std::uint64_t>(&sub, sizeof(sub_buffer_header) + i * 8), said.words[i]};
+    };
+    const std::uint64_t empty = commit_word::empty + said.bytes;
+    const std::uint64_t reset = state_word(coming.at, sub_buffer_state::reset);
+    const rseq::word_value list[] = {
+        {&lane.current, current},
+        {old_commit, current != 0 ? commit : current},
+        {&lane.last, last},
+        {&lane.next, sub_address(sub)},
+        {&lane.next_position, coming.at},
+        {&sub.state, reset},
+        {&lane.told, told},
+        {&index.pos, 0},
+        {&index.first_time, now},
+        {&index.last_time, 0},
+        {&word_at<std::uint64_t>(&index, offsetof(layout::index_entry, lane)),
+         number | (coming.at & half) << 32},
+        {&index.pos, coming.at},
+        {&word_at<std::uint64_t>(&sub, 0), sub_buffer_magic | number << 32},
+        {&sub.first_position, before},
+        {&sub.base_time, now},
+        {&sub.previous, previous},
+        {&sub.end_time, 0},
+        {&commit_of(sub), empty | (refused - told) << 32},
+        {&word_at<std::uint64_t>(&sub, offsetof(sub_buffer_header, too_long)), 0},
+        first(0),
+        first(1),
+        first(2),
+        first(3),
+        first(4),
+        {&lane.last, current},
+        {&lane.announced, 0},  // closed to all
+        {&lane.current, sub_address(sub)},
+        {&lane.told, refused},
+        {&sub.state, state_word(coming.at, sub_buffer_state::active)},
+        {&lane.announced, cpu_words::announce(own_thread, now)},
+    };
+    constexpr std::size_t guards = 7;
+    // order: here.ready:A pairs with read:A, file.read:A, chain.look:A, claim.next:A,
+    // reclaim.find:A, here.next:C, reclaim.find:C
+    // order: here.index:A pairs with index.look:A, table.read:C
+    if (rseq::store_if(table_.area, cpu, list, list + guards, std::end(list) - 1))
+        core_.now_and_then(now);
+}
+
+/// Closes the sub-buffer that was in use before.
+inline cpu_lanes::next_step cpu_lanes::close(std::uint32_t cpu, cpu_words& lane,
+                                             std::uint64_t last) noexcept {
+    // relaxed, to the end: guards, or words that only this lane writes
+    sub_buffer_header& sub = *place<sub_buffer_header>(last);
+    const std::uint64_t state = sub.state.load(relaxed);
+    const auto seen = stamped::from(state);
+    auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
+    const bool ours = seen.state == static_cast<unsigned>(sub_buffer_state::active) &&
+                      sub.lane.load(relaxed) == entry.number.load(relaxed);
+    if (!ours) {
+        static_cast<void>(
+            change(cpu, {{&lane.last, last}, {&sub.state, state}}, {{&lane.last, 0}}));
+        return next_step::again;
+    }
+    layout::index_entry& index = core_.memory_.index(core_.memory_.slot_number(sub));
+    const std::uint64_t commit = commit_of(sub).load(relaxed);
+    const std::uint64_t closed_at = share_of(lane).cursor->load(relaxed);  // as close_lane
+    const std::uint64_t now = core_.memory_.now();
+    // order: here.written:A pairs with table.read:B, snapshot.copy:C
+    // order: here.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
+    if (change(cpu, {{&lane.last, last}, {&sub.state, state}, {&commit_of(sub), commit}},
+               {{&entry.written, records_to(sub, commit)},
+                {&sub.end_time, now},
+                {&word_at<std::uint64_t>(&index, offsetof(layout::index_entry, lane)),
+                 entry.number.load(relaxed) | closed_at << 32},
+                {&index.last_time, now},
+                {&sub.state, state_word(seen.pos, sub_buffer_state::closed)}})) {
+        drop_held(lane);
+    }
+    return next_step::again;
+}
+
+/// A lane of this process for this processor, which it has not written on yet.
+inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& lane) noexcept {
+    know_thread();  // it may be a child's
+    layout::ring_state& ring = core_.memory_.ring();
+    std::uint32_t slot = 0;
+    layout::lane_entry* const entry = core_.take_lane_entry(slot);
+    if (entry == nullptr) {
+        ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return next_step::lost;
+    }
+    char name[16] = {'c', 'p', 'u', ' '};
+    std::size_t digits = 4;
+    for (std::uint32_t left = cpu; digits == 4 || left != 0; left /= 10) ++digits;
+    std::uint32_t left = cpu;
+    for (std::size_t at = digits; at-- > 4; left /= 10)
+        name[at] = static_cast<char>('0' + left % 10);
+    // relaxed, to the end: published by the state, but for the number
+    entry->number.store(ring.last_lane.fetch_add(1, relaxed) + 1, relaxed);
+    // Who sees anything of the new lane and looks again sees its number.
+    // order: here.enter:B pairs with lane.look:A, snapshot.copy:C
+    thread_fence(release);
+    entry->process.store(core_.process(), relaxed);
+    entry->thread.store(0, relaxed);
+    entry->cpu.store(cpu + 1, relaxed);
+    entry->writer.store(0, relaxed);
+    entry->ring.store(core_.shares_.number(ring_number_of(lane)), relaxed);
+    entry->handed_on.store(1, relaxed);  // its records tell whose they are
+    layout::begin_counts(*entry);
+    entry->depth.store(0, relaxed);
+    entry->began.store(core_.memory_.now(), relaxed);
+    store_text(entry->name, {name, digits});
+    // order: here.enter:A pairs with table.read:B, snapshot.copy:C, lane.find:A
+    entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
+    if (!change(cpu, {{&lane.entry, 0}},
+                {{&lane.limit, limit()},
+                 {&lane.totals, address(core_.memory_.totals(slot))},
+                 {&lane.told, 0},
+                 {&lane.entry, address(entry)}})) {
+        // order: here.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C
+        entry->state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+    }
+    return next_step::again;
+}
+
+/// Closes what the lane has, when no thread records any more.
+inline void cpu_lanes::leave(cpu_words& lane) noexcept {
+    // relaxed, to the end: nobody else is here
+    const std::uint64_t where = lane.entry.load(relaxed);
+    if (where == 0) return;
+    auto& entry = *place<layout::lane_entry>(where);
+    const std::uint64_t current = lane.current.load(relaxed);
+    const std::uint64_t last = lane.last.load(relaxed);
+    const auto end = [&](std::uint64_t at) {
+        sub_buffer_header& sub = *place<sub_buffer_header>(at);
+        const auto seen = stamped::from(sub.state.load(relaxed));
+        if (seen.state != static_cast<unsigned>(sub_buffer_state::active) ||
+            sub.lane.load(relaxed) != entry.number.load(relaxed)) {
+            return;
+        }
+        layout::index_entry& index = core_.memory_.index(core_.memory_.slot_number(sub));
+        const std::uint64_t commit = commit_of(sub).load(relaxed);
+        const std::uint64_t now = core_.memory_.now();
+        // order: here.written:B pairs with table.read:B, snapshot.copy:C
+        entry.written.store(records_to(sub, commit), release);
+        sub.end_time.store(now, relaxed);
+        index.closed_at.store(static_cast<std::uint32_t>(share_of(lane).cursor->load(relaxed)),
+                              relaxed);
+        index.last_time.store(now, relaxed);
+        // order: here.close:B pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
+        sub.state.store(state_word(seen.pos, sub_buffer_state::closed), release);
+        drop_held(lane);
+    };
+    if (last != 0) end(last);
+    if (current != 0 && current != last) end(current);
+    pending coming;
+    if (find_pending(lane, coming)) {
+        std::uint64_t taken = state_word(coming.at, sub_buffer_state::reset);
+        // order: here.give_up:B pairs with read:A, file.read:A, chain.look:A, claim:C
+        static_cast<void>(coming.sub->state.compare_exchange_strong(
+            taken, state_word(coming.at, sub_buffer_state::free), release));
+        drop_held(lane);
+    }
+    entry.ended.store(core_.memory_.now(), relaxed);
+    // order: here.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C
+    entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+}
+
+}  // namespace trace_ring::inline v1::impl

@@ -1,0 +1,771 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// Recorders with a lane for each processor: many more threads than processors, handlers in the
+/// midst of records, threads that are moved about, children, deaths; with restartable sequences and
+/// without.
+
+#include <boost/test/unit_test.hpp>
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/policy/claim/per_cpu.hpp>
+#include <trace_ring/recorder/cpu/recorder.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
+
+#include <recorder/scratch.hpp>
+#include <recorder/signals.hpp>
+#include <recorder/trace_reader.hpp>
+
+namespace tr = trace_ring;
+namespace reduce = trace_ring::reduce;
+using tr::loss_cause;
+
+namespace {
+
+struct by_cpu {
+    using clock = tr::clock::tsc;
+    using claim = tr::claim::per_cpu;
+};
+struct by_cpu_untimed {
+    using clock = tr::clock::none;
+    using claim = tr::claim::per_cpu;
+};
+using recorder = tr::basic_recorder<by_cpu>;
+
+/// Every way of writing: words one by one, many, a length that is known only then.
+struct small : tr::event<"small", tr::field<"thread", std::uint64_t>, tr::field<"n", std::uint64_t>,
+                         tr::field<"check", std::uint64_t>> {};
+struct large : tr::event<"large", tr::field<"thread", std::uint64_t>, tr::field<"n", std::uint64_t>,
+                         tr::field<"check", std::array<std::uint64_t, 6>>> {};
+struct text : tr::event<"text", tr::field<"thread", std::uint64_t>, tr::field<"n", std::uint64_t>,
+                        tr::field<"check", std::string_view>> {};
+struct staged : tr::event<"staged", tr::field<"thread", std::uint64_t>,
+                          tr::field<"n", std::uint64_t>, tr::field<"check", std::string_view>> {};
+struct work : tr::span<"work", tr::field<"n", std::uint64_t>> {};
+struct rare : tr::event<"rare", tr::field<"n", std::uint64_t>> {
+    static constexpr std::uint32_t ring = 1;
+};
+struct told : tr::event<"told", tr::field<"n", std::uint64_t>> {
+    static constexpr bool counted = true;
+};
+
+std::uint32_t this_thread() {
+    return static_cast<std::uint32_t>(::syscall(SYS_gettid));
+}
+std::uint64_t mixed(std::uint64_t thread, std::uint64_t n) {
+    return (thread * 0x9E3779B97F4A7C15U) ^ (n * 0xBF58476D1CE4E5B9U);
+}
+std::string text_for(std::uint64_t thread, std::uint64_t n) {
+    return std::string(static_cast<std::size_t>(n / 4 % 90),
+                       static_cast<char>('a' + mixed(thread, n) % 26));
+}
+template <class Kind>
+bool put(tr::basic_recorder<Kind>& to, std::uint64_t thread, std::uint64_t n) {
+    const std::uint64_t m = mixed(thread, n);
+    switch (n % 4) {
+        case 0:
+            return to.template record<small>(thread, n, m);
+        case 1:
+            return to.template record<large>(
+                thread, n, std::array<std::uint64_t, 6>{m, m + 1, m + 2, m + 3, m + 4, m + 5});
+        case 2: {
+            std::array<char, 90> letters;
+            letters.fill(static_cast<char>('a' + m % 26));
+            return to.template record<text>(
+                thread, n, std::string_view(letters.data(), static_cast<std::size_t>(n / 4 % 90)));
+        }
+        default: {
+            std::array<char, 90> letters;
+            letters.fill(static_cast<char>('a' + m % 26));
+            auto slot = to.template reserve<staged>(
+                thread, n, std::string_view(letters.data(), static_cast<std::size_t>(n / 4 % 90)));
+            return slot.commit();
+        }
+    }
+}
+
+/// What a trace says, checked record by record.
+struct reading {
+    struct lane {
+        std::uint64_t read = 0;
+        tr::loss_counts lost;
+        [[nodiscard]] std::uint64_t total() const { return read + lost.total(); }
+    };
+    std::map<std::uint32_t, lane> lanes;               // by number
+    std::map<std::uint64_t, std::uint64_t> by_thread;  // records
+    std::map<std::uint64_t, std::vector<std::uint64_t>> numbers;
+    tr::loss_counts without_lane;
+    std::uint64_t wrong = 0;  // torn, or under another thread's name
+    std::uint64_t back = 0;   // times that go back
+    std::uint64_t other = 0;  // records that are not of `put`
+
+    void take(const reduce::item& item) {
+        if (const auto* record = std::get_if<reduce::record_view>(&item)) {
+            ++lanes[record->lane().number].read;
+            const std::string_view name = record->name();
+            if (name != "small" && name != "large" && name != "text" && name != "staged") {
+                ++other;
+                return;
+            }
+            const std::uint64_t thread = record->field(0).u64();
+            const std::uint64_t n = record->field(1).u64();
+            const std::uint64_t m = mixed(thread, n);
+            const auto check = record->field(2);
+            bool whole = record->fault().empty() && record->lane().thread == thread;
+            if (name == "small") {
+                whole = whole && n % 4 == 0 && check.u64() == m;
+            } else if (name == "large") {
+                for (std::size_t i = 0; i < 6; ++i) whole = whole && check.at(i).u64() == m + i;
+            } else {
+                whole = whole && check.text() == text_for(thread, n);
+            }
+            wrong += whole ? 0 : 1;
+            ++by_thread[thread];
+            numbers[thread].push_back(n);
+        } else if (const auto* loss = std::get_if<reduce::loss_item>(&item)) {
+            auto& lost = loss->lane == nullptr ? without_lane : lanes[loss->lane->number].lost;
+            lost.add(loss->cause, loss->count);
+            if (loss->cause == loss_cause::damaged) ++wrong;
+        } else {
+            ++back;
+        }
+    }
+    [[nodiscard]] std::uint64_t read() const {
+        std::uint64_t sum = 0;
+        for (const auto& [number, one] : lanes) sum += one.read;
+        return sum;
+    }
+    [[nodiscard]] std::uint64_t lost(loss_cause cause) const {
+        std::uint64_t sum = without_lane[cause];
+        for (const auto& [number, one] : lanes) sum += one.lost[cause];
+        return sum;
+    }
+    void expect_sound() const {
+        BOOST_TEST(wrong == 0U);
+        BOOST_TEST(back == 0U);
+    }
+};
+reading read_all(const reduce::trace_file& trace) {
+    reading out;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) out.take(*item);
+    BOOST_TEST(trace.damages().size() == 0U);
+    return out;
+}
+template <class Kind>
+reduce::trace_file trace_of(const tr::basic_recorder<Kind>& one) {
+    const auto [data, size] = one.bytes();
+    return reduce::trace_file::from(std::span(data, size));
+}
+template <class Kind>
+reading read_all(const tr::basic_recorder<Kind>& one) {
+    return read_all(trace_of(one));
+}
+
+/// The C library registered this process, as found without the library.
+bool registered() {
+#if defined(TRACE_RING_RSEQ)
+    const auto* size = static_cast<const unsigned*>(::dlsym(RTLD_DEFAULT, "__rseq_size"));
+    return size != nullptr && *size != 0;
+#else
+    return false;
+#endif
+}
+std::vector<int> allowed_cpus() {
+    cpu_set_t set;
+    std::vector<int> found;
+    if (::sched_getaffinity(0, sizeof set, &set) == 0) {
+        for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+            if (CPU_ISSET(cpu, &set)) found.push_back(cpu);
+        }
+    }
+    return found;
+}
+bool move_to(pid_t thread, int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return ::sched_setaffinity(thread, sizeof set, &set) == 0;
+}
+/// This thread on one processor, as long as it lives.
+class pinned {
+public:
+    explicit pinned(int cpu) {
+        ::sched_getaffinity(0, sizeof before_, &before_);
+        BOOST_REQUIRE(move_to(0, cpu));
+    }
+    pinned(const pinned&) = delete;
+    ~pinned() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+private:
+    cpu_set_t before_;
+};
+
+/// What the handler records with.
+recorder* handler_recorder = nullptr;
+thread_local std::uint64_t handled = 0;
+std::atomic<std::uint64_t> tried_by_handlers{0};
+std::atomic<std::uint64_t> from_handlers{0};
+constexpr std::uint64_t first_of_handlers = std::uint64_t{1} << 40;
+void record_in_handler(int) {
+    ++tried_by_handlers;
+    if (put(*handler_recorder, this_thread(), first_of_handlers + ++handled)) ++from_handlers;
+}
+
+struct figures {
+    std::uint64_t tried = 0, accepted = 0;
+};
+/// Writers, their handlers, someone who moves them about, and a reader that follows.
+figures load(recorder& into, std::uint32_t writers, std::uint64_t each, reading* seen = nullptr) {
+    handler_recorder = &into;
+    tried_by_handlers = 0;
+    from_handlers = 0;
+    const test::signal_handler handling(SIGUSR1, record_in_handler);
+    std::vector<std::atomic<pid_t>> ids(writers);
+    std::atomic<std::uint32_t> running{writers};
+    std::atomic<std::uint64_t> accepted{0};
+    std::vector<std::thread> threads;
+    for (std::uint32_t w = 0; w < writers; ++w) {
+        threads.emplace_back([&, w] {
+            ids[w] = static_cast<pid_t>(this_thread());
+            handled = 0;
+            std::uint64_t mine = 0;
+            {
+                const test::thread_timer timer(SIGUSR1, test::scale == 1 ? 41'000 : 1'000'000);
+                for (std::uint64_t n = 1; n <= each; ++n) mine += put(into, this_thread(), n);
+            }
+            accepted += mine;
+            --running;
+        });
+    }
+    const auto cpus = allowed_cpus();
+    std::thread mover([&] {
+        for (std::size_t i = 0; running != 0; ++i) {
+            const pid_t thread = ids[i * 7 % writers];
+            if (thread != 0) move_to(thread, cpus[i / 3 % cpus.size()]);
+            if (i % 16 == 0) std::this_thread::yield();
+        }
+    });
+    if (seen != nullptr) {
+        const auto trace = trace_of(into);
+        auto cursor = trace.follow();
+        const auto take = [&] {
+            while (const auto* item = cursor.next()) seen->take(*item);
+        };
+        while (running != 0) take();
+        for (auto& thread : threads) thread.join();
+        take();
+        cursor.stop_following();
+        take();
+    } else {
+        for (auto& thread : threads) thread.join();
+    }
+    mover.join();
+    return {writers * each + tried_by_handlers, accepted + from_handlers};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_recorder_by_processor)
+
+BOOST_AUTO_TEST_CASE(sequences_are_used_where_the_c_library_registered_them) {
+    const recorder one({.size = 1 << 16});
+    BOOST_TEST(one.restartable() == registered());
+}
+
+BOOST_AUTO_TEST_CASE(a_record_goes_to_the_lane_of_its_processor_and_names_its_thread) {
+    recorder one({.size = 1 << 18});
+    const auto cpus = allowed_cpus();
+    std::vector<std::uint32_t> threads;
+    for (const int cpu : cpus) {
+        std::thread([&, cpu] {
+            const pinned here(cpu);
+            threads.push_back(this_thread());
+            for (std::uint64_t n = 0; n < 8; ++n) BOOST_TEST(put(one, this_thread(), n));
+        }).join();
+    }
+    const auto trace = trace_of(one);
+    const auto seen = read_all(trace);
+    seen.expect_sound();
+    BOOST_TEST(seen.read() == 8 * cpus.size());
+    if (!one.restartable()) return;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto& record = std::get<reduce::record_view>(*item);
+        const auto cpu = record.lane().cpu;
+        BOOST_REQUIRE(cpu.has_value());
+        const auto at = static_cast<std::size_t>(
+            std::find(cpus.begin(), cpus.end(), static_cast<int>(*cpu)) - cpus.begin());
+        BOOST_REQUIRE(at < cpus.size());
+        BOOST_TEST(record.field(0).u64() == threads[at]);
+    }
+    for (const auto& lane : trace.lanes()) {
+        BOOST_REQUIRE(lane.cpu.has_value());
+        BOOST_TEST(lane.name == "cpu " + std::to_string(*lane.cpu));
+        BOOST_TEST(lane.thread == 0U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_share_a_lane_can_be_told_apart_and_filtered) {
+    recorder one({.size = 1 << 18});
+    const pinned here(allowed_cpus().front());
+    std::vector<std::uint32_t> threads(3);
+    std::vector<std::thread> all;
+    std::atomic<std::uint64_t> turn{0};
+    for (std::size_t t = 0; t < threads.size(); ++t) {
+        all.emplace_back([&, t] {
+            threads[t] = this_thread();
+            for (std::uint64_t n = 1; n <= 20; ++n) {
+                while (turn % threads.size() != t) std::this_thread::yield();
+                static_cast<void>(put(one, this_thread(), n));
+                ++turn;
+            }
+        });
+    }
+    for (auto& thread : all) thread.join();
+    const auto trace = trace_of(one);
+    const auto seen = read_all(trace);
+    seen.expect_sound();
+    BOOST_TEST(seen.read() == 60U);
+    for (const std::uint32_t thread : threads) {
+        std::uint64_t count = 0;
+        auto cursor = trace.forward({.threads = {thread}});
+        while (const auto* item = cursor.next()) {
+            BOOST_REQUIRE(std::get<reduce::record_view>(*item).field(0).u64() == thread);
+            ++count;
+        }
+        BOOST_TEST(count == 20U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_reservation_is_nowhere_until_it_is_committed) {
+    recorder one({.size = 1 << 18});
+    const pinned here(allowed_cpus().front());
+    auto first = one.reserve<staged>(this_thread(), 3U, "later");
+    BOOST_REQUIRE(first);
+    auto moved = std::move(first);
+    BOOST_TEST(!first);
+    auto given_up = one.reserve<small>(this_thread(), 4U, 0U);
+    BOOST_REQUIRE(given_up);
+    BOOST_TEST(put(one, this_thread(), 8));
+    { [[maybe_unused]] const auto left = one.reserve<small>(this_thread(), 4U, 0U); }
+    given_up.discard();
+    BOOST_TEST(!given_up.commit());
+    BOOST_TEST(moved.commit());
+    BOOST_TEST(!moved.commit());
+    const std::string longer(6000, 'x');
+    auto cut = one.reserve<text>(this_thread(), 2U, longer);
+    BOOST_TEST(cut.commit());
+    const auto trace = trace_of(one);
+    std::vector<std::string> names;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto& record = std::get<reduce::record_view>(*item);
+        names.emplace_back(record.name());
+        if (record.name() == "staged") BOOST_TEST(record.field("check").text() == "later");
+        BOOST_TEST(record.cut() == (record.name() == "text"));
+    }
+    BOOST_TEST((names == std::vector<std::string>{"small", "staged", "text"}));
+    BOOST_TEST(one.enable<small>(false) == 1U);
+    BOOST_TEST(!one.reserve<small>(1U, 2U, 3U));
+    BOOST_TEST(!one.record<small>(1U, 2U, 3U));
+}
+
+BOOST_AUTO_TEST_CASE(spans_totals_and_gates_are_as_in_the_other_kind) {
+    recorder one({.size = 1 << 18});
+    for (std::uint64_t n = 0; n < 30; ++n) {
+        const auto scope = one.scope<work>(n);
+        BOOST_TEST(one.record<told>(n));
+    }
+    one.pause();
+    BOOST_TEST(!one.record<told>(1U));
+    { const auto shut = one.scope<work>(1U); }
+    one.resume();
+    const auto trace = trace_of(one);
+    std::uint64_t begun = 0, ended = 0;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto& record = std::get<reduce::record_view>(*item);
+        begun += record.begins() ? 1 : 0;
+        ended += record.ends() ? 1 : 0;
+    }
+    BOOST_TEST(begun == 30U);
+    BOOST_TEST(ended == 30U);
+    test::trace_view view(one.bytes());
+    BOOST_REQUIRE(view.type("told").total != 0);
+    BOOST_TEST(view.total(view.type("told").total - 1U) == 30U);
+}
+
+BOOST_AUTO_TEST_CASE(an_event_with_a_quota_is_kept_beside_a_flood_of_others) {
+    recorder one({.size = 64 * 512, .quotas = {8 * 512}, .sub_buffer_bytes = 512});
+    const std::uint64_t rounds = test::scaled(20'000, 2000);
+    for (std::uint64_t n = 0; n < rounds; ++n) {
+        if (n < 20) BOOST_REQUIRE(one.record<rare>(n));
+        BOOST_REQUIRE(put(one, this_thread(), n));
+    }
+    const auto trace = trace_of(one);
+    const auto seen = read_all(trace);
+    seen.expect_sound();
+    BOOST_TEST(seen.other == 20U);
+    BOOST_TEST(seen.read() + seen.lost(loss_cause::overwritten) == rounds + 20);
+    for (const auto& lane : trace.lanes()) BOOST_TEST(lane.cpu.has_value() == one.restartable());
+}
+
+BOOST_AUTO_TEST_CASE(without_a_clock_the_order_of_a_lane_is_kept) {
+    tr::basic_recorder<by_cpu_untimed> one({.size = 1 << 18});
+    BOOST_TEST(one.restartable() == registered());
+    const pinned here(allowed_cpus().front());
+    for (std::uint64_t n = 1; n <= 400; ++n) BOOST_REQUIRE(put(one, this_thread(), n));
+    const auto seen = read_all(one);
+    seen.expect_sound();
+    const auto& numbers = seen.numbers.at(this_thread());
+    BOOST_REQUIRE(numbers.size() == 400U);
+    for (std::size_t n = 0; n < 400; ++n) BOOST_REQUIRE(numbers[n] == n + 1);
+}
+
+BOOST_AUTO_TEST_CASE(under_load_each_lane_adds_up) {
+    // By thread each holds some of them; by processor there is room in the smallest.
+    recorder one({.size = registered() ? 64U * 512 : 1024U * 512, .sub_buffer_bytes = 512});
+    reading followed;
+    const auto wrote = load(one, 48, test::scaled(10'000, 200), &followed);
+    BOOST_TEST(wrote.accepted == wrote.tried);  // nothing is ever open, so nothing is nested
+    followed.expect_sound();
+    // What the reader that followed has read and what it says is lost, lane by lane, is all.
+    std::uint64_t all = 0;
+    for (const auto& [number, lane] : followed.lanes) all += lane.total();
+    if (one.restartable()) BOOST_TEST(all + followed.without_lane.total() == wrote.tried);
+    const auto seen = read_all(one);
+    seen.expect_sound();
+    BOOST_TEST(seen.read() + seen.lost(loss_cause::overwritten) == wrote.accepted);
+    BOOST_TEST(seen.read() + one.statistics().overwritten == wrote.accepted);
+    BOOST_TEST(seen.lost(loss_cause::refused) == 0U);
+    BOOST_TEST_MESSAGE(wrote.tried << " records, " << tried_by_handlers << " by handlers, "
+                                   << followed.read() << " followed");
+}
+
+BOOST_AUTO_TEST_CASE(under_load_nothing_is_missing_where_all_is_kept) {
+    const std::uint64_t each = test::scaled(4'000, 100);
+    recorder one({.size = std::uint64_t{48} * each * 128 + (1 << 20)});
+    const auto wrote = load(one, 48, each);
+    BOOST_TEST(wrote.accepted == wrote.tried);
+    auto seen = read_all(one);
+    seen.expect_sound();
+    BOOST_TEST(seen.lost(loss_cause::overwritten) == 0U);
+    BOOST_TEST(seen.read() == wrote.tried);
+    BOOST_TEST(seen.by_thread.size() == 48U);
+    for (auto& [thread, numbers] : seen.numbers) {
+        // A thread's records are in several lanes, merged by time: in the order written.
+        std::uint64_t last = 0;
+        std::uint64_t last_of_handler = first_of_handlers;
+        std::uint64_t count = 0;
+        for (const std::uint64_t n : numbers) {
+            auto& before = n > first_of_handlers ? last_of_handler : last;
+            BOOST_REQUIRE(n == before + 1);
+            before = n;
+            count += n < first_of_handlers ? 1 : 0;
+        }
+        BOOST_REQUIRE(count == each);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_thousand_threads_hold_no_more_than_processors_do) {
+    const std::uint64_t threads = test::scaled(1000, 100);
+    const std::uint64_t each = test::scaled(1'000, 50);
+    if (!registered()) return;  // full_modes_test has the crowd by thread
+    recorder one({.size = 256 * 512, .sub_buffer_bytes = 512});
+    const std::size_t before = one.bytes().second;
+    std::atomic<std::uint64_t> accepted{0};
+    std::atomic<std::uint32_t> most_held{0};
+    {
+        std::vector<std::thread> all;
+        for (std::uint64_t t = 0; t < threads; ++t) {
+            all.emplace_back([&] {
+                std::uint64_t mine = 0;
+                for (std::uint64_t n = 1; n <= each; ++n) {
+                    mine += put(one, this_thread(), n);
+                    if (n % 64 != 0) continue;
+                    const auto held = static_cast<std::uint32_t>(one.statistics().held);
+                    if (held > most_held) most_held = held;
+                }
+                accepted += mine;
+            });
+        }
+        for (auto& thread : all) thread.join();
+    }
+    const auto trace = trace_of(one);
+    const auto seen = read_all(trace);
+    seen.expect_sound();
+    BOOST_TEST(accepted == threads * each);
+    BOOST_TEST(seen.read() + seen.lost(loss_cause::overwritten) == accepted);
+    BOOST_TEST(one.bytes().second == before);
+    BOOST_TEST(one.statistics().refused_without_lane == 0U);
+    std::uint64_t of_threads = 0;
+    for (const auto& lane : trace.lanes()) of_threads += lane.cpu ? 0 : 1;
+    BOOST_TEST(of_threads == 0U);
+    // One in use, one to come, one before; and what those had drawn that were preempted there.
+    BOOST_TEST(most_held <= 3 * allowed_cpus().size() + 16);
+    BOOST_TEST(one.statistics().held <= 2 * allowed_cpus().size());
+    BOOST_TEST_MESSAGE("at most " << most_held << " sub-buffers held");
+}
+
+BOOST_AUTO_TEST_CASE(what_the_ring_refuses_is_counted_in_the_lane) {
+    for (const auto full : {tr::full_mode::discard_newest, tr::full_mode::stop,
+                            tr::full_mode::block, tr::full_mode::extend_then_discard}) {
+        recorder one({.size = 32 * 512,
+                      .limit = full == tr::full_mode::extend_then_discard ? 64 * 512 : 0U,
+                      .step = 4 * 512,
+                      .sub_buffer_bytes = 512,
+                      .full = full,
+                      .block_for = std::chrono::microseconds(100)});
+        const bool stops = full == tr::full_mode::stop;
+        std::atomic<std::uint64_t> accepted{0};
+        std::vector<std::thread> all;
+        const std::uint64_t each = 1000;
+        for (int t = 0; t < 4; ++t) {
+            all.emplace_back([&] {
+                for (std::uint64_t n = 1; n <= each; ++n) accepted += put(one, this_thread(), n);
+            });
+        }
+        for (auto& thread : all) thread.join();
+        const auto seen = read_all(one);
+        seen.expect_sound();
+        BOOST_TEST(seen.read() == accepted);
+        BOOST_TEST(seen.lost(loss_cause::overwritten) == 0U);
+        BOOST_TEST(accepted > 100U);
+        if (stops) {
+            BOOST_TEST(seen.lost(loss_cause::refused) > 0U);
+        } else {
+            BOOST_TEST(seen.lost(loss_cause::refused) == 4 * each - accepted);
+        }
+    }
+    recorder grows({.size = 32 * 512,
+                    .limit = 256 * 512,
+                    .step = 4 * 512,
+                    .sub_buffer_bytes = 512,
+                    .full = tr::full_mode::extend_then_overwrite});
+    const auto wrote = load(grows, 8, 1000);
+    const auto seen = read_all(grows);
+    seen.expect_sound();
+    BOOST_TEST(seen.read() + seen.lost(loss_cause::overwritten) == wrote.accepted);
+    BOOST_TEST(wrote.accepted == wrote.tried);
+    BOOST_TEST(grows.statistics().sub_buffers == 256U);
+}
+
+BOOST_AUTO_TEST_CASE(a_child_records_in_lanes_of_its_own) {
+    recorder one({.size = 1 << 20});
+    for (std::uint64_t n = 1; n <= 100; ++n) BOOST_REQUIRE(put(one, this_thread(), n));
+    const int status = test::in_child([&] {
+        bool all = true;
+        for (std::uint64_t n = 1; n <= 200; ++n) all = put(one, this_thread(), n) && all;
+        std::thread([&] {
+            for (std::uint64_t n = 1; n <= 50; ++n) all = put(one, this_thread(), n) && all;
+        }).join();
+        return all ? 0 : 1;
+    });
+    BOOST_TEST(status == 0);
+    for (std::uint64_t n = 101; n <= 300; ++n) BOOST_REQUIRE(put(one, this_thread(), n));
+    const auto trace = trace_of(one);
+    const auto seen = read_all(trace);
+    seen.expect_sound();
+    BOOST_TEST(seen.read() == 550U);
+    BOOST_TEST(seen.by_thread.size() == 3U);
+    std::map<std::uint32_t, std::uint64_t> by_pid;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();)
+        ++by_pid[std::get<reduce::record_view>(*item).lane().pid];
+    BOOST_TEST(by_pid.size() == 2U);
+    BOOST_TEST(by_pid[static_cast<std::uint32_t>(::getpid())] == 300U);
+}
+
+BOOST_AUTO_TEST_CASE(a_snapshot_is_taken_while_others_record) {
+    const test::folder scratch;
+    recorder one({.size = 64 * 512, .sub_buffer_bytes = 512});
+    std::atomic<bool> on{true};
+    std::vector<std::thread> all;
+    for (int t = 0; t < 8; ++t) {
+        all.emplace_back([&] {
+            for (std::uint64_t n = 1; on; ++n) static_cast<void>(put(one, this_thread(), n));
+        });
+    }
+    for (int i = 0; i < 20; ++i) {
+        const std::string file = scratch / ("copy." + std::to_string(i));
+        ::usleep(2000);
+        BOOST_REQUIRE(one.snapshot(file.c_str()) == 0);
+        const auto seen = read_all(reduce::trace_file::open(file));
+        seen.expect_sound();
+        BOOST_TEST(seen.read() > 0U);
+    }
+    on = false;
+    for (auto& thread : all) thread.join();
+}
+
+BOOST_AUTO_TEST_CASE(closed_with_the_recorder_every_record_is_there) {
+    const test::folder scratch;
+    const std::string file = scratch / "closed.trace";
+    std::uint64_t accepted = 0;
+    {
+        recorder one({.file = file, .size = 64 * 512, .sub_buffer_bytes = 512});
+        accepted = load(one, 8, test::scaled(2000, 100)).accepted;
+    }
+    const auto trace = reduce::trace_file::open(file);
+    const auto seen = read_all(trace);
+    seen.expect_sound();
+    std::uint64_t written = 0;
+    for (const auto& lane : trace.lanes()) {
+        BOOST_TEST((lane.state == tr::layout::presence::departed));
+        BOOST_TEST(lane.written ==
+                   (seen.lanes.count(lane.number) != 0 ? seen.lanes.at(lane.number).total() : 0U));
+        written += lane.written;
+    }
+    BOOST_TEST(written == accepted);
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_process_costs_nothing_that_was_committed) {
+    const test::folder scratch;
+    const std::string file = scratch / "killed.trace";
+    recorder one({.file = file, .size = 64 * 512, .sub_buffer_bytes = 512});
+    const std::uint64_t rounds = test::scaled(30, 4);
+    std::uint64_t mine = 0;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+        const pid_t child = test::start_child([&] {
+            std::vector<std::thread> all;
+            for (int t = 0; t < 6; ++t) {
+                all.emplace_back([&] {
+                    for (std::uint64_t n = 1;; ++n) static_cast<void>(put(one, this_thread(), n));
+                });
+            }
+            for (auto& thread : all) thread.join();
+            return 0;
+        });
+        ::usleep(static_cast<useconds_t>(500 + round * 7919 % 9000));
+        for (int i = 0; i < 20; ++i) static_cast<void>(put(one, this_thread(), ++mine));
+        ::kill(child, SIGKILL);
+        BOOST_TEST(test::wait_for(child) == -SIGKILL);
+        // As it lies: each lane's records are whole, in order, or told as lost.
+        const auto seen =
+            read_all(reduce::trace_file::from(std::span(one.bytes().first, one.bytes().second)));
+        seen.expect_sound();
+        BOOST_TEST(seen.read() > 0U);
+    }
+    // Lanes are taken back when they are wanted, and what they held with them.
+    for (std::uint64_t n = 1; n <= 20'000; ++n) BOOST_REQUIRE(put(one, this_thread(), n));
+    const auto seen = read_all(one);
+    seen.expect_sound();
+    std::uint64_t held = 0;
+    test::trace_view view(one.bytes());
+    for (std::uint64_t slot = 0; slot < view.slots(); ++slot) {
+        const auto state = static_cast<tr::sub_buffer_state>(view.state(slot).state);
+        held += state == tr::sub_buffer_state::active || state == tr::sub_buffer_state::reset;
+    }
+    BOOST_TEST_MESSAGE(held << " of 64 sub-buffers held after " << rounds << " deaths");
+    BOOST_TEST(held <= 32U);
+}
+
+// As one that dies when it has drawn the next position and not taken it: the sub-buffer that is in
+// use is then not the newest that its lane tells of.
+BOOST_AUTO_TEST_CASE(what_a_process_used_when_it_died_drawing_another_is_taken_back) {
+    const test::folder scratch;
+    recorder one({.file = scratch / "drawing.trace", .size = 64 * 512, .sub_buffer_bytes = 512});
+    if (!one.restartable()) return;
+    BOOST_REQUIRE(put(one, this_thread(), 4));
+    for (int i = 0; i < 40; ++i) {
+        const pid_t child = test::start_child([&] {
+            for (std::uint64_t n = 1; n <= 3; ++n) static_cast<void>(put(one, this_thread(), n));
+            const test::trace_view view(one.bytes());
+            auto* const lanes = const_cast<std::byte*>(one.bytes().first) + view.plan().lanes;
+            for (std::uint32_t slot = 0; slot < view.plan().lane_count; ++slot) {
+                auto& lane = reinterpret_cast<tr::layout::lane_entry*>(lanes)[slot];
+                const std::uint32_t owner = lane.process.load(tr::relaxed);
+                if (lane.cpu.load(tr::relaxed) == 0 || lane.ended.load(tr::relaxed) != 0) continue;
+                for (const auto& process : view.processes()) {
+                    if (process.slot == owner &&
+                        process.pid == static_cast<std::uint32_t>(::getpid())) {
+                        lane.newest.store(1U << 20, tr::relaxed);
+                    }
+                }
+            }
+            ::raise(SIGKILL);
+            return 0;
+        });
+        BOOST_TEST(test::wait_for(child) == -SIGKILL);
+    }
+    for (std::uint64_t n = 1; n <= 4000; ++n) BOOST_REQUIRE(put(one, this_thread(), n));
+    const auto seen = read_all(one);
+    seen.expect_sound();
+    BOOST_TEST(seen.lost(loss_cause::refused) == 0U);
+    BOOST_TEST(one.statistics().reclaimed >= 30U);
+}
+
+BOOST_AUTO_TEST_CASE(a_record_that_is_stepped_through_goes_to_the_threads_own_lane) {
+    recorder one({.size = 1 << 18});
+    if (!one.restartable()) return;
+    const pid_t child = ::fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+        ::raise(SIGSTOP);
+        ::_exit(put(one, this_thread(), 4) ? 7 : 8);
+    }
+    int status = 0;
+    std::uint64_t steps = 0;
+    while (::waitpid(child, &status, 0) == child && WIFSTOPPED(status) && ++steps < 3'000'000)
+        ::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr);
+    if (!WIFEXITED(status)) ::kill(child, SIGKILL);
+    BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+    const auto seen = read_all(one);
+    seen.expect_sound();
+    BOOST_TEST(seen.read() == 1U);
+}
+
+alignas(recorder) unsigned char place[sizeof(recorder)];
+BOOST_AUTO_TEST_CASE(what_is_recorded_before_and_after_its_life_is_refused) {
+    auto& early = *reinterpret_cast<recorder*>(place);
+    BOOST_TEST(!put(early, this_thread(), 4));
+    new (place) recorder({.size = 1 << 16});
+    BOOST_TEST(put(early, this_thread(), 4));
+    early.~basic_recorder();
+    BOOST_TEST(!put(early, this_thread(), 4));
+}
+
+// The same, in a process whose C library was told to register nothing.
+BOOST_AUTO_TEST_CASE(without_sequences_it_is_a_recorder_by_thread) {
+    if (!registered()) return;  // which is how all of the above was run
+    const pid_t child = ::fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        ::setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1);
+        ::setenv("TRACE_RING_NO_SEQUENCES", "1", 1);
+        ::execl("/proc/self/exe", "per_cpu_test", "--run_test=a_recorder_by_processor",
+                static_cast<const char*>(nullptr));
+        ::_exit(9);
+    }
+    BOOST_TEST(test::wait_for(child) == 0);
+}
+BOOST_AUTO_TEST_CASE(the_c_library_heeds_that_it_shall_not_register) {
+    if (::getenv("TRACE_RING_NO_SEQUENCES") == nullptr) return;
+    BOOST_TEST(!registered());
+    recorder one({.size = 1 << 18});
+    BOOST_REQUIRE(!one.restartable());
+    BOOST_TEST(put(one, this_thread(), 4));
+    const auto trace = trace_of(one);
+    BOOST_TEST(!trace.lanes().front().cpu.has_value());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
