@@ -45,7 +45,8 @@ constexpr std::size_t sub_buffer = trace_ring::default_sub_buffer_bytes;
 /// A full trace in memory, by one thread or by several in turn.
 class trace {
 public:
-    trace(std::size_t size, int threads) : size_(size), recorder_{{.size = size}} {
+    trace(std::size_t size, int threads)
+        : size_(size), recorder_{{.size = size, .sub_buffer_bytes = sub_buffer}} {
         for (int t = 0; t < threads; ++t) {
             std::thread([this, threads] {
                 for (std::int64_t i = 0; i < held(size_) / threads; ++i) {
@@ -199,7 +200,8 @@ protected:
 private:
     std::uint64_t filled_ = 0;
     std::vector<std::byte> copy_ = std::vector<std::byte>(Size());
-    trace_ring::basic_recorder<sampling> recorder_{{.size = Size()}};
+    trace_ring::basic_recorder<sampling> recorder_{
+        {.size = Size(), .sub_buffer_bytes = sub_buffer}};
 
 protected:
     trace_ring::drain::session<trace_ring::drain_source> session_{recorder_};

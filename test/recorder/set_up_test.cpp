@@ -139,7 +139,6 @@ BOOST_AUTO_TEST_CASE(each_bad_option_is_refused_by_name_before_a_file_is_made) {
     };
     const auto extends = tr::full_mode::extend_then_discard;
     const wrong all[] = {
-        {"sub_buffer_bytes", [](auto& o) { o.sub_buffer_bytes = 0; }},
         {"sub_buffer_bytes", [](auto& o) { o.sub_buffer_bytes = 256; }},
         {"sub_buffer_bytes", [](auto& o) { o.sub_buffer_bytes = 4095; }},
         {"sub_buffer_bytes", [](auto& o) { o.sub_buffer_bytes = 3 * 1024; }},
@@ -183,6 +182,18 @@ BOOST_AUTO_TEST_CASE(sizes_are_rounded_up_to_eight_whole_sub_buffers_at_least) {
     const tr::recorder more({.size = 8 * 512 + 1, .sub_buffer_bytes = 512});
     BOOST_TEST(more.statistics().sub_buffers == 9U);
     const tr::recorder longest({.size = 1, .sub_buffer_bytes = 32768});
+    for (const auto& [size, bytes] : {std::pair{1ULL << 20, 4096U},
+                                      {128ULL << 20, 4096U},
+                                      {256ULL << 20, 8192U},
+                                      {300ULL << 20, 8192U},
+                                      {1ULL << 30, 32768U},
+                                      {1ULL << 40, 32768U}}) {
+        BOOST_TEST(tr::impl::plan_for({.size = size}).sub_buffer_bytes == bytes, size);
+    }
+    BOOST_TEST(
+        tr::impl::plan_for(
+            {.size = 1 << 20, .limit = 1ULL << 30, .full = tr::full_mode::extend_then_discard})
+            .sub_buffer_bytes == 32768U);
     BOOST_TEST(longest.statistics().sub_buffers == 8U);
     // Not even the limit of a mode that extends is below that.
     const tr::recorder grows({.size = 0,

@@ -70,8 +70,10 @@ struct recorder_options {
     std::uint64_t limit = 0;
     /// Bytes by which a growing file grows.
     std::uint64_t step = std::uint64_t{16} << 20;
-    /// A power of two from 512 to 32768. The longest record is 80 bytes shorter.
-    std::uint32_t sub_buffer_bytes = 4096;
+    /// A power of two from 512 to 32768; 0: 4096, and more in a trace of 256 MiB or more, as long
+    /// as there are 32768 of them: fewer to claim, to index and to seek among, and a thread that
+    /// records little still holds but a small part. The longest record is 80 bytes shorter.
+    std::uint32_t sub_buffer_bytes = 0;
     /// Where snapshots go that are asked for from outside, ".N" added; empty: beside `file`. The
     /// same patterns as in `file`.
     std::string snapshot_file{};

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -34,8 +35,8 @@ namespace trace_ring::inline v1::impl {
         throw setup_error(std::string("recorder_options::") + option, rule, EINVAL);
     };
     layout::plan plan;
-    if (!valid_sub_buffer_bytes(options.sub_buffer_bytes)) {
-        refuse("sub_buffer_bytes", "must be a power of two from 512 to 32768");
+    if (options.sub_buffer_bytes != 0 && !valid_sub_buffer_bytes(options.sub_buffer_bytes)) {
+        refuse("sub_buffer_bytes", "must be 0 or a power of two from 512 to 32768");
     }
     if (options.totals > layout::max_totals) refuse("totals", "must be at most 64");
     if (options.processes == 0 || options.processes > 65536) {
@@ -56,20 +57,25 @@ namespace trace_ring::inline v1::impl {
         refuse("limit", "must not be less than `size`");
     }
     if (options.size > (1ULL << 47)) refuse("size", "must be at most 128 TiB");
-    const std::uint64_t size =
-        std::max<std::uint64_t>(options.size, 8ULL * options.sub_buffer_bytes);
-    std::uint64_t limit = size;
-    if (extends) limit = options.limit != 0 ? std::max(options.limit, size) : size * 16;
+    std::uint64_t most = options.size;
+    if (extends) most = options.limit != 0 ? options.limit : options.size * 16;
+    const auto sub_buffer_bytes = static_cast<std::uint32_t>(
+        options.sub_buffer_bytes != 0
+            ? options.sub_buffer_bytes
+            : std::clamp<std::uint64_t>(std::bit_floor(most / 32768), default_sub_buffer_bytes,
+                                        max_sub_buffer_bytes));
+    const std::uint64_t size = std::max<std::uint64_t>(options.size, 8ULL * sub_buffer_bytes);
+    const std::uint64_t limit = std::max(most, size);
     if (limit > (1ULL << 47)) refuse("limit", "must be at most 128 TiB");
-    plan.sub_buffer_bytes = options.sub_buffer_bytes;
-    plan.sub_buffer_limit = (limit + options.sub_buffer_bytes - 1) / options.sub_buffer_bytes;
+    plan.sub_buffer_bytes = sub_buffer_bytes;
+    plan.sub_buffer_limit = (limit + sub_buffer_bytes - 1) / sub_buffer_bytes;
     if (options.quotas.size() >= layout::max_rings) refuse("quotas", "must be at most three");
-    std::uint64_t rest = size / options.sub_buffer_bytes;
+    std::uint64_t rest = size / sub_buffer_bytes;
     for (const std::uint64_t bytes : options.quotas) {
-        if (bytes < 8ULL * options.sub_buffer_bytes || bytes > options.size) {
+        if (bytes < 8ULL * sub_buffer_bytes || bytes > options.size) {
             refuse("quotas", "must be at least eight sub-buffers each, and within `size`");
         }
-        rest -= std::min(rest, (bytes + options.sub_buffer_bytes - 1) / options.sub_buffer_bytes);
+        rest -= std::min(rest, (bytes + sub_buffer_bytes - 1) / sub_buffer_bytes);
     }
     if (rest < 8) refuse("quotas", "must leave eight sub-buffers of `size` to other events");
     plan.clock_count = 64;
