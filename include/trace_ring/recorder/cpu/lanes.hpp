@@ -43,7 +43,7 @@ public:
     /// clock, or the kernel does not wipe pages.
     cpu_lanes(core& of, bool readable) noexcept : core_(of) {
 #if defined(TRACE_RING_RSEQ) && defined(MADV_WIPEONFORK)
-        if (!readable || of.always_cold_ || rseq::offset() == 0) return;
+        if (!readable || of.idle_mark_ == 0 || rseq::offset() == 0) return;
         table_.cpus = rseq::possible_cpus();
         void* const memory = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

@@ -26,8 +26,8 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
     bool crowded = false;  // which makes no difference here: threads share what they fill
     if (!core_.count_held(of, crowded)) return refuse(lane);
     for (std::uint64_t tried = 2 * of.size() + 16; tried != 0; --tried) {
-        position at = no_position;
-        if (!core_.next_slot(of, at)) break;
+        const position at = core_.next_slot(of);
+        if (at == no_position) break;
         const std::uint64_t slot = core_.slot_at(at);
         sub_buffer_header& sub = core_.memory_.sub_buffer(slot);
         const auto found = stamped::from(sub.state.load(relaxed));
@@ -48,7 +48,7 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
         return next_step::again;
     }
     drop_held(lane);
-    if (!core_.keeps_oldest()) static_cast<void>(core_.make_way());  // all of them are held
+    if (!core_.keeps_oldest_) static_cast<void>(core_.make_way());  // all of them are held
     return refuse(lane);
 }
 /// The sub-buffer to come is taken, or becomes the one in use.

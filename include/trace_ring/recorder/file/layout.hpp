@@ -233,6 +233,18 @@ static_assert(offsetof(lane_entry, handed_on) == 140);
 /// In what a lane's entry tells of sessions: it is going to another lane.
 inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
 
+[[nodiscard]] constexpr std::uint64_t writer_word(std::uint32_t thread,
+                                                  std::uint32_t depth) noexcept {
+    return thread | std::uint64_t{depth} << 32;
+}
+
+/// Whether another thread has gone on in this lane than the one that began it.
+[[nodiscard]] inline bool is_handed_on(const lane_entry& entry) noexcept {
+    // relaxed, all of them: own lane
+    return entry.writer.load(relaxed) !=
+           writer_word(entry.thread.load(relaxed), entry.depth.load(relaxed));
+}
+
 /// Nothing is written, lost or told yet of the lane that the entry goes to. Not shared meanwhile.
 inline void begin_counts(lane_entry& entry) noexcept {
     // relaxed, to the end: published by the entry's state

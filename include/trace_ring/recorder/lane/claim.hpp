@@ -21,27 +21,14 @@
 
 namespace trace_ring::inline v1::impl {
 
-[[nodiscard]] constexpr std::uint64_t writer_word(std::uint32_t thread,
-                                                  std::uint32_t depth) noexcept {
-    return thread | std::uint64_t{depth} << 32;
-}
-
-/// Whether another thread has gone on in this lane than the one that began it.
-[[nodiscard]] inline bool is_handed_on(const layout::lane_entry& entry) noexcept {
-    // relaxed, all of them: own lane
-    return entry.writer.load(relaxed) !=
-           writer_word(entry.thread.load(relaxed), entry.depth.load(relaxed));
-}
-
 /// Room for `bytes` more, and `time` for them, whose high half the lane has announced.
-inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t bytes,
-                            std::uint32_t& time) noexcept {
+inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t& time) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* sub = lane.sub.load(relaxed);
     // Who was refused one finds perhaps that others have handed on since.
     if (sub == &nowhere && lane.refused.load(relaxed) != 0 &&
         lane.entry.load(relaxed)->ring.load(relaxed) != 0 &&
-        go_on(lane, lane.entry.load(relaxed)->ring.load(relaxed), depth, bytes)) {
+        go_on(lane, lane.entry.load(relaxed)->ring.load(relaxed), bytes)) {
         sub = lane.sub.load(relaxed);
     }
     const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
@@ -49,16 +36,18 @@ inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t
         // One goes and one comes: what is held stays as it is.
         const bool holds = sub != &nowhere;
         std::uint64_t now = memory_.now();
-        close_lane(lane, now);
-        if (!mark_of(lane).lent.load(relaxed) && is_handed_on(*lane.entry.load(relaxed))) {
+        const share& of = shares_[lane.entry.load(relaxed)->ring.load(relaxed)];
+        close_lane(lane, of, now);
+        if (mark_of(lane).held_as.load(relaxed) == tenure::taken_over) [[unlikely]] {
             const std::uint32_t ring = lane.entry.load(relaxed)->ring.load(relaxed);
             depart(lane, now);  // hand_on.hpp says why
-            if (!make_lane(lane, ring, depth)) {
-                if (holds) shares_[ring].held->fetch_sub(1, relaxed);
+            if (!make_lane(lane, ring)) {
+                if (holds) of.held->fetch_sub(1, relaxed);
                 return false;
             }
+            mark_of(lane).held_as.store(tenure::own, relaxed);
         }
-        sub = claim(lane, now, holds);
+        sub = claim(lane, of, now, holds);
         if (sub == nullptr) {
             layout::lane_entry& entry = *lane.entry.load(relaxed);
             entry.refused.fetch_add(1, relaxed);
@@ -66,7 +55,10 @@ inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t
             return false;
         }
         lane.sub.store(sub, relaxed);
-        if (is_handed_on(*lane.entry.load(relaxed))) write_owner(lane, depth, now);
+        if (mark_of(lane).held_as.load(relaxed) == tenure::lent &&
+            layout::is_handed_on(*lane.entry.load(relaxed))) {
+            write_owner(lane, now);
+        }
         time = static_cast<std::uint32_t>(now);
         return true;
     }
@@ -89,7 +81,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t depth, std::uint32_t
 }
 
 /// Leaves it counted as held.
-inline void core::close_lane(lane_state& lane, std::uint64_t now) noexcept {
+inline void core::close_lane(lane_state& lane, const share& of, std::uint64_t now) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* const sub = lane.sub.load(relaxed);
     if (sub == &nowhere) return;
@@ -101,7 +93,7 @@ inline void core::close_lane(lane_state& lane, std::uint64_t now) noexcept {
     sub->end_time.store(now, relaxed);
     const position at = lane.where.load(relaxed);
     layout::index_entry& index = *lane.index.load(relaxed);
-    const position newest = shares_[entry.ring.load(relaxed)].cursor->load(relaxed);
+    const position newest = of.cursor->load(relaxed);
     index.closed_at.store(static_cast<std::uint32_t>(newest), relaxed);  // close enough: `is_fresh`
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
@@ -166,14 +158,19 @@ inline position core::following(const share& of, position at) const noexcept {
     return at + 1 - slot + (slot < of.first ? 0 : limit) + of.first;
 }
 
-/// The next position to try; false if the ring takes no more.
-inline bool core::next_slot(const share& of, position& at) noexcept {
-    if (!keeps_oldest()) {
-        do {
-            at = of.cursor->fetch_add(1, relaxed) + 1;  // relaxed: a number; the swap decides
-        } while (!is_there(of, at));
-        return true;
+/// The next position to try; none if the ring takes no more.
+inline position core::next_slot(const share& of) noexcept {
+    if (keeps_oldest_) return next_unread(of);
+    for (;;) {
+        // relaxed: a number; the swap decides
+        const position at = of.cursor->fetch_add(1, relaxed) + 1;
+        if (is_there(of, at)) [[likely]]
+            return at;
     }
+}
+
+/// The same where nothing unread is overwritten.
+inline position core::next_unread(const share& of) noexcept {
     std::uint64_t waited = 0;
     for (;;) {
         position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
@@ -208,12 +205,11 @@ inline bool core::next_slot(const share& of, position& at) noexcept {
             full_times_.fetch_add(1, relaxed);  // relaxed: a counter
             if (full_ == full_mode::block && wait_for_room(waited)) continue;
             if (full_ == full_mode::stop) shut(true);
-            return false;
+            return no_position;
         }
         // relaxed: a number; the swap of the state decides
         if (of.cursor->compare_exchange_strong(last, next, relaxed)) {
-            at = next;
-            return true;
+            return next;
         }
     }
 }
@@ -266,9 +262,10 @@ inline bool core::is_fresh(const share& of, std::uint64_t slot, position at) con
     const std::uint32_t since = static_cast<std::uint32_t>(at) - closed_at;
     const std::uint64_t size = of.size();
     if (since < size / 2) return true;
+    if (!shares_.several()) return false;
     // The end of a round in between: positions that are not this ring's were passed over there.
     const auto passed = static_cast<std::uint32_t>(memory_.plan().sub_buffer_limit - size);
-    return shares_.several() && slot - of.first < size / 2 && since - passed < size / 2;
+    return slot - of.first < size / 2 && since - passed < size / 2;
 }
 
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
@@ -333,43 +330,47 @@ inline void core::now_and_then(std::uint64_t now) noexcept {
 
 /// `now` is brought up to date if this had to wait. `counted`: the sub-buffer that the lane has
 /// just closed is counted as held, and that one need not be counted again.
-inline sub_buffer_header* core::claim(lane_state& lane, std::uint64_t& now, bool counted) noexcept {
+inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::uint64_t& now,
+                                      bool counted) noexcept {
     // relaxed, to the end: own lane, its sub-buffer until the state publishes it, and counters
     layout::lane_entry& entry = *lane.entry.load(relaxed);
-    const share& of = shares_[entry.ring.load(relaxed)];
     if (!counted) {
         bool crowded = false;
         if (!count_held(of, crowded)) return nullptr;
-        mark_of(lane).lent.store(crowded ? 1 : 0, relaxed);
+        mark_of(lane).held_as.store(crowded ? tenure::lent : tenure::own, relaxed);
     }
     const position previous = lane.where.load(relaxed);
-    const std::uint64_t tries = 2 * of.size() + 16;
     position at = no_position;
     sub_buffer_header* taken = nullptr;
-    for (std::uint64_t i = 0; i < tries && taken == nullptr; ++i) {
-        if (!next_slot(of, at)) break;
+    for (std::uint64_t tries = 0;;) {
+        at = next_slot(of);
+        if (at == no_position) break;
         taken = take_slot(lane, of, at);
+        if (taken != nullptr) [[likely]]
+            break;
+        if (tries == 0) tries = 2 * of.size() + 16;
+        if (--tries == 0) break;
     }
     if (taken == nullptr) {
         entry.newest.store(previous, relaxed);
         of.held->fetch_sub(1, relaxed);
-        if (!keeps_oldest()) static_cast<void>(make_way());  // all that were tried are held
+        if (!keeps_oldest_) static_cast<void>(make_way());  // all that were tried are held
         return nullptr;
     }
     if (full_ == full_mode::block) now = memory_.now();
     sub_buffer_header& sub = *taken;
-    sub.magic.store(sub_buffer_magic, relaxed);
-    sub.lane.store(entry.number.load(relaxed), relaxed);
+    // Neighbours of 32 bits as one word: half of the stores.
+    const std::uint64_t number = entry.number.load(relaxed);
+    word_at<std::uint64_t>(&sub, 0).store(sub_buffer_magic | number << 32, relaxed);
     sub.first_position.store(entry.written.load(relaxed), relaxed);
     sub.base_time.store(now, relaxed);
     sub.previous.store(previous, relaxed);
     sub.end_time.store(0, relaxed);
-    sub.commit.store(commit_word::empty, relaxed);
-    const std::uint32_t refused = lane.refused.load(relaxed);  // own: no exchange, which is dear
-    sub.refused.store(refused, relaxed);
+    const std::uint64_t refused = lane.refused.load(relaxed);  // own: no exchange, which is dear
+    word_at<std::uint64_t>(&sub, offsetof(sub_buffer_header, commit))
+        .store(commit_word::empty | refused << 32, relaxed);
     if (refused != 0) lane.refused.store(0, relaxed);
-    sub.too_long.store(0, relaxed);
-    sub.nested.store(0, relaxed);
+    word_at<std::uint64_t>(&sub, offsetof(sub_buffer_header, too_long)).store(0, relaxed);
     lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
     layout::index_entry& index = *lane.index.load(relaxed);
     index.pos.store(0, relaxed);
@@ -377,8 +378,8 @@ inline sub_buffer_header* core::claim(lane_state& lane, std::uint64_t& now, bool
     thread_fence(release);
     index.first_time.store(now, relaxed);
     index.last_time.store(0, relaxed);
-    index.lane.store(entry.number.load(relaxed), relaxed);
-    index.closed_at.store(static_cast<std::uint32_t>(at), relaxed);
+    word_at<std::uint64_t>(&index, offsetof(layout::index_entry, lane))
+        .store(number | at << 32, relaxed);  // closed_at
     // order: index.write:B pairs with table.read:C
     index.pos.store(at, release);
     // order: claim:B pairs with read:A, file.read:A, chain.look:A, claim.next:A, reclaim.find:A,

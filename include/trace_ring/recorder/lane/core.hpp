@@ -87,13 +87,11 @@ public:
                                    std::uint32_t& time, bool ends = false) noexcept;
 
     /// What a mark is when no record is open: 0 where every record must come through `open`.
-    [[nodiscard]] mark_type idle_mark() const noexcept {
-        return always_cold_ ? 0 : idle_mark_for(memory_.plan().sub_buffer_bytes);
-    }
+    [[nodiscard]] mark_type idle_mark() const noexcept { return idle_mark_; }
 
     /// After a record that came through `open`.
     void finish(lane_state& lane) noexcept {
-        if (mark_of(lane).lent.load(relaxed) != 0) return lend(lane);  // relaxed: own lane
+        if (mark_of(lane).held_as.load(relaxed) == tenure::lent) return lend(lane);  // relaxed: own
         signal_fence(seq_cst);
         mark_of(lane).value.store(idle_mark(), relaxed);  // relaxed: own thread and its handlers
     }
@@ -104,7 +102,8 @@ public:
     }
 
     void add_type(const type_node& node) noexcept;
-    void close_lane(lane_state& lane, std::uint64_t now) noexcept;
+    [[gnu::always_inline]] void close_lane(lane_state& lane, const share& of,
+                                           std::uint64_t now) noexcept;
     /// Closes the lanes of a block, and forgets them: half-empty ones are handed on. `but_open`:
     /// not those with an open record, which are left to it; and none is handed on.
     void leave_thread(lane_block& block, bool but_open = false) noexcept;
@@ -148,8 +147,7 @@ private:
     [[nodiscard, gnu::cold]] lane_block* enter_thread(std::uint32_t ring) noexcept;
     [[nodiscard, gnu::cold]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
     [[gnu::cold]] void refuse(lane_state& lane, bool no_id) noexcept;
-    [[nodiscard, gnu::cold]] bool make_lane(lane_state& lane, std::uint32_t ring,
-                                            std::uint32_t depth) noexcept;
+    [[nodiscard, gnu::cold]] bool make_lane(lane_state& lane, std::uint32_t ring) noexcept;
     [[gnu::cold]] void lend(lane_state& lane) noexcept;
     void depart(lane_state& lane, std::uint64_t now) noexcept;
     /// Room for a record of 64 bytes, whoever comes; and an eighth, to be worth it.
@@ -159,32 +157,31 @@ private:
         constexpr auto least = static_cast<std::uint32_t>(named_owner_record_bytes) + 80;
         return end + std::max(size / 8, least) <= size;  // `nowhere` is full
     }
-    [[nodiscard]] lane_block& block_around(lane_state& lane, std::uint32_t depth) const noexcept {
-        return *reinterpret_cast<lane_block*>(&lane - depth - index() * lane_depths);
-    }
     enum class offer_is { taken, good, gone };
     void offer(const layout::lane_entry& entry, std::uint32_t number) noexcept;
-    [[nodiscard, gnu::cold]] bool go_on(lane_state& lane, std::uint32_t ring, std::uint32_t depth,
+    [[nodiscard, gnu::cold]] bool go_on(lane_state& lane, std::uint32_t ring,
                                         std::uint32_t bytes) noexcept;
     [[nodiscard]] offer_is take_on(lane_state& lane, layout::lane_entry& entry,
                                    std::uint32_t number, std::uint32_t bytes) noexcept;
-    [[gnu::cold]] void write_owner(lane_state& lane, std::uint32_t depth,
-                                   std::uint64_t now) noexcept;
+    [[gnu::cold]] void write_owner(lane_state& lane, std::uint64_t now) noexcept;
     [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
     void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
-    [[nodiscard]] bool make_room(lane_state& lane, std::uint32_t depth, std::uint32_t bytes,
-                                 std::uint32_t& time) noexcept;
-    [[nodiscard]] sub_buffer_header* claim(lane_state& lane, std::uint64_t& now,
-                                           bool counted) noexcept;
+    [[nodiscard, gnu::always_inline]] bool make_room(lane_state& lane, std::uint32_t bytes,
+                                                     std::uint32_t& time) noexcept;
+    [[nodiscard, gnu::always_inline]] sub_buffer_header* claim(lane_state& lane, const share& of,
+                                                               std::uint64_t& now,
+                                                               bool counted) noexcept;
     void now_and_then(std::uint64_t now) noexcept;
-    [[nodiscard]] bool next_slot(const share& of, position& at) noexcept;
+    [[nodiscard]] position next_slot(const share& of) noexcept;
+    [[nodiscard, gnu::cold]] position next_unread(const share& of) noexcept;
     [[nodiscard]] bool is_there(const share& of, position at) noexcept;
     [[nodiscard]] position following(const share& of, position at) const noexcept;
     [[nodiscard]] bool is_fresh(const share& of, std::uint64_t slot, position at) const noexcept;
     [[gnu::cold]] void grow(std::uint64_t wanted) noexcept;
     [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept;
-    [[nodiscard]] sub_buffer_header* take_slot(lane_state& lane, const share& of,
-                                               position at) noexcept;
+    [[nodiscard, gnu::always_inline]] sub_buffer_header* take_slot(lane_state& lane,
+                                                                   const share& of,
+                                                                   position at) noexcept;
     /// From a position to the next one that is in the same slot.
     [[nodiscard]] std::uint64_t lap() const noexcept {
         // order: grow.use:A pairs with grow:A
@@ -192,12 +189,8 @@ private:
                                  : memory_.ring().capacity.load(acquire);
     }
     [[nodiscard]] std::uint64_t slot_at(position at) const noexcept { return slot_of(at, lap()); }
-    [[nodiscard]] bool keeps_oldest() const noexcept {
-        return full_ == full_mode::discard_newest || full_ == full_mode::stop ||
-               full_ == full_mode::block || full_ == full_mode::extend_then_discard;
-    }
     [[nodiscard]] std::uint64_t held_at_most(const share& of) const noexcept;
-    [[nodiscard]] bool count_held(const share& of, bool& crowded) noexcept;
+    [[nodiscard, gnu::cold]] bool count_held(const share& of, bool& crowded) noexcept;
     void recount_held(const share& of) noexcept;
     [[nodiscard, gnu::cold]] bool make_way() noexcept;
     [[gnu::cold]] void return_dead_session() noexcept;
@@ -219,10 +212,11 @@ private:
     trace_memory memory_;
     rings shares_;
     full_mode full_;
+    bool keeps_oldest_;  // what is unread is not overwritten
     on_fork fork_;
     std::uint64_t step_;  // in sub-buffers
     std::uint64_t block_ns_;
-    bool always_cold_ = false;
+    mark_type idle_mark_;
     atomic<std::uint32_t> process_{0};
     atomic<std::uint32_t> failed_claims_{0};
     atomic<std::uint64_t> full_after_{~std::uint64_t{0}};  // a cursor with which the ring was full,
@@ -301,11 +295,14 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
         return nullptr;
     }
     // order: type.use:B pairs with type.publish:A
-    if (record_word::id(type.header.load(acquire)) == 0) register_type(type);
-    const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: as just seen
+    std::uint32_t id = record_word::id(type.header.load(acquire));
+    if (id == 0) {
+        register_type(type);
+        id = record_word::id(type.header.load(relaxed));  // relaxed: as just stored, or seen
+    }
     // relaxed: a gate is advice that takes effect soon
     const std::uint32_t gate = gates().load(relaxed)->gates[id].load(relaxed);
-    if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return nullptr;
+    if ((gate & ~std::uint32_t{layout::gate_no_event}) != 0 && !ends) return nullptr;
     // order: process.alive:B pairs with process.alive:A
     if (alive_->load(acquire) != entered && !enter_child()) return nullptr;
     lane_block* block = thread_lanes[type.ring].load(relaxed);  // relaxed: own word
@@ -324,13 +321,10 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
     mark_of(*lane).value.store(opener, relaxed);
     lane->opened.store(lane->opened.load(relaxed) + 1, relaxed);
     signal_fence(seq_cst);
-    const auto depth =
-        static_cast<std::uint32_t>(static_cast<std::size_t>(lane - block->states) % lane_depths);
     const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 ||
-                          go_on(*lane, type.ring, depth, bytes) ||
-                          make_lane(*lane, type.ring, depth);
+                          go_on(*lane, type.ring, bytes) || make_lane(*lane, type.ring);
     if (has_lane && bytes <= max_record() && id != 0) [[likely]] {
-        if (make_room(*lane, depth, bytes, time)) return lane;
+        if (make_room(*lane, bytes, time)) return lane;
     } else if (has_lane) {
         refuse(*lane, id == 0);
     }

@@ -57,8 +57,9 @@ inline void core::lend(lane_state& lane) noexcept {
     const bool worth_it = has_room(*lane.sub.load(relaxed));
     const std::uint64_t now = memory_.now();
     if (lane.sub.load(relaxed) != &nowhere) {
-        close_lane(lane, now);
-        shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
+        const share& of = shares_[entry.ring.load(relaxed)];
+        close_lane(lane, of, now);
+        of.held->fetch_sub(1, relaxed);
     }
     depart(lane, now);
     if (worth_it) offer(entry, number);
@@ -66,8 +67,7 @@ inline void core::lend(lane_state& lane) noexcept {
 }
 
 /// Goes on where a thread that ended left off, if it left room for a record of `bytes`.
-inline bool core::go_on(lane_state& lane, std::uint32_t ring, std::uint32_t depth,
-                        std::uint32_t bytes) noexcept {
+inline bool core::go_on(lane_state& lane, std::uint32_t ring, std::uint32_t bytes) noexcept {
     for (auto& place : offers_[shares_.number(ring)]) {
         std::uint64_t word = place.load(relaxed);  // relaxed: advice
         if (word == 0 || !place.compare_exchange_strong(word, 0, relaxed)) continue;
@@ -77,8 +77,8 @@ inline bool core::go_on(lane_state& lane, std::uint32_t ring, std::uint32_t dept
             case offer_is::taken:
                 // Else it was the last who wrote there. relaxed: own lane and thread
                 if (entry.writer.load(relaxed) !=
-                    writer_word(node_of(block_around(lane, depth)).thread.load(relaxed), depth)) {
-                    write_owner(lane, depth, memory_.now());
+                    layout::writer_word(node_around(lane).thread.load(relaxed), depth_of(lane))) {
+                    write_owner(lane, memory_.now());
                 }
                 return true;
             case offer_is::good: {  // for another
@@ -160,7 +160,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     layout::index_entry& index = memory_.index(memory_.slot_number(sub));
     lane.index.store(&index, relaxed);
     lane.sub.store(&sub, relaxed);
-    mark_of(lane).lent.store(crowded ? 1 : 0, relaxed);
+    mark_of(lane).held_as.store(crowded ? tenure::lent : tenure::taken_over, relaxed);
     const auto slot = static_cast<std::uint32_t>(&entry - &memory_.lane(0));
     lane.totals.store(memory_.totals(slot), relaxed);
     lane.columns.store(memory_.plan().totals_per_lane, relaxed);
@@ -173,10 +173,11 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
 }
 
 /// Says in the lane's sub-buffer, which has room for it, that the calling thread goes on.
-inline void core::write_owner(lane_state& lane, std::uint32_t depth, std::uint64_t t) noexcept {
+inline void core::write_owner(lane_state& lane, std::uint64_t t) noexcept {
     // relaxed, to the end: own lane and thread
     layout::lane_entry& entry = *lane.entry.load(relaxed);
-    const thread_node& node = node_of(block_around(lane, depth));
+    const thread_node& node = node_around(lane);
+    const std::uint32_t depth = depth_of(lane);
     const std::uint32_t thread = node.thread.load(relaxed);
     owner_record owner{thread, static_cast<std::uint16_t>(process()),
                        static_cast<std::uint16_t>(depth)};
@@ -198,7 +199,7 @@ inline void core::write_owner(lane_state& lane, std::uint32_t depth, std::uint64
     // order: owner.commit:A pairs with read:B, file.read:B, reclaim.find:B
     sub->commit.store(word + bytes, release);
     lane.high.store(static_cast<std::uint32_t>(t >> 32), relaxed);
-    entry.writer.store(writer_word(thread, depth), relaxed);
+    entry.writer.store(layout::writer_word(thread, depth), relaxed);
     entry.handed_on.store(entry.handed_on.load(relaxed) + 1, relaxed);
 }
 

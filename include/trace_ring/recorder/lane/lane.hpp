@@ -66,12 +66,19 @@ struct alignas(64) lane_state {
 };
 static_assert(sizeof(lane_state) == 64);
 
+/// How a thread has its lane. See hand_on.hpp.
+struct tenure {
+    static constexpr std::uint32_t own = 0;         ///< it began it
+    static constexpr std::uint32_t lent = 1;        ///< hands it on after each record: few are left
+    static constexpr std::uint32_t taken_over = 2;  ///< another began it; until it is full
+};
+
 struct alignas(64) lane_mark {
     atomic<mark_type> value{0};
     atomic<std::uint32_t> valid{0};  ///< 1: the lane_state means something in this process
     /// Of a sampled clock: the head of the records that share the last reading, but for the type.
     atomic<std::uint64_t> reading{0};
-    atomic<std::uint32_t> lent{0};  ///< 1: handed on after each record, for want of sub-buffers
+    atomic<std::uint32_t> held_as{tenure::own};
 };
 static_assert(sizeof(lane_mark) == 64);
 

@@ -135,8 +135,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
     return nullptr;
 }
 
-inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring,
-                            std::uint32_t depth) noexcept {
+inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcept {
     const undisturbed scope;
     layout::ring_state& ring = memory_.ring();
     std::uint32_t slot = 0;
@@ -156,8 +155,8 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring,
     entry->process.store(process(), relaxed);
     const auto thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     entry->thread.store(thread, relaxed);
-    entry->depth.store(depth, relaxed);
-    entry->writer.store(writer_word(thread, depth), relaxed);
+    entry->depth.store(depth_of(lane), relaxed);
+    entry->writer.store(layout::writer_word(thread, depth_of(lane)), relaxed);
     entry->handed_on.store(0, relaxed);
     entry->ring.store(shares_.number(wanted_ring), relaxed);
     entry->cpu.store(0, relaxed);
@@ -303,10 +302,13 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
               hot_clock),
       shares_(memory_.ring()),
       full_(static_cast<full_mode>(memory_.header().full.load(relaxed))),  // relaxed: fixed
+      keeps_oldest_(full_ == full_mode::discard_newest || full_ == full_mode::stop ||
+                    full_ == full_mode::block || full_ == full_mode::extend_then_discard),
       fork_(options.fork),
       step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
       block_ns_(static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.block_for.count()))),
-      always_cold_(memory_.clock() != hot_clock.kind) {
+      idle_mark_(memory_.clock() == hot_clock.kind ? idle_mark_for(memory_.plan().sub_buffer_bytes)
+                                                   : 0) {
     snapshot_base_ = options.snapshot_file.empty()
                          ? (options.file.empty() ? std::string() : memory_.path() + ".snapshot")
                          : expand_file_name(options.snapshot_file);

@@ -92,6 +92,15 @@ static_assert(block_offset % 64 == 0 && block_offset >= sizeof(thread_node));
 [[nodiscard]] inline thread_node& node_of(lane_block& block) noexcept {
     return *reinterpret_cast<thread_node*>(reinterpret_cast<std::byte*>(&block) - block_offset);
 }
+/// The node of the thread whose lane it is, and how deep that lies: by its address alone.
+[[nodiscard]] inline thread_node& node_around(const lane_state& lane) noexcept {
+    return *reinterpret_cast<thread_node*>(reinterpret_cast<std::uintptr_t>(&lane) /
+                                           layout::page_bytes * layout::page_bytes);
+}
+[[nodiscard]] inline std::uint32_t depth_of(const lane_state& lane) noexcept {
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(&lane) % layout::page_bytes;
+    return static_cast<std::uint32_t>((at - block_offset) / sizeof(lane_state) % lane_depths);
+}
 
 /// Every gate open, every gate shut: what a recorder that has no gates of its own points at.
 struct gate_page {

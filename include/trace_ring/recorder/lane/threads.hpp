@@ -74,8 +74,9 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         const std::uint32_t number = entry.number.load(relaxed);
         const std::uint64_t now = memory_.now();
         if (lane.sub.load(relaxed) != &nowhere) {
-            close_lane(lane, now);
-            shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);  // a counter
+            const share& of = shares_[entry.ring.load(relaxed)];
+            close_lane(lane, of, now);
+            of.held->fetch_sub(1, relaxed);  // a counter
         }
         depart(lane, now);
         if (worth_it) offer(entry, number);
