@@ -7,15 +7,16 @@
 ///
 /// What is kept when the oldest is overwritten (S: the sub-buffers of the ring that an event is
 /// in):
-/// - What a thread has recorded into the sub-buffer that it is filling, however long that takes and
-///   however often others go round: one sub-buffer's worth at most, one record at least.
-/// - What was in a sub-buffer when it was closed, for as long as S / 2 others are claimed. So a
-/// quiet
-///   thread beside noisy ones keeps all that it recorded within the last half round of the ring.
-/// - Of short threads, about as many records as fit: who ends hands its half-empty sub-buffer on,
-/// and
-///   the next to come pays 24 bytes for saying who it is (40 if its name is another).
-/// - Of an event with a quota, what its own ring holds, whatever happens in the others.
+/// @code
+///   filled now by a thread   as long as that takes, however often others go round: one sub-buffer
+///                            at most, one record at least
+///   closed                   until S / 2 others have been claimed; so a quiet thread keeps all
+///                            that it recorded within the last half round of the ring
+///   of short threads         about as many records as fit: who ends hands its half-empty
+///                            sub-buffer on, and the next to come pays 24 bytes for saying who it
+///                            is, 40 if its name is another
+///   of an event with a quota what its own ring holds, whatever happens in the others
+/// @endcode
 /// At most half of a ring is held by writers; who comes then is refused, and counted.
 
 #include <errno.h>
