@@ -116,6 +116,19 @@ BOOST_AUTO_TEST_CASE(only_active_closed_and_reading_ones_can_be_copied) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(what_is_copied_while_it_is_open_has_no_end_even_if_it_was_closed_meanwhile) {
+    built b;
+    // As a copier sees it that read the commit word before the last records and the end after it.
+    b.header().end_time.store(99, tr::relaxed);
+    tr::sub_buffer_copy head;
+    b.set_state(5, tr::sub_buffer_state::active);
+    BOOST_REQUIRE((b.copy(head) == tr::copy_result::copied));
+    BOOST_TEST(head.end_time == 0U);
+    b.set_state(5, tr::sub_buffer_state::closed);
+    BOOST_REQUIRE((b.copy(head) == tr::copy_result::copied));
+    BOOST_TEST(head.end_time == 99U);
+}
+
 BOOST_AUTO_TEST_CASE(a_commit_word_that_points_anywhere_else_is_damage) {
     for (const std::uint32_t end : {0U, 8U, 56U, 63U, 65U, 68U, 513U, 520U, 0xFFF8U, 0xFFFFU}) {
         built b;

@@ -258,6 +258,11 @@ struct sub_buffer_copy {
     if (after.pos != before.pos || after.state == static_cast<unsigned>(sub_buffer_state::reset)) {
         return copy_result::overrun;
     }
+    // The end may have been stored after the commit word was read: then it is not this copy's,
+    // which holds fewer records than there were at the end. relaxed: ordered by the fence above
+    if (sane && (state == sub_buffer_state::active || header.commit.load(relaxed) != commit)) {
+        into[5] = 0;
+    }
     const auto low = [&](std::size_t word) { return static_cast<std::uint32_t>(into[word]); };
     const auto high = [&](std::size_t word) {
         return static_cast<std::uint32_t>(into[word] >> 32);

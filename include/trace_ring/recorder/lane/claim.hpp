@@ -45,7 +45,6 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
                 if (holds) of.held->fetch_sub(1, relaxed);
                 return false;
             }
-            mark_of(lane).held_as.store(tenure::own, relaxed);
         }
         sub = claim(lane, of, now, holds);
         if (sub == nullptr) {
