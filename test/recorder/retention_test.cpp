@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(many_that_come_and_go_at_once_lose_nothing_and_are_told_apa
         hands.emplace_back([&, hand] {
             for (std::uint64_t i = 0; i < rounds; ++i) {
                 in_thread([&] {
-                    threads[hand][i] = this_thread();
+                    threads[static_cast<std::size_t>(hand)][i] = this_thread();
                     for (std::uint64_t n = 0; n < i % 5; ++n) {
                         static_cast<void>(test::put(recorder, hand * rounds + i, n));
                     }
@@ -246,7 +246,8 @@ BOOST_AUTO_TEST_CASE(many_that_come_and_go_at_once_lose_nothing_and_are_told_apa
     std::map<std::uint64_t, std::uint64_t> next;
     const auto found = records_of(trace.forward(), lost);
     for (const auto& record : found) {
-        BOOST_REQUIRE(record.thread == threads[record.who / rounds][record.who % rounds]);
+        BOOST_REQUIRE(record.thread ==
+                      threads[static_cast<std::size_t>(record.who / rounds)][record.who % rounds]);
         BOOST_REQUIRE(record.n == next[record.who]++);
     }
     BOOST_TEST(found.size() == at_once * rounds / 5 * 10);
