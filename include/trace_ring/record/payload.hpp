@@ -178,6 +178,8 @@ template <class Event, std::size_t Start = 0, class Place>
     }
     (std::make_index_sequence<Event::field_count>{});
     using together = words_put_together<Event>;
+    // One by one, if they are few, so that no word goes through memory.
+    constexpr std::size_t spelled_out = together::count <= 16 ? together::count : 0;
     const auto store = [&](std::size_t i) __attribute__((always_inline)) {
         // relaxed: published by the commit word
         word_at<std::uint64_t>(to, Start + i * 8).store(fixed[i], relaxed);
@@ -185,14 +187,13 @@ template <class Event, std::size_t Start = 0, class Place>
     [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
         if constexpr (indexed) {
             (store_at<Start + I * 8>(to, fixed[I]), ...);
-        } else if constexpr (sizeof...(I) !=
-                             0) {  // spelled out, so that no word goes through memory
+        } else if constexpr (spelled_out != 0) {
             (store(together::list.first[I]), ...);
         } else {
             for (std::size_t i = 0; i < together::count; ++i) store(together::list.first[i]);
         }
     }
-    (std::make_index_sequence < together::count <= 16 ? together::count : 0 > {});
+    (std::make_index_sequence<spelled_out>{});
 }
 
 }  // namespace trace_ring::inline v1::impl

@@ -30,38 +30,44 @@ class drained_sub_buffer {
 public:
     /// The records that are handed over, in place: plain memory as long as they are held.
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
-        return {start_ + from_, end_ - from_};
+        return {start() + from_, all_.bytes - from_};
     }
     /// The same in words of 8 bytes.
     [[nodiscard]] std::span<const std::uint64_t> words() const noexcept {
-        return {reinterpret_cast<const std::uint64_t*>(start_ + from_), (end_ - from_) / 8};
+        return {reinterpret_cast<const std::uint64_t*>(start() + from_), (all_.bytes - from_) / 8};
     }
-    [[nodiscard]] std::uint32_t records() const noexcept { return records_; }
+    [[nodiscard]] std::uint32_t records() const noexcept { return all_.records; }
     /// Missing before its first record, and while it was filled.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
 
-    [[nodiscard]] position at() const noexcept { return at_; }  ///< of the sub-buffer, in the ring
-    [[nodiscard]] std::uint64_t slot() const noexcept { return slot_; }  ///< where in the ring
-    [[nodiscard]] std::uint32_t lane() const noexcept { return lane_; }
+    [[nodiscard]] position at() const noexcept {
+        return all_.at;
+    }  ///< of the sub-buffer, in the ring
+    [[nodiscard]] std::uint64_t slot() const noexcept { return all_.slot; }  ///< where in the ring
+    [[nodiscard]] std::uint32_t lane() const noexcept { return all_.lane; }
     /// Position in its lane of the first record handed over, from 0.
-    [[nodiscard]] position first() const noexcept { return first_; }
-    [[nodiscard]] std::uint64_t base_time() const noexcept { return base_time_; }  ///< its claim's
-    [[nodiscard]] std::uint64_t end_time() const noexcept { return end_time_; }    ///< of its close
+    [[nodiscard]] position first() const noexcept { return all_.first; }
+    [[nodiscard]] std::uint64_t base_time() const noexcept {
+        return all_.base_time;
+    }  ///< its claim's
+    [[nodiscard]] std::uint64_t end_time() const noexcept {
+        return all_.end_time;
+    }  ///< of its close
     /// It is still being filled, and this is a copy of what was complete.
-    [[nodiscard]] bool copied() const noexcept { return copied_; }
+    [[nodiscard]] bool copied() const noexcept { return all_.copied; }
 
     /// Calls `visit(const drained_record&)` for each record handed over, oldest first. Returns how
     /// many; fewer than `records()` if what follows makes no sense. Linear; does not allocate.
     template <class Visit>
     std::uint64_t visit(Visit&& visit) const {
         constexpr std::uint64_t low_half = 0xFFFFFFFFU;
-        std::uint64_t high = base_time_ & ~low_half;
+        std::uint64_t high = all_.base_time & ~low_half;
         const auto* word =
-            reinterpret_cast<const std::uint64_t*>(start_ + sizeof(sub_buffer_header));
-        const auto* const from = reinterpret_cast<const std::uint64_t*>(start_ + from_);
-        const auto* const end = reinterpret_cast<const std::uint64_t*>(start_ + end_);
+            reinterpret_cast<const std::uint64_t*>(start() + sizeof(sub_buffer_header));
+        const auto* const from = reinterpret_cast<const std::uint64_t*>(start() + from_);
+        const auto* const end = reinterpret_cast<const std::uint64_t*>(start() + all_.bytes);
         drained_record record;
-        record.lane = lane_;
+        record.lane = all_.lane;
         std::uint64_t count = 0;
         while (word < end) {
             // Plain loads: see drain_source::take.
@@ -74,8 +80,8 @@ public:
                 if (length < time_record_bytes / 8) return count;
                 high = word[1] & ~low_half;
             } else if (word >= from) {
-                if (count == records_) return count;
-                record.at = first_ + count++;
+                if (count == all_.records) return count;
+                record.at = all_.first + count++;
                 record.time = high | (head & low_half);
                 record.id = record_word::id(about);
                 record.flags = record_word::flags(about);
@@ -101,49 +107,35 @@ public:
         bool copied = false;
     };
     drained_sub_buffer() = default;
-    explicit drained_sub_buffer(const facts& all) noexcept
-        : start_(static_cast<const std::byte*>(all.start)),
-          end_(all.bytes),
-          slot_(all.slot),
-          lane_(all.lane),
-          at_(all.at),
-          first_(all.first),
-          records_(all.records),
-          base_time_(all.base_time),
-          end_time_(all.end_time),
-          copied_(all.copied) {}
+    explicit drained_sub_buffer(const facts& all) noexcept : all_(all) {}
 
     /// Leaves out the first `count` records, which were handed over before.
     void skip(std::uint64_t count) noexcept {
-        const auto* word = reinterpret_cast<const std::uint64_t*>(start_);
-        while (count != 0 && records_ != 0 && from_ < end_) {
+        const auto* word = reinterpret_cast<const std::uint64_t*>(start());
+        while (count != 0 && all_.records != 0 && from_ < all_.bytes) {
             const auto about = static_cast<std::uint32_t>(word[from_ / 8] >> 32);
             const std::uint32_t length = record_word::bytes(about);
-            if (length == 0 || length > end_ - from_) {  // what cannot be told apart is left out
-                from_ = end_;
+            if (length == 0 ||
+                length > all_.bytes - from_) {  // what cannot be told apart is left out
+                from_ = all_.bytes;
                 return;
             }
             from_ += length;
             if (record_word::id(about) == record_word::time_id) continue;
             --count;
-            --records_;
-            ++first_;
+            --all_.records;
+            ++all_.first;
         }
     }
     void lose(loss_cause cause, std::uint64_t count) noexcept { lost_.add(cause, count); }
 
 private:
-    const std::byte* start_ = nullptr;
+    [[nodiscard]] const std::byte* start() const noexcept {
+        return static_cast<const std::byte*>(all_.start);
+    }
+
+    facts all_;
     std::uint32_t from_ = sizeof(sub_buffer_header);
-    std::uint32_t end_ = sizeof(sub_buffer_header);
-    std::uint64_t slot_ = 0;
-    std::uint32_t lane_ = 0;
-    position at_ = no_position;
-    position first_ = 0;
-    std::uint32_t records_ = 0;
-    std::uint64_t base_time_ = 0;
-    std::uint64_t end_time_ = 0;
-    bool copied_ = false;
     loss_counts lost_;
 };
 
