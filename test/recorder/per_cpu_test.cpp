@@ -604,16 +604,19 @@ BOOST_AUTO_TEST_CASE(a_snapshot_is_taken_while_others_record) {
             for (std::uint64_t n = 1; on; ++n) static_cast<void>(put(one, this_thread(), n));
         });
     }
+    std::uint64_t read = 0;
     for (int i = 0; i < 20; ++i) {
         const std::string file = scratch / ("copy." + std::to_string(i));
         ::usleep(2000);
         BOOST_REQUIRE(one.snapshot(file.c_str()) == 0);
         const auto seen = read_all(reduce::trace_file::open(file));
         seen.expect_sound();
-        BOOST_TEST(seen.read() > 0U);
+        read += seen.read();
     }
     on = false;
     for (auto& thread : all) thread.join();
+    // One that was interrupted for long may find nothing whole; not all twenty.
+    BOOST_TEST(read > 0U);
 }
 
 BOOST_AUTO_TEST_CASE(closed_with_the_recorder_every_record_is_there) {
