@@ -3,7 +3,7 @@
 
 /// @file
 /// What a recorder keeps: of short threads in a small file, of quiet ones beside noisy ones, of
-/// events with a quota beside a flood of others, of the last so many seconds.
+/// events with a quota beside a flood of others.
 
 #include <boost/test/unit_test.hpp>
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -34,6 +35,7 @@
 
 namespace fs = std::filesystem;
 namespace tr = trace_ring;
+using namespace std::chrono_literals;
 using test::fit_in_512;
 using test::put;
 using tr::if_exists;
@@ -153,6 +155,8 @@ BOOST_AUTO_TEST_CASE(each_bad_option_is_refused_by_name_before_a_file_is_made) {
         {"step", [=](auto& o) { o.full = extends, o.step = 0; }},
         {"step", [](auto& o) { o.full = tr::full_mode::extend_then_overwrite, o.step = 0; }},
         {"full", [](auto& o) { o.full = static_cast<tr::full_mode>(6); }},
+        {"keep_for", [=](auto& o) { o.full = extends, o.keep_for = -1ns; }},
+        {"keep_for", [](auto& o) { o.keep_for = 1s; }},
         {"processes", [](auto& o) { o.processes = 0; }},
         {"processes", [](auto& o) { o.processes = 65537; }},
         {"programs", [](auto& o) { o.programs = 0; }},

@@ -17,6 +17,9 @@
 ///                            is, 40 if its name is another
 ///   of an event with a quota what its own ring holds, whatever happens in the others
 /// @endcode
+/// With `keep_for`, what is kept is given by time: a ring that extends does so only while all that
+/// it holds is younger, and one that keeps the oldest does so only while it is.
+///
 /// At most half of a ring is held by writers; who comes then is refused, and counted.
 
 #include <errno.h>
@@ -82,6 +85,12 @@ struct recorder_options {
     std::chrono::nanoseconds block_for = std::chrono::milliseconds{1};
     if_exists exists = if_exists::fail;
     on_fork fork = on_fork::own_lanes;
+    /// How long records are to be kept, to within one sub-buffer's time; 0: by bytes alone. With
+    /// extend_then_overwrite the trace grows only while all that it holds is younger, and at
+    /// `limit` the oldest goes however young. The modes that keep the oldest overwrite what is
+    /// older, and refuse new records only while nothing is. Not for overwrite_oldest, nor without a
+    /// clock.
+    std::chrono::nanoseconds keep_for = std::chrono::nanoseconds{0};
     /// Lanes remembered; 0: a quarter of the sub-buffers, from 64 to 4096.
     std::uint32_t lanes = 0;
     /// Processes remembered (each child of a fork that records is one).

@@ -20,8 +20,8 @@
 #include <utility>
 
 #include <trace_ring/recorder/lane/core.hpp>
-#include <trace_ring/recorder/lane/write_path.hpp>
 #include <trace_ring/recorder/snapshot.hpp>
+#include <trace_ring/recorder/write_path.hpp>
 
 namespace trace_ring::inline v1 {
 

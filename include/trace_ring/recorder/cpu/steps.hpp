@@ -33,7 +33,7 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
         const auto found = stamped::from(sub.state.load(relaxed));
         if (!may_be_taken(found, at)) continue;
         if (found.state == static_cast<unsigned>(sub_buffer_state::closed) &&
-            core_.is_fresh(of, slot, at)) {
+            core_.is_kept(of, slot, at)) {
             continue;
         }
         auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));

@@ -97,7 +97,7 @@ struct ring_state {
     alignas(64) shared_atomic<std::uint32_t> held;  ///< sub-buffers held by their writers
     shared_atomic<std::uint32_t> reclaim_owner;     ///< process slot + 1 of who reclaims; 0: nobody
     shared_atomic<std::uint64_t> overwritten_records;
-    shared_atomic<std::uint64_t> reserved;
+    shared_atomic<std::uint64_t> keep_for;   ///< nanoseconds; fixed
     shared_atomic<std::uint64_t> reclaimed;  ///< sub-buffers taken from dead processes
 
     alignas(64) shared_atomic<std::uint32_t> last_lane;  ///< lane number given last; never reused
@@ -133,8 +133,8 @@ struct ring_state {
     shared_atomic<std::uint64_t> untold_abandoned;
 
     /// The rings beside the first: sub-buffers set aside at the beginning, one after the other.
-    /// Their positions are numbered as if each round went over the whole file, so that whatever the
-    /// ring, a position names one slot: (position - 1) mod sub_buffer_limit.
+    /// Positions are numbered as if each round went over the whole file at its limit, so that
+    /// whatever the ring, a position names one slot: (position - 1) mod sub_buffer_limit.
     struct quota {
         alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last
         shared_atomic<std::uint64_t> sub_buffers;         ///< 0: there is no such ring; fixed
@@ -149,6 +149,7 @@ static_assert(offsetof(ring_state, cursor) == 0);
 static_assert(offsetof(ring_state, capacity) == 64);
 static_assert(offsetof(ring_state, held) == 128);
 static_assert(offsetof(ring_state, overwritten_records) == 136);
+static_assert(offsetof(ring_state, keep_for) == 144);
 static_assert(offsetof(ring_state, last_lane) == 192);
 static_assert(offsetof(ring_state, dictionary_used) == 200);
 static_assert(offsetof(ring_state, folded_lanes) == 256);

@@ -14,8 +14,9 @@
 /// reaches what it must not overwrite, by construction and not by a decision at each claim; each
 /// ring has its own cursor, so that rare events do not wait for the line that busy ones pull back
 /// and forth; and a reader need not know of them. It finds sub-buffers by lanes, a lane's are all
-/// in one ring, and a position names a slot by the limit whatever the ring: a cursor that leaves
-/// its part of the array goes on at the beginning of that part in the next round.
+/// in one ring, and a position names a slot by the limit whatever the ring and however far it has
+/// grown: a cursor that leaves its part of the array goes on at the beginning of that part in the
+/// next round.
 
 #include <algorithm>
 #include <cstddef>
@@ -33,6 +34,9 @@ struct share {
     const shared_atomic<std::uint64_t>* end = nullptr;  ///< null: `fixed_end`
     std::uint64_t first = 0;
     std::uint64_t fixed_end = 0;
+    std::uint64_t lap = 0;  ///< from a position to the next one in the same slot
+
+    [[nodiscard]] std::uint64_t slot_at(position at) const noexcept { return slot_of(at, lap); }
 
     /// One behind its last sub-buffer.
     [[nodiscard]] std::uint64_t end_now() const noexcept {
@@ -40,19 +44,33 @@ struct share {
         return end == nullptr ? fixed_end : end->load(acquire);
     }
     [[nodiscard]] std::uint64_t size() const noexcept { return end_now() - first; }
+    [[nodiscard]] bool has(std::uint64_t slot) const noexcept {
+        return slot >= first && slot < end_now();
+    }
+    /// The ring's first position after `at`, in this round or the next. `at` has a slot behind the
+    /// ring's end.
+    [[nodiscard]] position next_round(position at) const noexcept {
+        const std::uint64_t slot = slot_at(at);
+        return at - slot + (slot < first ? 0 : lap) + first;
+    }
+    /// The position after `at` that lies in the ring, the next round's first behind its end.
+    [[nodiscard]] position following(position at) const noexcept {
+        return has(slot_at(at + 1)) ? at + 1 : next_round(at + 1);
+    }
 };
 
 class rings {
 public:
-    explicit rings(layout::ring_state& ring) noexcept {
+    rings(layout::ring_state& ring, const layout::plan& plan) noexcept {
         std::uint64_t at = 0;
         for (auto& quota : ring.quotas) {
             const std::uint64_t count = quota.sub_buffers.load(relaxed);  // relaxed: fixed
             if (count == 0) break;
-            all_[++last_] = {&quota.cursor, &quota.held, nullptr, at, at + count};
+            all_[++last_] = {&quota.cursor, &quota.held,          nullptr, at,
+                             at + count,    plan.sub_buffer_limit};
             at += count;
         }
-        all_[0] = {&ring.cursor, &ring.held, &ring.capacity, at, 0};
+        all_[0] = {&ring.cursor, &ring.held, &ring.capacity, at, 0, plan.sub_buffer_limit};
     }
     /// Of an event that asks for a ring which there is not, the first.
     [[nodiscard]] std::uint32_t number(std::uint32_t wanted) const noexcept {
@@ -63,9 +81,6 @@ public:
     }
     [[nodiscard]] const share* begin() const noexcept { return all_; }
     [[nodiscard]] const share* end() const noexcept { return all_ + last_ + 1; }
-    /// There is more than one: positions are counted by the limit.
-    [[nodiscard]] bool several() const noexcept { return last_ != 0; }
-
     /// Sub-buffers held, and claimed so far (by the positions drawn).
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> in_use() const noexcept {
         std::pair<std::uint64_t, std::uint64_t> sum{};

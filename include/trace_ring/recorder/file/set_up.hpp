@@ -50,6 +50,10 @@ namespace trace_ring::inline v1::impl {
         refuse("dictionary_bytes", "must be from 4096 to 1 GiB");
     }
     if (options.full > full_mode::extend_then_overwrite) refuse("full", "must be a full_mode");
+    if (options.keep_for.count() < 0) refuse("keep_for", "must not be negative");
+    if (options.keep_for.count() > 0 && options.full == full_mode::overwrite_oldest) {
+        refuse("keep_for", "must not be set where the oldest is overwritten at once");
+    }
     const bool extends = options.full == full_mode::extend_then_discard ||
                          options.full == full_mode::extend_then_overwrite;
     if (extends && options.step == 0) refuse("step", "must not be zero");
@@ -92,6 +96,9 @@ namespace trace_ring::inline v1::impl {
 /// False if `path_` was to be joined or made, and others have just made it.
 inline bool trace_memory::create(const recorder_options& options, const clock_functions& wanted) {
     plan_ = plan_for(options);
+    if (options.keep_for.count() > 0 && wanted.kind == functions_of<clock::none>.kind) {
+        throw setup_error("recorder_options::keep_for", "needs a clock", EINVAL);
+    }
     const std::uint64_t first = std::min<std::uint64_t>(
         plan_.sub_buffer_limit,
         std::max<std::uint64_t>(
@@ -165,6 +172,7 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
         h.index_stride.store(sizeof(layout::index_entry), relaxed);
         h.sub_buffers_offset.store(plan_.sub_buffers, relaxed);
         ring().capacity.store(first, relaxed);
+        ring().keep_for.store(static_cast<std::uint64_t>(options.keep_for.count()), relaxed);
         std::uint64_t set_aside = 0;
         for (std::size_t i = 0; i < options.quotas.size(); ++i) {
             const std::uint64_t count =

@@ -8,13 +8,16 @@
 /// A writer fills its sub-buffer for as long as it takes, and others pass it. So where one is not
 /// closed yet it is remembered, by its slot, and looked at again; and before any is handed over, an
 /// earlier one of its lane is, if it has been closed meanwhile: the order within a lane is kept.
+/// Each ring of the recorder has positions, and so a search, of its own.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
+#include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/session_owner.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -24,32 +27,32 @@ struct sub_buffer_place {
     position pos = no_position;
 };
 
-class closed_search {
+/// The search in one ring.
+class ring_search {
 public:
     using place = sub_buffer_place;
 
-    /// `extends`: the ring grew, or grows.
-    closed_search(const trace_bytes& trace, bool extends) noexcept
-        : trace_(trace), extends_(extends) {}
+    ring_search(const trace_bytes& trace, const share& of) noexcept
+        : trace_(trace), of_(of), end_(of.end_now()), next_(of.first + 1) {}
 
-    /// Slots to be looked at again, and the least position that is wanted from there.
     [[nodiscard]] const std::map<std::uint64_t, position>& awaited() const noexcept {
         return awaited_;
     }
-    /// It may come again, in a later pass.
     void look_again(place what) { awaited_.try_emplace(what.slot, what.pos); }
-    /// It comes again, in this one.
     void await(place what) {
         awaited_[what.slot] = what.pos;
         pass_ = std::min(pass_, what.slot);
     }
     /// The next one that is closed: those passed before come first. False at the end of a pass.
     [[nodiscard]] bool find(place& out) {
-        const std::uint64_t capacity = trace_.capacity();
-        const position newest = trace_.ring().cursor.load(relaxed);  // relaxed: a bound; later more
-        if (newest >= capacity && next_ <= newest - capacity) {      // a lap behind, or more
-            next_ = newest - capacity + 1;
-            look_everywhere(capacity, next_);
+        const position newest = of_.cursor->load(relaxed);     // relaxed: a bound; later more
+        if (newest >= of_.lap && next_ <= newest - of_.lap) {  // a lap behind, or more
+            next_ = newest - of_.lap + 1;
+            look_everywhere();
+        }
+        // What the ring has grown by may have been claimed in a round that was passed already.
+        for (const std::uint64_t end = of_.end_now(); end_ < end; ++end_) {
+            if (end_ < of_.slot_at(next_) || next_ > of_.lap) awaited_.try_emplace(end_, 1);
         }
         for (auto it = awaited_.lower_bound(pass_); it != awaited_.end();) {
             const auto now = look(it->first);
@@ -57,15 +60,13 @@ public:
             const place here{it->first, now.pos};
             const bool come = now.pos >= it->second;
             const bool closed = now.state == number(sub_buffer_state::closed);
-            // Beyond `next_` it is found by its position. Positions drawn for this slot that are
-            // newer than what is here may still come.
-            const bool home = slot_of(now.pos, capacity) == it->first;
-            if (come && home && now.pos >= next_) {
+            if (come && now.pos >= next_) {  // it is found by its position
                 it = awaited_.erase(it);
                 continue;
             }
             if (come && (closed || now.state == number(sub_buffer_state::free))) {
-                if (!home || now.pos + capacity >= next_) {
+                // Positions drawn for this slot that are newer than what is here may still come.
+                if (now.pos + of_.lap >= next_) {
                     it = awaited_.erase(it);
                 } else {
                     it->second = now.pos + 1;
@@ -80,7 +81,13 @@ public:
             ++it;
         }
         for (; next_ <= newest; ++next_) {
-            const std::uint64_t slot = slot_of(next_, capacity);
+            const std::uint64_t slot = of_.slot_at(next_);
+            if (slot < of_.first || slot >= end_) {  // drawn, and not there
+                const position next = of_.next_round(next_);
+                if (newest + 1 < next) break;  // perhaps it comes
+                next_ = next - 1;              // whoever came went on to the next round
+                continue;
+            }
             const auto now = look(slot);
             if (now.pos > next_) continue;  // overwritten; the newer one has its turn
             if (now.pos == next_ && now.state == number(sub_buffer_state::free)) continue;
@@ -90,35 +97,103 @@ public:
             }
             awaited_.try_emplace(slot, next_);  // not claimed yet, or not closed
         }
-        if (extends_ && newest > capacity && newest - capacity <= trace_.plan.lane_count &&
-            looked_at_ != newest) {
-            looked_at_ = newest;
-            look_everywhere(capacity, next_);
-            return find(out);
-        }
         pass_ = 0;
         return false;
     }
 
+    [[nodiscard]] bool has(std::uint64_t slot) const noexcept { return of_.has(slot); }
+    /// There was nothing more to be found just now.
+    [[nodiscard]] bool settled() const noexcept {
+        if (of_.cursor->load(relaxed) >= next_) return false;  // relaxed: ask again later
+        return std::none_of(awaited_.begin(), awaited_.end(), [this](const auto& each) {
+            const auto now = look(each.first);
+            return now.pos >= each.second && now.state == number(sub_buffer_state::closed);
+        });
+    }
+    [[nodiscard]] stamped look(std::uint64_t slot) const noexcept {
+        // Who sees a sub-buffer closed sees also what its lane did before.
+        // order: drain.look:A pairs with close:A, reclaim.close:A, claim:B, session.return:A,
+        // drain.keep:A
+        return stamped::from(trace_.sub_buffer(slot).state.load(acquire));
+    }
+    [[nodiscard]] static constexpr unsigned number(sub_buffer_state state) noexcept {
+        return static_cast<unsigned>(state);
+    }
+
+private:
+    /// Looks at every slot for what lies behind the first position that will be looked at.
+    void look_everywhere() {
+        for (std::uint64_t slot = of_.first; slot < end_; ++slot) {
+            const auto now = look(slot);
+            if (now.pos == no_position || now.state == number(sub_buffer_state::free)) continue;
+            if (now.pos < next_) awaited_.try_emplace(slot, now.pos);
+        }
+        pass_ = 0;
+    }
+
+    trace_bytes trace_;
+    share of_;
+    std::map<std::uint64_t, position> awaited_;
+    std::uint64_t end_;       ///< of the ring, as known
+    position next_;           ///< looked at next, of those that were not looked at
+    std::uint64_t pass_ = 0;  ///< the slots awaited from this one on are still to be looked at
+};
+
+class closed_search {
+public:
+    using place = sub_buffer_place;
+
+    explicit closed_search(const trace_bytes& trace) : trace_(trace) {
+        for (const share& each : rings(trace.ring(), trace.plan)) all_.emplace_back(trace, each);
+        // In the order of their slots: the first ring's are the last.
+        std::rotate(all_.begin(), all_.begin() + 1, all_.end());
+    }
+
+    /// Calls `visit` with slots to be looked at again and the least positions that are wanted from
+    /// there, from slot `from` on, until it returns true.
+    template <class Visit>
+    void for_each_awaited(std::uint64_t from, Visit&& visit) const {
+        for (const ring_search& each : all_) {
+            const auto& awaited = each.awaited();
+            for (auto it = awaited.lower_bound(from); it != awaited.end(); ++it) {
+                if (visit(place{it->first, it->second})) return;
+            }
+        }
+    }
+    /// It may come again, in a later pass.
+    void look_again(place what) { of(what.slot).look_again(what); }
+    /// It comes again, in this one.
+    void await(place what) { of(what.slot).await(what); }
+    /// The next one that is closed, in any ring. False at the end of a pass over all.
+    [[nodiscard]] bool find(place& out) {
+        for (; turn_ < all_.size(); ++turn_) {
+            if (all_[turn_].find(out)) return true;
+        }
+        turn_ = 0;
+        return false;
+    }
+
     /// A closed sub-buffer of the lane between two positions, at `previous` by preference;
-    /// anywhere, if there is a `gap` to be explained.
+    /// anywhere in its ring, if there is a `gap` to be explained.
     [[nodiscard]] std::optional<place> closed_of(std::uint32_t lane, position after,
                                                  position before, position previous,
                                                  bool gap) const {
+        const std::uint64_t home = slot_of(previous, trace_.plan.sub_buffer_limit);
+        const ring_search* const ring = find_ring(home);
+        std::optional<place> oldest;
+        if (ring == nullptr) return oldest;  // what a damaged sub-buffer says
         const auto is_it = [&](std::uint64_t slot, stamped now) {
-            return now.state == number(sub_buffer_state::closed) && now.pos > after &&
+            return now.state == ring_search::number(sub_buffer_state::closed) && now.pos > after &&
                    now.pos < before &&
                    // relaxed: after the state; a hint, looked at again when it is held
                    trace_.sub_buffer(slot).lane.load(relaxed) == lane;
         };
-        const std::uint64_t home = slot_of(previous, trace_.capacity());
-        if (const auto now = look(home); now.pos == previous && is_it(home, now)) {
+        if (const auto now = ring->look(home); now.pos == previous && is_it(home, now)) {
             return place{home, previous};
         }
-        std::optional<place> oldest;
         if (!gap) return oldest;
-        for (const auto& each : awaited_) {
-            const auto now = look(each.first);
+        for (const auto& each : ring->awaited()) {
+            const auto now = ring->look(each.first);
             if (is_it(each.first, now) && (!oldest || now.pos < oldest->pos)) {
                 oldest = place{each.first, now.pos};
             }
@@ -128,41 +203,24 @@ public:
 
     /// There was nothing more to be found just now.
     [[nodiscard]] bool settled() const noexcept {
-        if (trace_.ring().cursor.load(relaxed) >= next_) return false;  // relaxed: ask again later
-        return std::none_of(awaited_.begin(), awaited_.end(), [this](const auto& each) {
-            const auto now = look(each.first);
-            return now.pos >= each.second && now.state == number(sub_buffer_state::closed);
-        });
+        return std::all_of(all_.begin(), all_.end(),
+                           [](const ring_search& each) { return each.settled(); });
     }
 
 private:
-    [[nodiscard]] static constexpr unsigned number(sub_buffer_state state) noexcept {
-        return static_cast<unsigned>(state);
-    }
-    [[nodiscard]] stamped look(std::uint64_t slot) const noexcept {
-        // Who sees a sub-buffer closed sees also what its lane did before.
-        // order: drain.look:A pairs with close:A, reclaim.close:A, claim:B, session.return:A,
-        // drain.keep:A
-        return stamped::from(trace_.sub_buffer(slot).state.load(acquire));
-    }
-    /// Looks at every slot: for what lies behind the first position that will be looked at, or not
-    /// where it should, as those claimed while the ring stopped growing may.
-    void look_everywhere(std::uint64_t capacity, position first) {
-        for (std::uint64_t slot = 0; slot < capacity; ++slot) {
-            const auto now = look(slot);
-            if (now.pos == no_position || now.state == number(sub_buffer_state::free)) continue;
-            if (now.pos >= first && slot_of(now.pos, capacity) == slot) continue;
-            awaited_.try_emplace(slot, now.pos);
+    [[nodiscard]] const ring_search* find_ring(std::uint64_t slot) const noexcept {
+        for (const ring_search& each : all_) {
+            if (each.has(slot)) return &each;
         }
-        pass_ = 0;
+        return nullptr;
+    }
+    [[nodiscard]] ring_search& of(std::uint64_t slot) noexcept {
+        return const_cast<ring_search&>(*find_ring(slot));
     }
 
     trace_bytes trace_;
-    bool extends_;
-    std::map<std::uint64_t, position> awaited_;
-    position next_ = 1;       ///< looked at next, of those that were not looked at
-    std::uint64_t pass_ = 0;  ///< the slots awaited from this one on are still to be looked at
-    position looked_at_ = no_position;
+    std::vector<ring_search> all_;
+    std::size_t turn_ = 0;
 };
 
 }  // namespace trace_ring::inline v1::impl

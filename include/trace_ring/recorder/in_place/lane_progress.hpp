@@ -106,9 +106,10 @@ public:
             const position newest = entry.newest.load(relaxed);     // relaxed, both: of a lane that
             const std::uint64_t end = entry.written.load(relaxed);  // has ended, after its state
             if (newest == no_position || newest <= lane.last || end <= lane.expected) continue;
+            const std::uint64_t home = slot_of(newest, trace_.plan.sub_buffer_limit);
+            if (home >= trace_.capacity()) continue;  // what a damaged entry says
             // relaxed: it is there or not
-            const auto there = stamped::from(
-                trace_.sub_buffer(slot_of(newest, trace_.capacity())).state.load(relaxed));
+            const auto there = stamped::from(trace_.sub_buffer(home).state.load(relaxed));
             if (there.pos <= newest || !settled()) continue;
             out.add(loss_cause::overwritten, end - lane.expected);
             lane.expected = end;

@@ -80,7 +80,7 @@ public:
         auto& sessions = trace_.ring().sessions;
         sessions.store(sessions.load(relaxed) + 1, relaxed);  // relaxed: one session at a time
         lanes_.emplace(trace_, sessions.load(relaxed) == 1);  // relaxed: as above
-        search_.emplace(trace_, extends_);
+        search_.emplace(trace_);
         damaged_.clear();
         held_ = 0;
         kept_ = false;
@@ -153,29 +153,29 @@ public:
     /// What is complete in the next sub-buffer that its writer still fills. One at a time.
     [[nodiscard]] bool take_open(portion& out) {
         if (process_ == 0) return false;
-        const auto& awaited = search_->awaited();
-        for (auto it = awaited.lower_bound(open_pass_); it != awaited.end(); ++it) {
-            open_pass_ = it->first + 1;
+        bool found = false;
+        search_->for_each_awaited(open_pass_, [&](place awaited) {
+            open_pass_ = awaited.slot + 1;
             sub_buffer_copy head;
-            if (copy_sub_buffer(&trace_.sub_buffer(it->first), words_, head) !=
+            if (copy_sub_buffer(&trace_.sub_buffer(awaited.slot), words_, head) !=
                     copy_result::copied ||
                 head.state.state != number(sub_buffer_state::active) ||
-                head.state.pos < it->second) {
-                continue;
+                head.state.pos < awaited.pos) {
+                return false;
             }
             if (earlier_of_lane(head.lane, head.state.pos, head.previous, head.first_position)) {
-                continue;  // it comes with the next pass
+                return false;  // it comes with the next pass
             }
-            portion made({words_.data(), head.bytes, it->first, head.lane, head.state.pos,
+            portion made({words_.data(), head.bytes, awaited.slot, head.lane, head.state.pos,
                           head.first_position, head.records, head.base_time, 0, true});
             lanes_->place(made, {head.refused, head.too_long, head.nested},
                           gap_cause(head.previous));
-            if (made.records() == 0 && made.lost().total() == 0) continue;
+            if (made.records() == 0 && made.lost().total() == 0) return false;
             out = made;
-            return true;
-        }
-        open_pass_ = 0;
-        return false;
+            return found = true;
+        });
+        if (!found) open_pass_ = 0;
+        return found;
     }
 
     /// What no sub-buffer tells of: refused since the last one, nested, without a lane; and what
@@ -198,11 +198,6 @@ private:
                 name_, "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
                 EINVAL);
         }
-        const auto& header = *reinterpret_cast<const layout::file_header*>(trace_.base);
-        // relaxed: fixed since set-up
-        const auto full = static_cast<full_mode>(header.full.load(relaxed));
-        extends_ =
-            full == full_mode::extend_then_discard || full == full_mode::extend_then_overwrite;
     }
 
     [[nodiscard]] bool hold(place what) noexcept {
@@ -270,7 +265,6 @@ private:
     storage::mapping memory_;
     impl::trace_bytes trace_;
     int fd_ = -1;
-    bool extends_ = false;
     pid_t process_ = 0;  ///< whose session this is; 0: none
     std::optional<impl::lane_progresses> lanes_;
     std::optional<impl::closed_search> search_;

@@ -12,12 +12,10 @@
 ///   closed)
 /// @endcode
 
-#include <time.h>
-
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/lane/next_slot.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -128,145 +126,6 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
     }
 }
 
-/// Whether a ring has a sub-buffer at a position that was drawn, or is about to be. Behind its end
-/// it has not: then its cursor is moved on to the next round.
-inline bool core::is_there(const share& of, position at) noexcept {
-    const std::uint64_t limit = memory_.plan().sub_buffer_limit;
-    if (!shares_.several()) {
-        if (at <= limit) grow(at);
-        return true;
-    }
-    const std::uint64_t slot = slot_of(at, limit);
-    if (of.end != nullptr) grow(slot + 1);
-    if (slot >= of.first && slot < of.end_now()) return true;
-    const position round = at - 1 - slot + (slot < of.first ? 0 : limit);
-    position last =
-        of.cursor->load(relaxed);  // relaxed, both: a number; the swap of a state decides
-    while (last < round + of.first &&
-           !of.cursor->compare_exchange_weak(last, round + of.first, relaxed)) {
-    }
-    return false;
-}
-
-/// The position after `at` that lies in a ring, the next round's first behind its end.
-inline position core::following(const share& of, position at) const noexcept {
-    if (!shares_.several()) return at + 1;
-    const std::uint64_t limit = memory_.plan().sub_buffer_limit;
-    const std::uint64_t slot = slot_of(at + 1, limit);
-    if (slot >= of.first && slot < of.end_now()) return at + 1;
-    return at + 1 - slot + (slot < of.first ? 0 : limit) + of.first;
-}
-
-/// The next position to try; none if the ring takes no more.
-inline position core::next_slot(const share& of) noexcept {
-    if (keeps_oldest_) return next_unread(of);
-    for (;;) {
-        // relaxed: a number; the swap decides
-        const position at = of.cursor->fetch_add(1, relaxed) + 1;
-        if (is_there(of, at)) [[likely]]
-            return at;
-    }
-}
-
-/// The same where nothing unread is overwritten.
-inline position core::next_unread(const share& of) noexcept {
-    std::uint64_t waited = 0;
-    for (;;) {
-        position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
-        if (!is_there(of, last + 1)) continue;
-        const std::uint64_t round = lap();
-        position next = last + 1;
-        // What was found full stays so, until the oldest that is unread goes; but look again now
-        // and then, for a session may have given back another.
-        // relaxed, all: a hint, and the count that says when
-        if (full_ != full_mode::block && full_after_.load(relaxed) == last &&
-            full_times_.load(relaxed) % 64 != 0) {
-            next = full_at_.load(relaxed);
-        }
-        // Only what was never used, or what a session has read and freed. What writers and sessions
-        // hold is passed: a writer that rests must not stop the others.
-        stamped found{};
-        for (; next - last <= round; next = following(of, next)) {
-            // Who sees that another took the sub-buffer sees the cursor that it drew.
-            // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A,
-            // session.return:A, drain.free:A, drain.keep:A, here.claim:B, here.ready:A,
-            // here.close:A, here.close:B, reclaim.close:B
-            found = stamped::from(memory_.sub_buffer(slot_of(next, round)).state.load(acquire));
-            if (found.state == static_cast<unsigned>(sub_buffer_state::free) ||
-                found.state == static_cast<unsigned>(sub_buffer_state::closed)) {
-                break;
-            }
-        }
-        if (next - last > round || found.state != static_cast<unsigned>(sub_buffer_state::free)) {
-            if (of.cursor->load(relaxed) != last) continue;         // relaxed: after the state
-            full_at_.store(std::min(next, last + round), relaxed);  // relaxed, both: a hint
-            full_after_.store(last, relaxed);
-            full_times_.fetch_add(1, relaxed);  // relaxed: a counter
-            if (full_ == full_mode::block && wait_for_room(waited)) continue;
-            if (full_ == full_mode::stop) shut(true);
-            return no_position;
-        }
-        // relaxed: a number; the swap of the state decides
-        if (of.cursor->compare_exchange_strong(last, next, relaxed)) {
-            return next;
-        }
-    }
-}
-
-/// One short sleep towards `block_for`; false when that is over.
-inline bool core::wait_for_room(std::uint64_t& waited) noexcept {
-    constexpr std::uint64_t nap = 50'000;
-    if (waited >= block_ns_) return false;
-    const undisturbed scope;
-    const timespec pause{0, static_cast<long>(nap)};
-    const std::uint64_t before = clock::monotonic::now();
-    ::nanosleep(&pause, nullptr);
-    waited += clock::monotonic::now() - before;
-    return true;
-}
-
-/// More sub-buffers, so that there are `wanted` if the limit and the disk allow: idempotent, by
-/// anyone. Once it failed nobody tries again: positions have begun to wrap.
-inline void core::grow(std::uint64_t wanted) noexcept {
-    layout::ring_state& ring = memory_.ring();
-    const std::uint64_t limit = memory_.plan().sub_buffer_limit;
-    std::uint64_t capacity = ring.capacity.load(relaxed);  // relaxed: the swap checks it
-    while (capacity < wanted && wanted <= limit) {
-        // Who sees that growth ended counts slots by no less than it ended with.
-        // order: grow.ended:B pairs with grow.end:A
-        if (ring.growth_ended.load(acquire) != 0) return;
-        const undisturbed scope;
-        const std::uint64_t more = std::min(limit, std::max(capacity + step_, wanted));
-        if (memory_.provide(capacity, more) != 0) {
-            // order: grow.end:A pairs with grow.ended:A, grow.ended:B
-            ring.growth_ended.store(1, release);
-            return;
-        }
-        // The memory is there before it is counted.
-        // order: grow:A pairs with grow.use:A, grow.use:E, grow.use:F, grow.use:G, grow.use:I,
-        // grow.use:S, table.read:D, reclaim.grow:A
-        if (ring.capacity.compare_exchange_strong(capacity, more, release)) return;
-    }
-}
-
-/// Whether the sub-buffer in `slot`, which has the oldest position, was closed only lately: not
-/// half a round of the ring ago. A thread that records slowly holds its sub-buffer while others go
-/// round and round. When it closes it, the position is the oldest of all, though the records are
-/// not, and the next to come by would take it: of the quiet thread one record might be left. So it
-/// is passed, once. Where all threads are alike, this is never so, and costs a load from a line
-/// that the claimer needs anyway.
-inline bool core::is_fresh(const share& of, std::uint64_t slot, position at) const noexcept {
-    // relaxed: a hint; modulo 2^32
-    const std::uint32_t closed_at = memory_.index(slot).closed_at.load(relaxed);
-    const std::uint32_t since = static_cast<std::uint32_t>(at) - closed_at;
-    const std::uint64_t size = of.size();
-    if (since < size / 2) return true;
-    if (!shares_.several()) return false;
-    // The end of a round in between: positions that are not this ring's were passed over there.
-    const auto passed = static_cast<std::uint32_t>(memory_.plan().sub_buffer_limit - size);
-    return slot - of.first < size / 2 && since - passed < size / 2;
-}
-
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
 inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, position at) noexcept {
     layout::ring_state& ring = memory_.ring();
@@ -285,7 +144,7 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, pos
     }
     if (old.pos >= at) return nullptr;  // this claimer slept a lap
     const bool closed = old.state == static_cast<unsigned>(sub_buffer_state::closed);
-    if (closed && is_fresh(of, slot, at)) return nullptr;
+    if (closed && is_kept(of, slot, at)) return nullptr;
     // Told first, so that what a dying claimer leaves in `reset` can be found; and not before the
     // count of what was written until then.
     // order: lane.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:B

@@ -175,20 +175,19 @@ private:
     [[nodiscard]] position next_slot(const share& of) noexcept;
     [[nodiscard, gnu::cold]] position next_unread(const share& of) noexcept;
     [[nodiscard]] bool is_there(const share& of, position at) noexcept;
-    [[nodiscard]] position following(const share& of, position at) const noexcept;
+    [[nodiscard]] bool can_grow(const share& of) const noexcept;
+    [[nodiscard, gnu::cold]] bool has_old(const share& of) const noexcept;
+    [[nodiscard, gnu::cold]] bool is_young(std::uint64_t slot) const noexcept;
     [[nodiscard]] bool is_fresh(const share& of, std::uint64_t slot, position at) const noexcept;
+    [[nodiscard]] bool is_kept(const share& of, std::uint64_t slot, position at) const noexcept;
     [[gnu::cold]] void grow(std::uint64_t wanted) noexcept;
     [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept;
     [[nodiscard, gnu::always_inline]] sub_buffer_header* take_slot(lane_state& lane,
                                                                    const share& of,
                                                                    position at) noexcept;
-    /// From a position to the next one that is in the same slot.
-    [[nodiscard]] std::uint64_t lap() const noexcept {
-        // order: grow.use:A pairs with grow:A
-        return shares_.several() ? memory_.plan().sub_buffer_limit
-                                 : memory_.ring().capacity.load(acquire);
+    [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
+        return slot_of(at, memory_.plan().sub_buffer_limit);
     }
-    [[nodiscard]] std::uint64_t slot_at(position at) const noexcept { return slot_of(at, lap()); }
     [[nodiscard]] std::uint64_t held_at_most(const share& of) const noexcept;
     [[nodiscard, gnu::cold]] bool count_held(const share& of, bool& crowded) noexcept;
     void recount_held(const share& of) noexcept;
@@ -216,6 +215,7 @@ private:
     on_fork fork_;
     std::uint64_t step_;  // in sub-buffers
     std::uint64_t block_ns_;
+    std::uint64_t keep_ticks_;  // 0: by bytes alone
     mark_type idle_mark_;
     atomic<std::uint32_t> process_{0};
     atomic<std::uint32_t> failed_claims_{0};

@@ -188,15 +188,8 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     const position at = entry.newest.load(relaxed);
     if (at == no_position) return sub_buffer_state::active;
     layout::ring_state& ring = memory_.ring();
-    std::uint64_t slot = slot_at(at);
-    if (stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).pos != at) {
-        // The ring has grown since; look everywhere.
-        const std::uint64_t count = ring.capacity.load(relaxed);
-        for (slot = 0; slot < count; ++slot) {
-            if (stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).pos == at) break;
-        }
-        slot %= count;
-    }
+    const std::uint64_t slot = slot_at(at);
+    if (slot >= ring.capacity.load(relaxed)) return sub_buffer_state::active;
     sub_buffer_header& sub = memory_.sub_buffer(slot);
     // order: reclaim.find:A pairs with claim:B, claim:C, here.claim:B, here.ready:A
     const std::uint64_t word = sub.state.load(acquire);
@@ -301,13 +294,14 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
                   : throw setup_error(options.file.empty() ? "memory" : options.file,
                                       "a process can have eight recorders, and has them", EMFILE),
               hot_clock),
-      shares_(memory_.ring()),
+      shares_(memory_.ring(), memory_.plan()),
       full_(static_cast<full_mode>(memory_.header().full.load(relaxed))),  // relaxed: fixed
       keeps_oldest_(full_ == full_mode::discard_newest || full_ == full_mode::stop ||
                     full_ == full_mode::block || full_ == full_mode::extend_then_discard),
       fork_(options.fork),
       step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
       block_ns_(static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.block_for.count()))),
+      keep_ticks_(kept_ticks(memory_)),
       idle_mark_(memory_.clock() == hot_clock.kind ? idle_mark_for(memory_.plan().sub_buffer_bytes)
                                                    : 0) {
     snapshot_base_ = options.snapshot_file.empty()

@@ -331,24 +331,44 @@ template <class Leave>
     return true;
 }
 
+/// Gives a node back, whose lanes the caller has closed and cleared.
+inline void give_node(thread_node& node) noexcept {
+    // relaxed: published by the last line
+    node.rounds.store(0, relaxed);
+    node.ending.store(0, relaxed);
+    // order: node.give:A pairs with node.take:B
+    node.used.store(0, release);
+}
+
 /// A node for the calling thread, its lanes all vacant: one that is nobody's, or that of a thread
-/// that ended. Null if there is no memory. Maps two pages when there is neither; not from the C++
-/// heap. Lock-free, signal-safe, linear in the number of nodes.
+/// that ended. Those of other threads that ended are given back: if two ended at once, the second
+/// would else wait until as many live at once again. Null if there is no memory. Maps two pages
+/// when there is no node; not from the C++ heap. Lock-free, signal-safe, linear in the number of
+/// nodes.
 template <class Leave>
 [[nodiscard]] inline thread_node* take_node(Leave&& leave) noexcept {
     const std::uint32_t thread = kernel_thread();
+    thread_node* mine = nullptr;
     // order: node.take:A pairs with node.add:A
     thread_node* each = the_registry.nodes.load(acquire);
     // relaxed: each that was pushed publishes those below it, too
     for (; each != nullptr; each = each->next.load(relaxed)) {
         std::uint32_t unused = 0;
-        // order: node.take:B pairs with node.give:A
-        if (each->used.compare_exchange_strong(unused, 1, acquire)) {
+        // relaxed: a look, before the swap
+        if (mine == nullptr && each->used.load(relaxed) == 0 &&
+            // order: node.take:B pairs with node.give:A
+            each->used.compare_exchange_strong(unused, 1, acquire)) {
             each->thread.store(thread, relaxed);  // relaxed: own node
-            return each;
+            mine = each;
+        } else if (take_over(*each, leave)) {
+            if (mine == nullptr) {
+                mine = each;
+            } else {
+                give_node(*each);
+            }
         }
-        if (take_over(*each, leave)) return each;
     }
+    if (mine != nullptr) return mine;
     const int saved = errno;
     void* const memory = ::mmap(nullptr, node_bytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -373,15 +393,6 @@ template <class Leave>
         // order: node.add:A pairs with node.take:A, node.gone:A, node.leave:A
     } while (!the_registry.nodes.compare_exchange_weak(head, node, release));
     return node;
-}
-
-/// Gives a node back, whose lanes the caller has closed and cleared.
-inline void give_node(thread_node& node) noexcept {
-    // relaxed: published by the last line
-    node.rounds.store(0, relaxed);
-    node.ending.store(0, relaxed);
-    // order: node.give:A pairs with node.take:B
-    node.used.store(0, release);
 }
 
 }  // namespace trace_ring::inline v1::impl

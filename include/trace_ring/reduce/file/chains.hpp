@@ -211,12 +211,8 @@ private:
     [[nodiscard]] static std::uint64_t state_offset(std::uint64_t sub_buffer) noexcept {
         return sub_buffer + offsetof(sub_buffer_header, state);
     }
-    /// Growing files count by the limit, those that could not grow so far by what they have.
     [[nodiscard]] bool right_slot(position pos, std::uint64_t slot) const noexcept {
-        if (pos == no_position) return false;
-        if (slot_of(pos, in_.plan().sub_buffer_limit) == slot) return true;
-        const std::uint64_t capacity = in_.ring().capacity;
-        return capacity != 0 && slot_of(pos, capacity) == slot;
+        return pos != no_position && slot_of(pos, in_.plan().sub_buffer_limit) == slot;
     }
     static void take(const sub_buffer_copy& head, chain_link& link) noexcept {
         link.base_time = head.base_time;

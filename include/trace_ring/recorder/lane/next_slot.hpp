@@ -1,0 +1,195 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Which sub-buffer comes next: positions drawn, the end of a ring and its growth, and what is
+/// passed over because it is to be kept.
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include <trace_ring/recorder/lane/core.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// `keep_for` in ticks of the trace's clock; 0 if it has none.
+[[nodiscard]] inline std::uint64_t kept_ticks(const trace_memory& memory) noexcept {
+    constexpr std::uint64_t second = 1'000'000'000;
+    // relaxed, both: fixed
+    const std::uint64_t keep_for = memory.ring().keep_for.load(relaxed);
+    const std::uint64_t rate = memory.header().ticks_per_second.load(relaxed);
+    if (rate == 0 || rate > std::uint64_t{1} << 34) return 0;
+    if (keep_for / second >= (std::uint64_t{1} << 62) / rate) return std::uint64_t{1} << 62;
+    return keep_for / second * rate + keep_for % second * rate / second;
+}
+
+/// More sub-buffers may come.
+inline bool core::can_grow(const share& of) const noexcept {
+    // order: grow.ended:C pairs with grow.end:A
+    return of.end != nullptr && memory_.ring().growth_ended.load(acquire) == 0 &&
+           of.end_now() < memory_.plan().sub_buffer_limit;
+}
+
+/// Whether what lies in a slot was closed less than `keep_for` ago.
+inline bool core::is_young(std::uint64_t slot) const noexcept {
+    const std::uint64_t closed = memory_.index(slot).last_time.load(relaxed);  // relaxed: a hint
+    const std::uint64_t now = memory_.now();
+    return now < closed || now - closed < keep_ticks_;
+}
+
+/// Whether something in a ring that keeps by time may be overwritten. Linear in the sub-buffers,
+/// once a round.
+inline bool core::has_old(const share& of) const noexcept {
+    const std::uint64_t end = of.end_now();
+    for (std::uint64_t slot = of.first; slot < end; ++slot) {
+        // relaxed: a hint; the swap of the state decides
+        const unsigned state = stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;
+        if (state == static_cast<unsigned>(sub_buffer_state::free)) return true;
+        if (state == static_cast<unsigned>(sub_buffer_state::closed) && !is_young(slot)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Whether a ring has a sub-buffer at a position that was drawn, or is about to be. Behind its end
+/// it has not: then it grows, or its cursor is moved on to the next round.
+inline bool core::is_there(const share& of, position at) noexcept {
+    const std::uint64_t slot = of.slot_at(at);
+    if (of.has(slot)) [[likely]]
+        return true;
+    if (slot >= of.first && can_grow(of) && (keep_ticks_ == 0 || !has_old(of))) {
+        grow(slot + 1);
+        if (of.has(slot)) return true;
+    }
+    const position before = of.next_round(at) - 1;
+    // relaxed, both: a number; the swap of a state decides
+    position last = of.cursor->load(relaxed);
+    while (last < before && !of.cursor->compare_exchange_weak(last, before, relaxed)) {
+    }
+    return false;
+}
+
+/// The next position to try; none if the ring takes no more.
+inline position core::next_slot(const share& of) noexcept {
+    if (keeps_oldest_) return next_unread(of);
+    for (;;) {
+        // relaxed: a number; the swap decides
+        const position at = of.cursor->fetch_add(1, relaxed) + 1;
+        if (is_there(of, at)) [[likely]]
+            return at;
+    }
+}
+
+/// The same where nothing unread is overwritten.
+inline position core::next_unread(const share& of) noexcept {
+    std::uint64_t waited = 0;
+    for (;;) {
+        position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
+        if (!is_there(of, last + 1)) continue;
+        position next = last + 1;
+        // What was found full stays so, until the oldest that is unread goes; but look again now
+        // and then, for a session may have given back another.
+        // relaxed, all: a hint, and the count that says when
+        if (full_ != full_mode::block && full_after_.load(relaxed) == last &&
+            full_times_.load(relaxed) % 64 != 0) {
+            next = full_at_.load(relaxed);
+        }
+        // Only what was never used, what a session has read and freed, or what is old enough. What
+        // writers and sessions hold is passed: a writer that rests must not stop the others.
+        bool usable = false;
+        for (; next - last <= of.lap; next = of.following(next)) {
+            // Who sees that another took the sub-buffer sees the cursor that it drew.
+            // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A,
+            // session.return:A, drain.free:A, drain.keep:A, here.claim:B, here.ready:A,
+            // here.close:A, here.close:B, reclaim.close:B
+            const std::uint64_t slot = of.slot_at(next);
+            const auto found = stamped::from(memory_.sub_buffer(slot).state.load(acquire));
+            const bool closed = found.state == static_cast<unsigned>(sub_buffer_state::closed);
+            usable = found.state == static_cast<unsigned>(sub_buffer_state::free) ||
+                     (closed && keep_ticks_ != 0 && !is_young(slot));
+            if (usable || closed) break;
+        }
+        if (!usable) {
+            if (of.cursor->load(relaxed) != last) continue;          // relaxed: after the state
+            full_at_.store(std::min(next, last + of.lap), relaxed);  // relaxed, both: a hint
+            full_after_.store(last, relaxed);
+            full_times_.fetch_add(1, relaxed);  // relaxed: a counter
+            if (full_ == full_mode::block && wait_for_room(waited)) continue;
+            if (full_ == full_mode::stop) shut(true);
+            return no_position;
+        }
+        // relaxed: a number; the swap of the state decides
+        if (of.cursor->compare_exchange_strong(last, next, relaxed)) {
+            return next;
+        }
+    }
+}
+
+/// One short sleep towards `block_for`; false when that is over.
+inline bool core::wait_for_room(std::uint64_t& waited) noexcept {
+    constexpr std::uint64_t nap = 50'000;
+    if (waited >= block_ns_) return false;
+    const undisturbed scope;
+    const timespec pause{0, static_cast<long>(nap)};
+    const std::uint64_t before = clock::monotonic::now();
+    ::nanosleep(&pause, nullptr);
+    waited += clock::monotonic::now() - before;
+    return true;
+}
+
+/// More sub-buffers, so that there are `wanted` if the limit and the disk allow: idempotent, by
+/// anyone. Once it failed nobody tries again: positions have begun to wrap.
+inline void core::grow(std::uint64_t wanted) noexcept {
+    layout::ring_state& ring = memory_.ring();
+    const std::uint64_t limit = memory_.plan().sub_buffer_limit;
+    std::uint64_t capacity = ring.capacity.load(relaxed);  // relaxed: the swap checks it
+    while (capacity < wanted && wanted <= limit) {
+        // Who sees that growth ended counts slots by no less than it ended with.
+        // order: grow.ended:B pairs with grow.end:A
+        if (ring.growth_ended.load(acquire) != 0) return;
+        const undisturbed scope;
+        const std::uint64_t more = std::min(limit, std::max(capacity + step_, wanted));
+        if (memory_.provide(capacity, more) != 0) {
+            // order: grow.end:A pairs with grow.ended:A, grow.ended:B, grow.ended:C
+            ring.growth_ended.store(1, release);
+            return;
+        }
+        // The memory is there before it is counted.
+        // order: grow:A pairs with grow.use:E, grow.use:F, grow.use:G, grow.use:I,
+        // grow.use:S, table.read:D, reclaim.grow:A
+        if (ring.capacity.compare_exchange_strong(capacity, more, release)) return;
+    }
+}
+
+/// Whether the sub-buffer in `slot`, which has the oldest position, was closed only lately: not
+/// half a round of the ring ago. A thread that records slowly holds its sub-buffer while others go
+/// round and round. When it closes it, the position is the oldest of all, though the records are
+/// not, and the next to come by would take it: of the quiet thread one record might be left. So it
+/// is passed, once. Where all threads are alike, this is never so, and costs a load from a line
+/// that the claimer needs anyway.
+inline bool core::is_fresh(const share& of, std::uint64_t slot, position at) const noexcept {
+    // relaxed: a hint; modulo 2^32
+    const std::uint32_t closed_at = memory_.index(slot).closed_at.load(relaxed);
+    const std::uint32_t since = static_cast<std::uint32_t>(at) - closed_at;
+    const std::uint64_t size = of.size();
+    if (since < size / 2) return true;
+    // The end of a round in between: positions that are not this ring's were passed over there.
+    const auto passed = static_cast<std::uint32_t>(of.lap - size);
+    return slot - of.first < size / 2 && since - passed < size / 2;
+}
+
+/// Whether the closed sub-buffer in `slot` is not to be overwritten by who drew position `at`.
+inline bool core::is_kept(const share& of, std::uint64_t slot, position at) const noexcept {
+    if (keep_ticks_ != 0) [[unlikely]] {
+        const bool young = is_young(slot);
+        // At the limit the oldest goes, however young, as in any ring.
+        if (!young || keeps_oldest_ || can_grow(of)) return young;
+    }
+    return is_fresh(of, slot, at);
+}
+
+}  // namespace trace_ring::inline v1::impl
