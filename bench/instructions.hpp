@@ -9,7 +9,9 @@
 /// the processor nor another program.
 ///
 /// PROGRAM --instructions=FILE writes, as JSON, for each subject that asks for it:
-///   a_record   the mean over some thousand records: with what is done once a sub-buffer
+///   a_record   the median of some runs of 168 records of 24 bytes, which fill a sub-buffer: with
+///              what is done once for each. A median, because stepping slows a program down ten
+///              thousand times, and what it does once a second would else be done in each run.
 ///   hot_path   the least of some runs of 32 records: without
 /// The loop around it and its payload are counted too: `floor/payload` is what to take off. The
 /// status is 77 where nobody may be traced.
@@ -44,11 +46,13 @@ inline std::vector<std::pair<std::string, std::function<loop()>>>& subjects() {
 }
 
 inline constexpr int mark = SIGUSR1;
-/// Records of one run each, between two marks: short ones; a base, and one that is longer by some
-/// full sub-buffers of 168 records of 24 bytes.
-inline constexpr std::int64_t runs[] = {8, 40, 8, 40, 8, 40, 64, 64 + 168, 64 + 15 * 168};
-inline constexpr std::size_t base = 6;
-/// Instructions a record from which the last run would take too long: a step takes microseconds.
+/// Records of the runs between two marks, in pairs: short ones, then those that differ by a
+/// sub-buffer.
+inline constexpr std::int64_t short_pair[] = {8, 40};
+inline constexpr std::int64_t full_pair[] = {64, 64 + 168};
+inline constexpr std::size_t short_pairs = 3;
+inline constexpr std::size_t full_pairs = 9;
+/// Instructions a record from which one full pair must do: a step takes microseconds.
 inline constexpr double many = 100;
 
 /// The one that is stepped through.
@@ -58,9 +62,11 @@ inline int child(const char* name) {
         if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 77;
         const loop subject = make();
         subject(1 << 12);
-        for (const std::int64_t n : runs) {
-            ::raise(mark);
-            subject(n);
+        for (std::size_t pair = 0; pair < short_pairs + full_pairs; ++pair) {
+            for (const std::int64_t n : pair < short_pairs ? short_pair : full_pair) {
+                ::raise(mark);
+                subject(n);
+            }
         }
         ::raise(mark);
         return 0;
@@ -98,22 +104,26 @@ inline std::optional<found> count(const std::string& name) {
     }
     int status = 0;
     std::optional<found> result;
-    std::int64_t taken[std::size(runs)] = {};
-    std::size_t run = 0;
     // The first stop is the one of PTRACE_TRACEME's process at its first mark.
     if (::waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
         bool there = WSTOPSIG(status) == mark || steps(child, false) >= 0;
-        const auto over = [&](std::size_t from, std::size_t to) {
-            return static_cast<double>(taken[to] - taken[from]) /
-                   static_cast<double>(runs[to] - runs[from]);
+        const auto count_pair = [&](const std::int64_t(&records)[2]) {
+            const std::int64_t less = there ? steps(child, true) : -1;
+            const std::int64_t more = less >= 0 ? steps(child, true) : -1;
+            there = more >= 0;
+            return static_cast<double>(more - less) / static_cast<double>(records[1] - records[0]);
         };
-        for (; there && run < std::size(runs); ++run) {
-            if (run == std::size(runs) - 1 && over(base, run - 1) > many) break;
-            taken[run] = steps(child, true);
-            there = taken[run] >= 0;
+        double least = std::numeric_limits<double>::max();
+        for (std::size_t i = 0; i < short_pairs; ++i)
+            least = std::min(least, count_pair(short_pair));
+        std::vector<double> full;
+        while (there && full.size() < full_pairs && (full.empty() || full[0] <= many)) {
+            full.push_back(count_pair(full_pair));
         }
         if (there) {
-            result = found{over(base, run - 1), std::min({over(0, 1), over(2, 3), over(4, 5)})};
+            const auto middle = full.begin() + static_cast<std::ptrdiff_t>(full.size() / 2);
+            std::nth_element(full.begin(), middle, full.end());
+            result = found{*middle, least};
         }
         // To its end at full speed, for it may have something to tidy up.
         while (steps(child, false) >= 0) {

@@ -5,11 +5,14 @@
 /// @file
 /// What a reader of a lane remembers between two sub-buffers, to tell what is missing there.
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/reduce/file/chain.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
@@ -32,6 +35,23 @@ struct hole {
     std::uint32_t refused;
     std::string_view what;
     std::uint64_t offset;
+
+    /// Where what is missing by it ends, before `next`, of what lies in [from, to].
+    [[nodiscard]] position end_before(const hole* next, position from, position to) const noexcept {
+        if (next == nullptr) return to;
+        if (next->known) return std::clamp(next->first, from, to);
+        return known ? std::clamp(end, from, to) : from;
+    }
 };
+[[nodiscard]] inline hole hole_of(const chain_link& link, const layout::plan& plan) noexcept {
+    const bool sound = link.fault == link_fault::none;
+    return {loss_cause::damaged,
+            link.positions_known,
+            link.first,
+            link.first + link.records,
+            link.refused,
+            to_string(link.fault),
+            sound ? 0 : link.fault_offset(plan)};
+}
 
 }  // namespace trace_ring::inline v1::reduce

@@ -36,7 +36,12 @@ public:
     /// `lane` null: for losses that concern no lane. `follow` (forward only): when all is read,
     /// more may come.
     lane_reader(const tables& in, const lane_info* lane, direction way, bool follow) noexcept
-        : in_(&in), lane_(lane), way_(way), forward_(way == direction::forward), follow_(follow) {}
+        : in_(&in),
+          lane_(lane),
+          way_(way),
+          forward_(way == direction::forward),
+          follow_(follow),
+          followed_(follow) {}
 
     [[nodiscard]] const lane_info* lane() const noexcept { return lane_; }
     /// What was lost that no sub-buffer tells of: before the first record, or after the last.
@@ -142,10 +147,14 @@ private:
         return (follow_ || next_ < links_.size()) && sound_ &&
                list_.head().state.state == static_cast<unsigned>(sub_buffer_state::active);
     }
+    /// Whether the sub-buffer read last is still there, with more records than so many.
+    [[nodiscard]] bool last_has_more(std::uint32_t records) const noexcept {
+        return next_ != 0 && chain_scan(*in_).has_more(lane_->number, links_[next_ - 1], records);
+    }
     /// Another thread has gone on in the sub-buffer that was read last.
     [[nodiscard]] bool has_grown() const noexcept {
-        return follow_ && sound_ && next_ != 0 && edge_ && edge_->self == links_[next_ - 1].pos &&
-               chain_scan(*in_).has_more(lane_->number, links_[next_ - 1], consumed_);
+        return followed_ && sound_ && next_ != 0 && edge_ && edge_->self == links_[next_ - 1].pos &&
+               last_has_more(consumed_);
     }
     void lose(loss_cause cause, std::uint64_t count, position at, std::uint64_t time,
               std::uint64_t offset = 0, std::string_view what = {}) {
@@ -160,13 +169,7 @@ private:
                (head.lane == lane_->number || link.fault != link_fault::none);
     }
     [[nodiscard]] bool read(const chain_link& link) {
-        hole here{loss_cause::damaged,
-                  link.positions_known,
-                  link.first,
-                  link.first + link.records,
-                  link.refused,
-                  to_string(link.fault),
-                  link.fault == link_fault::none ? 0 : link.fault_offset(in_->plan())};
+        hole here = hole_of(link, in_->plan());
         if (link.readable) {
             if (copy(link)) return true;
             here.cause = loss_cause::overrun;
@@ -327,14 +330,10 @@ private:
             if (from > at) lose(loss_cause::overwritten, from - at, at, time);
             if (lost.refused != 0) lose(loss_cause::refused, lost.refused, from, time);
             const hole* next = i + 1 < missing_.size() ? &missing_[i + 1] : nullptr;
-            const position to = next == nullptr ? end
-                                : next->known   ? std::clamp(next->first, from, end)
-                                : lost.known    ? std::clamp(lost.end, from, end)
-                                                : from;
-            if (to > from || lost.cause == loss_cause::damaged) {
-                lose(lost.cause, to - from, from, time, lost.offset, lost.what);
+            at = lost.end_before(next, from, end);
+            if (at > from || lost.cause == loss_cause::damaged) {
+                lose(lost.cause, at - from, from, time, lost.offset, lost.what);
             }
-            at = to;
         }
         if (before && after && after->time < before->time) {
             list_.add(clock_jump{lane_, after->at, before->time, after->time, after->offset});
@@ -363,7 +362,9 @@ private:
             if (lost.known) end = std::max(end, lost.end);
         }
         if (lane_ == nullptr || !lane_->listed) return end;
-        const bool whole = before && lane_->newest <= before->self;
+        // Following: another thread may have gone on in the last one, and others overwritten it.
+        const bool whole =
+            before && lane_->newest <= before->self && (!followed_ || last_has_more(0));
         return whole ? end : std::max(end, lane_->written);
     }
 
@@ -372,6 +373,7 @@ private:
     direction way_;
     bool forward_;
     bool follow_;
+    bool followed_;  // it did, if it does not
     bool finished_ = false;
     bool tail_open_ = false;                    // the last one read is open: it may have grown
     bool cut_begin_ = false, cut_end_ = false;  // trimmed: what is before is not wanted
