@@ -111,6 +111,16 @@ public:
 
     /// The file's clock, now. Signal-safe.
     [[nodiscard]] std::uint64_t now() const noexcept { return clock_->now(); }
+    /// For how many of its ticks records are to be kept; 0 if the number of bytes alone decides.
+    [[nodiscard]] std::uint64_t keep_ticks() const noexcept {
+        constexpr std::uint64_t second = 1'000'000'000;
+        // relaxed, both: fixed
+        const std::uint64_t keep_for = ring().keep_for.load(relaxed);
+        const std::uint64_t rate = header().ticks_per_second.load(relaxed);
+        if (rate == 0 || rate > std::uint64_t{1} << 34) return 0;
+        if (keep_for / second >= (std::uint64_t{1} << 62) / rate) return std::uint64_t{1} << 62;
+        return keep_for / second * rate + keep_for % second * rate / second;
+    }
 
     /// Adds a triple of clocks. Signal-safe.
     void add_clocks(std::uint32_t process) const noexcept {

@@ -301,7 +301,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
       fork_(options.fork),
       step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
       block_ns_(static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.block_for.count()))),
-      keep_ticks_(kept_ticks(memory_)),
+      keep_ticks_(memory_.keep_ticks()),
       idle_mark_(memory_.clock() == hot_clock.kind ? idle_mark_for(memory_.plan().sub_buffer_bytes)
                                                    : 0) {
     snapshot_base_ = options.snapshot_file.empty()

@@ -15,17 +15,6 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// `keep_for` in ticks of the trace's clock; 0 if it has none.
-[[nodiscard]] inline std::uint64_t kept_ticks(const trace_memory& memory) noexcept {
-    constexpr std::uint64_t second = 1'000'000'000;
-    // relaxed, both: fixed
-    const std::uint64_t keep_for = memory.ring().keep_for.load(relaxed);
-    const std::uint64_t rate = memory.header().ticks_per_second.load(relaxed);
-    if (rate == 0 || rate > std::uint64_t{1} << 34) return 0;
-    if (keep_for / second >= (std::uint64_t{1} << 62) / rate) return std::uint64_t{1} << 62;
-    return keep_for / second * rate + keep_for % second * rate / second;
-}
-
 /// More sub-buffers may come.
 inline bool core::can_grow(const share& of) const noexcept {
     // order: grow.ended:C pairs with grow.end:A
