@@ -3,16 +3,15 @@
 #pragma once
 
 /// @file
-/// How many instructions one record takes: the program runs itself, step by step (ptrace), from one
-/// signal that it raises to the next, and the steps are counted. What two runs of different length
-/// differ by, divided by the records that they differ by, is exact and needs neither a counter of
-/// the processor nor another program.
+/// How many instructions one record takes.
 ///
 /// PROGRAM --instructions=FILE writes, as JSON, for each subject that asks for it:
-///   a_record   the median of some runs of 168 records of 24 bytes, which fill a sub-buffer: with
-///              what is done once for each. A median, because stepping slows a program down ten
-///              thousand times, and what it does once a second would else be done in each run.
-///   hot_path   the least of some runs of 32 records: without
+///   a_record   the mean over 500,000 records, with all that is done once a sub-buffer or once a
+///              second: what two runs of different length under callgrind differ by. Without
+///              valgrind, the median of some runs that the program steps through itself; stepping
+///              slows it down so much that what is done once a second is done in each of them.
+///   hot_path   the least that 32 records more take: without. The program runs itself, step by step
+///              (ptrace), from one signal that it raises to the next, and the steps are counted.
 /// The loop around it and its payload are counted too: `floor/payload` is what to take off. The
 /// status is 77 where nobody may be traced.
 
@@ -25,10 +24,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,10 +54,14 @@ inline constexpr std::size_t full_pairs = 9;
 /// Instructions a record from which one full pair must do: a step takes microseconds.
 inline constexpr double many = 100;
 
-/// The one that is stepped through.
-inline int child(const char* name) {
+/// The one that is stepped through or, over so many `records`, watched by callgrind.
+inline int child(const char* name, std::int64_t records) {
     for (const auto& [known, make] : subjects()) {
         if (known != name) continue;
+        if (records != 0) {
+            make()(records);
+            return 0;
+        }
         if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 77;
         const loop subject = make();
         subject(1 << 12);
@@ -94,6 +97,36 @@ struct found {
     double hot_path = 0;
 };
 
+/// All instructions of a process that runs a subject over so many records, as callgrind says.
+inline std::optional<std::int64_t> collected(const std::string& name, std::int64_t records) {
+    std::string program(4096, '\0');
+    const ssize_t length = ::readlink("/proc/self/exe", program.data(), program.size());
+    if (length <= 0) return {};
+    program.resize(static_cast<std::size_t>(length));
+    const std::string command = "valgrind --tool=callgrind --callgrind-out-file=/dev/null '" +
+                                program + "' '--records=" + std::to_string(records) +
+                                "' '--instructions-of=" + name + "' 2>&1";
+    std::FILE* const output = ::popen(command.c_str(), "r");
+    if (output == nullptr) return {};
+    std::optional<std::int64_t> found;
+    char line[512];
+    while (std::fgets(line, sizeof line, output) != nullptr) {
+        const char* const at = std::strstr(line, "Collected : ");
+        if (at != nullptr) found = std::strtoll(at + 12, nullptr, 10);
+    }
+    if (::pclose(output) != 0) return {};
+    return found;
+}
+/// The mean that callgrind gives, if it can be had.
+inline std::optional<double> mean_of(const std::string& name) {
+    constexpr std::int64_t few = 10'000;
+    constexpr std::int64_t more = 510'000;
+    const auto less = collected(name, few);
+    const auto all = less ? collected(name, more) : std::nullopt;
+    if (!all) return {};
+    return static_cast<double>(*all - *less) / static_cast<double>(more - few);
+}
+
 inline std::optional<found> count(const std::string& name) {
     const pid_t child = ::fork();
     if (child < 0) return {};
@@ -107,24 +140,32 @@ inline std::optional<found> count(const std::string& name) {
     // The first stop is the one of PTRACE_TRACEME's process at its first mark.
     if (::waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
         bool there = WSTOPSIG(status) == mark || steps(child, false) >= 0;
-        const auto count_pair = [&](const std::int64_t(&records)[2]) {
-            const std::int64_t less = there ? steps(child, true) : -1;
-            const std::int64_t more = less >= 0 ? steps(child, true) : -1;
-            there = more >= 0;
+        const auto next = [&] {
+            const std::int64_t taken = there ? steps(child, true) : -1;
+            there = taken >= 0;
+            return taken;
+        };
+        const auto over = [](std::int64_t less, std::int64_t more,
+                             const std::int64_t(&records)[2]) {
             return static_cast<double>(more - less) / static_cast<double>(records[1] - records[0]);
         };
-        double least = std::numeric_limits<double>::max();
-        for (std::size_t i = 0; i < short_pairs; ++i)
-            least = std::min(least, count_pair(short_pair));
-        std::vector<double> full;
-        while (there && full.size() < full_pairs && (full.empty() || full[0] <= many)) {
-            full.push_back(count_pair(full_pair));
+        std::int64_t least[2] = {next(), next()};
+        for (std::size_t i = 1; i < short_pairs; ++i) {
+            for (std::int64_t& each : least) each = std::min(each, next());
         }
-        if (there) {
+        const double hot_path = over(least[0], least[1], short_pair);
+        std::optional<double> mean = there ? mean_of(name) : std::nullopt;
+        std::vector<double> full;
+        while (!mean && there && full.size() < full_pairs && (full.empty() || full[0] <= many)) {
+            const std::int64_t less = next();
+            full.push_back(over(less, next(), full_pair));
+        }
+        if (there && !mean) {
             const auto middle = full.begin() + static_cast<std::ptrdiff_t>(full.size() / 2);
             std::nth_element(full.begin(), middle, full.end());
-            result = found{*middle, least};
+            mean = *middle;
         }
+        if (there) result = found{*mean, hot_path};
         // To its end at full speed, for it may have something to tidy up.
         while (steps(child, false) >= 0) {
         }
@@ -153,7 +194,10 @@ inline std::optional<int> run(int argc, char** argv) {
         }
         return nullptr;
     };
-    if (const char* const name = value("--instructions-of=")) return impl::child(name);
+    if (const char* const name = value("--instructions-of=")) {
+        const char* const records = value("--records=");
+        return impl::child(name, records == nullptr ? 0 : std::strtoll(records, nullptr, 10));
+    }
     const char* const path = value("--instructions=");
     if (path == nullptr) return {};
     std::string text;

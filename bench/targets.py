@@ -118,13 +118,18 @@ def rate(f, name, floor):
 
 
 def shared_by_peers(f):
-    found = [p for p in f.peers if p.kind == "queue" and not p.ours and p.both_ratio]
+    queues = [p for p in f.peers if p.kind == "queue" and not p.ours and p.both_ratio]
+    # A queue without one order of all its items is not shared by two threads but two queues: it is
+    # told, and not what an ordered ring is measured by.
+    found = [p for p in queues if "ordered by producer only" not in p.mode]
     if not found:
-        raise Missing("no peer's queue in the run")
+        raise Missing("no peer's ordered queue in the run")
     best = min(found, key=lambda p: p.both_ratio)
+    others = "".join(f"; {p.name}, which keeps no common order: {show(p.both_ratio)} readings of "
+                     "the clock" for p in queues if p not in found)
     f.find(f"{best.id}/push_and_pop/threads:2")
     slow_by_clock = f.time(SHARED, slow=True) / f.find(SHARED)[0].rows[CLOCK].median
-    return slow_by_clock / best.both_ratio, f"the best is {best.name}"
+    return slow_by_clock / best.both_ratio, f"the best in order is {best.name}{others}"
 
 
 def one_to_one(f):
@@ -199,7 +204,7 @@ TARGETS = (
     ("T8", "per_cpu, 2 threads, by one private lane", lambda f: f.ratio(PER_CPU, LANE), 1.3),
     ("T9", "recorder, 2 threads, by private lanes, 2 threads",
      lambda f: f.ratio(LANE + "/threads:2", EACH_ITS_OWN), 1.10),
-    ("T10", "ordered shared ring, 2 threads, slow mode, by the best peer queue", shared_by_peers,
+    ("T10", "ordered shared ring, 2 threads, slow mode, by the best ordered peer queue", shared_by_peers,
      0.5),
     ("T10", "ordered shared ring, 2 threads, slow mode, by the bare add and sequence",
      lambda f: f.ratio(SHARED, "floor/add_and_sequence/threads:2", slow=True), 1.2),

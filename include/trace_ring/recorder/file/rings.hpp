@@ -19,6 +19,7 @@
 /// next round.
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -36,7 +37,10 @@ struct share {
     std::uint64_t fixed_end = 0;
     std::uint64_t lap = 0;  ///< from a position to the next one in the same slot
 
-    [[nodiscard]] std::uint64_t slot_at(position at) const noexcept { return slot_of(at, lap); }
+    std::uint64_t mask = 0;  ///< `lap` - 1 if that is a power of two: a division less
+    [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
+        return mask != 0 ? (at - 1) & mask : slot_of(at, lap);
+    }
 
     /// One behind its last sub-buffer.
     [[nodiscard]] std::uint64_t end_now() const noexcept {
@@ -62,15 +66,16 @@ struct share {
 class rings {
 public:
     rings(layout::ring_state& ring, const layout::plan& plan) noexcept {
+        const std::uint64_t lap = plan.sub_buffer_limit;
+        const std::uint64_t mask = std::has_single_bit(lap) ? lap - 1 : 0;
         std::uint64_t at = 0;
         for (auto& quota : ring.quotas) {
             const std::uint64_t count = quota.sub_buffers.load(relaxed);  // relaxed: fixed
             if (count == 0) break;
-            all_[++last_] = {&quota.cursor, &quota.held,          nullptr, at,
-                             at + count,    plan.sub_buffer_limit};
+            all_[++last_] = {&quota.cursor, &quota.held, nullptr, at, at + count, lap, mask};
             at += count;
         }
-        all_[0] = {&ring.cursor, &ring.held, &ring.capacity, at, 0, plan.sub_buffer_limit};
+        all_[0] = {&ring.cursor, &ring.held, &ring.capacity, at, 0, lap, mask};
     }
     /// Of an event that asks for a ring which there is not, the first.
     [[nodiscard]] std::uint32_t number(std::uint32_t wanted) const noexcept {

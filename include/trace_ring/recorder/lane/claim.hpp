@@ -129,7 +129,7 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
 inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, position at) noexcept {
     layout::ring_state& ring = memory_.ring();
-    const std::uint64_t slot = slot_at(at);
+    const std::uint64_t slot = of.slot_at(at);
     sub_buffer_header& sub = memory_.sub_buffer(slot);
     std::uint64_t word = sub.state.load(relaxed);  // relaxed: the swap decides
     const auto old = stamped::from(word);

@@ -186,7 +186,7 @@ private:
                                                                    const share& of,
                                                                    position at) noexcept;
     [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
-        return slot_of(at, memory_.plan().sub_buffer_limit);
+        return shares_[0].slot_at(at);
     }
     [[nodiscard]] std::uint64_t held_at_most(const share& of) const noexcept;
     [[nodiscard, gnu::cold]] bool count_held(const share& of, bool& crowded) noexcept;
