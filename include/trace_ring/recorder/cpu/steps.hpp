@@ -26,9 +26,9 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
     bool crowded = false;  // which makes no difference here: threads share what they fill
     if (!core_.count_held(of, crowded)) return refuse(lane);
     for (std::uint64_t tried = 2 * of.size() + 16; tried != 0; --tried) {
-        const position at = core_.next_slot(of);
+        std::uint64_t slot = 0;
+        const position at = core_.next_slot(of, slot);
         if (at == no_position) break;
-        const std::uint64_t slot = core_.slot_at(at);
         sub_buffer_header& sub = core_.memory_.sub_buffer(slot);
         const auto found = stamped::from(sub.state.load(relaxed));
         if (!may_be_taken(found, at)) continue;

@@ -29,7 +29,7 @@
 namespace trace_ring::inline v1::impl {
 
 /// One ring: the words that those who claim in it share, and where its sub-buffers lie.
-struct share {
+struct alignas(64) share {
     shared_atomic<std::uint64_t>* cursor = nullptr;
     shared_atomic<std::uint32_t>* held = nullptr;
     const shared_atomic<std::uint64_t>* end = nullptr;  ///< null: `fixed_end`
@@ -38,6 +38,7 @@ struct share {
     std::uint64_t lap = 0;  ///< from a position to the next one in the same slot
 
     std::uint64_t mask = 0;  ///< `lap` - 1 if that is a power of two: a division less
+    std::uint64_t half = 0;  ///< of `lap`, if the ring is all that there can be: less to ask
     [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
         return mask != 0 ? (at - 1) & mask : slot_of(at, lap);
     }
@@ -49,7 +50,7 @@ struct share {
     }
     [[nodiscard]] std::uint64_t size() const noexcept { return end_now() - first; }
     [[nodiscard]] bool has(std::uint64_t slot) const noexcept {
-        return slot >= first && slot < end_now();
+        return half != 0 || (slot >= first && slot < end_now());
     }
     /// The ring's first position after `at`, in this round or the next. `at` has a slot behind the
     /// ring's end.
@@ -75,7 +76,9 @@ public:
             all_[++last_] = {&quota.cursor, &quota.held, nullptr, at, at + count, lap, mask};
             at += count;
         }
-        all_[0] = {&ring.cursor, &ring.held, &ring.capacity, at, 0, lap, mask};
+        // relaxed: what has reached the limit stays there
+        const bool whole = at == 0 && ring.capacity.load(relaxed) == lap;
+        all_[0] = {&ring.cursor, &ring.held, &ring.capacity, at, 0, lap, mask, whole ? lap / 2 : 0};
     }
     /// Of an event that asks for a ring which there is not, the first.
     [[nodiscard]] std::uint32_t number(std::uint32_t wanted) const noexcept {

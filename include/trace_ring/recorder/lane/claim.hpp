@@ -127,9 +127,9 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
 }
 
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
-inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, position at) noexcept {
+inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, position at,
+                                          std::uint64_t slot) noexcept {
     layout::ring_state& ring = memory_.ring();
-    const std::uint64_t slot = of.slot_at(at);
     sub_buffer_header& sub = memory_.sub_buffer(slot);
     std::uint64_t word = sub.state.load(relaxed);  // relaxed: the swap decides
     const auto old = stamped::from(word);
@@ -201,9 +201,10 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
     position at = no_position;
     sub_buffer_header* taken = nullptr;
     for (std::uint64_t tries = 0;;) {
-        at = next_slot(of);
+        std::uint64_t slot = 0;
+        at = next_slot(of, slot);
         if (at == no_position) break;
-        taken = take_slot(lane, of, at);
+        taken = take_slot(lane, of, at, slot);
         if (taken != nullptr) [[likely]]
             break;
         if (tries == 0) tries = 2 * of.size() + 16;

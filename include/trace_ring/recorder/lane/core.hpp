@@ -172,8 +172,8 @@ private:
                                                                std::uint64_t& now,
                                                                bool counted) noexcept;
     void now_and_then(std::uint64_t now) noexcept;
-    [[nodiscard]] position next_slot(const share& of) noexcept;
-    [[nodiscard, gnu::cold]] position next_unread(const share& of) noexcept;
+    [[nodiscard]] position next_slot(const share& of, std::uint64_t& slot) noexcept;
+    [[nodiscard, gnu::cold]] position next_unread(const share& of, std::uint64_t& slot) noexcept;
     [[nodiscard]] bool is_there(const share& of, position at) noexcept;
     [[nodiscard]] bool can_grow(const share& of) const noexcept;
     [[nodiscard, gnu::cold]] bool has_old(const share& of) const noexcept;
@@ -183,8 +183,8 @@ private:
     [[gnu::cold]] void grow(std::uint64_t wanted) noexcept;
     [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept;
     [[nodiscard, gnu::always_inline]] sub_buffer_header* take_slot(lane_state& lane,
-                                                                   const share& of,
-                                                                   position at) noexcept;
+                                                                   const share& of, position at,
+                                                                   std::uint64_t slot) noexcept;
     [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
         return shares_[0].slot_at(at);
     }

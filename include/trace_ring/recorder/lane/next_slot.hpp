@@ -62,19 +62,20 @@ inline bool core::is_there(const share& of, position at) noexcept {
     return false;
 }
 
-/// The next position to try; none if the ring takes no more.
-inline position core::next_slot(const share& of) noexcept {
-    if (keeps_oldest_) return next_unread(of);
+/// The next position to try, and its slot; no position if the ring takes no more.
+inline position core::next_slot(const share& of, std::uint64_t& slot) noexcept {
+    if (keeps_oldest_) return next_unread(of, slot);
     for (;;) {
         // relaxed: a number; the swap decides
         const position at = of.cursor->fetch_add(1, relaxed) + 1;
-        if (is_there(of, at)) [[likely]]
+        slot = of.slot_at(at);
+        if (of.has(slot) || is_there(of, at)) [[likely]]
             return at;
     }
 }
 
 /// The same where nothing unread is overwritten.
-inline position core::next_unread(const share& of) noexcept {
+inline position core::next_unread(const share& of, std::uint64_t& slot) noexcept {
     std::uint64_t waited = 0;
     for (;;) {
         position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
@@ -95,7 +96,7 @@ inline position core::next_unread(const share& of) noexcept {
             // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A,
             // session.return:A, drain.free:A, drain.keep:A, here.claim:B, here.ready:A,
             // here.close:A, here.close:B, reclaim.close:B
-            const std::uint64_t slot = of.slot_at(next);
+            slot = of.slot_at(next);
             const auto found = stamped::from(memory_.sub_buffer(slot).state.load(acquire));
             const bool closed = found.state == static_cast<unsigned>(sub_buffer_state::closed);
             usable = found.state == static_cast<unsigned>(sub_buffer_state::free) ||
@@ -164,6 +165,8 @@ inline bool core::is_fresh(const share& of, std::uint64_t slot, position at) con
     // relaxed: a hint; modulo 2^32
     const std::uint32_t closed_at = memory_.index(slot).closed_at.load(relaxed);
     const std::uint32_t since = static_cast<std::uint32_t>(at) - closed_at;
+    if (of.half != 0) [[likely]]
+        return since < of.half;
     const std::uint64_t size = of.size();
     if (since < size / 2) return true;
     // The end of a round in between: positions that are not this ring's were passed over there.
