@@ -6,7 +6,8 @@
 /// How many instructions one record takes.
 ///
 /// PROGRAM --instructions=FILE writes, as JSON, for each subject that asks for it:
-///   a_record   the mean over 500,000 records, with all that is done once a sub-buffer or once a
+///   a_record   the mean over 2 million records (50,000 if they are long), with all that is done
+///   once a sub-buffer or once a
 ///              second: what two runs of different length under callgrind differ by. Without
 ///              valgrind, the median of some runs that the program steps through itself; stepping
 ///              slows it down so much that what is done once a second is done in each of them.
@@ -103,9 +104,9 @@ inline std::optional<std::int64_t> collected(const std::string& name, std::int64
     const ssize_t length = ::readlink("/proc/self/exe", program.data(), program.size());
     if (length <= 0) return {};
     program.resize(static_cast<std::size_t>(length));
-    const std::string command = "valgrind --tool=callgrind --callgrind-out-file=/dev/null '" +
-                                program + "' '--records=" + std::to_string(records) +
-                                "' '--instructions-of=" + name + "' 2>&1";
+    const std::string command =
+        "timeout 120 valgrind --tool=callgrind --callgrind-out-file=/dev/null '" + program +
+        "' '--records=" + std::to_string(records) + "' '--instructions-of=" + name + "' 2>&1";
     std::FILE* const output = ::popen(command.c_str(), "r");
     if (output == nullptr) return {};
     std::optional<std::int64_t> found;
@@ -118,9 +119,9 @@ inline std::optional<std::int64_t> collected(const std::string& name, std::int64
     return found;
 }
 /// The mean that callgrind gives, if it can be had.
-inline std::optional<double> mean_of(const std::string& name) {
+inline std::optional<double> mean_of(const std::string& name, double hot_path) {
     constexpr std::int64_t few = 10'000;
-    constexpr std::int64_t more = 510'000;
+    const std::int64_t more = few + (hot_path < many ? 2'000'000 : 50'000);
     const auto less = collected(name, few);
     const auto all = less ? collected(name, more) : std::nullopt;
     if (!all) return {};
@@ -154,7 +155,7 @@ inline std::optional<found> count(const std::string& name) {
             for (std::int64_t& each : least) each = std::min(each, next());
         }
         const double hot_path = over(least[0], least[1], short_pair);
-        std::optional<double> mean = there ? mean_of(name) : std::nullopt;
+        std::optional<double> mean = there ? mean_of(name, hot_path) : std::nullopt;
         std::vector<double> full;
         while (!mean && there && full.size() < full_pairs && (full.empty() || full[0] <= many)) {
             const std::int64_t less = next();

@@ -219,8 +219,8 @@ def check_targets(report, write):
           line(out, "T10", "bare").endswith(": 1.5, target at most 1.2: short by 0.3"), out)
     _, out, _ = run(report, shared, write("q.json", queue("q", "a queue", 20.0, 400.0, clock=20.0)))
     check("figures of two programs are compared by the floor that both have",
-          line(out, "T10", "best peer").endswith(
-              ": 0.45, target at most 0.5 (the best is a queue)"), out)
+          line(out, "T10", "best ordered peer").endswith(
+              ": 0.45, target at most 0.5 (the best in order is a queue)"), out)
 
 
     with open(shared, encoding="utf-8") as file:

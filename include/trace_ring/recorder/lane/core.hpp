@@ -177,6 +177,7 @@ private:
     [[nodiscard]] bool is_there(const share& of, position at) noexcept;
     [[nodiscard]] bool can_grow(const share& of) const noexcept;
     [[nodiscard, gnu::cold]] bool has_old(const share& of) const noexcept;
+    [[nodiscard]] std::uint64_t old_at(std::uint64_t slot) const noexcept;
     [[nodiscard, gnu::cold]] bool is_young(std::uint64_t slot) const noexcept;
     [[nodiscard]] bool is_fresh(const share& of, std::uint64_t slot, position at) const noexcept;
     [[nodiscard]] bool is_kept(const share& of, std::uint64_t slot, position at) const noexcept;
@@ -221,6 +222,7 @@ private:
     atomic<std::uint32_t> failed_claims_{0};
     atomic<std::uint64_t> full_after_{~std::uint64_t{0}};  // a cursor with which the ring was full,
     atomic<std::uint64_t> full_at_{0};                     // and where that was seen,
+    atomic<std::uint64_t> full_until_{0};                  // by time: when it is full no more,
     atomic<std::uint32_t> full_times_{0};                  // how often
     atomic<std::uint32_t> passed_readings_{0};
     atomic<std::uint32_t> crowded_claims_{0};

@@ -22,11 +22,14 @@ inline bool core::can_grow(const share& of) const noexcept {
            of.end_now() < memory_.plan().sub_buffer_limit;
 }
 
+/// When what lies in a slot will have been closed `keep_for` ago.
+inline std::uint64_t core::old_at(std::uint64_t slot) const noexcept {
+    return memory_.index(slot).last_time.load(relaxed) + keep_ticks_;  // relaxed: a hint
+}
+
 /// Whether what lies in a slot was closed less than `keep_for` ago.
 inline bool core::is_young(std::uint64_t slot) const noexcept {
-    const std::uint64_t closed = memory_.index(slot).last_time.load(relaxed);  // relaxed: a hint
-    const std::uint64_t now = memory_.now();
-    return now < closed || now - closed < keep_ticks_;
+    return memory_.now() < old_at(slot);
 }
 
 /// Whether something in a ring that keeps by time may be overwritten. Linear in the sub-buffers,
@@ -81,17 +84,18 @@ inline position core::next_unread(const share& of, std::uint64_t& slot) noexcept
         position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
         if (!is_there(of, last + 1)) continue;
         position next = last + 1;
-        // What was found full stays so, until the oldest that is unread goes; but look again now
-        // and then, for a session may have given back another.
+        // What was found full stays so, until the oldest that is unread goes or, by time, the first
+        // is old enough; but look again now and then, for a session may have given back another.
         // relaxed, all: a hint, and the count that says when
-        if (full_ != full_mode::block && full_after_.load(relaxed) == last &&
-            full_times_.load(relaxed) % 64 != 0) {
-            next = full_at_.load(relaxed);
-        }
+        const bool known = full_ != full_mode::block && full_after_.load(relaxed) == last &&
+                           full_times_.load(relaxed) % 64 != 0;
+        const bool still = known && keep_ticks_ != 0 && memory_.now() < full_until_.load(relaxed);
+        if (known && keep_ticks_ == 0) next = full_at_.load(relaxed);
         // Only what was never used, what a session has read and freed, or what is old enough. What
         // writers and sessions hold is passed: a writer that rests must not stop the others.
         bool usable = false;
-        for (; next - last <= of.lap; next = of.following(next)) {
+        std::uint64_t until = ~std::uint64_t{0};
+        for (; !still && next - last <= of.lap; next = of.following(next)) {
             // Who sees that another took the sub-buffer sees the cursor that it drew.
             // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A,
             // session.return:A, drain.free:A, drain.keep:A, here.claim:B, here.ready:A,
@@ -101,12 +105,17 @@ inline position core::next_unread(const share& of, std::uint64_t& slot) noexcept
             const bool closed = found.state == static_cast<unsigned>(sub_buffer_state::closed);
             usable = found.state == static_cast<unsigned>(sub_buffer_state::free) ||
                      (closed && keep_ticks_ != 0 && !is_young(slot));
-            if (usable || closed) break;
+            if (usable || (closed && keep_ticks_ == 0)) break;
+            // By time the oldest need not be the first: one that was filled slowly is younger.
+            if (closed) until = std::min(until, old_at(slot));
         }
         if (!usable) {
-            if (of.cursor->load(relaxed) != last) continue;          // relaxed: after the state
-            full_at_.store(std::min(next, last + of.lap), relaxed);  // relaxed, both: a hint
-            full_after_.store(last, relaxed);
+            if (of.cursor->load(relaxed) != last) continue;  // relaxed: after the state
+            if (!still) {
+                full_at_.store(std::min(next, last + of.lap), relaxed);  // relaxed, all: a hint
+                full_until_.store(until, relaxed);
+                full_after_.store(last, relaxed);
+            }
             full_times_.fetch_add(1, relaxed);  // relaxed: a counter
             if (full_ == full_mode::block && wait_for_room(waited)) continue;
             if (full_ == full_mode::stop) shut(true);
