@@ -5,14 +5,15 @@
 
     readme_speed.py REPORT.JSON [README]
 
-Replaces what stands between `<!-- speed:begin -->` and `<!-- speed:end -->`; without README, prints
-it. Says nothing of what was not measured.
+Replaces what stands between `<!-- speed:begin -->` and `<!-- speed:end -->`: one sentence, and then
+the tables, which go between `<!-- speed-tables:begin -->` and `<!-- speed-tables:end -->` where
+there are those. Without README, prints it. Says nothing of what was not measured.
 """
 import json
 import re
 import sys
 
-BEGIN, END = "<!-- speed:begin -->", "<!-- speed:end -->"
+SPEED, TABLES = "speed", "speed-tables"
 LINES = (
     ("time and two words, by reading the clock and storing 24 bytes", "T1", 0),
     ("the same, the clock read once in 16 records", "T3", 0),
@@ -27,18 +28,30 @@ LINES = (
 )
 
 
+def begin(name):
+    return f"<!-- {name}:begin -->"
+
+
+def end(name):
+    return f"<!-- {name}:end -->"
+
+
 def show(value):
     return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.2f}"
 
 
-def section(report):
+def sentence(report):
+    for verdict in report["targets"]:
+        if verdict["id"] == "T1" and verdict["figure"] is not None:
+            yield ("One record with its timestamp and two 64-bit fields costs "
+                   f"{show(verdict['figure'])} times reading the clock and storing the same 24 bytes")
+            yield f"({report['about'][0]})."
+
+
+def tables(report):
     by_id = {}
     for verdict in report["targets"]:
         by_id.setdefault(verdict["id"], []).append(verdict)
-    first = by_id.get("T1", [{"figure": None}])[0]["figure"]
-    if first is not None:
-        yield from ["One record with its timestamp and two 64-bit fields costs "
-                    f"{show(first)} times reading the clock and storing the same 24 bytes.", ""]
     yield from ["| measured | figure | target |", "|---|---|---|"]
     for what, target, number in LINES:
         verdicts = by_id.get(target, [])
@@ -65,19 +78,25 @@ def main(arguments):
         sys.exit(__doc__.strip())
     try:
         with open(arguments[0], encoding="utf-8") as file:
-            text = "\n".join(section(json.load(file)))
+            report = json.load(file)
+        text = {SPEED: "\n".join(sentence(report)), TABLES: "\n".join(tables(report))}
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"readme_speed.py: {arguments[0]}: {type(error).__name__}: {error}")
     if len(arguments) == 1:
-        print(text)
+        print(f"{text[SPEED]}\n\n{text[TABLES]}".lstrip())
         return
     with open(arguments[1], encoding="utf-8") as file:
         readme = file.read()
-    pattern = re.escape(BEGIN) + r".*?" + re.escape(END)
-    if not re.search(pattern, readme, re.S):
-        sys.exit(f"readme_speed.py: {arguments[1]} has no {BEGIN} .. {END}")
+    if begin(TABLES) not in readme:
+        text = {SPEED: f"{text[SPEED]}\n\n{text[TABLES]}".lstrip()}
+    for name, lines in text.items():
+        pattern = re.escape(begin(name)) + r".*?" + re.escape(end(name))
+        if not re.search(pattern, readme, re.S):
+            sys.exit(f"readme_speed.py: {arguments[1]} has no {begin(name)} .. {end(name)}")
+        whole = f"{begin(name)}\n{lines}\n{end(name)}"
+        readme = re.sub(pattern, lambda _, whole=whole: whole, readme, flags=re.S)
     with open(arguments[1], "w", encoding="utf-8") as file:
-        file.write(re.sub(pattern, lambda _: f"{BEGIN}\n{text}\n{END}", readme, flags=re.S))
+        file.write(readme)
 
 
 if __name__ == "__main__":

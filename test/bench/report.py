@@ -305,6 +305,14 @@ def check_readme(script, write):
           text.endswith("<!-- speed:end -->\nbelow\n") and "old" not in text, text + err)
     check("it has what was measured", "| 1.04 | at most 1.05 |" in text, text)
     check("and says nothing of what was not", "0.25" not in text, text)
+    readme = write("README.md", "<!-- speed:begin -->\n<!-- speed:end -->\nbetween\n"
+                   "<!-- speed-tables:begin -->\nold\n<!-- speed-tables:end -->\n")
+    status, _, err = run(script, report, readme)
+    with open(readme, encoding="utf-8") as file:
+        sentence, tables = file.read().split("between")
+    check("its tables go where they have a place of their own",
+          status == 0 and "1.04 times" in sentence and "| 1.04 |" not in sentence and
+          "| 1.04 | at most 1.05 |" in tables and "old" not in tables, sentence + tables + err)
     status, _, err = run(script, report, write("other.md", "no section\n"))
     check("a README without the section is left alone", status == 1 and "has no" in err, err)
     status, _, err = run(script, write("bad.json", "[]"))
