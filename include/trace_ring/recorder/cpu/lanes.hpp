@@ -146,7 +146,7 @@ private:
         own_thread = kernel_thread();
     }
     /// Steps towards one record: a handful, but for the threads that come in between.
-    static constexpr int tries = 256;
+    static constexpr int tries = 64;
     static constexpr std::uint64_t half = 0xFFFFFFFFU;
 
     template <class T>
