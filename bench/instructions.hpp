@@ -7,10 +7,10 @@
 ///
 /// PROGRAM --instructions=FILE writes, as JSON, for each subject that asks for it:
 ///   a_record   the mean over 2 million records (50,000 if they are long), with all that is done
-///   once a sub-buffer or once a
-///              second: what two runs of different length under callgrind differ by. Without
-///              valgrind, the median of some runs that the program steps through itself; stepping
-///              slows it down so much that what is done once a second is done in each of them.
+///              once a sub-buffer or once a second: what two runs of different length under
+///              callgrind differ by. Without valgrind, the median of some runs that the program
+///              steps through itself; stepping slows it down so much that what is done once a
+///              second is done in each of them.
 ///   hot_path   the least that 32 records more take: without. The program runs itself, step by step
 ///              (ptrace), from one signal that it raises to the next, and the steps are counted.
 /// The loop around it and its payload are counted too: `floor/payload` is what to take off. The

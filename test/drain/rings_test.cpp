@@ -11,33 +11,25 @@
 #include <cstdint>
 #include <map>
 #include <thread>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <trace_ring/drain/session.hpp>
-#include <trace_ring/policy/claim/per_cpu.hpp>
-#include <trace_ring/recorder/cpu/recorder.hpp>
 #include <trace_ring/recorder/in_place/source.hpp>
 
 #include <recorder/account.hpp>
+#include <recorder/kinds.hpp>
 #include <recorder/scratch.hpp>
 
 namespace tr = trace_ring;
+using test::by_cpu;
+using test::by_thread;
+using test::kinds;
 using tr::full_mode;
 using tr::loss_cause;
 
 namespace {
-
-struct by_thread {
-    using clock = tr::clock::tsc;
-};
-struct by_cpu {
-    using clock = tr::clock::tsc;
-    using claim = tr::claim::per_cpu;
-};
-using kinds = std::tuple<by_thread, by_cpu>;
 
 template <std::uint32_t Ring>
 struct in_ring

@@ -15,34 +15,25 @@
 #include <cstdint>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
-#include <trace_ring/policy/claim/per_cpu.hpp>
-#include <trace_ring/recorder/cpu/recorder.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 #include <recorder/account.hpp>
+#include <recorder/kinds.hpp>
 #include <recorder/scratch.hpp>
 
 namespace tr = trace_ring;
 namespace reduce = trace_ring::reduce;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
+using test::by_cpu;
+using test::kinds;
 
 namespace {
-
-struct by_thread {
-    using clock = tr::clock::tsc;
-};
-struct by_cpu {
-    using clock = tr::clock::tsc;
-    using claim = tr::claim::per_cpu;
-};
-using kinds = std::tuple<by_thread, by_cpu>;
 
 struct rare : tr::event<"rare", tr::field<"n", std::uint64_t>> {
     static constexpr std::uint32_t ring = 1;

@@ -35,10 +35,10 @@ struct alignas(64) share {
     const shared_atomic<std::uint64_t>* end = nullptr;  ///< null: `fixed_end`
     std::uint64_t first = 0;
     std::uint64_t fixed_end = 0;
-    std::uint64_t lap = 0;  ///< from a position to the next one in the same slot
-
+    std::uint64_t lap = 0;   ///< from a position to the next one in the same slot
     std::uint64_t mask = 0;  ///< `lap` - 1 if that is a power of two: a division less
     std::uint64_t half = 0;  ///< of `lap`, if the ring is all that there can be: less to ask
+
     [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
         return mask != 0 ? (at - 1) & mask : slot_of(at, lap);
     }
@@ -89,6 +89,7 @@ public:
     }
     [[nodiscard]] const share* begin() const noexcept { return all_; }
     [[nodiscard]] const share* end() const noexcept { return all_ + last_ + 1; }
+
     /// Sub-buffers held, and claimed so far (by the positions drawn).
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> in_use() const noexcept {
         std::pair<std::uint64_t, std::uint64_t> sum{};
