@@ -22,6 +22,7 @@
 #include <trace_ring/reduce/file/entry_list.hpp>
 #include <trace_ring/reduce/file/lane_queue.hpp>
 #include <trace_ring/reduce/file/lane_reader.hpp>
+#include <trace_ring/reduce/file/live_scan.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/record_run.hpp>
@@ -40,7 +41,7 @@ public:
           order_(order),
           follow_(follow),
           positions_(way == direction::forward ? 1 : -1) {
-        scan(true);
+        scan(true, follow);
     }
     cursor(cursor&&) = default;
     cursor(const cursor&) = delete;
@@ -84,7 +85,7 @@ public:
     void stop_following() {
         if (!follow_) return;
         give_back();
-        scan(false);
+        scan(false, false);
         follow_ = false;
         horizon_ = ~std::uint64_t{0};
         for (auto& reader : readers_) {
@@ -113,7 +114,7 @@ private:
     [[nodiscard, gnu::noinline]] const item* next_entry() {
         if (const item* found = step()) return found;
         if (!follow_) return nullptr;
-        scan(false);
+        scan(false, true);
         return step();
     }
     [[nodiscard]] const item* step() {
@@ -221,21 +222,12 @@ private:
         return time >= filter_.from && time <= filter_.to;
     }
 
-    /// Looks for sub-buffers, all or only new ones.
-    void scan(bool first) {
+    /// Looks for sub-buffers, all or only new ones; `later`: not for the last time.
+    void scan(bool first, bool later) {
         const chain_scan scanner(in_);
         const bool timed = !filter_.all_time();
-        // The tables first: what they count is then in sub-buffers that are there, or lost. Lanes
-        // that began in between are not in them yet: once more.
-        chain_list found;
-        in_.refresh();
-        for (int again = 0; again < 3; ++again) {
-            found =
-                scanner.scan(!first || timed ? look_at::index : look_at::headers, wanted_of{*this});
-            if (!any_unlisted(found)) break;
-            in_.refresh();
-            if (!any_new()) break;
-        }
+        chain_list found = live_.look(!first || timed ? look_at::index : look_at::headers, later,
+                                      wanted_of{*this});
         if (first) {
             *strays_ = std::move(found.strays);
             if (filter_.all_lanes()) add_file(found.chains);
@@ -278,19 +270,6 @@ private:
             return wanted && (!met || at > newest);
         }
     };
-
-    // Lanes of these that the tables did not know before they were read again.
-    [[nodiscard]] bool any_unlisted(const chain_list& found) {
-        unlisted_.clear();
-        for (const auto& chain : found.chains) {
-            if (!in_.note_lane(chain.lane).listed) unlisted_.push_back(chain.lane);
-        }
-        return !unlisted_.empty();
-    }
-    [[nodiscard]] bool any_new() {
-        return std::any_of(unlisted_.begin(), unlisted_.end(),
-                           [this](std::uint32_t lane) { return in_.note_lane(lane).listed; });
-    }
 
     lane_reader& reader_of(const lane_info& lane) {
         const auto [at, is_new] = by_lane_.emplace(lane.number, readers_.size());
@@ -373,6 +352,7 @@ private:
     }
 
     tables& in_;
+    live_scan live_{in_};
     filter filter_;
     direction way_;
     merging order_;
@@ -388,7 +368,6 @@ private:
     std::size_t left_ = 0;         // how many of them still are to be
     std::vector<entry_list> pool_;
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();
-    std::vector<std::uint32_t> unlisted_;
     std::vector<std::uint8_t> wanted_;  // by number of the event type: 0 unknown, 1 yes, 2 no
     std::uint64_t horizon_ = ~std::uint64_t{0};
     std::uint64_t newest_ = 0;

@@ -76,6 +76,16 @@ public:
         read_clocks();
     }
 
+    /// The file lists a lane that it did not when this was read. Changes nothing.
+    [[nodiscard]] bool has_new_lanes() const {
+        bool any = false;
+        for_each_lane([&](std::size_t, const table_row& row, const table_row&) {
+            const auto* known = find_lane(row.get<std::uint32_t>(number_field));
+            any = any || known == nullptr || !known->listed;
+        });
+        return any;
+    }
+
     [[nodiscard]] const source& bytes() const noexcept { return source_; }
     [[nodiscard]] const std::string& name() const noexcept { return source_.name(); }
     [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
@@ -199,7 +209,12 @@ private:
         }
     }
 
-    void read_lanes() {
+    static constexpr std::size_t number_field = offsetof(layout::lane_entry, number);
+
+    /// Calls `visit` with the row of each lane in the file's table, as it was and as it was after
+    /// that.
+    template <class Visit>
+    void for_each_lane(Visit&& visit) const {
         using layout::lane_entry;
         const std::uint64_t bytes = std::uint64_t{plan_.lane_count} * sizeof(lane_entry);
         const auto words = region(plan_.lanes, bytes);
@@ -208,24 +223,28 @@ private:
         // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B
         thread_fence(acquire);
         const auto again = region(plan_.lanes, bytes);
-        const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };
         for (std::size_t i = 0; i < plan_.lane_count; ++i) {
             const table_row row{words, plan_.lanes, i * sizeof(lane_entry)};
             const table_row later{again, plan_.lanes, i * sizeof(lane_entry)};
-            const auto number = row.get<std::uint32_t>(offsetof(lane_entry, number));
+            const auto number = row.get<std::uint32_t>(number_field);
             const auto state = row.get<std::uint32_t>(offsetof(lane_entry, state));
-            if (number == 0 || number != later.get<std::uint32_t>(offsetof(lane_entry, number)) ||
-                state == static_cast<std::uint32_t>(layout::presence::preparing)) {
-                continue;
+            if (number != 0 && number == later.get<std::uint32_t>(number_field) &&
+                state != static_cast<std::uint32_t>(layout::presence::preparing)) {
+                visit(i, row, later);
             }
-            auto& lane = add_lane(number);
+        }
+    }
+    void read_lanes() {
+        const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };
+        for_each_lane([&](std::size_t i, const table_row& row, const table_row& later) {
+            auto& lane = add_lane(row.get<std::uint32_t>(number_field));
             if (lane.listed && lane.row != i) {
-                note(row.offset(offsetof(lane_entry, number)), "a lane listed twice");
+                note(row.offset(number_field), "a lane listed twice");
             } else {
                 lane.row = i;
                 lane.update(row, later, processes_, noting);
             }
-        }
+        });
     }
 
     [[nodiscard]] lane_info& add_lane(std::uint32_t number) {

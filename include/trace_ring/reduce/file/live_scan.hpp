@@ -1,0 +1,72 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The tables of a trace and its sub-buffers, read so that they go together while the trace is
+/// written. What the tables count must be in sub-buffers that were looked for afterwards, or else
+/// it would be told as lost and then found; and whose sub-buffers are found must be in the tables.
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/reduce/file/chain.hpp>
+#include <trace_ring/reduce/file/chains.hpp>
+#include <trace_ring/reduce/tables.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+class live_scan {
+public:
+    explicit live_scan(tables& in) noexcept : in_(&in) {}
+
+    /// Reads the tables again, then looks for sub-buffers; both once more if lanes began in
+    /// between. Where they always do, some are left to the next look, if there is one (`later`),
+    /// or found without what the tables say of them. `wanted` as chain_scan::scan has it.
+    template <class Wanted>
+    [[nodiscard]] chain_list look(look_at where, bool later, const Wanted& wanted) {
+        in_->refresh();
+        for (int tries = most_tries;; --tries) {
+            chain_list found = chain_scan(*in_).scan(where, wanted);
+            find_strangers(found);
+            if (strangers_.empty()) return found;
+            // A lane is listed before it has a sub-buffer. If nobody has come since the tables were
+            // read, those that they do not list have gone, and their entries are others'.
+            if (!in_->has_new_lanes()) {
+                gone_.insert(strangers_.begin(), strangers_.end());
+                return found;
+            }
+            if (tries == 0) {
+                if (later) leave_strangers(found);
+                return found;
+            }
+            in_->refresh();
+        }
+    }
+
+private:
+    static constexpr int most_tries = 4;
+
+    void find_strangers(const chain_list& found) {
+        strangers_.clear();
+        for (const auto& chain : found.chains) {
+            if (!in_->note_lane(chain.lane).listed && gone_.count(chain.lane) == 0) {
+                strangers_.push_back(chain.lane);
+            }
+        }
+    }
+    void leave_strangers(chain_list& found) const {
+        std::erase_if(found.chains, [this](const chain& each) {  // both are by lane number
+            return std::binary_search(strangers_.begin(), strangers_.end(), each.lane);
+        });
+    }
+
+    tables* in_;
+    std::unordered_set<std::uint32_t> gone_;
+    std::vector<std::uint32_t> strangers_;
+};
+
+}  // namespace trace_ring::inline v1::reduce
