@@ -28,6 +28,7 @@
 #include <thread>
 #include <vector>
 
+#include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 #include <recorder/account.hpp>
@@ -54,9 +55,14 @@ struct complaint {
                text.find(cause) != std::string::npos;
     }
 };
+struct untimed {
+    using clock = tr::clock::none;
+};
+
+template <class Kind = tr::recording>
 complaint complaint_about(const tr::recorder_options& options) {
     try {
-        const tr::recorder recorder(options);
+        const tr::basic_recorder<Kind> recorder(options);
     } catch (const tr::setup_error& error) {
         return {error.code().value(), error.subject(), error.what()};
     }
@@ -176,6 +182,12 @@ BOOST_AUTO_TEST_CASE(each_bad_option_is_refused_by_name_before_a_file_is_made) {
             BOOST_TEST(entries(folder.path()) == 0U);
         }
     }
+    tr::recorder_options options{.file = file, .full = extends, .keep_for = 1s};
+    BOOST_TEST(!complaint_about(options).is(EINVAL, "recorder_options::keep_for", "must"));
+    options.exists = tr::if_exists::replace;
+    const auto said = complaint_about<untimed>(options);
+    BOOST_TEST(said.is(EINVAL, "recorder_options::keep_for", "must not be set without a clock"),
+               said);
 }
 
 BOOST_AUTO_TEST_CASE(sizes_are_rounded_up_to_eight_whole_sub_buffers_at_least) {

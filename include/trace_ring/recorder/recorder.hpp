@@ -101,8 +101,7 @@ public:
         const mark_type opener = impl::stack_position();
         const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
         if (core_ == nullptr) return {};
-        std::uint32_t time = 0;
-        impl::lane_state* const lane = core_->open(type, bytes, opener, time);
+        const auto [lane, time] = core_->open(type, bytes, opener);
         if (lane == nullptr) return {};
         if constexpr (write::readings_shared) write::share_reading(impl::mark_of(*lane), time);
         write::template store_record<E, 0, 0>(
@@ -344,8 +343,7 @@ private:
         if (core_ == nullptr) return false;  // static storage, not constructed yet or no more
         const auto sizes = measure_for<E>(wires);
         const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
-        std::uint32_t time = 0;
-        impl::lane_state* const lane = core_->open(type, bytes, opener, time, impl::is_end<E>);
+        const auto [lane, time] = core_->open(type, bytes, opener, impl::is_end<E>);
         if (lane == nullptr) return false;
         if constexpr (write::readings_shared) write::share_reading(impl::mark_of(*lane), time);
         write::template store_record<E, Flags, 0>(

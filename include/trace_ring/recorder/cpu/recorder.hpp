@@ -322,8 +322,7 @@ private:
             if (found == answer::yes && counted) lanes_->count(type);
             if (found != answer::elsewhere) return found == answer::yes;
         }
-        std::uint32_t time = 0;
-        impl::lane_state* const lane = core.open(type, length, impl::stack_position(), time, ends);
+        const auto [lane, time] = core.open(type, length, impl::stack_position(), ends);
         if (lane == nullptr) return false;
         std::byte* const to = impl::end_of_records(*lane);
         // relaxed, to the end: the commit word publishes them

@@ -20,20 +20,20 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
     const share& of = share_of(lane);
     // relaxed, both: guards
     const std::uint64_t before = lane.next.load(relaxed);
-    const position drawn = lane.next_position.load(relaxed);
+    const position before_at = lane.next_position.load(relaxed);
     if (before != 0 && before != current) return next_step::again;
     // relaxed, to the end: counters, guards, and states that the swap decides on
     bool crowded = false;  // which makes no difference here: threads share what they fill
     if (!core_.count_held(of, crowded)) return refuse(lane);
     for (std::uint64_t tried = 2 * of.size() + 16; tried != 0; --tried) {
-        std::uint64_t slot = 0;
-        const position at = core_.next_slot(of, slot);
+        const sub_buffer_place drawn = core_.next_slot(of);
+        const position at = drawn.pos;
         if (at == no_position) break;
-        sub_buffer_header& sub = core_.memory_.sub_buffer(slot);
+        sub_buffer_header& sub = core_.memory_.sub_buffer(drawn.slot);
         const auto found = stamped::from(sub.state.load(relaxed));
         if (!may_be_taken(found, at)) continue;
         if (found.state == static_cast<unsigned>(sub_buffer_state::closed) &&
-            core_.is_kept(of, slot, at)) {
+            core_.is_kept(of, core_.memory_.index(drawn.slot), drawn)) {
             continue;
         }
         auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
@@ -41,7 +41,8 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
         // can be found.
         // order: here.draw:A pairs with here.next:A, here.next:B, here.next:C
         if (!change(
-                cpu, {{&lane.current, current}, {&lane.next, before}, {&lane.next_position, drawn}},
+                cpu,
+                {{&lane.current, current}, {&lane.next, before}, {&lane.next_position, before_at}},
                 {{&entry.newest, at}, {&lane.next_position, at}, {&lane.next, sub_address(sub)}})) {
             drop_held(lane);  // and the position stays vacant
         }

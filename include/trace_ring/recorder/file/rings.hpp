@@ -28,6 +28,12 @@
 
 namespace trace_ring::inline v1::impl {
 
+/// A position, and where it lies.
+struct sub_buffer_place {
+    std::uint64_t slot = 0;
+    position pos = no_position;
+};
+
 /// One ring: the words that those who claim in it share, and where its sub-buffers lie.
 struct alignas(64) share {
     shared_atomic<std::uint64_t>* cursor = nullptr;

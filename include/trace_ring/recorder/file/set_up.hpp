@@ -97,7 +97,7 @@ namespace trace_ring::inline v1::impl {
 inline bool trace_memory::create(const recorder_options& options, const clock_functions& wanted) {
     plan_ = plan_for(options);
     if (options.keep_for.count() > 0 && wanted.kind == functions_of<clock::none>.kind) {
-        throw setup_error("recorder_options::keep_for", "needs a clock", EINVAL);
+        throw setup_error("recorder_options::keep_for", "must not be set without a clock", EINVAL);
     }
     const std::uint64_t first = std::min<std::uint64_t>(
         plan_.sub_buffer_limit,

@@ -22,11 +22,6 @@
 
 namespace trace_ring::inline v1::impl {
 
-struct sub_buffer_place {
-    std::uint64_t slot = 0;
-    position pos = no_position;
-};
-
 /// The search in one ring.
 class ring_search {
 public:
@@ -161,9 +156,9 @@ public:
         }
     }
     /// It may come again, in a later pass.
-    void look_again(place what) { of(what.slot).look_again(what); }
+    void look_again(place what) { all_[ring_of(what.slot)].look_again(what); }
     /// It comes again, in this one.
-    void await(place what) { of(what.slot).await(what); }
+    void await(place what) { all_[ring_of(what.slot)].await(what); }
     /// The next one that is closed, in any ring. False at the end of a pass over all.
     [[nodiscard]] bool find(place& out) {
         for (; turn_ < all_.size(); ++turn_) {
@@ -179,21 +174,22 @@ public:
                                                  position before, position previous,
                                                  bool gap) const {
         const std::uint64_t home = slot_of(previous, trace_.plan.sub_buffer_limit);
-        const ring_search* const ring = find_ring(home);
         std::optional<place> oldest;
-        if (ring == nullptr) return oldest;  // what a damaged sub-buffer says
+        const std::size_t number = ring_of(home);
+        if (number == all_.size()) return oldest;  // what a damaged sub-buffer says
+        const ring_search& ring = all_[number];
         const auto is_it = [&](std::uint64_t slot, stamped now) {
             return now.state == ring_search::number(sub_buffer_state::closed) && now.pos > after &&
                    now.pos < before &&
                    // relaxed: after the state; a hint, looked at again when it is held
                    trace_.sub_buffer(slot).lane.load(relaxed) == lane;
         };
-        if (const auto now = ring->look(home); now.pos == previous && is_it(home, now)) {
+        if (const auto now = ring.look(home); now.pos == previous && is_it(home, now)) {
             return place{home, previous};
         }
         if (!gap) return oldest;
-        for (const auto& each : ring->awaited()) {
-            const auto now = ring->look(each.first);
+        for (const auto& each : ring.awaited()) {
+            const auto now = ring.look(each.first);
             if (is_it(each.first, now) && (!oldest || now.pos < oldest->pos)) {
                 oldest = place{each.first, now.pos};
             }
@@ -208,14 +204,11 @@ public:
     }
 
 private:
-    [[nodiscard]] const ring_search* find_ring(std::uint64_t slot) const noexcept {
-        for (const ring_search& each : all_) {
-            if (each.has(slot)) return &each;
-        }
-        return nullptr;
-    }
-    [[nodiscard]] ring_search& of(std::uint64_t slot) noexcept {
-        return const_cast<ring_search&>(*find_ring(slot));
+    /// Which of `all_` has the slot; their number if none has.
+    [[nodiscard]] std::size_t ring_of(std::uint64_t slot) const noexcept {
+        const auto found = std::find_if(all_.begin(), all_.end(),
+                                        [slot](const ring_search& each) { return each.has(slot); });
+        return static_cast<std::size_t>(found - all_.begin());
     }
 
     trace_bytes trace_;

@@ -127,10 +127,11 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
 }
 
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
-inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, position at,
-                                          std::uint64_t slot) noexcept {
+inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
+                                          sub_buffer_place drawn) noexcept {
     layout::ring_state& ring = memory_.ring();
-    sub_buffer_header& sub = memory_.sub_buffer(slot);
+    sub_buffer_header& sub = memory_.sub_buffer(drawn.slot);
+    layout::index_entry& index = memory_.index(drawn.slot);
     std::uint64_t word = sub.state.load(relaxed);  // relaxed: the swap decides
     const auto old = stamped::from(word);
     if (old.state != static_cast<unsigned>(sub_buffer_state::free) &&
@@ -142,18 +143,18 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, pos
         }
         return nullptr;  // held
     }
-    if (old.pos >= at) return nullptr;  // this claimer slept a lap
+    if (old.pos >= drawn.pos) return nullptr;  // this claimer slept a lap
     const bool closed = old.state == static_cast<unsigned>(sub_buffer_state::closed);
-    if (closed && is_kept(of, slot, at)) return nullptr;
+    if (closed && is_kept(of, index, drawn)) return nullptr;
     // Told first, so that what a dying claimer leaves in `reset` can be found; and not before the
     // count of what was written until then.
     // order: lane.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:B
-    lane.entry.load(relaxed)->newest.store(at, release);  // relaxed: own lane
+    lane.entry.load(relaxed)->newest.store(drawn.pos, release);  // relaxed: own lane
     // Of the claimer before: all that it stored, and how many records there are to overwrite.
     // order: claim:C pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A,
     // session.return:A, drain.free:A, drain.keep:A, here.give_up:A, here.close:A, here.close:B,
     // here.give_up:B, reclaim.close:B
-    if (!sub.state.compare_exchange_strong(word, state_word(at, sub_buffer_state::reset),
+    if (!sub.state.compare_exchange_strong(word, state_word(drawn.pos, sub_buffer_state::reset),
                                            acq_rel)) {
         return nullptr;
     }
@@ -163,7 +164,7 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of, pos
         // relaxed: counters, and a word that only its claimer writes
         ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);
     }
-    lane.index.store(&memory_.index(slot), relaxed);  // relaxed: own lane
+    lane.index.store(&index, relaxed);  // relaxed: own lane
     return &sub;
 }
 
@@ -201,10 +202,10 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
     position at = no_position;
     sub_buffer_header* taken = nullptr;
     for (std::uint64_t tries = 0;;) {
-        std::uint64_t slot = 0;
-        at = next_slot(of, slot);
+        const sub_buffer_place drawn = next_slot(of);
+        at = drawn.pos;
         if (at == no_position) break;
-        taken = take_slot(lane, of, at, slot);
+        taken = take_slot(lane, of, drawn);
         if (taken != nullptr) [[likely]]
             break;
         if (tries == 0) tries = 2 * of.size() + 16;

@@ -78,13 +78,17 @@ public:
         return memory_.gates(memory_.process(process()).gate_page.load(relaxed));
     }
 
+    /// A lane with an open record, and the low half of that record's time.
+    struct opened {
+        lane_state* lane = nullptr;
+        std::uint32_t time = 0;
+    };
     /// Opens a record of `bytes` (header included) in the first of the calling thread's lanes that
-    /// has none open, with room for it, and returns that lane; null if the gate is shut or the
-    /// record is lost, which is then counted. `opener` is the mark to leave: where the caller's
-    /// frame is. The gate does not hold for what `ends` a span. `time` is set to the low half of
-    /// the record's time, whose high half the lane has announced.
-    [[nodiscard]] lane_state* open(event_state& type, std::uint32_t bytes, mark_type opener,
-                                   std::uint32_t& time, bool ends = false) noexcept;
+    /// has none open, with room for it; no lane if the gate is shut or the record is lost, which is
+    /// then counted. `opener` is the mark to leave: where the caller's frame is. The gate does not
+    /// hold for what `ends` a span. The lane has announced the high half of the time.
+    [[nodiscard]] opened open(event_state& type, std::uint32_t bytes, mark_type opener,
+                              bool ends = false) noexcept;
 
     /// What a mark is when no record is open: 0 where every record must come through `open`.
     [[nodiscard]] mark_type idle_mark() const noexcept { return idle_mark_; }
@@ -172,20 +176,22 @@ private:
                                                                std::uint64_t& now,
                                                                bool counted) noexcept;
     void now_and_then(std::uint64_t now) noexcept;
-    [[nodiscard]] position next_slot(const share& of, std::uint64_t& slot) noexcept;
-    [[nodiscard, gnu::cold]] position next_unread(const share& of, std::uint64_t& slot) noexcept;
+    [[nodiscard]] sub_buffer_place next_slot(const share& of) noexcept;
+    [[nodiscard, gnu::cold]] sub_buffer_place next_unread(const share& of) noexcept;
     [[nodiscard]] bool is_there(const share& of, position at) noexcept;
     [[nodiscard]] bool can_grow(const share& of) const noexcept;
     [[nodiscard, gnu::cold]] bool has_old(const share& of) const noexcept;
-    [[nodiscard]] std::uint64_t old_at(std::uint64_t slot) const noexcept;
-    [[nodiscard, gnu::cold]] bool is_young(std::uint64_t slot) const noexcept;
-    [[nodiscard]] bool is_fresh(const share& of, std::uint64_t slot, position at) const noexcept;
-    [[nodiscard]] bool is_kept(const share& of, std::uint64_t slot, position at) const noexcept;
+    [[nodiscard]] std::uint64_t old_at(const layout::index_entry& closed) const noexcept;
+    [[nodiscard, gnu::cold]] bool is_young(const layout::index_entry& closed) const noexcept;
+    [[nodiscard]] bool is_fresh(const share& of, const layout::index_entry& closed,
+                                sub_buffer_place drawn) const noexcept;
+    [[nodiscard]] bool is_kept(const share& of, const layout::index_entry& closed,
+                               sub_buffer_place drawn) const noexcept;
     [[gnu::cold]] void grow(std::uint64_t wanted) noexcept;
     [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept;
     [[nodiscard, gnu::always_inline]] sub_buffer_header* take_slot(lane_state& lane,
-                                                                   const share& of, position at,
-                                                                   std::uint64_t slot) noexcept;
+                                                                   const share& of,
+                                                                   sub_buffer_place drawn) noexcept;
     [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
         return shares_[0].slot_at(at);
     }
@@ -288,13 +294,13 @@ inline void count_record(lane_state& lane, const event_state& type) noexcept {
     total.store(total.load(relaxed) + 1, relaxed);
 }
 
-inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type opener,
-                              std::uint32_t& time, bool ends) noexcept {
+inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type opener,
+                               bool ends) noexcept {
     if (home_ != &the_registry) {
         // Code of a library that has a registry, and so event ids, of its own: it needs a recorder
         // of its own, too.
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
-        return nullptr;
+        return {};
     }
     // order: type.use:B pairs with type.publish:A
     std::uint32_t id = record_word::id(type.header.load(acquire));
@@ -304,19 +310,19 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
     }
     // relaxed: a gate is advice that takes effect soon
     const std::uint32_t gate = gates().load(relaxed)->gates[id].load(relaxed);
-    if ((gate & ~std::uint32_t{layout::gate_no_event}) != 0 && !ends) return nullptr;
+    if ((gate & ~std::uint32_t{layout::gate_no_event}) != 0 && !ends) return {};
     // order: process.alive:B pairs with process.alive:A
-    if (alive_->load(acquire) != entered && !enter_child()) return nullptr;
+    if (alive_->load(acquire) != entered && !enter_child()) return {};
     lane_block* block = thread_lanes[type.ring].load(relaxed);  // relaxed: own word
     if (block == &vacant_block) block = enter_thread(type.ring);
     if (block == nullptr) {
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
-        return nullptr;
+        return {};
     }
     lane_state* lane = first_lane(*block);
     if (mark_of(*lane).value.load(relaxed) > 0) {  // relaxed: own lane
         lane = choose_lane(*block, opener);
-        if (lane == nullptr) return nullptr;
+        if (lane == nullptr) return {};
     }
     // From here on the lane is open: whatever a handler begins goes one deeper.
     // relaxed, to the end: words of this thread and its handlers, and counters
@@ -326,13 +332,14 @@ inline lane_state* core::open(event_state& type, std::uint32_t bytes, mark_type 
     const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 ||
                           go_on(*lane, type.ring, bytes) || make_lane(*lane, type.ring);
     if (has_lane && bytes <= max_record() && id != 0) [[likely]] {
-        if (make_room(*lane, bytes, time)) return lane;
+        std::uint32_t time = 0;
+        if (make_room(*lane, bytes, time)) return {lane, time};
     } else if (has_lane) {
         refuse(*lane, id == 0);
     }
     // Back to cold, not idle: there may be no sub-buffer to fill.
     mark_of(*lane).value.store(0, relaxed);
-    return nullptr;
+    return {};
 }
 
 inline void core::hold(lane_state& lane, const void* holder) noexcept {

@@ -22,14 +22,14 @@ inline bool core::can_grow(const share& of) const noexcept {
            of.end_now() < memory_.plan().sub_buffer_limit;
 }
 
-/// When what lies in a slot will have been closed `keep_for` ago.
-inline std::uint64_t core::old_at(std::uint64_t slot) const noexcept {
-    return memory_.index(slot).last_time.load(relaxed) + keep_ticks_;  // relaxed: a hint
+/// When a closed sub-buffer will have been closed `keep_for` ago.
+inline std::uint64_t core::old_at(const layout::index_entry& closed) const noexcept {
+    return closed.last_time.load(relaxed) + keep_ticks_;  // relaxed: a hint
 }
 
-/// Whether what lies in a slot was closed less than `keep_for` ago.
-inline bool core::is_young(std::uint64_t slot) const noexcept {
-    return memory_.now() < old_at(slot);
+/// Whether it was closed less than `keep_for` ago.
+inline bool core::is_young(const layout::index_entry& closed) const noexcept {
+    return memory_.now() < old_at(closed);
 }
 
 /// Whether something in a ring that keeps by time may be overwritten. Linear in the sub-buffers,
@@ -40,7 +40,8 @@ inline bool core::has_old(const share& of) const noexcept {
         // relaxed: a hint; the swap of the state decides
         const unsigned state = stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;
         if (state == static_cast<unsigned>(sub_buffer_state::free)) return true;
-        if (state == static_cast<unsigned>(sub_buffer_state::closed) && !is_young(slot)) {
+        if (state == static_cast<unsigned>(sub_buffer_state::closed) &&
+            !is_young(memory_.index(slot))) {
             return true;
         }
     }
@@ -65,20 +66,20 @@ inline bool core::is_there(const share& of, position at) noexcept {
     return false;
 }
 
-/// The next position to try, and its slot; no position if the ring takes no more.
-inline position core::next_slot(const share& of, std::uint64_t& slot) noexcept {
-    if (keeps_oldest_) return next_unread(of, slot);
+/// The next position to try; no position if the ring takes no more.
+inline sub_buffer_place core::next_slot(const share& of) noexcept {
+    if (keeps_oldest_) return next_unread(of);
     for (;;) {
         // relaxed: a number; the swap decides
         const position at = of.cursor->fetch_add(1, relaxed) + 1;
-        slot = of.slot_at(at);
+        const std::uint64_t slot = of.slot_at(at);
         if (of.has(slot) || is_there(of, at)) [[likely]]
-            return at;
+            return {slot, at};
     }
 }
 
 /// The same where nothing unread is overwritten.
-inline position core::next_unread(const share& of, std::uint64_t& slot) noexcept {
+inline sub_buffer_place core::next_unread(const share& of) noexcept {
     std::uint64_t waited = 0;
     for (;;) {
         position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
@@ -94,6 +95,7 @@ inline position core::next_unread(const share& of, std::uint64_t& slot) noexcept
         // Only what was never used, what a session has read and freed, or what is old enough. What
         // writers and sessions hold is passed: a writer that rests must not stop the others.
         bool usable = false;
+        std::uint64_t slot = 0;
         std::uint64_t until = ~std::uint64_t{0};
         for (; !still && next - last <= of.lap; next = of.following(next)) {
             // Who sees that another took the sub-buffer sees the cursor that it drew.
@@ -104,10 +106,10 @@ inline position core::next_unread(const share& of, std::uint64_t& slot) noexcept
             const auto found = stamped::from(memory_.sub_buffer(slot).state.load(acquire));
             const bool closed = found.state == static_cast<unsigned>(sub_buffer_state::closed);
             usable = found.state == static_cast<unsigned>(sub_buffer_state::free) ||
-                     (closed && keep_ticks_ != 0 && !is_young(slot));
+                     (closed && keep_ticks_ != 0 && !is_young(memory_.index(slot)));
             if (usable || (closed && keep_ticks_ == 0)) break;
             // By time the oldest need not be the first: one that was filled slowly is younger.
-            if (closed) until = std::min(until, old_at(slot));
+            if (closed) until = std::min(until, old_at(memory_.index(slot)));
         }
         if (!usable) {
             if (of.cursor->load(relaxed) != last) continue;  // relaxed: after the state
@@ -119,11 +121,11 @@ inline position core::next_unread(const share& of, std::uint64_t& slot) noexcept
             full_times_.fetch_add(1, relaxed);  // relaxed: a counter
             if (full_ == full_mode::block && wait_for_room(waited)) continue;
             if (full_ == full_mode::stop) shut(true);
-            return no_position;
+            return {};
         }
         // relaxed: a number; the swap of the state decides
         if (of.cursor->compare_exchange_strong(last, next, relaxed)) {
-            return next;
+            return {slot, next};
         }
     }
 }
@@ -164,33 +166,35 @@ inline void core::grow(std::uint64_t wanted) noexcept {
     }
 }
 
-/// Whether the sub-buffer in `slot`, which has the oldest position, was closed only lately: not
-/// half a round of the ring ago. A thread that records slowly holds its sub-buffer while others go
-/// round and round. When it closes it, the position is the oldest of all, though the records are
-/// not, and the next to come by would take it: of the quiet thread one record might be left. So it
-/// is passed, once. Where all threads are alike, this is never so, and costs a load from a line
-/// that the claimer needs anyway.
-inline bool core::is_fresh(const share& of, std::uint64_t slot, position at) const noexcept {
+/// Whether the sub-buffer at the place drawn, which has the oldest position, was closed only
+/// lately: not half a round of the ring ago. A thread that records slowly holds its sub-buffer
+/// while others go round and round. When it closes it, the position is the oldest of all, though
+/// the records are not, and the next to come by would take it: of the quiet thread one record might
+/// be left. So it is passed, once. Where all threads are alike, this is never so, and costs a load
+/// from a line that the claimer needs anyway.
+inline bool core::is_fresh(const share& of, const layout::index_entry& closed,
+                           sub_buffer_place drawn) const noexcept {
     // relaxed: a hint; modulo 2^32
-    const std::uint32_t closed_at = memory_.index(slot).closed_at.load(relaxed);
-    const std::uint32_t since = static_cast<std::uint32_t>(at) - closed_at;
+    const std::uint32_t since =
+        static_cast<std::uint32_t>(drawn.pos) - closed.closed_at.load(relaxed);
     if (of.half != 0) [[likely]]
         return since < of.half;
     const std::uint64_t size = of.size();
     if (since < size / 2) return true;
     // The end of a round in between: positions that are not this ring's were passed over there.
     const auto passed = static_cast<std::uint32_t>(of.lap - size);
-    return slot - of.first < size / 2 && since - passed < size / 2;
+    return drawn.slot - of.first < size / 2 && since - passed < size / 2;
 }
 
-/// Whether the closed sub-buffer in `slot` is not to be overwritten by who drew position `at`.
-inline bool core::is_kept(const share& of, std::uint64_t slot, position at) const noexcept {
+/// Whether a closed sub-buffer is not to be overwritten by who drew its place.
+inline bool core::is_kept(const share& of, const layout::index_entry& closed,
+                          sub_buffer_place drawn) const noexcept {
     if (keep_ticks_ != 0) [[unlikely]] {
-        const bool young = is_young(slot);
+        const bool young = is_young(closed);
         // At the limit the oldest goes, however young, as in any ring.
         if (!young || keeps_oldest_ || can_grow(of)) return young;
     }
-    return is_fresh(of, slot, at);
+    return is_fresh(of, closed, drawn);
 }
 
 }  // namespace trace_ring::inline v1::impl
