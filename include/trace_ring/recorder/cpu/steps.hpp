@@ -219,7 +219,7 @@ inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& l
     // relaxed, to the end: published by the state, but for the number
     entry->number.store(ring.last_lane.fetch_add(1, relaxed) + 1, relaxed);
     // Who sees anything of the new lane and looks again sees its number.
-    // order: here.enter:B pairs with lane.look:A, snapshot.copy:C
+    // order: here.enter:B pairs with lane.look:A, snapshot.copy:C, drain.advance:A, drain.find:A
     thread_fence(release);
     entry->process.store(core_.process(), relaxed);
     entry->thread.store(0, relaxed);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 
 #include <trace_ring/recorder/file/session_owner.hpp>
 #include <trace_ring/ring/sub_buffers/drained.hpp>
@@ -141,22 +142,24 @@ private:
     }
     void advance(lane_progress& lane, position end) noexcept {
         if (end <= lane.stored) return;
+        const position was = std::exchange(lane.stored, end);
+        bool left = true;  // to the totals of lanes that are gone
         if (in_table(lane)) {
-            std::uint64_t was = lane.stored;
+            auto& drained = lane.entry->drained;
             // A swap: an entry that goes to another lane at this moment has another value, or,
-            // where there was none, another number. relaxed, to the end: numbers
-            if (lane.entry->drained.compare_exchange_strong(was, end, relaxed)) {
-                if (in_table(lane)) {
-                    lane.stored = end;
-                    return;
-                }
-                was = end;
-                static_cast<void>(lane.entry->drained.compare_exchange_strong(was, 0, relaxed));
+            // where there was none, another number.
+            // order: drain.advance:A pairs with lane.enter:B, here.enter:B
+            if (std::uint64_t seen = was; drained.compare_exchange_strong(seen, end, acquire)) {
+                if (in_table(lane)) return;
+                // Who gave it away has taken this into account, unless it was the next lane's by
+                // then: there it still is. relaxed: a number
+                seen = end;
+                left = drained.compare_exchange_strong(seen, 0, relaxed);
             }
         }
         lane.entry = nullptr;
-        trace_.ring().undrained.fetch_sub(end - lane.stored, relaxed);  // relaxed: a number
-        lane.stored = end;
+        // relaxed: a number
+        if (left) trace_.ring().undrained.fetch_sub(end - was, relaxed);
     }
     void find(lane_progress& lane, std::uint32_t number) noexcept {
         lane.number = number;
@@ -166,11 +169,14 @@ private:
             const auto state = static_cast<layout::presence>(entry.state.load(acquire));
             if (state == layout::presence::free || state == layout::presence::preparing) continue;
             if (entry.number.load(relaxed) != number) continue;  // relaxed: after the state
+            // order: drain.find:A pairs with lane.enter:B, here.enter:B
+            const std::uint64_t drained = entry.drained.load(acquire);
             lane.entry = &entry;
-            lane.stored = entry.drained.load(relaxed);  // relaxed: one session at a time
-            lane.expected = lane.stored;
+            if (drained == layout::taken_from_sessions || !in_table(lane)) break;  // just now
+            lane.expected = lane.stored = drained;
             return;
         }
+        lane.entry = nullptr;
         // A lane long gone. What sessions before this one took of it, nobody knows.
         lane.known = first_;
     }

@@ -150,7 +150,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     // relaxed, to the end: published by the state, but for the number; then the thread's own
     entry->number.store(number, relaxed);
     // Who sees anything of the new lane and looks again sees its number.
-    // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B
+    // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B, drain.advance:A, drain.find:A
     thread_fence(release);
     entry->process.store(process(), relaxed);
     const auto thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
