@@ -302,7 +302,8 @@ private:
         std::uint32_t bytes = fixed_record<E>;
         if constexpr (E::variable) bytes += sizes.bytes;
         sub_buffer_header* const sub = lane.sub.load(relaxed);
-        const indexed_place to{reinterpret_cast<std::byte*>(sub), write::next_place(sub->commit)};
+        const auto before = write::look(sub->commit);
+        const indexed_place to{reinterpret_cast<std::byte*>(sub), before.place};
         const auto go_cold = [&]() __attribute__((always_inline)) {
             mark.value.store(idle, relaxed);
             return append_cold<E, Flags>(type, wires, impl::stack_position());
@@ -311,7 +312,7 @@ private:
             return go_cold();
         }
         std::uint64_t head = 0;
-        if (write::readings_shared && write::shares_reading(sub->commit)) {
+        if (write::readings_shared && write::shares_reading(sub->commit, before)) {
             head = mark.reading.load(relaxed);
         } else if constexpr (write::timed) {
             const auto now = write::read_halves();
@@ -328,8 +329,7 @@ private:
             std::byte* const start = to.base + commit_word::bias + to.index;
             write::template store_record<E, Flags, 0>(start, header, wires, sizes, head);
         }
-        // order: record.commit:A pairs with read:B, file.read:B, reclaim.find:B
-        publish_add(sub->commit, commit_word::one_record + bytes);
+        write::publish(sub->commit, before, commit_word::one_record + bytes);
         count<E>(lane, type);
         signal_fence(seq_cst);
         mark.value.store(idle, relaxed);

@@ -44,8 +44,9 @@ struct write_path {
     static constexpr std::uint32_t shared_by = clock::records_per_reading<Clock>;
     static constexpr bool readings_shared = shared_by > 1;
     /// Is the clock not read for each record? Then stores and the loads that wait for them are most
-    /// of what a record costs: its head is one word, and the commit word is read whole. Beside a
-    /// clock reading they cost nothing, and the fewest instructions are best.
+    /// of what a record costs: its head is one word, and the commit word is read once, whole, and
+    /// stored from a register. Beside a clock reading they cost nothing, and the fewest
+    /// instructions are best.
     static constexpr bool whole_words = sizeof(void*) == 8 && (readings_shared || !timed);
 
     /// Stores a record `Start` bytes behind `to`, whose head is `head` but for the header in its
@@ -81,12 +82,27 @@ struct write_path {
         store_payload<E, Start + record_header_bytes>(to, wires, sizes);
     }
 
-    /// Where the next record begins, less the bias.
-    [[gnu::always_inline]] static mark_type next_place(const shared_atomic<std::uint32_t>& commit) {
+    /// The commit word as it was before a record.
+    struct committed {
+        mark_type place;     ///< where the next record begins, less the bias
+        std::uint32_t word;  ///< known if it was read whole
+    };
+    [[gnu::always_inline]] static committed look(const shared_atomic<std::uint32_t>& commit) {
         if constexpr (whole_words) {
-            return static_cast<std::int16_t>(commit.load(relaxed));  // relaxed: own word
+            const std::uint32_t word = commit.load(relaxed);  // relaxed: own word
+            return {static_cast<std::int16_t>(word), word};
         } else {
-            return signed_low_half(commit);
+            return {signed_low_half(commit), 0};
+        }
+    }
+    /// The record is there.
+    [[gnu::always_inline]] static void publish(shared_atomic<std::uint32_t>& commit,
+                                               const committed& before, std::uint32_t more) {
+        // order: record.commit:A pairs with read:B, file.read:B, reclaim.find:B
+        if constexpr (whole_words) {
+            commit.store(before.word + more, release);
+        } else {
+            publish_add(commit, more);
         }
     }
 
@@ -97,8 +113,11 @@ struct write_path {
     /// Whether the next record bears the last reading: one in `shared_by` reads the clock, counted
     /// by the records of the sub-buffer, and so by a word that is there anyhow. The cold path
     /// always reads it.
-    [[gnu::always_inline]] static bool shares_reading(const shared_atomic<std::uint32_t>& commit) {
-        return has_any<(std::bit_floor(shared_by) - 1) * commit_word::one_record>(commit);
+    [[gnu::always_inline]] static bool shares_reading(const shared_atomic<std::uint32_t>& commit,
+                                                      const committed& before) {
+        constexpr std::uint32_t mask = (std::bit_floor(shared_by) - 1) * commit_word::one_record;
+        if constexpr (whole_words) return (before.word & mask) != 0;
+        return has_any<mask>(commit);
     }
     [[gnu::always_inline]] static clock::tsc::halves read_halves() noexcept {
         if constexpr (Clock::kind == clock::tsc::kind) {
