@@ -24,7 +24,10 @@ std::vector<buffer> seeds() {
     return program_seeds(recorded_images().size(), action_count);
 }
 
-void run(input data) {
+/// Others fill what is drained as fast as it is: that has no end.
+struct enough {};
+
+void run_program(input data, bool raced) {
     const program todo(data);
     const auto& images = recorded_images();
     const image& sound = images[todo.image % images.size()];
@@ -40,7 +43,10 @@ void run(input data) {
     // As many as there are sub-buffers in a ring at rest; here they may be handed over again.
     const std::uint64_t most = 64 * plan.sub_buffer_limit;
     const auto look_at = [&](const auto& portion) {
-        expect(++portions < most, "draining comes to an end");
+        if (++portions == most) {
+            expect(raced, "draining comes to an end");
+            throw enough{};
+        }
         unsigned sum = 0;
         for (const auto byte : portion.bytes()) sum += std::to_integer<unsigned>(byte);
         std::uint64_t records = 0;
@@ -51,15 +57,17 @@ void run(input data) {
         expect(there == records && records <= portion.records(), "no more than it says");
         expect(portion.bytes().size() <= plan.sub_buffer_bytes, "portions are sub-buffers");
         // Others go on meanwhile.
-        if (sum % 3 == 0 && at < todo.commands.size() && !todo.commands[at].is_action()) {
+        if (!raced && sum % 3 == 0 && at < todo.commands.size() && !todo.commands[at].is_action()) {
             others.apply(todo.commands[at++]);
         }
     };
+    std::optional<restless> second;
+    if (raced) second.emplace(others, todo);
     try {
         while (at < todo.commands.size()) {
             const command next = todo.commands[at++];
             if (!next.is_action()) {
-                others.apply(next);
+                if (!raced) others.apply(next);
                 continue;
             }
             if (!one) one.emplace(file.name());
@@ -103,12 +111,21 @@ void run(input data) {
             }
         }
     } catch (const std::system_error&) {
+    } catch (const enough&) {
     }
     held.clear();
+}
+
+void run(input data) {
+    run_program(data, false);
+}
+void run_raced(input data) {
+    run_program(data, true);
 }
 
 }  // namespace
 
 const target drain_target{"drain", &seeds, &run, &mutate_program, 10000};
+const target drain_raced_target{"drain_raced", &seeds, &run_raced, &mutate_program, 2000};
 
 }  // namespace trace_ring_test::fuzz

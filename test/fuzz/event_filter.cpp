@@ -16,7 +16,7 @@ namespace trace_ring_test::fuzz {
 
 namespace {
 
-constexpr std::size_t longest = 2048;
+constexpr std::size_t longest = 512;
 
 /// Input: the glob, a newline, the text.
 std::vector<buffer> seeds() {

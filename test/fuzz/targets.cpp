@@ -9,9 +9,16 @@ namespace trace_ring_test::fuzz {
 
 std::span<const target> targets() {
     static const target all[] = {
-        control_target,      das_target,          drain_target,
-        event_filter_target, live_mapping_target, live_mapping_raced_target,
-        trace_file_target,   writer_target,       writer_raced_target,
+        control_target,
+        das_target,
+        drain_target,
+        drain_raced_target,
+        event_filter_target,
+        live_mapping_target,
+        live_mapping_raced_target,
+        trace_file_target,
+        writer_target,
+        writer_raced_target,
     };
     return all;
 }

@@ -11,9 +11,10 @@
 
 namespace trace_ring_test::fuzz {
 
-extern const target control_target;       ///< a trace file under trace-control's hands
-extern const target das_target;           ///< a guest's storage and its controls
-extern const target drain_target;         ///< draining sessions
+extern const target control_target;  ///< a trace file under trace-control's hands
+extern const target das_target;      ///< a guest's storage and its controls
+extern const target drain_target;    ///< draining sessions
+extern const target drain_raced_target;
 extern const target event_filter_target;  ///< globs, and filters of them
 extern const target live_mapping_target;  ///< reading what changes while it is read
 extern const target live_mapping_raced_target;
