@@ -90,7 +90,7 @@ void mutate(buffer& what, dice& random) {
                 break;
             default:
                 at = random.below(what.size() / 4096) * 4096 +
-                     (random.any() % 4096 >> random.below(8));
+                     (random.below(4096) >> random.below(8));
                 break;
         }
         constexpr std::size_t widths[] = {1, 2, 4, 8};
