@@ -11,20 +11,25 @@
 namespace trace_ring::inline v1 {
 
 /// True if `text` matches the glob: `*` any characters, `?` one, `[a-z]` and `[!a-z]` one of a set,
-/// `\` takes the next literally. Time: the product of both lengths at worst.
+/// `\` takes the next literally. Sets are of bytes, compared without a sign. Time: the product of
+/// both lengths at worst.
 [[nodiscard]] inline bool matches_glob(std::string_view glob, std::string_view text) noexcept {
     constexpr std::size_t none = std::string_view::npos;
-    const auto one = [glob](std::size_t& g, char c) {
+    // Behind the last of them no set ends, and none is looked for.
+    const std::size_t last_end = glob.rfind(']');
+    const auto number = [](char c) { return static_cast<unsigned char>(c); };
+    const auto one = [&](std::size_t& g, char c) {
         if (glob[g] == '?') return ++g, true;
         if (glob[g] == '[') {
             const bool negated = g + 1 < glob.size() && (glob[g + 1] == '!' || glob[g + 1] == '^');
             const std::size_t first = g + (negated ? 2 : 1);
-            const std::size_t end = glob.find(']', first + 1);
-            if (end != none) {
+            if (last_end != none && first + 1 <= last_end) {
+                const std::size_t end = glob.find(']', first + 1);
                 bool in = false;
                 for (std::size_t i = first; i < end; ++i) {
                     if (i + 2 < end && glob[i + 1] == '-') {
-                        in = in || (glob[i] <= c && c <= glob[i + 2]);
+                        in = in ||
+                             (number(glob[i]) <= number(c) && number(c) <= number(glob[i + 2]));
                         i += 2;
                     } else {
                         in = in || glob[i] == c;

@@ -210,9 +210,8 @@ public:
     [[nodiscard]] std::pair<const std::byte*, std::size_t> bytes() const noexcept {
 #if !defined(TRACE_RING_DISABLE)
         const impl::trace_memory& memory = core_->memory();
-        // order: grow.use:G pairs with grow:A
-        const std::uint64_t capacity = memory.ring().capacity.load(acquire);
-        return {memory.base(), static_cast<std::size_t>(memory.plan().bytes_for(capacity))};
+        return {memory.base(),
+                static_cast<std::size_t>(memory.plan().bytes_for(memory.capacity()))};
 #else
         return {nullptr, 0};
 #endif

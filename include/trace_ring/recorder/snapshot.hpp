@@ -43,8 +43,7 @@ public:
     [[nodiscard]] int run() noexcept {
         const layout::plan& plan = memory_.plan();
         if (memory_.clock() != 0) memory_.add_clocks(core_.process());
-        // order: grow.use:F pairs with grow:A
-        const std::uint64_t capacity = memory_.ring().capacity.load(acquire);
+        const std::uint64_t capacity = memory_.capacity();
         // Lanes before sub-buffers: a lane then never claims more records than were copied.
         if (const int error = copy(8, plan.dictionary - 8)) return error;
         const std::uint64_t clock_bytes = plan.clock_count * sizeof(layout::clock_entry);

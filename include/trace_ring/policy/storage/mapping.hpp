@@ -208,6 +208,24 @@ public:
         return map("anonymous memory", -1, bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE);
     }
 
+    /// The same, or with `fd` not negative as `of_file`, and behind it, from the next page on,
+    /// `slack` bytes of memory of the process's own: for stores that go astray by what others have
+    /// stored in the mapping. Only what is touched of it takes memory.
+    [[nodiscard]] static mapping with_slack(const std::string& path, int fd, std::uint64_t bytes,
+                                            std::uint64_t slack) {
+        constexpr std::uint64_t page = 4096;
+        const std::uint64_t inner = bytes / page * page + (bytes % page == 0 ? 0 : page);
+        if (bytes == 0 || inner < bytes) return of_file(path, fd, bytes);  // which says why not
+        constexpr int own = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+        mapping made = map(path, -1, inner + slack, own);
+        const int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+        if (::mmap64(made.base_, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+                     flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
+            throw setup_error(path, "cannot map " + std::to_string(bytes) + " bytes", errno);
+        }
+        return made;
+    }
+
     /// The first `bytes` of a file, shared. The part beyond the file's end may be mapped, but must
     /// not be touched before the file has grown.
     [[nodiscard]] static mapping of_file(const std::string& path, int fd, std::uint64_t bytes) {

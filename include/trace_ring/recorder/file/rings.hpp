@@ -49,10 +49,10 @@ struct alignas(64) share {
         return mask != 0 ? (at - 1) & mask : slot_of(at, lap);
     }
 
-    /// One behind its last sub-buffer.
+    /// One behind its last sub-buffer; never outside the file, whatever others store there.
     [[nodiscard]] std::uint64_t end_now() const noexcept {
         // order: grow.use:I pairs with grow:A
-        return end == nullptr ? fixed_end : end->load(acquire);
+        return end == nullptr ? fixed_end : std::clamp(end->load(acquire), first, lap);
     }
     [[nodiscard]] std::uint64_t size() const noexcept { return end_now() - first; }
     [[nodiscard]] bool has(std::uint64_t slot) const noexcept {
@@ -78,7 +78,7 @@ public:
         std::uint64_t at = 0;
         for (auto& quota : ring.quotas) {
             const std::uint64_t count = quota.sub_buffers.load(relaxed);  // relaxed: fixed
-            if (count == 0) break;
+            if (count == 0 || count >= lap - at) break;  // the latter: changed since it was checked
             all_[++last_] = {&quota.cursor, &quota.held, nullptr, at, at + count, lap, mask};
             at += count;
         }

@@ -8,6 +8,7 @@
 /// the owner lives is told as of any process that records: by the lock of a byte, else by its pid.
 /// What a dead one held, in state `reading`, goes back to `closed`, unread.
 
+#include <algorithm>
 #include <cstdint>
 
 #include <trace_ring/recorder/file/trace_memory.hpp>
@@ -30,9 +31,10 @@ struct trace_bytes {
         return *reinterpret_cast<sub_buffer_header*>(base + plan.sub_buffers +
                                                      slot * plan.sub_buffer_bytes);
     }
+    /// Never more than there can be, whatever others store there.
     [[nodiscard]] std::uint64_t capacity() const noexcept {
         // order: grow.use:S pairs with grow:A
-        return ring().capacity.load(acquire);
+        return std::min(ring().capacity.load(acquire), plan.sub_buffer_limit);
     }
 };
 

@@ -121,9 +121,11 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
             if (const int error = storage::allocate(file_.number(), 0, plan_.fixed_bytes())) {
                 throw setup_error(path_, "cannot allocate the tables", error);
             }
-            memory_ = storage::mapping::of_file(path_, file_.number(), plan_.file_limit);
+            memory_ =
+                storage::mapping::with_slack(path_, file_.number(), plan_.file_limit, stray_bytes);
         } else {
-            memory_ = storage::mapping::reserve(plan_.file_limit);
+            memory_ =
+                storage::mapping::with_slack("anonymous memory", -1, plan_.file_limit, stray_bytes);
         }
         memory_.populate(0, plan_.fixed_bytes());
         if (const int error = provide(0, first)) {
@@ -252,7 +254,7 @@ inline bool trace_memory::join(const clock_functions& wanted) {
                           "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
                           EINVAL);
     }
-    memory_ = storage::mapping::of_file(path_, file_.number(), plan_.file_limit);
+    memory_ = storage::mapping::with_slack(path_, file_.number(), plan_.file_limit, stray_bytes);
     // Before the file is measured once more: it may be growing.
     // order: grow.use:E pairs with grow:A
     const std::uint64_t capacity = ring().capacity.load(acquire);

@@ -56,6 +56,17 @@ inline void store_text(shared_atomic<std::uint64_t> (&to)[N], std::string_view t
     }
 }
 
+/// How far behind the last sub-buffer a record may be stored that went astray. Where it begins a
+/// writer takes from the sub-buffer's commit word, which is shared: whatever others have stored
+/// there, it is an offset of less than 64 KiB and 8 bytes, and no record is longer than a
+/// sub-buffer. So the hot path need not ask whether the offset is one that can be: what it writes
+/// lies in the file, or in memory behind it that is mapped for nothing else.
+inline constexpr std::uint64_t stray_bytes = std::uint64_t{128} << 10;
+static_assert(stray_bytes >= 0x10008 + max_sub_buffer_bytes);
+
+/// Others that may write to the file may store anything in it at any time. What is read from it is
+/// checked before an address is made of it, each time anew, and no loop goes by it alone. Against
+/// being cut short there is no help: who touches what is no more of a file gets SIGBUS.
 class trace_memory {
 public:
     /// Makes or joins what the options ask for. Throws setup_error.
@@ -84,8 +95,10 @@ public:
     [[nodiscard]] layout::process_entry& process(std::uint32_t slot) const noexcept {
         return at<layout::process_entry>(plan_.processes + slot * sizeof(layout::process_entry));
     }
+    /// The first page, if others have stored a number there that is none.
     [[nodiscard]] gate_page& gates(std::uint32_t page) const noexcept {
-        return at<gate_page>(plan_.gates + page * layout::page_bytes);
+        const std::uint64_t there = page < plan_.gate_count ? page : 0;
+        return at<gate_page>(plan_.gates + there * layout::page_bytes);
     }
     [[nodiscard]] layout::lane_entry& lane(std::uint32_t slot) const noexcept {
         return at<layout::lane_entry>(plan_.lanes + slot * sizeof(layout::lane_entry));
@@ -102,6 +115,12 @@ public:
     }
     [[nodiscard]] sub_buffer_header& sub_buffer(std::uint64_t slot) const noexcept {
         return at<sub_buffer_header>(plan_.sub_buffers + slot * plan_.sub_buffer_bytes);
+    }
+
+    /// Sub-buffers there are; never more than there can be, whatever others store there.
+    [[nodiscard]] std::uint64_t capacity() const noexcept {
+        // order: grow.use:F pairs with grow:A
+        return std::min(ring().capacity.load(acquire), plan_.sub_buffer_limit);
     }
 
     [[nodiscard]] std::uint64_t slot_number(const sub_buffer_header& sub) const noexcept {
@@ -153,6 +172,7 @@ public:
         // magic publishes them
         const std::uint64_t offset = ring().dictionary_used.fetch_add(bytes, relaxed);
         if (offset > plan_.dictionary_bytes - bytes) return false;
+        if (offset % layout::dictionary_unit != 0) return false;  // others have been at it
         auto& entry = at<layout::type_entry>(plan_.dictionary + offset);
         entry.bytes.store(static_cast<std::uint32_t>(bytes), relaxed);
         entry.root.store(root, relaxed);

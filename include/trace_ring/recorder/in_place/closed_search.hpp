@@ -40,8 +40,10 @@ public:
     }
     /// The next one that is closed: those passed before come first. False at the end of a pass.
     [[nodiscard]] bool find(place& out) {
-        const position newest = of_.cursor->load(relaxed);     // relaxed: a bound; later more
-        if (newest >= of_.lap && next_ <= newest - of_.lap) {  // a lap behind, or more
+        // No more than a state can say: what others store there may be anything.
+        constexpr position most = ~position{0} >> 3;
+        const position newest = std::min(of_.cursor->load(relaxed), most);  // relaxed: a bound
+        if (newest >= of_.lap && next_ <= newest - of_.lap) {               // a lap behind, or more
             next_ = newest - of_.lap + 1;
             look_everywhere();
         }
@@ -156,9 +158,9 @@ public:
         }
     }
     /// It may come again, in a later pass.
-    void look_again(place what) { all_[ring_of(what.slot)].look_again(what); }
+    void look_again(place what) { ring_with(what.slot).look_again(what); }
     /// It comes again, in this one.
-    void await(place what) { all_[ring_of(what.slot)].await(what); }
+    void await(place what) { ring_with(what.slot).await(what); }
     /// The next one that is closed, in any ring. False at the end of a pass over all.
     [[nodiscard]] bool find(place& out) {
         for (; turn_ < all_.size(); ++turn_) {
@@ -209,6 +211,11 @@ private:
         const auto found = std::find_if(all_.begin(), all_.end(),
                                         [slot](const ring_search& each) { return each.has(slot); });
         return static_cast<std::size_t>(found - all_.begin());
+    }
+    /// The same of a slot that was found. The first ring, which is the last here, if that has been
+    /// set back meanwhile, as others may who can write to the file.
+    [[nodiscard]] ring_search& ring_with(std::uint64_t slot) noexcept {
+        return all_[std::min(ring_of(slot), all_.size() - 1)];
     }
 
     trace_bytes trace_;

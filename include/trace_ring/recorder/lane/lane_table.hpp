@@ -84,8 +84,12 @@ inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
     ring.untold_abandoned.fetch_add(narrow(entry.abandoned, entry.told_abandoned), relaxed);
     shared_atomic<std::uint64_t>* const row = memory_.totals(slot);
     if (row == nullptr) return;
+    // Others may have stored anything there.
+    const std::uint32_t count = memory_.plan().process_count;
     const std::uint32_t owner = entry.process.load(relaxed);
+    if (owner >= count) return;
     const std::uint32_t root = memory_.process(owner).root.load(relaxed);
+    if (root >= count) return;
     shared_atomic<std::uint64_t>* const into = memory_.totals(memory_.plan().lane_count + root);
     for (std::uint32_t i = 0; i < memory_.plan().totals_per_lane; ++i) {
         into[i].fetch_add(row[i].exchange(0, relaxed), relaxed);
@@ -187,9 +191,8 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     // that it did; and where its sub-buffer is, the last look decides
     const position at = entry.newest.load(relaxed);
     if (at == no_position) return sub_buffer_state::active;
-    layout::ring_state& ring = memory_.ring();
     const std::uint64_t slot = slot_at(at);
-    if (slot >= ring.capacity.load(relaxed)) return sub_buffer_state::active;
+    if (slot >= memory_.capacity()) return sub_buffer_state::active;
     sub_buffer_header& sub = memory_.sub_buffer(slot);
     // order: reclaim.find:A pairs with claim:B, claim:C, here.claim:B, here.ready:A
     const std::uint64_t word = sub.state.load(acquire);
@@ -220,8 +223,7 @@ inline void core::take_back_rest(layout::lane_entry& entry) noexcept {
     layout::ring_state& ring = memory_.ring();
     // relaxed, to the end: as in take_back
     const std::uint32_t number = entry.number.load(relaxed);
-    // order: reclaim.grow:A pairs with grow:A
-    const std::uint64_t count = ring.capacity.load(acquire);
+    const std::uint64_t count = memory_.capacity();
     for (std::uint64_t slot = 0; slot < count; ++slot) {
         sub_buffer_header& sub = memory_.sub_buffer(slot);
         // order: reclaim.find:C pairs with here.ready:A

@@ -48,6 +48,11 @@ inline bool core::has_old(const share& of) const noexcept {
     return false;
 }
 
+/// Tries to draw a position before the record is refused. Each that fails means that others drew
+/// some, so nobody comes to the end of it; but where others store what they like into the file,
+/// there might be no end.
+inline constexpr unsigned most_draws = 1U << 14;
+
 /// Whether a ring has a sub-buffer at a position that was drawn, or is about to be. Behind its end
 /// it has not: then it grows, or its cursor is moved on to the next round.
 inline bool core::is_there(const share& of, position at) noexcept {
@@ -69,21 +74,25 @@ inline bool core::is_there(const share& of, position at) noexcept {
 /// The next position to try; no position if the ring takes no more.
 inline sub_buffer_place core::next_slot(const share& of) noexcept {
     if (keeps_oldest_) return next_unread(of);
-    for (;;) {
+    for (unsigned tries = 0; tries != most_draws; ++tries) {
         // relaxed: a number; the swap decides
         const position at = of.cursor->fetch_add(1, relaxed) + 1;
         const std::uint64_t slot = of.slot_at(at);
         if (of.has(slot) || is_there(of, at)) [[likely]]
             return {slot, at};
     }
+    return {};
 }
 
 /// The same where nothing unread is overwritten.
 inline sub_buffer_place core::next_unread(const share& of) noexcept {
     std::uint64_t waited = 0;
-    for (;;) {
+    for (unsigned tries = 0; tries != most_draws;) {
         position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
-        if (!is_there(of, last + 1)) continue;
+        if (!is_there(of, last + 1)) {
+            ++tries;
+            continue;
+        }
         position next = last + 1;
         // What was found full stays so, until the oldest that is unread goes or, by time, the first
         // is old enough; but look again now and then, for a session may have given back another.
@@ -112,7 +121,10 @@ inline sub_buffer_place core::next_unread(const share& of) noexcept {
             if (closed) until = std::min(until, old_at(memory_.index(slot)));
         }
         if (!usable) {
-            if (of.cursor->load(relaxed) != last) continue;  // relaxed: after the state
+            if (of.cursor->load(relaxed) != last) {  // relaxed: after the state
+                ++tries;
+                continue;
+            }
             if (!still) {
                 full_at_.store(std::min(next, last + of.lap), relaxed);  // relaxed, all: a hint
                 full_until_.store(until, relaxed);
@@ -127,7 +139,9 @@ inline sub_buffer_place core::next_unread(const share& of) noexcept {
         if (of.cursor->compare_exchange_strong(last, next, relaxed)) {
             return {slot, next};
         }
+        ++tries;
     }
+    return {};
 }
 
 /// One short sleep towards `block_for`; false when that is over.
@@ -160,8 +174,8 @@ inline void core::grow(std::uint64_t wanted) noexcept {
             return;
         }
         // The memory is there before it is counted.
-        // order: grow:A pairs with grow.use:E, grow.use:F, grow.use:G, grow.use:I,
-        // grow.use:S, table.read:D, reclaim.grow:A
+        // order: grow:A pairs with grow.use:E, grow.use:F, grow.use:I,
+        // grow.use:S, table.read:D
         if (ring.capacity.compare_exchange_strong(capacity, more, release)) return;
     }
 }

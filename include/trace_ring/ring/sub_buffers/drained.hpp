@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
@@ -70,8 +71,9 @@ public:
         record.lane = all_.lane;
         std::uint64_t count = 0;
         while (word < end) {
-            // Plain loads: see drain_source::take.
-            const std::uint64_t head = *word;
+            // Plain loads: see drain_source::take. But for the head, which is looked at once: who
+            // may write to the file might, though he should not. relaxed: a word by itself
+            const std::uint64_t head = word_at<std::uint64_t>(word, 0).load(relaxed);
             const auto about = static_cast<std::uint32_t>(head >> 32);
             const std::uint32_t length = record_word::bytes(about) / 8;
             if (length == 0 || length > static_cast<std::size_t>(end - word)) return count;
@@ -113,7 +115,9 @@ public:
     void skip(std::uint64_t count) noexcept {
         const auto* word = reinterpret_cast<const std::uint64_t*>(start());
         while (count != 0 && all_.records != 0 && from_ < all_.bytes) {
-            const auto about = static_cast<std::uint32_t>(word[from_ / 8] >> 32);
+            // relaxed: as in `visit`
+            const std::uint64_t head = word_at<std::uint64_t>(word, from_).load(relaxed);
+            const auto about = static_cast<std::uint32_t>(head >> 32);
             const std::uint32_t length = record_word::bytes(about);
             if (length == 0 ||
                 length > all_.bytes - from_) {  // what cannot be told apart is left out

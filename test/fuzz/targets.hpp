@@ -1,0 +1,25 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The targets, one a source file. Of those that are raced the changes come from a second thread at
+/// any time, and not at places that an input says: no inputs for libFuzzer, which wants the same to
+/// come of the same.
+
+#include <fuzz/fuzz.hpp>
+
+namespace trace_ring_test::fuzz {
+
+extern const target control_target;  ///< a trace file under trace-control's hands
+extern const target das_target;      ///< a guest's storage and its controls
+extern const target drain_target;    ///< draining sessions
+extern const target drain_raced_target;
+extern const target event_filter_target;  ///< globs, and filters of them
+extern const target live_mapping_target;  ///< reading what changes while it is read
+extern const target live_mapping_raced_target;
+extern const target trace_file_target;  ///< a trace file, read in every way
+extern const target writer_target;      ///< recorders in a file that others change
+extern const target writer_raced_target;
+
+}  // namespace trace_ring_test::fuzz

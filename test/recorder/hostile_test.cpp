@@ -1,0 +1,220 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// What others store into the file that a recorder writes: it records or refuses, and touches
+/// nothing outside. What the fuzz targets of writers and sessions found, one by one.
+
+#include <boost/test/unit_test.hpp>
+
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/drain/session.hpp>
+#include <trace_ring/recorder/file/check_layout.hpp>
+#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+#include <recorder/account.hpp>
+#include <recorder/scratch.hpp>
+
+namespace tr = trace_ring;
+namespace layout = trace_ring::layout;
+using test::put;
+using tr::full_mode;
+
+namespace {
+
+constexpr std::uint64_t anything = 0x5555'5555'5555'5555;
+
+tr::recorder_options small(full_mode full) {
+    tr::recorder_options options;
+    options.memory_file = true;
+    options.size = 16 * 512;
+    options.limit = 16 * 512;
+    options.sub_buffer_bytes = 512;
+    options.full = full;
+    options.lanes = 2;
+    options.block_for = std::chrono::nanoseconds{0};
+    return options;
+}
+
+/// The same bytes, mapped by somebody else.
+class others {
+public:
+    explicit others(int fd) {
+        const auto first = tr::storage::mapping::of_file("others", fd, layout::page_bytes);
+        const auto bytes = tr::storage::file_bytes(fd);
+        BOOST_REQUIRE(!layout::check_layout(first.data(), bytes, plan));
+        memory_ = tr::storage::mapping::of_file("others", fd, plan.file_limit);
+    }
+    template <class Word>
+    [[nodiscard]] tr::shared_atomic<Word>& word(std::uint64_t at) {
+        return tr::word_at<Word>(memory_.data(), static_cast<std::size_t>(at));
+    }
+    [[nodiscard]] layout::ring_state& ring() {
+        return *reinterpret_cast<layout::ring_state*>(memory_.data() + plan.ring);
+    }
+    [[nodiscard]] layout::process_entry& process(std::uint32_t slot) {
+        return reinterpret_cast<layout::process_entry*>(memory_.data() + plan.processes)[slot];
+    }
+    [[nodiscard]] layout::lane_entry& lane(std::uint32_t slot) {
+        return reinterpret_cast<layout::lane_entry*>(memory_.data() + plan.lanes)[slot];
+    }
+    [[nodiscard]] tr::sub_buffer_header& sub_buffer(std::uint64_t slot) {
+        return *reinterpret_cast<tr::sub_buffer_header*>(memory_.data() + plan.bytes_for(slot));
+    }
+
+    layout::plan plan;
+
+private:
+    tr::storage::mapping memory_;
+};
+
+void fill(tr::recorder& to, std::uint64_t count) {
+    for (std::uint64_t n = 0; n < count; ++n) put(to, 1, n);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(hostile)
+
+BOOST_AUTO_TEST_CASE(a_capacity_beyond_the_limit_is_the_limit) {
+    for (const auto full : {full_mode::overwrite_oldest, full_mode::extend_then_overwrite,
+                            full_mode::discard_newest}) {
+        tr::recorder recorder{small(full)};
+        others other(recorder.descriptor());
+        fill(recorder, 100);
+        for (const std::uint64_t much : {anything, ~std::uint64_t{0}, std::uint64_t{17}}) {
+            other.ring().capacity.store(much);
+            // More held than may be: what is held is counted anew.
+            other.ring().held.store(1000);
+            fill(recorder, 1000);
+            BOOST_TEST(recorder.bytes().second == other.plan.file_limit);
+            tr::drain_source source(recorder);
+            tr::drain::session session(source);
+            std::uint64_t portions = 0;
+            session.finish([&](const auto&) { ++portions; });
+            BOOST_TEST(portions <= 32U);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_ring_set_back_to_nothing_refuses_what_comes_and_does_not_loop) {
+    for (const auto full : {full_mode::extend_then_overwrite, full_mode::extend_then_discard}) {
+        auto options = small(full);
+        options.limit = 24 * 512;
+        tr::recorder recorder{options};
+        others other(recorder.descriptor());
+        fill(recorder, 10);
+        other.ring().growth_ended.store(1);
+        other.ring().capacity.store(0);
+        other.ring().cursor.store(anything);
+        other.ring().held.store(static_cast<std::uint32_t>(-100));
+        std::thread([&] { BOOST_TEST(!put(recorder, 2, 0)); }).join();
+        BOOST_TEST(other.lane(1).refused.load() == 1U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_page_of_gates_that_is_none_is_not_written) {
+    tr::recorder recorder{small(full_mode::overwrite_oldest)};
+    others other(recorder.descriptor());
+    other.process(0).gate_page.store(0x10000000);
+    BOOST_TEST(recorder.enable("numbered", false) == 1U);
+    BOOST_TEST(!put(recorder, 1, 1));  // the first page's gates are what it has
+    recorder.pause();
+    recorder.resume();
+    BOOST_TEST(recorder.enable("numbered", true) == 1U);
+    BOOST_TEST(put(recorder, 1, 1));
+}
+
+BOOST_AUTO_TEST_CASE(totals_of_a_process_that_is_none_go_nowhere) {
+    tr::recorder recorder{small(full_mode::overwrite_oldest)};
+    others other(recorder.descriptor());
+    for (const bool root : {false, true}) {
+        for (unsigned i = 0; i < 6; ++i) {  // the two entries are given to others
+            std::thread([&] {
+                put(recorder, 3, i);
+                fill(recorder, 30);  // half-empty ones would be gone on in
+            }).join();
+            auto& word = root ? other.process(0).root : other.lane(i % 2).process;
+            word.store(0x7FFFFFFF);
+        }
+    }
+    BOOST_TEST(other.ring().folded_lanes.load() >= 8U);
+}
+
+BOOST_AUTO_TEST_CASE(a_commit_word_that_points_far_behind_its_sub_buffer_harms_nobody) {
+    // Of the last sub-buffer: behind it the file ends.
+    tr::recorder recorder{small(full_mode::overwrite_oldest)};
+    others other(recorder.descriptor());
+    const std::uint64_t last = other.plan.sub_buffer_limit - 1;
+    for (const std::uint32_t offset : {8U, 9U, 512U, 32768U, 32776U, 40000U, 65535U, 65543U}) {
+        for (unsigned i = 0; i < 10'000; ++i) {
+            const auto state = tr::stamped::from(other.sub_buffer(last).state.load());
+            if (state.state == static_cast<unsigned>(tr::sub_buffer_state::active)) break;
+            put(recorder, 1, i);
+        }
+        other.sub_buffer(last).commit.store(tr::commit_word::pack(0, offset));
+        put(recorder, 2, offset);
+        fill(recorder, 100);
+    }
+    BOOST_TEST(put(recorder, 3, 0));
+}
+
+BOOST_AUTO_TEST_CASE(behind_a_mapping_with_slack_lies_memory_that_is_nobody_elses) {
+    tr::recorder recorder{small(full_mode::overwrite_oldest)};
+    const int fd = recorder.descriptor();
+    const std::uint64_t bytes = tr::storage::file_bytes(fd);
+    for (const std::uint64_t mapped : {bytes, bytes - 100}) {
+        const auto memory = tr::storage::mapping::with_slack("slack", fd, mapped, 1 << 16);
+        const std::uint64_t end = bytes + (1 << 16);
+        for (std::uint64_t at = bytes; at < end; at += 8) {
+            tr::word_at<std::uint64_t>(memory.data(), static_cast<std::size_t>(at)).store(anything);
+        }
+        BOOST_TEST(tr::storage::file_bytes(fd) == bytes);
+        BOOST_TEST(memory.size() >= mapped + (1 << 16));
+    }
+    const auto alone = tr::storage::mapping::with_slack("slack", -1, 4096, 4096);
+    tr::word_at<std::uint64_t>(alone.data(), 8184).store(anything);
+    BOOST_TEST(tr::word_at<std::uint64_t>(alone.data(), 0).load() == 0U);
+    BOOST_CHECK_THROW((void)tr::storage::mapping::with_slack("slack", fd, 0, 4096),
+                      tr::setup_error);
+    BOOST_CHECK_THROW((void)tr::storage::mapping::with_slack("slack", fd, ~std::uint64_t{0}, 4096),
+                      tr::setup_error);
+}
+
+BOOST_AUTO_TEST_CASE(an_end_of_the_dictionary_between_two_entries_takes_no_type) {
+    auto options = small(full_mode::overwrite_oldest);
+    const test::folder folder;
+    options.file = folder / "trace";
+    options.memory_file = false;
+    const tr::recorder first{options};
+    others other(first.descriptor());
+    other.ring().dictionary_used.store(65);
+    options.exists = tr::if_exists::attach;
+    const std::uint64_t refused = other.ring().types_without_room.load();
+    const tr::recorder second{options};
+    BOOST_TEST(other.ring().types_without_room.load() > refused);
+}
+
+BOOST_AUTO_TEST_CASE(a_session_with_a_cursor_at_the_end_of_all_positions_comes_to_its_own) {
+    for (const std::uint64_t cursor : {~std::uint64_t{0}, ~std::uint64_t{0} >> 3, anything}) {
+        tr::recorder recorder{small(full_mode::overwrite_oldest)};
+        others other(recorder.descriptor());
+        fill(recorder, 100);
+        other.ring().cursor.store(cursor);
+        tr::drain_source source(recorder);
+        tr::drain::session session(source);
+        std::uint64_t portions = 0;
+        session.for_each([&](const auto&) { ++portions; });
+        BOOST_TEST(portions <= 16U);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
