@@ -16,8 +16,8 @@
 /// @endcode
 /// That is C++'s model without two things: a store always comes after all that were made before it
 /// (never into the past of others), and a load never returns what is stored later (no load is put
-/// off behind a store). For the second there is `exclusive`: where a store must come after all
-/// loads of what it replaces, a store that is not ordered so is a fault.
+/// off behind a store). For these there are `handed_on` and `exclusive`: where a store must come
+/// after all that was stored, or loaded, in its place, one that is not ordered so is a fault.
 ///
 /// A half of a cell is what coherence is kept for; a load of a whole one is one look. A store of a
 /// byte or two counts as one of its half. The word itself always holds the newest store, so what
@@ -69,10 +69,12 @@ struct cell {
     bool written = false;      ///< by any of them
     bool shared = false;       ///< two have, and one wrote: only these need a history
     bool exclusive = false;    ///< see `memory::exclusive`
+    bool handed_on = false;    ///< see `memory::handed_on`
     std::size_t entry = 0;     ///< of its lower half in views; 0: none yet
     std::uint64_t run = 0;     ///< what follows is of this run
     std::vector<store_made> history{};
-    std::array<std::array<std::uint16_t, most_threads>, 2> read_at{};
+    /// When each thread loaded and stored each half last, by its own steps.
+    std::array<std::array<std::uint16_t, most_threads>, 2> read_at{}, stored_at{};
     std::array<std::uint64_t, most_threads> seen{};  ///< the value each thread loaded last
     std::uint8_t seen_by = 0;
 };
@@ -131,7 +133,7 @@ public:
             std::fill_n(t.ahead.begin(), stride_, std::uint16_t{0});
         }
         std::fill_n(all_.begin(), stride_, std::uint16_t{0});
-        exclusive_.clear();
+        guards_.clear();
     }
     /// A cell was found to be shared that was not known to be: the run means nothing.
     [[nodiscard]] bool newly_shared() const { return newly_shared_; }
@@ -141,7 +143,12 @@ public:
     /// that load is known to have come before. True of what a consumer has given back.
     void exclusive(const void* from, std::size_t bytes) {
         const auto start = reinterpret_cast<std::uintptr_t>(from);
-        exclusive_.push_back({start, start + bytes});
+        guards_.push_back({start, start + bytes, true});
+    }
+    /// The same for what another thread has stored: true of what has one writer at a time.
+    void handed_on(const void* from, std::size_t bytes) {
+        const auto start = reinterpret_cast<std::uintptr_t>(from);
+        guards_.push_back({start, start + bytes, false});
     }
 
     /// Where a step of thread `t` goes, which is a store or a load.
@@ -160,10 +167,14 @@ public:
             c.run = run_;
             c.history.clear();
             c.seen_by = 0;
-            for (auto& half : c.read_at) half.fill(0);
-            c.exclusive = false;
-            for (const auto& range : exclusive_) {
-                c.exclusive = c.exclusive || (c.address >= range.first && c.address < range.second);
+            for (unsigned half = 0; half < 2; ++half) {
+                c.read_at[half].fill(0);
+                c.stored_at[half].fill(0);
+            }
+            c.exclusive = c.handed_on = false;
+            for (const auto& each : guards_) {
+                if (c.address < each.begin || c.address >= each.end) continue;
+                (each.of_loads ? c.exclusive : c.handed_on) = true;
             }
             c.history.push_back({place{&c, 0, 8}.content(), {0, 0}, 3, 0});
         }
@@ -215,16 +226,18 @@ public:
         }
         if (releases(o) && !weak.release_fences) copy(me.fence, me.seen);
     }
-    /// Thread `t` knows all that there is in these bytes: plain reads of them are no race.
-    [[nodiscard]] bool knows(const void* from, std::size_t bytes, unsigned t) const {
+    /// Plain reads of these bytes. False: a race, for thread `t` does not know all that is there.
+    [[nodiscard]] bool read_plainly(const void* from, std::size_t bytes, unsigned t) {
+        step(t);
         const auto start = reinterpret_cast<std::uintptr_t>(from);
         for (std::uintptr_t a = start & ~std::uintptr_t{7}; a < start + bytes; a += 8) {
             const auto found = known_.find(a);
             if (found == known_.end()) continue;
-            const cell& c = *found->second;
+            cell& c = *found->second;
             if (c.run != run_ || !c.shared || c.entry + 1 >= stride_) continue;
             for (unsigned half = 0; half < 2; ++half) {
                 if (threads_[t].seen[c.entry + half] < c.history.back().last[half]) return false;
+                c.read_at[half][t] = threads_[t].seen[t];
             }
         }
         return true;
@@ -235,6 +248,11 @@ private:
         view seen{};   ///< what it knows
         view fence{};  ///< what it knew at its last release fence
         view ahead{};  ///< what it will know after the next acquire fence
+    };
+
+    struct guard {
+        std::uintptr_t begin, end;
+        bool of_loads;
     };
 
     cell& cell_at(std::uintptr_t address) {
@@ -283,6 +301,10 @@ private:
             for (unsigned other = 0; c.exclusive && other < most_threads; ++other) {
                 if (other != t && me.seen[other] < c.read_at[half][other]) ordered = false;
             }
+            for (unsigned other = 0; c.handed_on && other < most_threads; ++other) {
+                if (other != t && me.seen[other] < c.stored_at[half][other]) ordered = false;
+            }
+            c.stored_at[half][t] = me.seen[t];
         }
         const view& base = releasing ? me.seen : me.fence;
         arena_.insert(arena_.end(), base.begin(),
@@ -302,7 +324,7 @@ private:
 
     std::deque<cell> cells_;
     std::unordered_map<std::uintptr_t, cell*> known_;
-    std::vector<std::pair<std::uintptr_t, std::uintptr_t>> exclusive_;
+    std::vector<guard> guards_;
     std::vector<std::uint16_t> arena_;
     std::array<thread_views, most_threads> threads_{};
     view all_{};

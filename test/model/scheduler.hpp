@@ -73,7 +73,9 @@ public:
         names_.push_back({std::string(what), reinterpret_cast<std::uintptr_t>(at), bytes});
     }
     /// See memory::exclusive.
-    void exclusive(const void* from, std::size_t bytes) { exclusive_.push_back({from, bytes}); }
+    void exclusive(const void* from, std::size_t bytes) { guards_.push_back({from, bytes, true}); }
+    /// See memory::handed_on.
+    void handed_on(const void* from, std::size_t bytes) { guards_.push_back({from, bytes, false}); }
 
 private:
     friend class scheduler;
@@ -82,10 +84,15 @@ private:
         std::uintptr_t at;
         std::size_t bytes;
     };
+    struct guard {
+        const void* from;
+        std::size_t bytes;
+        bool of_loads;
+    };
     std::vector<std::function<void()>> bodies_;
     std::function<void()> after_;
     std::vector<named> names_;
-    std::vector<std::pair<const void*, std::size_t>> exclusive_;
+    std::vector<guard> guards_;
 };
 
 class scheduler {
@@ -208,8 +215,9 @@ public:
         threads_[current_]->waits = true;
         go_to(next_thread(current_));
     }
-    [[nodiscard]] bool knows(const void* from, std::size_t bytes) const {
-        return !running() || memory_.knows(from, bytes, current_);
+    /// Plain reads of these bytes by the thread. False: a race.
+    [[nodiscard]] bool read_plainly(const void* from, std::size_t bytes) {
+        return !running() || memory_.read_plainly(from, bytes, current_);
     }
 
 private:
@@ -342,7 +350,10 @@ private:
         (*set_up_)(setting);
         names_ = &setting.names_;
         memory_.begin_run(repeats_);
-        for (const auto& each : setting.exclusive_) memory_.exclusive(each.first, each.second);
+        for (const auto& each : setting.guards_) {
+            if (each.of_loads) memory_.exclusive(each.from, each.bytes);
+            memory_.handed_on(each.from, each.bytes);
+        }
         const std::size_t count = setting.bodies_.size();
         while (threads_.size() < count) threads_.push_back(std::make_unique<fibre>());
         count_ = static_cast<unsigned>(count);
@@ -535,8 +546,7 @@ private:
         f.fruitless = 0;
     }
     void unordered(const place& p) {
-        fail("a store replaced what another thread had loaded, and was not ordered behind that: " +
-             where(p));
+        fail("a store is not ordered behind what another thread did in its place: " + where(p));
     }
 
     [[nodiscard]] std::string where(const place& p) const {
@@ -575,6 +585,9 @@ private:
     std::string fault_;
     cell outside_{0};
 };
+
+/// The fault that mutants.py has planted and asks for; 0: none.
+inline int mutant = 0;
 
 /// The one there is: the atomics have no other way to it.
 inline scheduler the_scheduler;

@@ -72,6 +72,15 @@ struct bench {
         ring.make();
         book.make();
         run.name("ring", &*ring, sizeof(ring_type));
+        if (!ring_type::sequenced && ring_type::claim_policy::many_writers) return;
+        for_each_record([&](const void* at) { run.handed_on(at, sizeof(sample)); });
+    }
+    /// The records' words, not the sequence in front of them.
+    template <class Visit>
+    void for_each_record(Visit visit) {
+        for (std::uint64_t i = 0; i < ring->capacity(); ++i) {
+            visit(ring->slot_at(i) + (ring_type::sequenced ? 8 : 0));
+        }
     }
     /// Positions, records and losses add up, for a ring that overwrites. `open` records of writers
     /// that stalled stay as they are.
@@ -90,6 +99,17 @@ struct bench {
         require(book->late + book->discarded <= ring->vacant() ||
                     !ring_type::claim_policy::many_writers,
                 "a record came to nothing and its position is not vacant");
+        if constexpr (ring_type::sequenced) {
+            for (std::uint64_t i = 0; open == 0 && i < ring->capacity(); ++i) {
+                const auto word = trace_ring::word_at<std::uint64_t>(ring->slot_at(i), 0)
+                                      .load(trace_ring::relaxed);
+                const auto state =
+                    static_cast<trace_ring::slots::state>(trace_ring::stamped::from(word).state);
+                require(state != trace_ring::slots::state::writing &&
+                            state != trace_ring::slots::state::passed,
+                        "a slot is held though nobody writes");
+            }
+        }
         if (missed == 0) require(book->read == book->written, "a record is missing, uncounted");
         newest_are_there(open);
     }
@@ -131,11 +151,7 @@ void refusing(model::run& run) {
     static bench<Kind> on;
     on.begin(run);
     on.consumer.make(*on.ring);
-    // The records' words, not the sequence in front of them.
-    constexpr std::size_t in_front = trace_ring::ring<Kind>::sequenced ? 8 : 0;
-    for (std::uint64_t i = 0; i < on.ring->capacity(); ++i) {
-        run.exclusive(on.ring->slot_at(i) + in_front, sizeof(sample));
-    }
+    on.for_each_record([&](const void* at) { run.exclusive(at, sizeof(sample)); });
     for (unsigned w = 1; w <= Writers; ++w) {
         run.thread([w] { write(*on.ring, *on.book, w, Records, w == 1 ? Discards : ~0U); });
     }
