@@ -46,12 +46,16 @@ one_refused = "a_consumer_gets_all_that_one_writer_was_not_refused"
 bare_refused = "a_consumer_of_a_bare_table_gets_all_that_its_writer_was_not_refused"
 bare_adds = "writers_of_a_bare_table_that_add_account_for_each_position"
 stalled = "a_stalled_writer_that_swapped_costs_the_others_nothing"
+lapped = "a_writer_that_is_lapped_twice_by_one_that_swaps_spoils_nothing"
+copied = "a_position_is_copied_whole_or_not_at_any_moment"
+bare_copied = "a_position_of_a_bare_table_is_copied_whole_or_not_at_any_moment"
 marks = "each_mark_is_told_whoever_passes_it"
 woken = "a_consumer_that_sleeps_until_it_is_told_is_woken_by_one_writer"
 by_address = "writers_by_addresses_get_an_entry_each"
 
 subs = "a_reader_of_sub_buffers_accounts_for_each_record"
-times = "records_of_the_time_are_published_as_others"
+times = "a_sub_buffer_is_copied_whole_with_the_records_of_its_time"
+sub_copied = "a_sub_buffer_is_copied_whole_at_any_moment"
 consumed = "a_consumer_of_sub_buffers_gets_all_that_was_not_refused"
 drained = "a_session_gets_all_that_was_not_refused_where_it_lies"
 sub_woken = "a_writer_that_waits_for_room_wakes_the_consumer_that_makes_it"
@@ -65,26 +69,25 @@ TABLES = [
     ("hold: the swap does not acquire", SLOTS, "(seen, next, [[acquire]], relaxed)) continue;\n            if (held)", "relaxed", swaps, BEHIND),
     ("hold: no fence behind the swap", SLOTS, "if (held) return false;\n            // order: ring.hold:A pairs with ring.read:B\n            [[thread_fence(release);]]", ";", swaps, TORN),
     ("hold: a newer holder is not looked for", SLOTS, "if ([[found.pos >= p]]) return false;", "false", swaps, ""),
-    ("hold: a writer is not waited out", SLOTS, "word_of(p, [[held ? state::passed : state::writing]])", "state::writing", swaps, ""),
-    ("hold: who was passed is thought to be gone", SLOTS, "[[found.state == static_cast<unsigned>(state::passed)]];", "false", swaps, ""),
-    ("settle: the record is not released", SLOTS, "publish ? state::committed : state::vacant), [[release]], relaxed)) {", "relaxed", swaps, TORN),
+    ("hold: a writer is not waited out", SLOTS, "word_of(p, [[held ? state::passed : state::writing]])", "state::writing", stalled, ""),
+    ("hold: who was passed is thought to be gone", SLOTS, "[[found.state == static_cast<unsigned>(state::passed)]];", "false", lapped, BEHIND),
+    ("settle: the record is not released", SLOTS, "publish ? state::committed : state::vacant), [[release]], relaxed)) {", "relaxed", swaps, BEHIND),
     ("settle: who was passed keeps the slot", SLOTS, "[[while (!word_.compare_exchange_weak(seen, word_of(stamped::from(seen).pos, state::vacant),\n                                            release, relaxed)) {\n        }]]", ";", swaps, "a slot is held"),
     ("settle: the slot is handed on without an order", SLOTS, "state::vacant),\n                                            [[release]], relaxed)", "relaxed", swaps, BEHIND),
-    ("settle: who was passed says it has published", SLOTS, "release, relaxed)) {\n        }\n        return [[false]];", "publish", swaps, ""),
     ("hold alone: no fence", SLOTS, "pairs with ring.read:B\n        [[thread_fence(release);]]\n    }\n\n    /// Publishes", ";", one, TORN),
-    ("settle alone: the record is not released", SLOTS, "word_.store(word_of(p, publish ? state::committed : state::vacant), [[release]]);", "relaxed", one, TORN),
-    ("read: the sequence is not acquired", SLOTS, "before = word.load([[acquire]]);", "relaxed", one, TORN),
+    ("settle alone: the record is not released", SLOTS, "word_.store(word_of(p, publish ? state::committed : state::vacant), [[release]]);", "relaxed", copied, TORN),
+    ("read: the sequence is not acquired", SLOTS, "before = word.load([[acquire]]);", "relaxed", swaps, TORN),
     ("read: no fence before the second look", SLOTS, "ring.hold_alone:A\n    [[thread_fence(acquire);]]", ";", swaps, TORN),
     ("read: no second look", SLOTS, "[[word.load(relaxed) == before]] ? found::record", "true", swaps, TORN),
     ("read: what is being written is thought vacant", SLOTS, "if ([[seen.state == static_cast<unsigned>(state::writing)]]) return", "false", swaps, ""),
     # Bare tables.
-    ("bare: the cursor is not acquired", TABLE, "const position claimed = line.cursor.load([[acquire]]);", "relaxed", bare, ""),
+    ("bare: the cursor is not acquired", TABLE, "const position claimed = line.cursor.load([[acquire]]);", "relaxed", bare_copied, TORN),
     ("bare: no fence before the second look", TABLE, "ring.touch:A\n            [[thread_fence(acquire);]]", ";", bare, ""),
     ("bare: no second look", TABLE, "return [[last - p < frame::capacity()]] ?", "true", bare, ""),
     ("bare: the second look is at the cursor", TABLE, "([[claim_policy::many_writers ? line.cursor : line.touched]]).load", "line.cursor", bare, ""),
     ("bare: nobody is told of the slot", TABLE, "[[frame::control().claimed.touched.store(p, relaxed);]]", ";", bare, ""),
     ("bare: no fence behind the telling", TABLE, "ring.look:B\n            [[thread_fence(release);]]", ";", bare, ""),
-    ("bare: what is discarded stays", TABLE, "[[if (!publish) erase(slot);]]", ";", bare_adds, "zeroed"),
+    ("bare: what is discarded stays", TABLE, "[[if (!publish) erase(slot);]]", ";", bare_adds, ""),
     ("settle: a discarded position is not counted", TABLE, "if constexpr (claim_policy::many_writers) [[frame::count_vacant();]]", ";", discards, "vacant"),
     ("hold: a position passed over is not counted", TABLE, "return true;\n            [[frame::count_vacant();]]", ";", swaps, "vacant"),
     # Claims.
@@ -100,7 +103,7 @@ TABLES = [
     ("room: it is not looked for again", FRAME, "[[if (fits(p)) return true;]]\n        }\n    }", ";", woken, "refused though"),
     ("consumer: what it read is not released", READER, "consumed.store(base::next_ - 1, [[release]]);", "relaxed", bare_refused, BEHIND),
     ("consumer: one too many is given back", READER, "consumed.store([[base::next_ - 1]], release);", "base::next_", many_refused, ""),
-    ("consumer: nothing is given back", READER, "[[writable_->control().consumed.store(base::next_ - 1, release);]]", ";", woken, "refused though"),
+    ("consumer: nothing is given back", READER, "[[writable_->control().consumed.store(base::next_ - 1, release);]]", ";", woken, "stuck"),
     ("reader: a gap is one short", READER, "return base::missed(from, [[first - from]], loss_cause::overwritten);", "first - from - 1", swaps, "not all that there were"),
     ("reader: vacant positions are not counted", READER, "case slots::found::vacant:\n                    [[++base::vacant_;]]\n                    ++next_;", ";", discards, "not all that there were"),
     # Watermarks.
@@ -109,7 +112,7 @@ TABLES = [
     ("mark: the next is too far", MARKS, "const std::uint64_t next = [[now - now % Every.amount + Every.amount]];", "now + 2 * Every.amount", marks, ""),
 ]
 SUB_BUFFERS = [
-    ("copy: the state is not acquired", SUB, "const auto before = stamped::from(header.state.load([[acquire]]));", "relaxed", subs, ""),
+    ("copy: the state is not acquired", SUB, "const auto before = stamped::from(header.state.load([[acquire]]));", "relaxed", sub_copied, ""),
     ("copy: the commit word is not acquired", SUB, "const std::uint32_t commit = header.commit.load([[acquire]]);", "relaxed", subs, ""),
     ("copy: no fence before the second look", SUB, "here.claim:A\n    [[thread_fence(acquire);]]", ";", subs, ""),
     ("copy: no second look", SUB, "if ([[after.pos != before.pos || after.state == static_cast<unsigned>(sub_buffer_state::reset)]]) {", "false", subs, ""),
@@ -118,16 +121,16 @@ SUB_BUFFERS = [
     ("time: it is not released", SUBS, "sub_->commit.store(committed + time_record_bytes, [[release]]);", "relaxed", times, ""),
     ("next: nobody is told that it is reset", SUBS, "[[sub.state.store(word_of(p, sub_buffer_state::reset), relaxed);]]", ";", subs, ""),
     ("next: no fence behind the reset", SUBS, "read:C\n        [[thread_fence(release);]]", ";", subs, ""),
-    ("next: it is not released", SUBS, "sub.state.store(word_of(p, sub_buffer_state::active), [[release]]);", "relaxed", subs, ""),
+    ("next: it is not released", SUBS, "sub.state.store(word_of(p, sub_buffer_state::active), [[release]]);", "relaxed", sub_copied, ""),
     ("next: the one before is not released", SUBS, "sub_->state.store(word_of(last, sub_buffer_state::closed), [[release]]);", "relaxed", drained, "not all known"),
     ("next: the cursor is not released", SUBS, "cursor.store(p, [[release]]);", "relaxed", drained, ""),
     ("next: what is overwritten is not counted", SUBS, "if ([[old != no_position && old > frame::control().consumed.load(relaxed)]]) {", "false", subs, "not all that were written"),
     ("next: room is not asked for", SUBS, "if ([[!frame::admits(p)]]) return false;", "false", consumed, ""),
-    ("next: what was refused is told twice", SUBS, "put(sub.refused, [[std::exchange(refused_, 0U)]]);", "refused_", consumed, "told refused"),
+    ("next: what was refused is told twice", SUBS, "put(sub.refused, [[std::exchange(refused_, 0U)]]);", "refused_", consumed, "told"),
     ("next: records are counted from the sub-buffer's own", SUBS, "[[written_ += commit_word::records(sub_->commit.load(relaxed));]]", ";", subs, ""),
     ("consumer: what it read is not released", SUB_READER, "consumed.store(base::finished(), [[release]]);", "relaxed", consumed, BEHIND),
     ("consumer: one too many is given back", SUB_READER, "consumed.store([[base::finished()]], release);", "base::finished() + 1", consumed, ""),
-    ("consumer: nothing is given back", SUB_READER, "[[writable_->control().consumed.store(base::finished(), release);]]", ";", sub_woken, "refused though"),
+    ("consumer: nothing is given back", SUB_READER, "[[writable_->control().consumed.store(base::finished(), release);]]", ";", sub_woken, "stuck"),
     ("reader: complete before it was closed", SUB_READER, "[[sub_ < newest]];", "true", subs, ""),
     ("session: the state is not acquired", DRAIN, "const auto state = stamped::from(sub.state.load([[acquire]]));", "relaxed", drained, "not all known"),
     ("session: what is active is taken", DRAIN, "if ([[state.pos == next_ && state.state == active]]) {", "false", drained, ""),

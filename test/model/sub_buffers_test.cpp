@@ -33,8 +33,8 @@ namespace notify = trace_ring::notify;
 namespace record = trace_ring::record;
 namespace storage = trace_ring::storage;
 
-/// A clock whose high half changes every third time it is asked, so that records of the time are
-/// written, too.
+/// A clock whose high half changes whenever it is asked, so that a record of the time is written
+/// before each that is not the first.
 struct leaping {
     using family = trace_ring::family::clock;
     static constexpr std::uint32_t kind = clock_policy::monotonic::kind;
@@ -42,7 +42,7 @@ struct leaping {
 
     [[nodiscard]] static std::uint64_t now() noexcept {
         ++asked;
-        return asked / 3 << 32 | asked;
+        return asked << 32 | asked;
     }
     [[nodiscard]] static bool usable() noexcept { return true; }
     [[nodiscard]] static double ticks_per_second() noexcept { return 1e9; }
@@ -55,6 +55,9 @@ using blocking = full::block<std::chrono::milliseconds{1}>;
 struct overwrites : policies<sub_buffers, two_of_512, clock_policy::none> {};
 struct overwrites_timed : policies<sub_buffers, two_of_512, leaping> {};
 struct refuses : policies<sub_buffers, two_of_512, clock_policy::none, full::discard_newest> {};
+struct three_refuse
+    : policies<sub_buffers, storage::inline_bytes<1536>, clock_policy::none, full::discard_newest> {
+};
 struct stops : policies<sub_buffers, two_of_512, clock_policy::none, full::stop> {};
 struct waits : policies<sub_buffers, two_of_512, clock_policy::none, blocking,
                         notify::at_watermark<notify::bytes(512)>> {};
@@ -100,13 +103,13 @@ struct bench {
     }
     /// Records are not written over before they were given back.
     void guard(model::run& run) {
-        for (std::uint64_t i = 0; i < 2; ++i) {
+        for (std::uint64_t i = 0; i < ring->capacity(); ++i) {
             run.exclusive(ring->slot_at(i) + sizeof(trace_ring::sub_buffer_header),
                           512 - sizeof(trace_ring::sub_buffer_header));
         }
     }
-    void write(unsigned count, unsigned discards_at = ~0U) {
-        for (unsigned i = 0; i < count; ++i) {
+    void write(unsigned count, unsigned discards_at = ~0U, unsigned from = 0) {
+        for (unsigned i = from; i < from + count; ++i) {
             ++book->tried;
             auto slot = ring->try_reserve(payload, static_cast<std::uint16_t>(i + 1));
             if (!slot) {
@@ -206,7 +209,46 @@ void refusing(model::run& run) {
     run.thread([] { on.read(*on.consumer, Records); });
     run.afterwards([] {
         on.read_rest(*on.consumer);
+        // Two more sub-buffers: the first of them tells what was refused.
+        for (unsigned i = 0; i < 4; i += 2) {
+            on.write(2, ~0U, Records + i);
+            on.read_rest(*on.consumer);
+        }
         require(on.book->read == on.book->written, "a record is missing that was not refused");
+        require(on.consumer->lost()[loss_cause::refused] == on.book->refused,
+                "what was refused was not told, or twice");
+    });
+}
+
+/// Copies at any moment, by a reader that knows nothing of the cursor.
+template <class Kind, unsigned Records, unsigned Copies>
+void copying(model::run& run) {
+    static bench<Kind> on;
+    on.begin(run);
+    run.thread([] { on.write(Records); });
+    run.thread([] {
+        std::array<std::uint64_t, 64> words;
+        trace_ring::sub_buffer_copy copy;
+        for (unsigned i = 0; i < Copies; ++i) {
+            const auto what = trace_ring::copy_sub_buffer(on.ring->slot_at(i % 2), words, copy);
+            if (what == trace_ring::copy_result::vacant) model::yield();
+            require(what != trace_ring::copy_result::damaged, "a sub-buffer was found damaged");
+            if (what != trace_ring::copy_result::copied) continue;
+            require((copy.state.pos - 1) % 2 == i % 2 && copy.previous == copy.state.pos - 1 &&
+                        copy.first_position == 2 * copy.previous && copy.records <= 2,
+                    "a header is not its sub-buffer's");
+            std::uint64_t found = 0;
+            const auto left = trace_ring::walk_records(
+                words, copy, [&](std::uint32_t word, std::uint64_t, std::uint32_t head) {
+                    const std::uint64_t number = words[word + 1];
+                    require(trace_ring::record_word::id(head) == number + 1 &&
+                                words[word + payload / 8] == ~number,
+                            "a torn record was read");
+                    require(++found + copy.first_position == number + 1,
+                            "a record was read at another's position");
+                });
+            require(left == 0 && found == copy.records, "a sub-buffer was found damaged");
+        }
     });
 }
 
@@ -233,19 +275,31 @@ void draining(model::run& run) {
     };
     run.thread([] { on.write(Records); });
     run.thread([] {
-        for (unsigned i = 0; i < Records; ++i) {
-            trace_ring::drained_sub_buffer portion;
-            if (session->take(portion)) {
-                const auto bytes = portion.bytes();
-                require(model::the_scheduler.read_plainly(bytes.data(), bytes.size()),
-                        "what was handed over is not all known");
-                look(portion);
-                require(model::the_scheduler.read_plainly(bytes.data(), bytes.size()),
-                        "what was handed over was written to");
-                session->consume(portion);
-            } else if (i % 2 == 0 && session->take_open(portion)) {
-                look(portion);
-                session->consume(portion);
+        const auto read = [](const trace_ring::drained_sub_buffer& portion) {
+            const auto bytes = portion.bytes();
+            require(model::the_scheduler.read_plainly(bytes.data(), bytes.size()),
+                    "what was handed over is not all known");
+            look(portion);
+        };
+        const auto give_back = [](trace_ring::drained_sub_buffer& portion) {
+            const auto bytes = portion.bytes();
+            require(model::the_scheduler.read_plainly(bytes.data(), bytes.size()),
+                    "what was handed over was written to");
+            session->consume(portion);
+        };
+        for (unsigned i = 0; i < Records / 2; ++i) {
+            trace_ring::drained_sub_buffer first, second;
+            if (session->take(first)) {
+                read(first);
+                // The later one is given back first.
+                if (session->take(second)) {
+                    read(second);
+                    give_back(second);
+                }
+                give_back(first);
+            } else if (session->take_open(first)) {
+                look(first);
+                session->consume(first);
             } else {
                 model::yield();
             }
@@ -323,11 +377,17 @@ MODEL_TEST(records_of_the_time_are_published_as_others) {
 MODEL_TEST(a_reader_of_sub_buffers_looks_back_while_they_are_overwritten) {
     backwards<overwrites, 6>(run);
 }
+MODEL_TEST(a_sub_buffer_is_copied_whole_at_any_moment) {
+    copying<overwrites, 6, 3>(run);
+}
+MODEL_TEST(a_sub_buffer_is_copied_whole_with_the_records_of_its_time) {
+    copying<overwrites_timed, 3, 2>(run);
+}
 MODEL_TEST(a_consumer_of_sub_buffers_gets_all_that_was_not_refused) {
-    refusing<refuses, 6>(run);
+    refusing<refuses, 8>(run);
 }
 MODEL_TEST(a_session_gets_all_that_was_not_refused_where_it_lies) {
-    draining<refuses, 6>(run);
+    draining<three_refuse, 8>(run);
 }
 MODEL_TEST(a_ring_of_sub_buffers_that_stops_keeps_how_it_began) {
     stopping<stops, 6>(run);
