@@ -27,7 +27,7 @@ extern "C" int clock_gettime(clockid_t which, timespec* out) noexcept {
     return 0;
 }
 extern "C" int nanosleep(const timespec* nap, timespec* left) {
-    if (!model::the_scheduler.running())
+    if (!model::the_scheduler.exploring())
         return static_cast<int>(::syscall(SYS_nanosleep, nap, left));
     model::slept += static_cast<std::uint64_t>(nap->tv_nsec);
     model::yield();

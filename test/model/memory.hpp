@@ -67,11 +67,12 @@ struct cell {
     std::uintptr_t address;
     std::uint8_t threads = 0;  ///< that have used it, in any run so far
     bool written = false;      ///< by any of them
-    bool shared = false;       ///< two have, and one wrote: only these need a history
-    bool exclusive = false;    ///< see `memory::exclusive`
-    bool handed_on = false;    ///< see `memory::handed_on`
-    std::size_t entry = 0;     ///< of its lower half in views; 0: none yet
-    std::uint64_t run = 0;     ///< what follows is of this run
+    bool left_out = false;
+    bool shared = false;     ///< two have, and one wrote: only these need a history
+    bool exclusive = false;  ///< see `memory::exclusive`
+    bool handed_on = false;  ///< see `memory::handed_on`
+    std::size_t entry = 0;   ///< of its lower half in views; 0: none yet
+    std::uint64_t run = 0;   ///< what follows is of this run
     std::vector<store_made> history{};
     /// When each thread loaded and stored each half last, by its own steps.
     std::array<std::array<std::uint16_t, most_threads>, 2> read_at{}, stored_at{};
@@ -134,6 +135,7 @@ public:
         }
         std::fill_n(all_.begin(), stride_, std::uint16_t{0});
         guards_.clear();
+        left_out_.clear();
     }
     /// A cell was found to be shared that was not known to be: the run means nothing.
     [[nodiscard]] bool newly_shared() const { return newly_shared_; }
@@ -151,13 +153,20 @@ public:
         guards_.push_back({start, start + bytes, false});
     }
 
+    /// These bytes are no matter of the model: as many threads use them as may.
+    void leave_out(const void* from, std::size_t bytes) {
+        const auto start = reinterpret_cast<std::uintptr_t>(from);
+        left_out_.push_back({start, start + bytes, false});
+    }
+
     /// Where a step of thread `t` goes, which is a store or a load.
     [[nodiscard]] place at(const void* address, unsigned bytes, unsigned t, bool stores) {
         const auto where = reinterpret_cast<std::uintptr_t>(address);
         cell& c = cell_at(where & ~std::uintptr_t{7});
         c.threads = static_cast<std::uint8_t>(c.threads | 1U << t);
         c.written = c.written || stores;
-        if (!c.shared && ((c.written && (c.threads & (c.threads - 1)) != 0) || all_shared_)) {
+        if (!c.shared && !c.left_out &&
+            ((c.written && (c.threads & (c.threads - 1)) != 0) || all_shared_)) {
             c.shared = true;
             newly_shared_ = !all_shared_;
             c.entry = used_;
@@ -260,6 +269,9 @@ private:
         if (known == nullptr) {
             cells_.push_back(cell{address});
             known = &cells_.back();
+            for (const auto& each : left_out_) {
+                if (address >= each.begin && address < each.end) known->left_out = true;
+            }
         }
         return *known;
     }
@@ -324,7 +336,7 @@ private:
 
     std::deque<cell> cells_;
     std::unordered_map<std::uintptr_t, cell*> known_;
-    std::vector<guard> guards_;
+    std::vector<guard> guards_, left_out_;
     std::vector<std::uint16_t> arena_;
     std::array<thread_views, most_threads> threads_{};
     view all_{};

@@ -74,6 +74,15 @@ public:
     }
     /// See memory::exclusive.
     void exclusive(const void* from, std::size_t bytes) { guards_.push_back({from, bytes, true}); }
+    /// See memory::leave_out. Of the same bytes in each run.
+    void leave_out(const void* from, std::size_t bytes) {
+        left_out_.push_back({from, bytes, false});
+    }
+    /// Called before and after each stretch that a thread runs: for what is a thread's own.
+    void around(void (*enter)(unsigned), void (*leave)(unsigned)) {
+        enter_ = enter;
+        leave_ = leave;
+    }
     /// See memory::handed_on.
     void handed_on(const void* from, std::size_t bytes) { guards_.push_back({from, bytes, false}); }
 
@@ -92,7 +101,9 @@ private:
     std::vector<std::function<void()>> bodies_;
     std::function<void()> after_;
     std::vector<named> names_;
-    std::vector<guard> guards_;
+    std::vector<guard> guards_, left_out_;
+    void (*enter_)(unsigned) = nullptr;
+    void (*leave_)(unsigned) = nullptr;
 };
 
 class scheduler {
@@ -350,6 +361,7 @@ private:
         (*set_up_)(setting);
         names_ = &setting.names_;
         memory_.begin_run(repeats_);
+        for (const auto& each : setting.left_out_) memory_.leave_out(each.from, each.bytes);
         for (const auto& each : setting.guards_) {
             if (each.of_loads) memory_.exclusive(each.from, each.bytes);
             memory_.handed_on(each.from, each.bytes);
@@ -364,7 +376,10 @@ private:
         while (next_ != none) {
             current_ = next_;
             fresh_ = true;
-            hand_over(main_, *threads_[current_]);
+            const unsigned now = current_;
+            if (setting.enter_ != nullptr) setting.enter_(now);
+            hand_over(main_, *threads_[now]);
+            if (setting.leave_ != nullptr) setting.leave_(now);
             current_ = none;
             if (left_) break;
         }
