@@ -240,10 +240,9 @@ public:
         step(t);
         const auto start = reinterpret_cast<std::uintptr_t>(from);
         for (std::uintptr_t a = start & ~std::uintptr_t{7}; a < start + bytes; a += 8) {
-            const auto found = known_.find(a);
-            if (found == known_.end()) continue;
-            cell& c = *found->second;
-            if (c.run != run_ || !c.shared || c.entry + 1 >= stride_) continue;
+            const place p = at(reinterpret_cast<const void*>(a), 8, t, false);
+            if (!matters(p)) continue;
+            cell& c = *p.in;
             for (unsigned half = 0; half < 2; ++half) {
                 if (threads_[t].seen[c.entry + half] < c.history.back().last[half]) return false;
                 c.read_at[half][t] = threads_[t].seen[t];

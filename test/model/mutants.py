@@ -35,6 +35,13 @@ SUB = "ring/sub_buffer.hpp"
 SUBS = "ring/sub_buffers/ring.hpp"
 SUB_READER = "ring/sub_buffers/reader.hpp"
 DRAIN = "ring/sub_buffers/drain.hpp"
+RECORD = "recorder/recorder.hpp"
+CORE = "recorder/lane/core.hpp"
+CLAIM = "recorder/lane/claim.hpp"
+NEXT = "recorder/lane/next_slot.hpp"
+THREADS = "recorder/lane/threads.hpp"
+HAND = "recorder/lane/hand_on.hpp"
+SOURCE = "recorder/in_place/source.hpp"
 
 swaps = "writers_that_swap_overwrite_and_a_reader_accounts_for_each_position"
 adds = "writers_that_add_overwrite_and_a_reader_accounts_for_each_position"
@@ -59,6 +66,14 @@ sub_copied = "a_sub_buffer_is_copied_whole_at_any_moment"
 consumed = "a_consumer_of_sub_buffers_gets_all_that_was_not_refused"
 drained = "a_session_gets_all_that_was_not_refused_where_it_lies"
 sub_woken = "a_writer_that_waits_for_room_wakes_the_consumer_that_makes_it"
+
+rec_two = "two_threads_claim_fill_and_close_sub_buffers"
+rec_read = "a_reader_copies_sub_buffers_that_a_thread_overwrites"
+rec_sessions = "a_session_drains_what_two_threads_write_and_is_told_what_it_missed"
+rec_open = "a_session_that_takes_open_sub_buffers_gets_no_record_twice"
+rec_refuse = "a_session_makes_room_in_a_ring_that_refuses"
+rec_oldest = "what_was_handed_on_is_gone_on_with_or_overwritten"
+rec_hand = "a_thread_that_ends_hands_on_what_it_has_not_filled"
 
 TORN = "a torn record was read"
 BEHIND = "not ordered behind"
@@ -138,6 +153,29 @@ SUB_BUFFERS = [
     ("session: given back out of order", DRAIN, "while ([[!held_.empty() && held_.front().consumed]]) {", "!held_.empty()", drained, ""),
 ]
 
+RECORDER = [
+    # Claiming and closing.
+    ("record: it is not released", RECORD, "[[publish_add(sub->commit, commit_word::one_record + bytes);]]", "sub->commit.store(sub->commit.load(relaxed) + commit_word::one_record + bytes, relaxed);", rec_read, ""),
+    ("cold record: it is not released", CORE, "sub->commit.store(next, [[release]]);", "relaxed", rec_read, ""),
+    ("claim: no fence behind the swap", CLAIM, "file.read:C, chain.look:B\n    [[thread_fence(release);]]", ";", rec_read, ""),
+    ("claim: the swap does not acquire", CLAIM, "state_word(at, sub_buffer_state::reset),\n                                           [[acq_rel]])", "release", rec_two, BEHIND),
+    ("claim: the swap is a store", CLAIM, "if ([[!sub.state.compare_exchange_strong(word, state_word(at, sub_buffer_state::reset),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(at, sub_buffer_state::reset), acq_rel), false)", rec_sessions, ""),
+    ("claim: what is held is taken", CLAIM, "if ([[old.state != static_cast<unsigned>(sub_buffer_state::free) &&\n        old.state != static_cast<unsigned>(sub_buffer_state::closed)]]) {", "false", rec_sessions, ""),
+    ("claim: what is overwritten is not counted", CLAIM, "[[ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);]]", ";", rec_two, "not all that were written"),
+    ("claim: what was refused is not counted", CLAIM, "[[entry.refused.fetch_add(1, relaxed);]]", ";", rec_refuse, "refused"),
+    ("close: it is not released", CLAIM, "sub->state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", rec_sessions, ""),
+    ("close: before the last record counts", CLAIM, "[[entry.written.store(sub->first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),
+    ("unread: what is closed is free", NEXT, "usable = [[found.state == static_cast<unsigned>(sub_buffer_state::free)]] ||", "true", rec_refuse, ""),
+    ("held: counted in two steps", CLAIM, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_hand, ""),
+    ("held: not counted back", THREADS, "[[of.held->fetch_sub(1, relaxed);]]  // a counter", ";", rec_two, "counted as held"),
+    # Sessions.
+    ("session: it does not mark what it reads", SOURCE, "return [[trace_.sub_buffer(what.slot).state.compare_exchange_strong(\n            word, stamped{what.pos, number(sub_buffer_state::reading)}.word(), acquire)]];", "trace_.sub_buffer(what.slot).state.load(acquire) == word", rec_sessions, ""),
+    ("session: what it read is not released", SOURCE, ".state.store(stamped{what.at(), number(sub_buffer_state::free)}.word(), [[release]]);", "relaxed", rec_refuse, BEHIND),
+    ("session: what it read stays closed", SOURCE, ".state.store([[stamped{what.at(), number(sub_buffer_state::free)}.word()]], release);", "stamped{what.at(), number(sub_buffer_state::closed)}.word()", rec_sessions, ""),
+    # Handing on.
+    ("hand on: the swap is a store", HAND, "if ([[!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(at, sub_buffer_state::active), acq_rel), false)", rec_oldest, ""),
+]
+
 
 def main():
     arguments = sys.argv[1:]
@@ -146,9 +184,10 @@ def main():
     only = arguments[2] if "--only" in arguments[:split] else None
     failures = 0
     began = time.monotonic()
-    for test, mutants in (("tables_test", TABLES), ("sub_buffers_test", SUB_BUFFERS)):
+    tests = {"tables_test": TABLES, "sub_buffers_test": SUB_BUFFERS, "recorder_test": RECORDER}
+    for test, mutants in tests.items():
         failures += explore(root, compiler, test, mutants, only)
-    print(f"{len(TABLES) + len(SUB_BUFFERS)} faults planted, {failures} not found, "
+    print(f"{sum(len(mutants) for mutants in tests.values())} faults planted, {failures} not found, "
           f"{time.monotonic() - began:.0f} s")
     return 1 if failures else 0
 

@@ -15,6 +15,8 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <model/fake_time.hpp>
@@ -39,6 +41,9 @@ using recorder = trace_ring::basic_recorder<untimed>;
 /// Two fill a sub-buffer. Of the words, the first and the last matter; those between are left out.
 using words = std::array<std::uint64_t, 25>;
 struct filled : trace_ring::event<"filled", trace_ring::field<"words", words>> {};
+/// Without those between: for what is handed on half empty.
+using two_words = std::array<std::uint64_t, 2>;
+struct small : trace_ring::event<"small", trace_ring::field<"words", two_words>> {};
 constexpr std::size_t record_bytes = 8 + sizeof(words);
 constexpr std::size_t sub_buffer_bytes = 512;
 constexpr std::size_t sub_buffers = 8;
@@ -51,8 +56,8 @@ struct books {
     std::array<std::uint64_t, 3> next{};
     std::map<std::uint64_t, bool> read{};
 
-    void got(const std::uint64_t* payload) {
-        require(payload[24] == ~payload[0], "a torn record was read");
+    void got(std::span<const std::uint64_t> payload) {
+        require(payload.back() == ~payload[0], "a torn record was read");
         const std::uint64_t writer = payload[0] / of_writer;
         require(writer >= 1 && writer <= 3 && payload[0] % of_writer < next[writer - 1],
                 "a record was read that nobody wrote");
@@ -94,7 +99,7 @@ class bench {
 public:
     /// Before the first run: `prepare(bench&)` records what is to be there.
     template <class Prepare>
-    bench(full_mode full, Prepare prepare) {
+    bench(full_mode full, Prepare prepare) : full_(full) {
         trace_ring::recorder_options options;
         options.size = sub_buffers * sub_buffer_bytes;
         options.sub_buffer_bytes = sub_buffer_bytes;
@@ -103,10 +108,15 @@ public:
         options.processes = options.programs = 1;
         options.totals = 0;
         options.dictionary_bytes = 4096;
-        recorder_ = std::make_unique<recorder>(options);
-        impl::for_each_core([this](impl::core& each) { core_ = &each; });
         of_main.save();
         for (auto& each : of_fibre) each.save();
+        // What each fibre, as a thread, gets once, and keeps: it shall not be another in each run.
+        recorder_ = std::make_unique<recorder>(options);
+        for (unsigned w = 1; w <= 3; ++w) write_as(w, 1);
+        book = {};
+        recorder_ = nullptr;
+        recorder_ = std::make_unique<recorder>(options);
+        impl::for_each_core([this](impl::core& each) { core_ = &each; });
         prepare(*this);
         keep(core_, sizeof *core_);
         keep(core_->memory().base(), recorder_->bytes().second);
@@ -123,11 +133,13 @@ public:
         for (const auto& each : kept_) std::memcpy(each.at, each.bytes.data(), each.bytes.size());
         of_fibre = fibres_;
         book = books_;
+        headers.clear();
         run.around(enter, leave);
         run.leave_out(&impl::thread_lanes, sizeof impl::thread_lanes);
         for (std::size_t i = 0; i < sub_buffers; ++i) {
             auto* const sub = reinterpret_cast<std::byte*>(&core_->memory().sub_buffer(i));
-            for (std::size_t each = 0; each < 2; ++each) {
+            if (owners_change) run.handed_on(sub + 64, sub_buffer_bytes - 64);
+            for (std::size_t each = 0; each < 2 && !owners_change; ++each) {
                 std::byte* const record = sub + 64 + each * record_bytes;
                 run.leave_out(record + 16, record_bytes - 24);
                 // One writer at a time; and one that comes later comes after whoever held it.
@@ -148,11 +160,13 @@ public:
     /// By fibre `w` - 1.
     void write(unsigned w, unsigned count) {
         for (unsigned i = 0; i < count; ++i) {
-            words all{};
-            all[0] = w * of_writer + book.next[w - 1]++;
-            all[24] = ~all[0];
+            const std::uint64_t number = w * of_writer + book.next[w - 1]++;
             ++book.tried;
-            if (recorder_->record<filled>(all)) {
+            words all{};
+            all[0] = number;
+            all[24] = ~number;
+            if (owners_change ? recorder_->record<small>(two_words{number, ~number})
+                              : recorder_->record<filled>(all)) {
                 ++book.written;
             } else {
                 --book.next[w - 1];
@@ -212,24 +226,32 @@ public:
         std::uint64_t first = 0;
         std::uint64_t records = 0;
         const auto left = trace_ring::walk_records(
-            into, head, [&](std::uint32_t word, std::uint64_t, std::uint32_t) {
-                if (records++ == 0) first = into[word + 1];
-                require(owners_change || into[word + 1] == first + records - 1,
+            into, head, [&](std::uint32_t word, std::uint64_t, std::uint32_t about) {
+                const auto payload = std::span<const std::uint64_t>(into).subspan(
+                    word + 1, trace_ring::record_word::bytes(about) / 8 - 1);
+                if (records++ == 0) first = payload[0];
+                require(owners_change || payload[0] == first + records - 1,
                         "the records of a lane are not in a row");
-                require(into[word + 25] == ~into[word + 1], "a torn record was read");
-                if (!model::the_scheduler.running()) book.got(&into[word + 1]);
+                require(payload.back() == ~payload[0], "a torn record was read");
+                if (!model::the_scheduler.running()) book.got(payload);
             });
         require(left == 0 && records == head.records, "a sub-buffer was found damaged");
         require(records == 0 || owners_change || first % of_writer == head.first_position,
                 "a header is not its sub-buffer's");
         found += records;
+        // The header of each position is one, whenever it is looked at.
+        const std::array<std::uint64_t, 3> now{head.lane, head.first_position, head.previous};
+        const auto before = headers.try_emplace(head.state.pos, now).first;
+        require(before->second == now, "a header is not its sub-buffer's");
         return head.state.state == static_cast<unsigned>(trace_ring::sub_buffer_state::active);
     }
 
+    [[nodiscard]] bool overwrites() const { return full_ == full_mode::overwrite_oldest; }
     recorder& of() { return *recorder_; }
     impl::core& core() { return *core_; }
 
     books book;
+    std::map<std::uint64_t, std::array<std::uint64_t, 3>> headers;  ///< seen, by position
     bool held_back_only = false;  ///< records are loaded by none but a session that holds them
     bool owners_change = false;   ///< a thread goes on in another's lane
 
@@ -243,6 +265,7 @@ private:
         std::memcpy(kept_.back().bytes.data(), at, bytes);
     }
 
+    full_mode full_;
     std::unique_ptr<recorder> recorder_;
     impl::core* core_ = nullptr;
     std::vector<region> kept_;
@@ -301,6 +324,8 @@ struct session {
         }
         lost += source.rest();
         source.detach();
+        require(on.overwrites() || lost[loss_cause::overwritten] == 0,
+                "what was not drained was overwritten");
         require(drained + lost[loss_cause::overwritten] == on.book.written,
                 "drained and overwritten records are not all that were written");
         require(lost[loss_cause::refused] == on.book.tried - on.book.written,
@@ -322,7 +347,7 @@ private:
         }
         lost += portion.lost();
         const auto found = portion.visit([&](const trace_ring::drained_record& r) {
-            on.book.got(r.payload.data());
+            on.book.got(r.payload);
             require(on.owners_change || r.payload[0] % of_writer == r.at,
                     "a record was drained at another's position");
         });
@@ -354,14 +379,29 @@ void draining(model::run& run, bench& on, unsigned writers, unsigned records, un
 void handing_on(model::run& run) {
     static bench on(full_mode::overwrite_oldest, [](bench& b) {
         b.owners_change = true;
-        b.write_as(2, 12);
-        b.write_as(3, 12);
-        b.end_as(2);
-        b.end_as(3);
-        b.write_as(1, 1);
+        b.write_as(1, 2);
     });
     on.begin(run);
-    run.thread([] { on.end_thread(); });
+    run.thread([] {
+        on.write(1, 1);
+        on.end_thread();
+    });
+    run.thread([] { on.write(2, 2); });
+    run.thread([] { on.write(3, 1); });
+    run.afterwards([] { on.close(); });
+}
+
+/// What was handed on is about to be overwritten.
+void handing_on_the_oldest(model::run& run) {
+    static bench on(full_mode::overwrite_oldest, [](bench& b) {
+        b.owners_change = true;
+        // 18 to a sub-buffer: the next that is claimed is the one that the first thread left.
+        b.write_as(3, 1);
+        b.write_as(1, 2);
+        b.end_as(1);
+        b.write_as(3, 18 * sub_buffers - 1);
+    });
+    on.begin(run);
     run.thread([] { on.write(2, 2); });
     run.thread([] { on.write(3, 2); });
     run.afterwards([] { on.close(); });
@@ -399,4 +439,7 @@ MODEL_TEST(a_session_makes_room_for_a_thread_that_waits, 24'000'000) {
 }
 MODEL_TEST(a_thread_that_ends_hands_on_what_it_has_not_filled, 24'000'000) {
     handing_on(run);
+}
+MODEL_TEST(what_was_handed_on_is_gone_on_with_or_overwritten, 24'000'000) {
+    handing_on_the_oldest(run);
 }
