@@ -35,7 +35,7 @@ SUB = "ring/sub_buffer.hpp"
 SUBS = "ring/sub_buffers/ring.hpp"
 SUB_READER = "ring/sub_buffers/reader.hpp"
 DRAIN = "ring/sub_buffers/drain.hpp"
-RECORD = "recorder/recorder.hpp"
+WRITE = "recorder/write_path.hpp"
 CORE = "recorder/lane/core.hpp"
 CLAIM = "recorder/lane/claim.hpp"
 NEXT = "recorder/lane/next_slot.hpp"
@@ -69,6 +69,7 @@ sub_woken = "a_writer_that_waits_for_room_wakes_the_consumer_that_makes_it"
 
 rec_two = "two_threads_claim_fill_and_close_sub_buffers"
 rec_read = "a_reader_copies_sub_buffers_that_a_thread_overwrites"
+rec_timed = "a_reader_copies_what_is_recorded_with_a_clock"
 rec_sessions = "a_session_drains_what_two_threads_write_and_is_told_what_it_missed"
 rec_open = "a_session_that_takes_open_sub_buffers_gets_no_record_twice"
 rec_refuse = "a_session_makes_room_in_a_ring_that_refuses"
@@ -155,11 +156,12 @@ SUB_BUFFERS = [
 
 RECORDER = [
     # Claiming and closing.
-    ("record: it is not released", RECORD, "[[publish_add(sub->commit, commit_word::one_record + bytes);]]", "sub->commit.store(sub->commit.load(relaxed) + commit_word::one_record + bytes, relaxed);", rec_read, ""),
+    ("record: it is not released", WRITE, "commit.store(before.word + more, [[release]]);", "relaxed", rec_read, ""),
+    ("record: it is not released, with a clock", WRITE, "[[publish_add(commit, more);]]", "commit.store(commit.load(relaxed) + more, relaxed);", rec_timed, ""),
     ("cold record: it is not released", CORE, "sub->commit.store(next, [[release]]);", "relaxed", rec_read, ""),
     ("claim: no fence behind the swap", CLAIM, "file.read:C, chain.look:B\n    [[thread_fence(release);]]", ";", rec_read, ""),
-    ("claim: the swap does not acquire", CLAIM, "state_word(at, sub_buffer_state::reset),\n                                           [[acq_rel]])", "release", rec_two, BEHIND),
-    ("claim: the swap is a store", CLAIM, "if ([[!sub.state.compare_exchange_strong(word, state_word(at, sub_buffer_state::reset),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(at, sub_buffer_state::reset), acq_rel), false)", rec_sessions, ""),
+    ("claim: the swap does not acquire", CLAIM, "state_word(drawn.pos, sub_buffer_state::reset),\n                                           [[acq_rel]])", "release", rec_two, BEHIND),
+    ("claim: the swap is a store", CLAIM, "if ([[!sub.state.compare_exchange_strong(word, state_word(drawn.pos, sub_buffer_state::reset),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(drawn.pos, sub_buffer_state::reset), acq_rel), false)", rec_sessions, ""),
     ("claim: what is held is taken", CLAIM, "if ([[old.state != static_cast<unsigned>(sub_buffer_state::free) &&\n        old.state != static_cast<unsigned>(sub_buffer_state::closed)]]) {", "false", rec_sessions, ""),
     ("claim: what is overwritten is not counted", CLAIM, "[[ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);]]", ";", rec_two, "not all that were written"),
     ("claim: what was refused is not counted", CLAIM, "[[entry.refused.fetch_add(1, relaxed);]]", ";", rec_refuse, "refused"),
@@ -233,13 +235,15 @@ def plant(folder, mutants):
             old, _, after = rest.rpartition("]]")
         else:
             before, old, after = "", context, ""
-        whole = before + old + after
-        if text.count(whole) != 1:
-            print(f"NOT PLANTED: {header}: {name}: its place is there {text.count(whole)} times")
+        # However it is broken into lines.
+        pattern = "".join("(" + re.sub(r"(?:\\\s)+", r"\\s+", re.escape(part)) + ")"
+                          for part in (before, old, after))
+        found = list(re.finditer(pattern, text))
+        if len(found) != 1:
+            print(f"NOT PLANTED: {header}: {name}: its place is there {len(found)} times")
             faults += 1
             continue
-        start = text.index(whole) + len(before)
-        places.setdefault(path, []).append((start, start + len(old), number, instead))
+        places.setdefault(path, []).append((*found[0].span(2), number, instead))
     for path, planted in places.items():
         with open(path, encoding="utf-8") as file:
             text = file.read()

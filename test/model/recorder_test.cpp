@@ -36,7 +36,23 @@ namespace impl = trace_ring::impl;
 struct untimed {
     using clock = trace_ring::clock::none;
 };
-using recorder = trace_ring::basic_recorder<untimed>;
+/// A clock that goes on by one whenever it is asked, and whose high half changes now and then.
+struct ticking {
+    using family = trace_ring::family::clock;
+    static constexpr std::uint32_t kind =
+        static_cast<std::uint32_t>(trace_ring::clock_kind::monotonic);
+    static inline std::uint64_t asked = 0;
+
+    [[nodiscard]] static std::uint64_t now() noexcept {
+        ++asked;
+        return asked / 64 << 32 | asked;
+    }
+    [[nodiscard]] static bool usable() noexcept { return true; }
+    [[nodiscard]] static double ticks_per_second() noexcept { return 1e9; }
+};
+struct timed {
+    using clock = ticking;
+};
 
 /// Two fill a sub-buffer. Of the words, the first and the last matter; those between are left out.
 using words = std::array<std::uint64_t, 25>;
@@ -95,11 +111,14 @@ void leave(unsigned fibre) {
     of_main.load();
 }
 
-class bench {
+template <class Kind>
+class bench_of {
+    using recorder = trace_ring::basic_recorder<Kind>;
+
 public:
-    /// Before the first run: `prepare(bench&)` records what is to be there.
+    /// Before the first run: `prepare(*this)` records what is to be there.
     template <class Prepare>
-    bench(full_mode full, Prepare prepare) : full_(full) {
+    bench_of(full_mode full, Prepare prepare) : full_(full) {
         trace_ring::recorder_options options;
         options.size = sub_buffers * sub_buffer_bytes;
         options.sub_buffer_bytes = sub_buffer_bytes;
@@ -125,6 +144,7 @@ public:
             std::memcpy(&block, each.lanes.data(), sizeof block);
             if (block != &impl::vacant_block) keep(&impl::node_of(*block), impl::node_bytes);
         }
+        asked_ = ticking::asked;
         fibres_ = of_fibre;
         books_ = book;
     }
@@ -134,6 +154,7 @@ public:
         of_fibre = fibres_;
         book = books_;
         headers.clear();
+        ticking::asked = asked_;
         run.around(enter, leave);
         run.leave_out(&impl::thread_lanes, sizeof impl::thread_lanes);
         for (std::size_t i = 0; i < sub_buffers; ++i) {
@@ -165,8 +186,8 @@ public:
             words all{};
             all[0] = number;
             all[24] = ~number;
-            if (owners_change ? recorder_->record<small>(two_words{number, ~number})
-                              : recorder_->record<filled>(all)) {
+            if (owners_change ? recorder_->template record<small>(two_words{number, ~number})
+                              : recorder_->template record<filled>(all)) {
                 ++book.written;
             } else {
                 --book.next[w - 1];
@@ -271,13 +292,15 @@ private:
     std::vector<region> kept_;
     std::array<own_words, 3> fibres_;
     books books_;
+    std::uint64_t asked_ = 0;
 };
+using bench = bench_of<untimed>;
 
 /// Both writers have a sub-buffer with room for one more record, and the ring has been round.
-void go_round(bench& on) {
+constexpr auto go_round = [](auto& on) {
     on.write_as(1, 11);
     on.write_as(2, 11);
-}
+};
 
 void overwriting(model::run& run) {
     static bench on(full_mode::overwrite_oldest, go_round);
@@ -287,8 +310,9 @@ void overwriting(model::run& run) {
     run.afterwards([] { on.close(); });
 }
 
+template <class Kind>
 void reading(model::run& run) {
-    static bench on(full_mode::overwrite_oldest, go_round);
+    static bench_of<Kind> on(full_mode::overwrite_oldest, go_round);
     on.begin(run);
     run.thread([] { on.write(1, 4); });
     run.thread([] {
@@ -301,7 +325,7 @@ void reading(model::run& run) {
 
 /// A session, which holds closed sub-buffers and reads them as plain memory.
 struct session {
-    explicit session(recorder& from) : source(from) { source.attach(); }
+    explicit session(trace_ring::basic_recorder<untimed>& from) : source(from) { source.attach(); }
 
     bool take(bench& on, bool open_ones) {
         trace_ring::drained_sub_buffer portion;
@@ -413,7 +437,10 @@ MODEL_TEST(two_threads_claim_fill_and_close_sub_buffers, 24'000'000) {
     overwriting(run);
 }
 MODEL_TEST(a_reader_copies_sub_buffers_that_a_thread_overwrites, 24'000'000) {
-    reading(run);
+    reading<untimed>(run);
+}
+MODEL_TEST(a_reader_copies_what_is_recorded_with_a_clock, 24'000'000) {
+    reading<timed>(run);
 }
 MODEL_TEST(a_session_drains_what_two_threads_write_and_is_told_what_it_missed, 24'000'000) {
     static bench on(full_mode::overwrite_oldest, go_round);
