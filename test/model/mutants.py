@@ -13,7 +13,7 @@ whose place is no longer in the header, or is there twice, is an error: the list
 
 A fault is (name, header, place, what stands there instead, exploration, property). In the place the
 part that is replaced stands in [[ ]], with enough around it to be found; without them it is the
-whole. What ends in ; or } is a statement, all else an expression.
+whole. What ends in ; or begins with while is a statement, all else an expression.
 """
 import os
 import re
@@ -56,6 +56,7 @@ stalled = "a_stalled_writer_that_swapped_costs_the_others_nothing"
 lapped = "a_writer_that_is_lapped_twice_by_one_that_swaps_spoils_nothing"
 copied = "a_position_is_copied_whole_or_not_at_any_moment"
 bare_copied = "a_position_of_a_bare_table_is_copied_whole_or_not_at_any_moment"
+grown = "a_consumer_gets_all_from_a_table_that_grows_and_then_refuses"
 marks = "each_mark_is_told_whoever_passes_it"
 woken = "a_consumer_that_sleeps_until_it_is_told_is_woken_by_one_writer"
 by_address = "writers_by_addresses_get_an_entry_each"
@@ -89,7 +90,7 @@ TABLES = [
     ("hold: who was passed is thought to be gone", SLOTS, "[[found.state == static_cast<unsigned>(state::passed)]];", "false", lapped, BEHIND),
     ("settle: the record is not released", SLOTS, "publish ? state::committed : state::vacant), [[release]], relaxed)) {", "relaxed", swaps, BEHIND),
     ("settle: who was passed keeps the slot", SLOTS, "[[while (!word_.compare_exchange_weak(seen, word_of(stamped::from(seen).pos, state::vacant),\n                                            release, relaxed)) {\n        }]]", ";", swaps, "a slot is held"),
-    ("settle: the slot is handed on without an order", SLOTS, "state::vacant),\n                                            [[release]], relaxed)", "relaxed", swaps, BEHIND),
+    ("settle: the slot is handed on without an order", SLOTS, "stamped::from(seen).pos, state::vacant), [[release]], relaxed)", "relaxed", swaps, BEHIND),
     ("hold alone: no fence", SLOTS, "pairs with ring.read:B\n        [[thread_fence(release);]]\n    }\n\n    /// Publishes", ";", one, TORN),
     ("settle alone: the record is not released", SLOTS, "word_.store(word_of(p, publish ? state::committed : state::vacant), [[release]]);", "relaxed", copied, TORN),
     ("read: the sequence is not acquired", SLOTS, "before = word.load([[acquire]]);", "relaxed", swaps, TORN),
@@ -99,7 +100,7 @@ TABLES = [
     # Bare tables.
     ("bare: the cursor is not acquired", TABLE, "const position claimed = line.cursor.load([[acquire]]);", "relaxed", bare_copied, TORN),
     ("bare: no fence before the second look", TABLE, "ring.touch:A\n            [[thread_fence(acquire);]]", ";", bare, ""),
-    ("bare: no second look", TABLE, "return [[last - p < frame::capacity()]] ?", "true", bare, ""),
+    ("bare: no second look", TABLE, "return [[last - p < frame::lap()]] ?", "true", bare, ""),
     ("bare: the second look is at the cursor", TABLE, "([[claim_policy::many_writers ? line.cursor : line.touched]]).load", "line.cursor", bare, ""),
     ("bare: nobody is told of the slot", TABLE, "[[frame::control().claimed.touched.store(p, relaxed);]]", ";", bare, ""),
     ("bare: no fence behind the telling", TABLE, "ring.look:B\n            [[thread_fence(release);]]", ";", bare, ""),
@@ -120,6 +121,7 @@ TABLES = [
     ("consumer: what it read is not released", READER, "consumed.store(base::next_ - 1, [[release]]);", "relaxed", bare_refused, BEHIND),
     ("consumer: one too many is given back", READER, "consumed.store([[base::next_ - 1]], release);", "base::next_", many_refused, ""),
     ("consumer: nothing is given back", READER, "[[writable_->control().consumed.store(base::next_ - 1, release);]]", ";", woken, "stuck"),
+    ("reader: slots wrap while more may come", FRAME, "return [[(extent & 1U) != 0 ? extent >> 1 : ~std::uint64_t{0}]];", "extent >> 1", grown, "not refused"),
     ("reader: a gap is one short", READER, "return base::missed(from, [[first - from]], loss_cause::overwritten);", "first - from - 1", swaps, "not all that there were"),
     ("reader: vacant positions are not counted", READER, "case slots::found::vacant:\n                    [[++base::vacant_;]]\n                    ++next_;", ";", discards, "not all that there were"),
     # Watermarks.
@@ -251,7 +253,7 @@ def plant(folder, mutants):
         before, behind = {}, {}
         for start, end, number, instead in sorted(planted, key=lambda p: (p[0], -p[1])):
             is_it = f"::model::mutant == {number}"
-            if text[start:end].endswith((";", "}")):
+            if re.search(r";$|^while", text[start:end]):
                 opening, closing = f"if ({is_it}) {{ {instead} }} else {{ ", " }"
             else:
                 opening, closing = f"({is_it} ? ({instead}) : (", "))"

@@ -16,6 +16,7 @@
 #include <trace_ring/policy/claim/single_writer.hpp>
 #include <trace_ring/policy/full/block.hpp>
 #include <trace_ring/policy/full/discard_newest.hpp>
+#include <trace_ring/policy/full/extend.hpp>
 #include <trace_ring/policy/full/overwrite_oldest.hpp>
 #include <trace_ring/policy/full/stop.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
@@ -55,6 +56,29 @@ struct waits : policies<sequenced, full::block<std::chrono::milliseconds{1}>, se
                         notify::at_watermark<notify::records(1)>> {};
 struct bare_waits : policies<bare, claim::single_writer, full::block<std::chrono::milliseconds{1}>,
                              bare_slots<2>, notify::at_watermark<notify::records(1)>> {};
+/// Memory that a ring finds to be more and more, up to `Most` bytes of records.
+template <std::uint64_t First, std::uint64_t Most>
+class growing {
+public:
+    using family = trace_ring::family::storage;
+
+    std::byte* data() noexcept { return bytes_; }
+    [[nodiscard]] std::uint64_t size() const noexcept { return storage::control_bytes + First; }
+    [[nodiscard]] bool fresh() const noexcept { return true; }
+    [[nodiscard]] std::uint64_t limit() const noexcept { return storage::control_bytes + Most; }
+    bool grow(std::uint64_t bytes) noexcept { return bytes <= limit(); }
+
+private:
+    alignas(storage::alignment) std::byte bytes_[storage::control_bytes + Most]{};
+};
+static_assert(storage::growable<growing<24, 48>>);
+
+struct add_grows : policies<sequenced, claim::fetch_add, full::extend<24, full::overwrite_oldest>,
+                            growing<24, 96>> {};
+struct bare_grows : policies<bare, claim::single_writer, full::extend<16, full::overwrite_oldest>,
+                             growing<16, 48>> {};
+struct grows_refuses
+    : policies<sequenced, full::extend<24, full::discard_newest>, growing<24, 48>> {};
 struct das : policies<bare, claim::das_pointers, bare_slots<4>> {};
 struct cp : policies<bare, claim::cp_offsets, bare_slots<4>> {};
 
@@ -90,6 +114,8 @@ struct bench {
         book->close();
         const std::uint64_t produced = ring->produced();
         const std::uint64_t missed = reader->lost().total();
+        require(produced > ring->capacity() || missed == open,
+                "something was lost though there was a slot for each");
         require(book->read == reader->read(), "the reader counts other records");
         require(book->read + missed + reader->vacant() == produced,
                 "read, lost and vacant positions are not all that there were");
@@ -439,6 +465,15 @@ MODEL_TEST(a_stalled_writer_that_swapped_costs_the_others_nothing) {
 }
 MODEL_TEST(a_stalled_writer_that_added_costs_the_others_nothing) {
     stalled<add, 4>(run);
+}
+MODEL_TEST(writers_that_make_a_table_grow_account_for_each_position) {
+    overwriting<add_grows, 2, 2>(run);
+}
+MODEL_TEST(a_bare_table_that_grows_gives_out_no_record_that_is_torn) {
+    overwriting<bare_grows, 1, 5>(run);
+}
+MODEL_TEST(a_consumer_gets_all_from_a_table_that_grows_and_then_refuses) {
+    refusing<grows_refuses, 2, 2>(run);
 }
 MODEL_TEST(a_table_that_stops_keeps_how_it_began) {
     stopping<stops, 2, 2>(run);
