@@ -65,6 +65,28 @@ public:
         }
     }
 
+    /// From one position to the next in the same slot: for readers. While more slots may come none
+    /// is used twice, however few a reader has seen of them; where each position is counted before
+    /// there is a slot for it (claim::fetch_add), there may be fewer than positions.
+    [[nodiscard]] std::uint64_t lap() const noexcept {
+        if constexpr (full_policy::grows) {
+            // relaxed: that no more come is told by the same word as how many there are
+            const std::uint64_t extent = control().extent.load(relaxed);
+            return (extent & 1U) != 0 ? extent >> 1 : ~std::uint64_t{0};
+        } else {
+            return capacity();
+        }
+    }
+    /// A reader has seen the slot of position `p`.
+    [[nodiscard]] bool has_slot(position p) const noexcept {
+        if constexpr (full_policy::grows) {
+            const std::uint64_t extent = control().extent.load(relaxed);  // relaxed: as in lap
+            return (extent & 1U) != 0 || p <= extent >> 1;
+        } else {
+            return true;
+        }
+    }
+
     /// The time by the ring's clock, or by CLOCK_MONOTONIC where that is not usable.
     [[nodiscard]] static std::uint64_t now() noexcept { return clock::in_use<clock_policy>::now(); }
 

@@ -72,7 +72,7 @@ protected:
     /// The oldest position that the ring can still hold, if `newest` is the newest.
     [[nodiscard]] position oldest(position newest) const noexcept {
         const position before = origin();
-        const std::uint64_t slots = ring_->capacity();
+        const std::uint64_t slots = ring_->lap();
         return newest - before > slots ? newest - slots + 1 : before + 1;
     }
     [[nodiscard]] item found(position p, const element& value) noexcept {

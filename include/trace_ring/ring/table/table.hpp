@@ -86,7 +86,7 @@ public:
         if constexpr (claim_policy::counts && frame::full_policy::overwrites) {
             // relaxed: unchanged since the first record
             const std::uint64_t count = produced() - frame::control().origin.load(relaxed);
-            const std::uint64_t kept = frame::capacity();
+            const std::uint64_t kept = frame::lap();
             if (count > kept) sum.add(loss_cause::overwritten, count - kept);
         }
         return sum;
@@ -121,6 +121,7 @@ public:
 
     /// For readers: copies position `p` out.
     [[nodiscard]] slots::found copy(position p, element& value) const noexcept {
+        if (!frame::has_slot(p)) return slots::found::pending;
         const std::byte* slot = frame::slot_at(frame::index_of(p));
         if constexpr (sequenced) {
             return slots::read_sequenced(slot, p, value);
@@ -129,14 +130,14 @@ public:
             // order: ring.look:A pairs with ring.advance:A
             const position claimed = line.cursor.load(acquire);
             if (claimed < p) return slots::found::pending;
-            if (claimed - p >= frame::capacity()) return slots::found::newer;
+            if (claimed - p >= frame::lap()) return slots::found::newer;
             slots::load(value, slot);
             // order: ring.look:B pairs with ring.touch:A
             thread_fence(acquire);
             // relaxed: ordered by the fence
             const position last =
                 (claim_policy::many_writers ? line.cursor : line.touched).load(relaxed);
-            return last - p < frame::capacity() ? slots::found::record : slots::found::overrun;
+            return last - p < frame::lap() ? slots::found::record : slots::found::overrun;
         }
     }
 

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+# Copyright the trace_ring authors.
+# Distributed under the Boost Software License, Version 1.0. See LICENSE.
+"""The explorations find planted faults.
+
+    mutants.py ROOT -- COMPILER ARGUMENT...     all of them, in the current folder
+    mutants.py ROOT --only NAME -- COMPILER...  one
+
+Copies ROOT/include, and writes every fault of the lists below into the copy, each beside what it
+replaces: `mutant == N ? fault : original`. So each test is compiled once. Then it is run for each
+fault, with the exploration that must find it, and must print the property that is broken. A fault
+whose place is no longer in the header, or is there twice, is an error: the list is to be kept up.
+
+A fault is (name, header, place, what stands there instead, exploration, property). In the place the
+part that is replaced stands in [[ ]], with enough around it to be found; without them it is the
+whole. What ends in ; or begins with while is a statement, all else an expression.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+SLOTS = "ring/table/slots.hpp"
+TABLE = "ring/table/table.hpp"
+READER = "ring/table/reader.hpp"
+FRAME = "ring/frame.hpp"
+SWAP = "policy/claim/compare_exchange.hpp"
+ADD = "policy/claim/fetch_add.hpp"
+ONE = "policy/claim/single_writer.hpp"
+WORDS = "policy/claim/control_words.hpp"
+MARKS = "policy/notify/at_watermark.hpp"
+SUB = "ring/sub_buffer.hpp"
+SUBS = "ring/sub_buffers/ring.hpp"
+SUB_READER = "ring/sub_buffers/reader.hpp"
+DRAIN = "ring/sub_buffers/drain.hpp"
+WRITE = "recorder/write_path.hpp"
+CORE = "recorder/lane/core.hpp"
+CLAIM = "recorder/lane/claim.hpp"
+NEXT = "recorder/lane/next_slot.hpp"
+THREADS = "recorder/lane/threads.hpp"
+HAND = "recorder/lane/hand_on.hpp"
+SOURCE = "recorder/in_place/source.hpp"
+
+swaps = "writers_that_swap_overwrite_and_a_reader_accounts_for_each_position"
+adds = "writers_that_add_overwrite_and_a_reader_accounts_for_each_position"
+discards = "a_writer_that_discards_leaves_its_position_vacant"
+one = "one_writer_overwrites_and_a_reader_accounts_for_each_position"
+bare = "one_writer_of_a_bare_table_overwrites_and_a_reader_gets_none_that_is_torn"
+many_refused = "a_consumer_gets_all_that_many_writers_were_not_refused"
+one_refused = "a_consumer_gets_all_that_one_writer_was_not_refused"
+bare_refused = "a_consumer_of_a_bare_table_gets_all_that_its_writer_was_not_refused"
+bare_adds = "writers_of_a_bare_table_that_add_account_for_each_position"
+stalled = "a_stalled_writer_that_swapped_costs_the_others_nothing"
+lapped = "a_writer_that_is_lapped_twice_by_one_that_swaps_spoils_nothing"
+copied = "a_position_is_copied_whole_or_not_at_any_moment"
+bare_copied = "a_position_of_a_bare_table_is_copied_whole_or_not_at_any_moment"
+grown = "a_consumer_gets_all_from_a_table_that_grows_and_then_refuses"
+marks = "each_mark_is_told_whoever_passes_it"
+woken = "a_consumer_that_sleeps_until_it_is_told_is_woken_by_one_writer"
+by_address = "writers_by_addresses_get_an_entry_each"
+
+subs = "a_reader_of_sub_buffers_accounts_for_each_record"
+times = "a_sub_buffer_is_copied_whole_with_the_records_of_its_time"
+sub_copied = "a_sub_buffer_is_copied_whole_at_any_moment"
+consumed = "a_consumer_of_sub_buffers_gets_all_that_was_not_refused"
+drained = "a_session_gets_all_that_was_not_refused_where_it_lies"
+sub_woken = "a_writer_that_waits_for_room_wakes_the_consumer_that_makes_it"
+
+rec_two = "two_threads_claim_fill_and_close_sub_buffers"
+rec_read = "a_reader_copies_sub_buffers_that_a_thread_overwrites"
+rec_timed = "a_reader_copies_what_is_recorded_with_a_clock"
+rec_sessions = "a_session_drains_what_two_threads_write_and_is_told_what_it_missed"
+rec_open = "a_session_that_takes_open_sub_buffers_gets_no_record_twice"
+rec_refuse = "a_session_makes_room_in_a_ring_that_refuses"
+rec_oldest = "what_was_handed_on_is_gone_on_with_or_overwritten"
+rec_hand = "a_thread_that_ends_hands_on_what_it_has_not_filled"
+
+TORN = "a torn record was read"
+BEHIND = "not ordered behind"
+
+# pylint: disable=line-too-long
+TABLES = [
+    # The slots of tables that are sequenced.
+    ("hold: the swap does not acquire", SLOTS, "(seen, next, [[acquire]], relaxed)) continue;\n            if (held)", "relaxed", swaps, BEHIND),
+    ("hold: no fence behind the swap", SLOTS, "if (held) return false;\n            // order: ring.hold:A pairs with ring.read:B\n            [[thread_fence(release);]]", ";", swaps, TORN),
+    ("hold: a newer holder is not looked for", SLOTS, "if ([[found.pos >= p]]) return false;", "false", swaps, ""),
+    ("hold: a writer is not waited out", SLOTS, "word_of(p, [[held ? state::passed : state::writing]])", "state::writing", stalled, ""),
+    ("hold: who was passed is thought to be gone", SLOTS, "[[found.state == static_cast<unsigned>(state::passed)]];", "false", lapped, BEHIND),
+    ("settle: the record is not released", SLOTS, "publish ? state::committed : state::vacant), [[release]], relaxed)) {", "relaxed", swaps, BEHIND),
+    ("settle: who was passed keeps the slot", SLOTS, "[[while (!word_.compare_exchange_weak(seen, word_of(stamped::from(seen).pos, state::vacant),\n                                            release, relaxed)) {\n        }]]", ";", swaps, "a slot is held"),
+    ("settle: the slot is handed on without an order", SLOTS, "stamped::from(seen).pos, state::vacant), [[release]], relaxed)", "relaxed", swaps, BEHIND),
+    ("hold alone: no fence", SLOTS, "pairs with ring.read:B\n        [[thread_fence(release);]]\n    }\n\n    /// Publishes", ";", one, TORN),
+    ("settle alone: the record is not released", SLOTS, "word_.store(word_of(p, publish ? state::committed : state::vacant), [[release]]);", "relaxed", copied, TORN),
+    ("read: the sequence is not acquired", SLOTS, "before = word.load([[acquire]]);", "relaxed", swaps, TORN),
+    ("read: no fence before the second look", SLOTS, "ring.hold_alone:A\n    [[thread_fence(acquire);]]", ";", swaps, TORN),
+    ("read: no second look", SLOTS, "[[word.load(relaxed) == before]] ? found::record", "true", swaps, TORN),
+    ("read: what is being written is thought vacant", SLOTS, "if ([[seen.state == static_cast<unsigned>(state::writing)]]) return", "false", swaps, ""),
+    # Bare tables.
+    ("bare: the cursor is not acquired", TABLE, "const position claimed = line.cursor.load([[acquire]]);", "relaxed", bare_copied, TORN),
+    ("bare: no fence before the second look", TABLE, "ring.touch:A\n            [[thread_fence(acquire);]]", ";", bare, ""),
+    ("bare: no second look", TABLE, "return [[last - p < frame::lap()]] ?", "true", bare, ""),
+    ("bare: the second look is at the cursor", TABLE, "([[claim_policy::many_writers ? line.cursor : line.touched]]).load", "line.cursor", bare, ""),
+    ("bare: nobody is told of the slot", TABLE, "[[frame::control().claimed.touched.store(p, relaxed);]]", ";", bare, ""),
+    ("bare: no fence behind the telling", TABLE, "ring.look:B\n            [[thread_fence(release);]]", ";", bare, ""),
+    ("bare: what is discarded stays", TABLE, "[[if (!publish) erase(slot);]]", ";", bare_adds, ""),
+    ("settle: a discarded position is not counted", TABLE, "if constexpr (claim_policy::many_writers) [[frame::count_vacant();]]", ";", discards, "vacant"),
+    ("hold: a position passed over is not counted", TABLE, "return true;\n            [[frame::count_vacant();]]", ";", swaps, "vacant"),
+    # Claims.
+    ("one writer: the cursor is not released", ONE, "shared.cursor.store(taken.pos, [[release]]);", "relaxed", bare, ""),
+    ("swap: room is not asked for", SWAP, "if ([[!table.admits(p)]]) return {};", "false", many_refused, ""),
+    ("swap: the cursor is stored", SWAP, "if ([[!shared.cursor.compare_exchange_weak(last, p, relaxed)]]) continue;", "(shared.cursor.store(p, relaxed), false)", swaps, ""),
+    ("add: in two steps", ADD, "const position p = [[shared.cursor.fetch_add(1, relaxed)]] + 1;", "[&] { const position n = shared.cursor.load(relaxed); shared.cursor.store(n + 1, relaxed); return n; }()", adds, ""),
+    ("control words: in two steps", WORDS, "if ([[shared.own[0].compare_exchange_weak(found, next.current, relaxed)]])", "(shared.own[0].store(next.current, relaxed), true)", by_address, ""),
+    # Room.
+    ("room: what was consumed is not acquired", FRAME, "return within(p, control().consumed.load([[acquire]]), slots);", "relaxed", many_refused, BEHIND),
+    ("room: what was consumed is not acquired, by one", FRAME, "consumed_seen_ = control().consumed.load([[acquire]]);", "relaxed", bare_refused, BEHIND),
+    ("room: one too many", FRAME, "return [[static_cast<std::int64_t>(p - consumed) <= static_cast<std::int64_t>(slots)]];", "p <= consumed + slots + 1", bare_refused, ""),
+    ("room: it is not looked for again", FRAME, "[[if (fits(p)) return true;]]\n        }\n    }", ";", woken, "refused though"),
+    ("consumer: what it read is not released", READER, "consumed.store(base::next_ - 1, [[release]]);", "relaxed", bare_refused, BEHIND),
+    ("consumer: one too many is given back", READER, "consumed.store([[base::next_ - 1]], release);", "base::next_", many_refused, ""),
+    ("consumer: nothing is given back", READER, "[[writable_->control().consumed.store(base::next_ - 1, release);]]", ";", woken, "stuck"),
+    ("reader: slots wrap while more may come", FRAME, "return [[(extent & 1U) != 0 ? extent >> 1 : ~std::uint64_t{0}]];", "extent >> 1", grown, "not refused"),
+    ("reader: a gap is one short", READER, "return base::missed(from, [[first - from]], loss_cause::overwritten);", "first - from - 1", swaps, "not all that there were"),
+    ("reader: vacant positions are not counted", READER, "case slots::found::vacant:\n                    [[++base::vacant_;]]\n                    ++next_;", ";", discards, "not all that there were"),
+    # Watermarks.
+    ("mark: two may pass it", MARKS, "if ([[!shared.mark.compare_exchange_weak(mark, next, relaxed)]]) continue;", "(shared.mark.store(next, relaxed), false)", marks, "told twice"),
+    ("mark: passed one too late", MARKS, "while ([[now >= (mark == 0 ? first : mark)]]) {", "now > (mark == 0 ? first : mark)", marks, "nobody told"),
+    ("mark: the next is too far", MARKS, "const std::uint64_t next = [[now - now % Every.amount + Every.amount]];", "now + 2 * Every.amount", marks, ""),
+]
+SUB_BUFFERS = [
+    ("copy: the state is not acquired", SUB, "const auto before = stamped::from(header.state.load([[acquire]]));", "relaxed", sub_copied, ""),
+    ("copy: the commit word is not acquired", SUB, "const std::uint32_t commit = header.commit.load([[acquire]]);", "relaxed", subs, ""),
+    ("copy: no fence before the second look", SUB, "here.claim:A\n    [[thread_fence(acquire);]]", ";", subs, ""),
+    ("copy: no second look", SUB, "if ([[after.pos != before.pos || after.state == static_cast<unsigned>(sub_buffer_state::reset)]]) {", "false", subs, ""),
+    ("copy: one record more than is committed", SUB, "const std::uint32_t bytes = [[commit_word::offset(commit)]];\n    const bool sane", "commit_word::offset(commit) + 208 <= 512 ? commit_word::offset(commit) + 208 : 512", subs, ""),
+    ("record: it is not released", SUBS, "sub.commit.store(committed, [[release]]);", "relaxed", subs, ""),
+    ("time: it is not released", SUBS, "sub_->commit.store(committed + time_record_bytes, [[release]]);", "relaxed", times, ""),
+    ("next: nobody is told that it is reset", SUBS, "[[sub.state.store(word_of(p, sub_buffer_state::reset), relaxed);]]", ";", subs, ""),
+    ("next: no fence behind the reset", SUBS, "read:C\n        [[thread_fence(release);]]", ";", subs, ""),
+    ("next: it is not released", SUBS, "sub.state.store(word_of(p, sub_buffer_state::active), [[release]]);", "relaxed", sub_copied, ""),
+    ("next: the one before is not released", SUBS, "sub_->state.store(word_of(last, sub_buffer_state::closed), [[release]]);", "relaxed", drained, "not all known"),
+    ("next: the cursor is not released", SUBS, "cursor.store(p, [[release]]);", "relaxed", drained, ""),
+    ("next: what is overwritten is not counted", SUBS, "if ([[old != no_position && old > frame::control().consumed.load(relaxed)]]) {", "false", subs, "not all that were written"),
+    ("next: room is not asked for", SUBS, "if ([[!frame::admits(p)]]) return false;", "false", consumed, ""),
+    ("next: what was refused is told twice", SUBS, "put(sub.refused, [[std::exchange(refused_, 0U)]]);", "refused_", consumed, "told"),
+    ("next: records are counted from the sub-buffer's own", SUBS, "[[written_ += commit_word::records(sub_->commit.load(relaxed));]]", ";", subs, ""),
+    ("consumer: what it read is not released", SUB_READER, "consumed.store(base::finished(), [[release]]);", "relaxed", consumed, BEHIND),
+    ("consumer: one too many is given back", SUB_READER, "consumed.store([[base::finished()]], release);", "base::finished() + 1", consumed, ""),
+    ("consumer: nothing is given back", SUB_READER, "[[writable_->control().consumed.store(base::finished(), release);]]", ";", sub_woken, "stuck"),
+    ("reader: complete before it was closed", SUB_READER, "[[sub_ < newest]];", "true", subs, ""),
+    ("session: the state is not acquired", DRAIN, "const auto state = stamped::from(sub.state.load([[acquire]]));", "relaxed", drained, "not all known"),
+    ("session: what is active is taken", DRAIN, "if ([[state.pos == next_ && state.state == active]]) {", "false", drained, ""),
+    ("session: what it held is not released", DRAIN, "c.consumed.store(held_.front().at, [[release]]);", "relaxed", drained, BEHIND),
+    ("session: given back out of order", DRAIN, "while ([[!held_.empty() && held_.front().consumed]]) {", "!held_.empty()", drained, ""),
+]
+
+RECORDER = [
+    # Claiming and closing.
+    ("record: it is not released", WRITE, "commit.store(before.word + more, [[release]]);", "relaxed", rec_read, ""),
+    ("record: it is not released, with a clock", WRITE, "[[publish_add(commit, more);]]", "commit.store(commit.load(relaxed) + more, relaxed);", rec_timed, ""),
+    ("cold record: it is not released", CORE, "sub->commit.store(next, [[release]]);", "relaxed", rec_read, ""),
+    ("claim: no fence behind the swap", CLAIM, "file.read:C, chain.look:B\n    [[thread_fence(release);]]", ";", rec_read, ""),
+    ("claim: the swap does not acquire", CLAIM, "state_word(drawn.pos, sub_buffer_state::reset),\n                                           [[acq_rel]])", "release", rec_two, BEHIND),
+    ("claim: the swap is a store", CLAIM, "if ([[!sub.state.compare_exchange_strong(word, state_word(drawn.pos, sub_buffer_state::reset),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(drawn.pos, sub_buffer_state::reset), acq_rel), false)", rec_sessions, ""),
+    ("claim: what is held is taken", CLAIM, "if ([[old.state != static_cast<unsigned>(sub_buffer_state::free) &&\n        old.state != static_cast<unsigned>(sub_buffer_state::closed)]]) {", "false", rec_sessions, ""),
+    ("claim: what is overwritten is not counted", CLAIM, "[[ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);]]", ";", rec_two, "not all that were written"),
+    ("claim: what was refused is not counted", CLAIM, "[[entry.refused.fetch_add(1, relaxed);]]", ";", rec_refuse, "refused"),
+    ("close: it is not released", CLAIM, "sub->state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", rec_sessions, ""),
+    ("close: before the last record counts", CLAIM, "[[entry.written.store(sub->first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),
+    ("unread: what is closed is free", NEXT, "usable = [[found.state == static_cast<unsigned>(sub_buffer_state::free)]] ||", "true", rec_refuse, ""),
+    ("held: counted in two steps", CLAIM, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_hand, ""),
+    ("held: not counted back", THREADS, "[[of.held->fetch_sub(1, relaxed);]]  // a counter", ";", rec_two, "counted as held"),
+    # Sessions.
+    ("session: it does not mark what it reads", SOURCE, "return [[trace_.sub_buffer(what.slot).state.compare_exchange_strong(\n            word, stamped{what.pos, number(sub_buffer_state::reading)}.word(), acquire)]];", "trace_.sub_buffer(what.slot).state.load(acquire) == word", rec_sessions, ""),
+    ("session: what it read is not released", SOURCE, ".state.store(stamped{what.at(), number(sub_buffer_state::free)}.word(), [[release]]);", "relaxed", rec_refuse, BEHIND),
+    ("session: what it read stays closed", SOURCE, ".state.store([[stamped{what.at(), number(sub_buffer_state::free)}.word()]], release);", "stamped{what.at(), number(sub_buffer_state::closed)}.word()", rec_sessions, ""),
+    # Handing on.
+    ("hand on: the swap is a store", HAND, "if ([[!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(at, sub_buffer_state::active), acq_rel), false)", rec_oldest, ""),
+]
+
+
+def main():
+    arguments = sys.argv[1:]
+    split = arguments.index("--")
+    root, compiler = arguments[0], arguments[split + 1:]
+    only = arguments[2] if "--only" in arguments[:split] else None
+    failures = 0
+    began = time.monotonic()
+    tests = {"tables_test": TABLES, "sub_buffers_test": SUB_BUFFERS, "recorder_test": RECORDER}
+    for test, mutants in tests.items():
+        failures += explore(root, compiler, test, mutants, only)
+    print(f"{sum(len(mutants) for mutants in tests.values())} faults planted, {failures} not found, "
+          f"{time.monotonic() - began:.0f} s")
+    return 1 if failures else 0
+
+
+def explore(root, compiler, test, mutants, only):
+    folder = os.path.abspath(test)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(os.path.join(root, "include"), os.path.join(folder, "include"))
+    failures = plant(os.path.join(folder, "include", "trace_ring"), mutants)
+    program = os.path.join(folder, test)
+    # Ahead of the headers that the command line names.
+    subprocess.run([compiler[0], "-O1", "-w", "-I" + os.path.join(folder, "include"), *compiler[1:],
+                    "-I" + os.path.join(root, "test"), "-DMODEL_ALONE",
+                    "-DTRACE_RING_ATOMICS_HEADER=<model/atomics.hpp>",
+                    os.path.join(root, "test", "model", test + ".cpp"), "-o", program], check=True)
+    for number, (name, header, _, _, exploration, wanted) in enumerate(mutants, 1):
+        if only and only not in name:
+            continue
+        began = time.monotonic()
+        ran = subprocess.run([program, exploration], capture_output=True, text=True, check=False,
+                             env={**os.environ, "TRACE_RING_MUTANT": str(number)})
+        broken = re.search(r"^broken: (.*)$", ran.stdout, re.M)
+        runs = re.search(r": (\d+) interleavings", ran.stdout)
+        found = broken is not None and wanted in broken[1]
+        said = broken[1] if broken else f"nothing (exit {ran.returncode}): {ran.stdout.strip()}"
+        print(f"{'found' if found else 'NOT FOUND'}: {header}: {name}\n    {said}"
+              f"; after {runs[1] if runs else '?'} interleavings, {time.monotonic() - began:.1f} s",
+              flush=True)
+        failures += 0 if found else 1
+    return failures
+
+
+def plant(folder, mutants):
+    """Writes all of them into the headers; returns how many places are not there."""
+    faults = 0
+    places = {}
+    for number, (name, header, context, instead, _, _) in enumerate(mutants, 1):
+        path = os.path.join(folder, header)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        before, marked, rest = context.partition("[[")
+        if marked and "]]" in rest:
+            old, _, after = rest.rpartition("]]")
+        else:
+            before, old, after = "", context, ""
+        # However it is broken into lines.
+        pattern = "".join("(" + re.sub(r"(?:\\\s)+", r"\\s+", re.escape(part)) + ")"
+                          for part in (before, old, after))
+        found = list(re.finditer(pattern, text))
+        if len(found) != 1:
+            print(f"NOT PLANTED: {header}: {name}: its place is there {len(found)} times")
+            faults += 1
+            continue
+        places.setdefault(path, []).append((*found[0].span(2), number, instead))
+    for path, planted in places.items():
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        # What stands around a place, at each offset; a place may lie in another.
+        before, behind = {}, {}
+        for start, end, number, instead in sorted(planted, key=lambda p: (p[0], -p[1])):
+            is_it = f"::model::mutant == {number}"
+            if re.search(r";$|^while", text[start:end]):
+                opening, closing = f"if ({is_it}) {{ {instead} }} else {{ ", " }"
+            else:
+                opening, closing = f"({is_it} ? ({instead}) : (", "))"
+            before[start] = before.get(start, "") + opening
+            behind[end] = closing + behind.get(end, "")
+        with open(path, "w", encoding="utf-8") as file:
+            for at in range(len(text) + 1):
+                file.write(behind.get(at, "") + before.get(at, "") + text[at:at + 1])
+    return faults
+
+
+if __name__ == "__main__":
+    sys.exit(main())
