@@ -81,6 +81,6 @@ void run(input data) {
 
 }  // namespace
 
-const target control_target{"control", &seeds, &run, &mutate_program, 8000};
+const target control_target{"control", &seeds, &run, &mutate_program, 5000};
 
 }  // namespace trace_ring_test::fuzz

@@ -125,7 +125,7 @@ void run_raced(input data) {
 
 }  // namespace
 
-const target drain_target{"drain", &seeds, &run, &mutate_program, 10000};
+const target drain_target{"drain", &seeds, &run, &mutate_program, 5000};
 const target drain_raced_target{"drain_raced", &seeds, &run_raced, &mutate_program, 2000};
 
 }  // namespace trace_ring_test::fuzz

@@ -22,7 +22,11 @@ int __wrap_munmap(void* at, std::size_t bytes);
 
 namespace {
 
-constexpr std::size_t guard = std::size_t{1} << (sizeof(void*) == 4 ? 20 : 26);
+#if defined(__x86_64__)
+constexpr std::size_t guard = std::size_t{1} << 26;
+#else
+constexpr std::size_t guard = std::size_t{1} << 20;  // few addresses, or an emulator with a list
+#endif
 constexpr std::size_t page = 4096;
 
 struct guarded_mappings {
