@@ -5,6 +5,7 @@
 /// The model itself: for small programs whose results C++ leaves open, it finds all that it
 /// promises to find, and nothing that C++ forbids.
 
+#include <cstdlib>
 #include <set>
 #include <string>
 
@@ -254,4 +255,33 @@ BOOST_AUTO_TEST_CASE(who_waits_for_ever_is_stuck_and_who_waits_for_another_is_no
     };
     BOOST_TEST(waiting(true) == std::string());
     BOOST_TEST(waiting(false).find("stuck") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_fault_is_repeated_by_the_schedule_that_is_printed_with_it) {
+    const auto explore = [] {
+        return model::the_scheduler.explore("repeated", {100'000, 1}, [](model::run& run) {
+            w.make();
+            run.thread([] {
+                w->z.store(1, relaxed);  // what only one thread uses counts as a step, too
+                w->x.store(1, relaxed);
+                w->y.store(1, relaxed);
+            });
+            run.thread([] {
+                if (w->y.load(acquire) != 1) return;
+                model::require(w->x.load(relaxed) == 1, "the flag was there before the rest");
+            });
+        });
+    };
+    const auto first = explore();
+    BOOST_TEST(first.fault == "the flag was there before the rest");
+    BOOST_TEST(first.schedule.find('s') != std::string::npos);
+    ::setenv("TRACE_RING_SCHEDULE", ("repeated: " + first.schedule).c_str(), 1);
+    const auto again = explore();
+    ::setenv("TRACE_RING_SCHEDULE", "repeated: -", 1);
+    const auto other = explore();
+    ::unsetenv("TRACE_RING_SCHEDULE");
+    BOOST_TEST(again.fault == first.fault);
+    BOOST_TEST(again.schedule == first.schedule);
+    BOOST_TEST(again.runs == 1U);
+    BOOST_TEST(other.fault == std::string());
 }

@@ -349,6 +349,7 @@ private:
         one_run(out);
         ++out.runs;
         repeats_ = false;
+        if (!out.fault.empty()) out.schedule = text;
         std::printf("%s\n", out.fault.empty() ? "nothing is broken" : out.fault.c_str());
     }
 
