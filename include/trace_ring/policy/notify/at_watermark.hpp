@@ -10,6 +10,10 @@
 /// writer compares with one word and needs no fence, and yet no wake-up is lost: whatever the
 /// reader had consumed when it last looked, a mark lies ahead within one threshold; and where the
 /// threshold is at most half of the ring, a mark is passed before the ring is full.
+///
+/// With many writers a record may be committed after later ones, whose marks were passed already:
+/// of that nobody is told. A reader that was given `pending` must look again by itself, and not
+/// sleep until it is told.
 
 #include <cstdint>
 
