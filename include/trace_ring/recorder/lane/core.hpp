@@ -178,6 +178,8 @@ private:
     void now_and_then(std::uint64_t now) noexcept;
     [[nodiscard]] sub_buffer_place next_slot(const share& of) noexcept;
     [[nodiscard, gnu::cold]] sub_buffer_place next_unread(const share& of) noexcept;
+    [[nodiscard, gnu::cold]] sub_buffer_place next_behind_end(const share& of,
+                                                              position at) noexcept;
     [[nodiscard]] bool is_there(const share& of, position at) noexcept;
     [[nodiscard]] bool can_grow(const share& of) const noexcept;
     [[nodiscard, gnu::cold]] bool has_old(const share& of) const noexcept;

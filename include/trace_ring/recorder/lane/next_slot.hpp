@@ -74,12 +74,20 @@ inline bool core::is_there(const share& of, position at) noexcept {
 /// The next position to try; no position if the ring takes no more.
 inline sub_buffer_place core::next_slot(const share& of) noexcept {
     if (keeps_oldest_) return next_unread(of);
+    // relaxed: a number; the swap decides
+    const position at = of.cursor->fetch_add(1, relaxed) + 1;
+    const std::uint64_t slot = of.slot_at(at);
+    if (of.has(slot)) [[likely]]
+        return {slot, at};
+    return next_behind_end(of, at);
+}
+
+/// The same when position `at` was drawn, which has a slot behind the ring's end.
+inline sub_buffer_place core::next_behind_end(const share& of, position at) noexcept {
     for (unsigned tries = 0; tries != most_draws; ++tries) {
-        // relaxed: a number; the swap decides
-        const position at = of.cursor->fetch_add(1, relaxed) + 1;
         const std::uint64_t slot = of.slot_at(at);
-        if (of.has(slot) || is_there(of, at)) [[likely]]
-            return {slot, at};
+        if (of.has(slot) || is_there(of, at)) return {slot, at};
+        at = of.cursor->fetch_add(1, relaxed) + 1;  // relaxed: a number; the swap decides
     }
     return {};
 }
