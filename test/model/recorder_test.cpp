@@ -135,7 +135,9 @@ public:
         book = {};
         recorder_ = nullptr;
         recorder_ = std::make_unique<recorder>(options);
-        impl::for_each_core([this](impl::core& each) { core_ = &each; });
+        impl::for_each_core([this](impl::core& each) {
+            if (each.memory().base() == recorder_->bytes().first) core_ = &each;
+        });
         prepare(*this);
         keep(core_, sizeof *core_);
         keep(core_->memory().base(), recorder_->bytes().second);
@@ -296,36 +298,44 @@ private:
 };
 using bench = bench_of<untimed>;
 
-/// Both writers have a sub-buffer with room for one more record, and the ring has been round. One
-/// for all that begin so: a process can have eight recorders.
-template <class Kind>
-bench_of<Kind>& going_round() {
-    static bench_of<Kind> on(full_mode::overwrite_oldest, [](auto& made) {
-        made.write_as(1, 11);
-        made.write_as(2, 11);
-    });
-    return on;
+/// The bench of an exploration, made when it begins. The one before ends: recorders are few.
+std::shared_ptr<void> there;
+std::string whose;
+template <class Kind = untimed, class Prepare>
+bench_of<Kind>& bench_for(const char* exploration, full_mode full, Prepare prepare) {
+    if (whose != exploration) {
+        there.reset();
+        there = std::make_shared<bench_of<Kind>>(full, prepare);
+        whose = exploration;
+    }
+    return *static_cast<bench_of<Kind>*>(there.get());
 }
 
+/// Both writers have a sub-buffer with room for one more record, and the ring has been round.
+constexpr auto go_round = [](auto& on) {
+    on.write_as(1, 11);
+    on.write_as(2, 11);
+};
+
 void overwriting(model::run& run) {
-    static bench& on = going_round<untimed>();
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, go_round);
     on.begin(run);
-    run.thread([] { on.write(1, 4); });
-    run.thread([] { on.write(2, 4); });
-    run.afterwards([] { on.close(); });
+    run.thread([&on] { on.write(1, 4); });
+    run.thread([&on] { on.write(2, 4); });
+    run.afterwards([&on] { on.close(); });
 }
 
 template <class Kind>
 void reading(model::run& run) {
-    static auto& on = going_round<Kind>();
+    auto& on = bench_for<Kind>(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, go_round);
     on.begin(run);
-    run.thread([] { on.write(1, 4); });
-    run.thread([] {
+    run.thread([&on] { on.write(1, 4); });
+    run.thread([&on] {
         std::uint64_t found = 0;
         const auto newest = on.core().memory().ring().cursor.load(trace_ring::relaxed);
         for (std::size_t i = 0; i < 3; ++i) on.copy((newest + i) % sub_buffers, found);
     });
-    run.afterwards([] { on.close(); });
+    run.afterwards([&on] { on.close(); });
 }
 
 /// A session, which holds closed sub-buffers and reads them as plain memory.
@@ -406,23 +416,23 @@ void draining(model::run& run, bench& on, unsigned writers, unsigned records, un
 
 /// A thread ends and hands its sub-buffer on, while others come.
 void handing_on(model::run& run) {
-    static bench on(full_mode::overwrite_oldest, [](bench& b) {
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, [](auto& b) {
         b.owners_change = true;
         b.write_as(1, 2);
     });
     on.begin(run);
-    run.thread([] {
+    run.thread([&on] {
         on.write(1, 1);
         on.end_thread();
     });
-    run.thread([] { on.write(2, 2); });
-    run.thread([] { on.write(3, 1); });
-    run.afterwards([] { on.close(); });
+    run.thread([&on] { on.write(2, 2); });
+    run.thread([&on] { on.write(3, 1); });
+    run.afterwards([&on] { on.close(); });
 }
 
 /// What was handed on is about to be overwritten.
 void handing_on_the_oldest(model::run& run) {
-    static bench on(full_mode::overwrite_oldest, [](bench& b) {
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, [](auto& b) {
         b.owners_change = true;
         // 18 to a sub-buffer: the next that is claimed is the one that the first thread left.
         b.write_as(3, 1);
@@ -431,9 +441,9 @@ void handing_on_the_oldest(model::run& run) {
         b.write_as(3, 18 * sub_buffers - 1);
     });
     on.begin(run);
-    run.thread([] { on.write(2, 2); });
-    run.thread([] { on.write(3, 2); });
-    run.afterwards([] { on.close(); });
+    run.thread([&on] { on.write(2, 2); });
+    run.thread([&on] { on.write(3, 2); });
+    run.afterwards([&on] { on.close(); });
 }
 
 }  // namespace
@@ -448,22 +458,22 @@ MODEL_TEST(a_reader_copies_what_is_recorded_with_a_clock, 24'000'000) {
     reading<timed>(run);
 }
 MODEL_TEST(a_session_drains_what_two_threads_write_and_is_told_what_it_missed, 24'000'000) {
-    static bench& on = going_round<untimed>();
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, go_round);
     draining(run, on, 2, 3, 3, false);
 }
 MODEL_TEST(a_session_that_takes_open_sub_buffers_gets_no_record_twice, 24'000'000) {
-    static bench& on = going_round<untimed>();
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, go_round);
     draining(run, on, 1, 4, 4, true);
 }
 MODEL_TEST(a_session_makes_room_in_a_ring_that_refuses, 24'000'000) {
-    static bench on(full_mode::discard_newest, [](bench& b) {
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::discard_newest, [](auto& b) {
         b.write_as(1, 7);
         b.write_as(2, 7);
     });
     draining(run, on, 2, 3, 3, false);
 }
 MODEL_TEST(a_session_makes_room_for_a_thread_that_waits, 24'000'000) {
-    static bench on(full_mode::block, [](bench& b) {
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::block, [](auto& b) {
         b.write_as(1, 8);
         b.write_as(2, 7);
     });
