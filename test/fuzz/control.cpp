@@ -16,16 +16,6 @@ namespace {
 
 constexpr unsigned action_count = 8;
 
-const std::vector<image>& all_images() {
-    static const std::vector<image> all = [] {
-        std::vector<image> out = built_images();
-        const auto& more = recorded_images();
-        out.insert(out.end(), more.begin(), more.end());
-        return out;
-    }();
-    return all;
-}
-
 std::vector<buffer> seeds() {
     return program_seeds(all_images().size(), action_count);
 }

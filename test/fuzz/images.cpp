@@ -8,57 +8,13 @@
 #include <thread>
 
 #include <fuzz/events.hpp>
-#include <reduce/file_builder.hpp>
+#include <reduce/everything.hpp>
 #include <trace_ring/recorder/file/check_layout.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 namespace trace_ring_test::fuzz {
 
 namespace {
-
-/// Something of everything.
-file_builder everything(std::uint64_t sub_buffers, unsigned records) {
-    file_builder::sizes sizes;
-    sizes.sub_buffers = sub_buffers;
-    file_builder b(sizes);
-    b.clock_reading(0, 0, 1'700'000'000'000'000'000);
-    b.clock_reading(1'000'000'000, 1'000'000'000, 1'700'000'001'000'000'000, 50);
-    const auto process = b.process(1200);
-    const auto& order = b.event({1, "order.sent", {{"id"}, {"price", field_type::f64}}});
-    const auto& text = b.event({2,
-                                "say",
-                                {{"level", field_type::u8},
-                                 {"text", field_type::character, field_form::variable},
-                                 {"numbers", field_type::u32, field_form::variable},
-                                 {"fixed", field_type::i16, field_form::array, 3}}});
-    const auto& span = b.event({3, "request", {{"url", field_type::address}}, event_kind::span});
-    const auto first = b.lane(process, 1234, "main");
-    const auto second = b.lane(process, 1235, "worker");
-    const auto nested = b.lane(process, 1234, "main", 1);
-    b.open(first, 1000);
-    b.open(second, 1001);
-    b.open(nested, 1002);
-    for (unsigned i = 0; i < records; ++i) {
-        const std::uint64_t time = 2000 + i * 100 + (i > records / 2 ? std::uint64_t{1} << 33 : 0);
-        if (!b.record(first, time, order, {static_cast<std::uint64_t>(i), 0.5})) {
-            b.open(first, time - 1);
-            b.record(first, time, order, {static_cast<std::uint64_t>(i), 0.5});
-        }
-        const std::vector<value_spec> words{7, "hello", std::vector<std::uint64_t>{1, 2, 3},
-                                            std::vector<std::uint64_t>{1, 2, 0xFFFF}};
-        if (i % 3 == 0 && !b.record(second, time + 1, text, words)) {
-            b.open(second, time);
-            b.record(second, time + 1, text, words);
-        }
-        if (i % 10 == 0) {
-            b.record(nested, time + 2, span, {std::uint64_t{0x7F00} + i}, i % 20 == 0 ? 4 : 8);
-        }
-    }
-    b.lost(first, 3, 1, 0);
-    b.lane_counts(first, 3, 1, 0, 0);
-    b.close(nested, std::uint64_t{1} << 34);
-    return b;
-}
 
 image words_of(const void* from, std::size_t bytes) {
     image out((bytes + 7) / 8);
@@ -108,7 +64,9 @@ image recorded(trace_ring::full_mode full, unsigned rounds, bool quota) {
 std::vector<image> built_images() {
     std::vector<image> out;
     for (const auto& [sub_buffers, records] : {std::pair{16U, 60U}, {4U, 12U}, {12U, 120U}}) {
-        const file_builder b = everything(sub_buffers, records);
+        file_builder::sizes sizes;
+        sizes.sub_buffers = sub_buffers;
+        const file_builder b = everything(sizes, records, records / 2);
         out.push_back(words_of(b.bytes().data(), b.bytes().size()));
     }
     return out;
@@ -122,6 +80,16 @@ const std::vector<image>& recorded_images() {
         recorded(extend_then_overwrite, 300, true), recorded(discard_newest, 40, false),
         recorded(extend_then_discard, 100, false),  recorded(block, 200, false),
     };
+    return all;
+}
+
+const std::vector<image>& all_images() {
+    static const std::vector<image> all = [] {
+        std::vector<image> out = built_images();
+        const auto& more = recorded_images();
+        out.insert(out.end(), more.begin(), more.end());
+        return out;
+    }();
     return all;
 }
 

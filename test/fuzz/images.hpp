@@ -22,6 +22,8 @@ using image = std::vector<std::uint64_t>;
 [[nodiscard]] std::vector<image> built_images();
 /// By recorders: their times and process ids differ from run to run.
 [[nodiscard]] const std::vector<image>& recorded_images();
+/// The former, then the latter.
+[[nodiscard]] const std::vector<image>& all_images();
 
 [[nodiscard]] buffer bytes_of(const image& from);
 [[nodiscard]] image image_of(input from);

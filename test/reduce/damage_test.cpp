@@ -21,6 +21,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/read_all.hpp>
 #include <reduce/scratch_file.hpp>
@@ -29,46 +30,6 @@ using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 
 namespace {
-
-/// A trace with something of everything.
-file_builder everything() {
-    file_builder b;
-    b.clock_reading(0, 0, 1'700'000'000'000'000'000);
-    b.clock_reading(1'000'000'000, 1'000'000'000, 1'700'000'001'000'000'000, 50);
-    const auto process = b.process(1200);
-    const auto& order = b.event({1, "order.sent", {{"id"}, {"price", field_type::f64}}});
-    const auto& text = b.event({2,
-                                "say",
-                                {{"level", field_type::u8},
-                                 {"text", field_type::character, field_form::variable},
-                                 {"numbers", field_type::u32, field_form::variable},
-                                 {"fixed", field_type::i16, field_form::array, 3}}});
-    const auto& span = b.event({3, "request", {{"url", field_type::address}}, event_kind::span});
-    const auto first = b.lane(process, 1234, "main");
-    const auto second = b.lane(process, 1235, "worker");
-    const auto nested = b.lane(process, 1234, "main", 1);
-    b.open(first, 1000);
-    b.open(second, 1001);
-    b.open(nested, 1002);
-    for (std::uint64_t i = 0; i < 60; ++i) {
-        const std::uint64_t time = 2000 + i * 100 + (i > 40 ? std::uint64_t{1} << 33 : 0);
-        if (!b.record(first, time, order, {i, 0.5})) {
-            b.open(first, time - 1);
-            b.record(first, time, order, {i, 0.5});
-        }
-        const std::vector<value_spec> words{7, "hello", std::vector<std::uint64_t>{1, 2, 3},
-                                            std::vector<std::uint64_t>{1, 2, 0xFFFF}};
-        if (i % 3 == 0 && !b.record(second, time + 1, text, words)) {
-            b.open(second, time);
-            b.record(second, time + 1, text, words);
-        }
-        if (i % 10 == 0) b.record(nested, time + 2, span, {0x7F00 + i}, i % 20 == 0 ? 4 : 8);
-    }
-    b.lost(first, 3, 1, 0);
-    b.lane_counts(first, 3, 1, 0, 0);
-    b.close(nested, std::uint64_t{1} << 34);
-    return b;
-}
 
 /// True if reading told that something is wrong: by an exception, or by items.
 bool tells(const file_builder& b) {

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include <trace_ring/reduce/file/chain.hpp>
