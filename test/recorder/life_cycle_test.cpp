@@ -616,11 +616,12 @@ namespace {
 sigjmp_buf back_to_loop;
 volatile sig_atomic_t may_jump = 0;
 volatile std::uint64_t jumps = 0;
+volatile std::uint64_t jumps_wanted = 0;  // no more than these: one could come after the last
 volatile std::uint64_t recorded_before_jumps = 0;
 tr::recorder* jumping = nullptr;
 
 void jump_out(int) {
-    if (may_jump == 0) return;
+    if (may_jump == 0 || jumps == jumps_wanted) return;
     if (jumping->record<number>(std::uint64_t{7}, std::uint64_t{jumps})) {
         recorded_before_jumps = recorded_before_jumps + 1;
     }
@@ -640,6 +641,7 @@ void record_and_jump(tr::recorder& recorder, std::uint64_t wanted, volatile jump
                      Record record_one) {
     jumping = &recorder;
     jumps = 0;
+    jumps_wanted = wanted;
     recorded_before_jumps = 0;
     const test::signal_handler handler(SIGUSR1, &jump_out);
     const test::thread_timer timer(SIGUSR1, 100'000);
