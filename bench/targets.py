@@ -105,8 +105,8 @@ class Figures:
         raise Missing(f"no instructions of {name}")
 
 
-def ratio_of_percentiles(f, how):
-    ours = f.counter(f"latency/exact_clock/{how}/iterations:1", "p999")
+def ratio_of_percentiles(f, kind, how):
+    ours = f.counter(f"latency/{kind}/{how}/iterations:1", "p999")
     floor = f.counter(f"floor/one_record/{how}/iterations:1", "p999")
     if floor <= 0:
         raise Missing("the floor's percentile is zero")
@@ -217,8 +217,10 @@ TARGETS = (
     ("T12", "merge of 8 lanes: share of memcpy's rate",
      lambda f: rate(f, "reader/merge_of_8_lanes", "floor/memcpy/256MiB"), 0.10, True),
     ("T13", "one to one, lossless, 32 bytes, by the fastest peer queue", one_to_one, 0.8),
-    *(("T14", f"99.9th percentile, {how}, by the floor's",
-       lambda f, how=how: ratio_of_percentiles(f, how), 1.5) for how in ("warm", "swept")),
+    *(("T14", f"99.9th percentile, {how}, sub-buffers of {size} KiB, by the floor's",
+       lambda f, kind=kind, how=how: ratio_of_percentiles(f, kind, how), 1.5)
+      for kind, size in (("exact_clock", 4), ("large_sub_buffers", 32))
+      for how in ("warm", "swept")),
     *(("T15", f"recorder, 1,000 threads, {name}, by 2 threads",
        lambda f, kind=kind: crowd(f, kind), 1.2)
       for name, kind in (("by thread", "exact_clock"), ("per_cpu", "per_cpu"))),
