@@ -58,14 +58,13 @@ struct by_cpu {
 /// One writes and one consumes, and nothing is lost.
 struct lossless {
     using ring_type = tr::ring<tr::presets::lossless_of_one<bench::item, 32 * bench::room>>;
-    static constexpr std::uint64_t give_back = 32;  // slots at a time
     ring_type ring;
 
     struct handle {
         ring_type& ring;
         decltype(ring.consumer()) from;
 
-        explicit handle(lossless& of) : ring(of.ring), from(ring.consumer(give_back)) {}
+        explicit handle(lossless& of) : ring(of.ring), from(ring.consumer()) {}
         [[gnu::always_inline]] bool push(const bench::item& what) { return ring.write(what); }
         [[gnu::always_inline]] bool pop(bench::item& what) {
             const auto found = from.next();
@@ -90,7 +89,7 @@ int main(int argc, char** argv) {
     bench::add_tracer<by_cpu>({"trace_ring_per_cpu", "trace_ring, per_cpu",
                                "a ring of 1 MiB, a lane for each processor", "overwrites"});
 #endif
-    bench::add_one_to_one<lossless>({"trace_ring_lossless", "trace_ring lossless_of_one, 1:1",
-                                     "slots given back 32 at a time", "refuses"});
+    bench::add_one_to_one<lossless>(
+        {"trace_ring_lossless", "trace_ring lossless_of_one, 1:1", "fixed size", "refuses"});
     return bench::run(argc, argv);
 }

@@ -116,7 +116,7 @@ TABLES = [
     ("room: what was consumed is not acquired, by one", FRAME, "consumed_seen_ = control().consumed.load([[acquire]]);", "relaxed", bare_refused, BEHIND),
     ("room: one too many", FRAME, "return [[static_cast<std::int64_t>(p - consumed) <= static_cast<std::int64_t>(slots)]];", "p <= consumed + slots + 1", bare_refused, ""),
     ("room: it is not looked for again", FRAME, "[[if (fits(p)) return true;]]\n        }\n    }", ";", woken, "refused though"),
-    ("consumer: what it read is not released", READER, "consumed.store(given_back_, [[release]]);", "relaxed", bare_refused, BEHIND),
+    ("consumer: what it read is not released", READER, "consumed.store(base::next_ - 1, [[release]]);", "relaxed", bare_refused, BEHIND),
     ("consumer: one too many is given back", READER, "consumed.store([[base::next_ - 1]], release);", "base::next_", many_refused, ""),
     ("consumer: nothing is given back", READER, "[[writable_->control().consumed.store(base::next_ - 1, release);]]", ";", woken, "stuck"),
     ("reader: slots wrap while more may come", FRAME, "return [[(extent & 1U) != 0 ? extent >> 1 : ~std::uint64_t{0}]];", "extent >> 1", grown, "not refused"),

@@ -186,41 +186,6 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(consuming_makes_room_while_the_ring_is_full, Kind,
     BOOST_TEST(numbers(ring->consumer()) == range(written, written));
 }
 
-using shared_or_not = std::tuple<discard_swap, discard_one>;
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_consumer_may_give_slots_back_several_at_a_time, Kind,
-                              shared_or_not) {
-    const auto ring = make<Kind>();
-    std::uint64_t written = 0;
-    const auto fits_more = [&](std::uint64_t count) {
-        for (; count != 0; --count) BOOST_TEST(put(*ring, ++written));
-        BOOST_TEST(!put(*ring, 666));
-    };
-    fits_more(table_slots);
-    {
-        auto consumer = ring->consumer(5);
-        std::uint64_t next = 1;
-        const auto take = [&](std::uint64_t count) {
-            for (; count != 0; --count) BOOST_TEST(consumer.next().record.number == next++);
-        };
-        take(4);
-        fits_more(0);
-        take(1);
-        fits_more(5);
-        take(2);
-        consumer.give_back();
-        fits_more(2);
-        take(4);
-        fits_more(0);
-        take(written + 1 - next);  // all that there is, and the last few not given back
-        BOOST_TEST(!consumer.next());
-        fits_more(table_slots);
-        take(3);
-        fits_more(0);
-    }
-    fits_more(3);  // its end gives them back
-    BOOST_TEST(numbers(ring->consumer(1000)) == range(written + 1 - table_slots, written));
-}
-
 BOOST_AUTO_TEST_CASE(a_blocked_writer_goes_on_when_room_is_made) {
     const auto ring = make<block_one>();
     for (std::uint64_t i = 1; i <= table_slots; ++i) BOOST_REQUIRE(put(*ring, i));

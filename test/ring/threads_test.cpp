@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(bare_tables_of_many_writers_keep_their_counts, Kin
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(what_many_writers_were_not_refused_is_consumed, Kind, shared_queues) {
     const auto ring = make<Kind>();
-    auto consumer = ring->consumer(3);
+    auto consumer = ring->consumer();
     order order;
     const std::uint64_t written = run(
         2, [&](std::uint32_t w, std::uint64_t i) { return put(*ring, i, w); },

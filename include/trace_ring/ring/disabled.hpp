@@ -95,9 +95,7 @@ public:
     [[nodiscard]] constexpr empty_reader<typename types::item> backward_reader() const {
         return {};
     }
-    [[nodiscard]] constexpr empty_reader<typename types::item> consumer(std::uint64_t = 1) {
-        return {};
-    }
+    [[nodiscard]] constexpr empty_reader<typename types::item> consumer() { return {}; }
 
 private:
     typename Kind::gate_policy gate_{};

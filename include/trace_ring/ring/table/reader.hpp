@@ -197,12 +197,6 @@ private:
 /// The reader that makes room: what it has passed may be overwritten. One at a time, on one thread;
 /// it goes on where the last one stopped. With full::discard_newest or full::block nothing is lost
 /// that was not refused.
-///
-/// Each step gives a slot back by a store to a line that a writer of a full ring looks at again and
-/// again. With `at_a_time` slots given back together, a writer that is ahead gets that many for one
-/// transfer of the line, and not one; whatever is passed is also given back when the consumer has
-/// caught up, before it looks for more, and when it ends. So nobody waits for the rest of a batch,
-/// unless the consumer stops in the midst of records that are there: then give_back() is for it.
 template <class Ring>
 class table_consumer : public table_reader<Ring> {
     using base = table_reader<Ring>;
@@ -210,22 +204,13 @@ class table_consumer : public table_reader<Ring> {
 public:
     using typename base::item;
 
-    explicit table_consumer(Ring& ring, std::uint64_t at_a_time = 1) noexcept
+    explicit table_consumer(Ring& ring) noexcept
         // relaxed: this side's own word
-        : base(ring, ring.control().consumed.load(relaxed) + 1),
-          writable_(&ring),
-          at_a_time_(at_a_time),
-          given_back_(base::next_ - 1) {
+        : base(ring, ring.control().consumed.load(relaxed) + 1), writable_(&ring) {
         static_assert(
             Ring::sequenced || !Ring::claim_policy::many_writers,
             "trace_ring: a bare table of many writers cannot be consumed: nothing tells which "
             "of its records are complete");
-    }
-
-    table_consumer(const table_consumer&) = delete;
-    table_consumer& operator=(const table_consumer&) = delete;
-    ~table_consumer() {
-        if (to_give_back() != 0) give_back();
     }
 
     [[nodiscard, gnu::always_inline]] item next() noexcept {
@@ -233,7 +218,6 @@ public:
             // Up to the position seen last nothing changes any more, and the writer's words need
             // not be looked at.
             if (base::next_ > seen_) {
-                if (to_give_back() != 0) give_back();
                 seen_ = writable_->produced();
                 if (base::next_ > seen_) return {};
             }
@@ -242,25 +226,19 @@ public:
             got.at = base::next_++;
             slots::load(got.record, writable_->slot_at(writable_->index_of(got.at)));
             ++base::read_;
-            if (to_give_back() >= at_a_time_) give_back();
+            publish();
             return got;
         } else {
             const item got = base::next();
-            if (to_give_back() >= (got ? at_a_time_ : 1)) give_back();
+            publish();
             return got;
         }
     }
     item pass_over() noexcept {
         writable_->control().passed_over.fetch_add(1, relaxed);  // relaxed: a total
         const item gap = base::pass_over();
-        give_back();
+        publish();
         return gap;
-    }
-    /// What was passed may be overwritten from now on.
-    void give_back() noexcept {
-        given_back_ = base::next_ - 1;
-        // order: ring.consume:A pairs with ring.admit:A, ring.admit_alone:A
-        writable_->control().consumed.store(given_back_, release);
     }
 
 private:
@@ -268,14 +246,13 @@ private:
     static constexpr bool stays = !Ring::sequenced && !Ring::claim_policy::many_writers &&
                                   !Ring::full_policy::overwrites && !Ring::full_policy::grows;
 
-    [[nodiscard]] std::uint64_t to_give_back() const noexcept {
-        return base::next_ - 1 - given_back_;
+    void publish() noexcept {
+        // order: ring.consume:A pairs with ring.admit:A, ring.admit_alone:A
+        writable_->control().consumed.store(base::next_ - 1, release);
     }
 
     Ring* writable_;
-    std::uint64_t at_a_time_;
-    position given_back_;  ///< newest position that may be overwritten
-    position seen_ = 0;    ///< newest position that was there when the writer was last asked
+    position seen_ = 0;  ///< newest position that was there when the writer was last asked
 };
 
 }  // namespace trace_ring::inline v1

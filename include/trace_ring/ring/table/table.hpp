@@ -114,10 +114,9 @@ public:
     [[nodiscard]] backward_table_reader<table_ring> backward_reader() const noexcept {
         return backward_table_reader<table_ring>(*this);
     }
-    /// The reader that makes room: one at a time. `at_a_time`: the slots that it gives back
-    /// together.
-    [[nodiscard]] table_consumer<table_ring> consumer(std::uint64_t at_a_time = 1) noexcept {
-        return table_consumer<table_ring>(*this, at_a_time);
+    /// The reader that makes room: one at a time.
+    [[nodiscard]] table_consumer<table_ring> consumer() noexcept {
+        return table_consumer<table_ring>(*this);
     }
 
     /// For readers: copies position `p` out.
