@@ -33,8 +33,11 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
     if (sub == &nowhere || end + bytes + time_record_bytes > memory_.plan().sub_buffer_bytes) {
         // One goes and one comes: what is held stays as it is.
         const bool holds = sub != &nowhere;
-        std::uint64_t now = memory_.now();
         const share& of = shares_[lane.entry.load(relaxed)->ring.load(relaxed)];
+        // Claimers pass these lines round: they are wanted at once, and together.
+        prefetch_to_store(of.cursor);
+        prefetch_to_store(&memory_.ring().overwritten_records);
+        std::uint64_t now = memory_.now();
         close_lane(lane, of, now);
         if (mark_of(lane).held_as.load(relaxed) == tenure::taken_over) [[unlikely]] {
             const std::uint32_t ring = lane.entry.load(relaxed)->ring.load(relaxed);
@@ -132,6 +135,8 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
     layout::ring_state& ring = memory_.ring();
     sub_buffer_header& sub = memory_.sub_buffer(drawn.slot);
     layout::index_entry& index = memory_.index(drawn.slot);
+    prefetch_to_store(&sub);
+    prefetch_to_store(&index);
     std::uint64_t word = sub.state.load(relaxed);  // relaxed: the swap decides
     const auto old = stamped::from(word);
     if (old.state != static_cast<unsigned>(sub_buffer_state::free) &&
