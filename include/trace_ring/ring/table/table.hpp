@@ -162,6 +162,7 @@ private:
     };
 
     [[nodiscard, gnu::always_inline]] bool hold(position p) noexcept {
+        frame::ask_ahead(p);
         if constexpr (sequenced && claim_policy::many_writers) {
             if (slots::sequence(frame::slot_at(frame::index_of(p))).hold(p)) [[likely]]
                 return true;
