@@ -244,9 +244,9 @@ template <std::size_t Offset, class T>
 #endif
 }
 
-/// Asks for the cache line of a word that is about to be stored to, so that it comes in one step, and
-/// lines that are asked for together come together. Compilers' own prefetch for writing is one for
-/// reading on x86, if they do not know the processor: the line is then fetched twice.
+/// Asks for the cache line of a word that is about to be stored to, so that it comes in one step,
+/// and lines that are asked for together come together. Compilers' own prefetch for writing is one
+/// for reading on x86, if they do not know the processor: the line is then fetched twice.
 [[gnu::always_inline]] inline void prefetch_to_store(const volatile void* at) noexcept {
 #if defined(TRACE_RING_X86_STEPS) && defined(__x86_64__)
     asm volatile("prefetchw %0" : : "m"(*static_cast<const volatile char*>(at)));

@@ -185,9 +185,9 @@ protected:
         }
     }
 
-    /// The slots that a lone writer comes to next lie in its consumer's cache: those that are free are
-    /// asked for in time. Without, each line is waited for in its turn, and an item takes twice as
-    /// long.
+    /// The slots that a lone writer comes to next lie in its consumer's cache: those that are free
+    /// are asked for in time. Without, each line is waited for in its turn, and an item takes twice
+    /// as long.
     [[gnu::always_inline]] void ask_ahead(position p) noexcept {
         if constexpr (!claim_policy::many_writers && !full_policy::overwrites &&
                       !full_policy::grows) {
