@@ -54,6 +54,26 @@ inline const char* clock_name(std::uint32_t clock) {
     return clock < 4 ? names[clock] : "unknown";
 }
 
+/// Records that were begun and never committed. Nothing is said where there is no sign of one.
+inline void print_unfinished(text_buffer& out, const reduce::trace_file& file,
+                             exporter::text_writer& times) {
+    const char* before = "\n";
+    for (const auto& each : file.unfinished()) {
+        if (!each.certain && each.type == nullptr) continue;
+        print(out, "%s  %s  at %llu of lane ", before,
+              each.certain ? "not committed" : "perhaps not committed", wide(each.at));
+        before = "";
+        each.lane != nullptr ? print(out, "%u", each.lane->number) : print(out, "unknown");
+        if (each.type != nullptr) {
+            out += ": ";
+            times.append_time(out, each.time);
+            out += ' ';
+            print_name(out, each.type->name);
+        }
+        out += '\n';
+    }
+}
+
 /// `times` shows them as the records' lines would.
 inline void show(text_buffer& out, const reduce::trace_file& file,
                  const reduce::trace_statistics& sum, exporter::text_writer& times) {
@@ -125,6 +145,7 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         }
         out += '\n';
     }
+    print_unfinished(out, file, times);
 }
 
 }  // namespace in_text
@@ -204,6 +225,22 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         member(out, R"(,"records":)", lane.records);
         member(out, R"(,"bytes":)", lane.bytes);
         lost(out, lane.lost);
+        out += '}';
+    }
+    out += R"(],"unfinished":[)";
+    between = "";
+    for (const auto& each : file.unfinished()) {
+        out += between;
+        between = ",";
+        member(out, R"({"offset":)", each.offset);
+        member(out, R"(,"position":)", each.at);
+        if (each.lane != nullptr) member(out, R"(,"lane":)", each.lane->number);
+        out += each.certain ? R"(,"certain":true)" : R"(,"certain":false)";
+        if (each.type != nullptr) {
+            out += R"(,"event":)";
+            exporter::impl::append_json_string(out, each.type->name);
+            member(out, R"(,"ticks":)", each.time);
+        }
         out += '}';
     }
     out += "]}\n";

@@ -215,6 +215,27 @@ BOOST_AUTO_TEST_CASE(statistics_name_records_losses_events_and_lanes) {
                    "             2              24               0  2       1200/12 second\n");
 }
 
+BOOST_AUTO_TEST_CASE(statistics_name_what_was_begun_and_never_committed) {
+    scratch_file file;
+    auto b = sample();
+    const std::uint64_t at = b.slot_at(3);  // of the second lane, and open
+    const std::uint64_t end = at + ((b.get(at + 48, 2) + 0x8008) & 0xFFFF);
+    b.put(end, 140, 4);
+    run begun({saved(file, b), "--stats", "--time", "relative"});
+    BOOST_TEST(begun.wait() == 0);
+    BOOST_TEST(begun.output.ends_with("\n\n  not committed  at 2 of lane 2\n"));
+    b.put(end + 4, 1 | 2 << 16, 4);
+    run named({saved(file, b), "--stats", "--time", "relative"});
+    BOOST_TEST(named.wait() == 0);
+    BOOST_TEST(named.output.ends_with("  not committed  at 2 of lane 2: 0.000000140 tick\n"));
+    run as_json({file.path(), "--stats", "--format", "json"});
+    BOOST_TEST(as_json.wait() == 0);
+    BOOST_TEST(as_json.output.ends_with(
+        R"("unfinished":[{"offset":)" + std::to_string(end) +
+        R"(,"position":2,"lane":2,"certain":true,"event":"tick","ticks":140}]})"
+        "\n"));
+}
+
 BOOST_AUTO_TEST_CASE(several_files_are_merged_by_their_dates) {
     scratch_file first;
     scratch_file second;

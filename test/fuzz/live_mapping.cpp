@@ -99,6 +99,7 @@ void run_program(input data, bool raced) {
                     break;
                 case 5:
                     (void)file->statistics();
+                    (void)file->unfinished();
                     break;
                 case 6:
                     (void)file->live();

@@ -118,6 +118,9 @@ inline read_summary read_in_every_way(trace_ring::reduce::trace_file& file, std:
         while (follow.next() != nullptr) {
         }
     }
+    for (const auto& each : file.unfinished()) {
+        must(each.offset < bytes, "what is unfinished has a place in the file");
+    }
     forward.damages += file.damages().size();
     return forward;
 }

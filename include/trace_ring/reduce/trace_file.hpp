@@ -28,6 +28,7 @@
 
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/file/unfinished.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/statistics.hpp>
@@ -102,6 +103,12 @@ public:
     }
     [[nodiscard]] trace_statistics statistics(const filter& what = {}) const {
         return count(*tables_, what);
+    }
+
+    /// What was begun and never committed, for all that can be told (unfinished.hpp). It is not
+    /// among the items that cursors give: a record counts from its commit on.
+    [[nodiscard]] std::vector<unfinished_record> unfinished() const {
+        return unfinished_scan(*tables_).scan();
     }
 
 private:

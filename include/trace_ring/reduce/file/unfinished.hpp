@@ -1,0 +1,148 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Records that were begun and never committed: what a program was about to record when it was
+/// killed. Nothing is stored to tell them. A writer's words go behind the last committed record, so
+/// that is where to look, in each sub-buffer that is open or whose writer died in it.
+///
+/// What lies there is known only if the sub-buffer had not been used before: then it was zero.
+/// Otherwise it may be older, since no sub-buffer is cleared when it is used again; a record's
+/// header may still tell, as one that is older than the last committed record is none that was
+/// begun after it. One that a lap of the clock's lower half (seconds) separates cannot be told from
+/// a new one, so it is never certain.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <trace_ring/position.hpp>
+#include <trace_ring/reduce/tables.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// A record that was begun and not committed, or that may have been: at most one a lane. It may
+/// also have been given up: discarded, or left by a jump. In a live file it may be there a moment
+/// later.
+struct unfinished_record {
+    const lane_info* lane = nullptr;  ///< null: the file no longer lists it
+    position at = 0;                  ///< in the lane, where it would be
+    std::uint64_t offset = 0;         ///< where in the file
+    /// True: bytes of it are there. False: there may be; the sub-buffer was in use before.
+    bool certain = false;
+    /// What its header says; null if there is no such header yet, or none of a later record.
+    const event_type* type = nullptr;
+    std::uint64_t time = 0;  ///< with `type`: by its header
+};
+
+class unfinished_scan {
+public:
+    explicit unfinished_scan(const tables& in) : in_(in), words_(in.plan().sub_buffer_bytes / 8) {}
+
+    /// In the order in which they lie in the file. Linear in its sub-buffers.
+    [[nodiscard]] std::vector<unfinished_record> scan() {
+        std::vector<unfinished_record> out;
+        const std::uint64_t count = in_.present();
+        for (std::uint64_t slot = 0; slot < count; ++slot) {
+            const std::uint64_t offset = in_.plan().bytes_for(slot);
+            sub_buffer_copy head;
+            std::uint32_t magic = 0;
+            if (!in_.bytes().peek(offset, head, magic) || !left_open(head)) continue;
+            if (copy(offset) && left_open(head_)) look(offset, out);
+        }
+        return out;
+    }
+
+private:
+    /// A reclaimed one was closed by others, who do not say when it ended. Without a clock all end
+    /// at 0.
+    [[nodiscard]] bool left_open(const sub_buffer_copy& head) const noexcept {
+        switch (static_cast<sub_buffer_state>(head.state.state)) {
+            case sub_buffer_state::active:
+                return true;
+            case sub_buffer_state::closed:
+            case sub_buffer_state::reading:
+                return head.end_time == 0 && in_.clock() != 0;
+            default:
+                return false;
+        }
+    }
+
+    /// Copies all of a sub-buffer between two looks at how much of it is committed. False if that
+    /// changes each time: its writer is busy.
+    [[nodiscard]] bool copy(std::uint64_t offset) {
+        sub_buffer_copy before;
+        if (in_.bytes().copy(offset, words_, before) != copy_result::copied) return false;
+        for (int tries = 0; tries < 4; ++tries) {
+            const auto rest = std::span(words_).subspan(before.bytes / 8);
+            if (in_.bytes().read(offset + before.bytes, rest.data(), rest.size_bytes()) !=
+                rest.size_bytes()) {
+                return false;
+            }
+            end_ = before.bytes / 8;
+            tail_.assign(rest.begin(), rest.end());
+            if (in_.bytes().copy(offset, words_, head_) != copy_result::copied) return false;
+            if (head_.state == before.state && head_.bytes == before.bytes &&
+                head_.records == before.records) {
+                return true;
+            }
+            before = head_;
+        }
+        return false;
+    }
+
+    void look(std::uint64_t offset, std::vector<unfinished_record>& out) const {
+        if (std::all_of(tail_.begin(), tail_.end(), [](auto word) { return word == 0; })) return;
+        unfinished_record found;
+        found.lane = in_.find_lane(head_.lane);
+        found.at = head_.first_position + head_.records;
+        found.offset = offset + end_ * 8;
+        found.certain = head_.state.pos <= in_.plan().sub_buffer_limit;  // the first round
+        const auto owned = [&](const owner_record& who) {
+            if (found.lane != nullptr) found.lane = &in_.guest_of(*found.lane, who);
+        };
+        const auto visit = [](std::size_t, std::uint64_t, std::uint32_t) {};
+        if (walk_records(words_, head_, visit, owned) == 0 && found.lane != nullptr) {
+            judge(found);
+        }
+        out.push_back(found);
+    }
+
+    /// Whether what lies behind the records reads like the head of one that is not older.
+    void judge(unfinished_record& found) const noexcept {
+        constexpr std::uint64_t low_half = 0xFFFFFFFFU;
+        std::uint64_t last = head_.base_time;
+        for (std::size_t at = sizeof(sub_buffer_header) / 8; at < end_;) {
+            const auto word = static_cast<std::uint32_t>(words_[at] >> 32);
+            last = record_word::id(word) == record_word::time_id
+                       ? words_[at + 1]
+                       : (last & ~low_half) | (words_[at] & low_half);
+            at += record_word::bytes(word) / 8;
+        }
+        const auto word = static_cast<std::uint32_t>(tail_[0] >> 32);
+        const std::uint64_t time = (last & ~low_half) | (tail_[0] & low_half);
+        const auto* const type = in_.type_of(*found.lane, record_word::id(word));
+        if (type == nullptr || time < last) return;
+        const std::uint64_t bytes = record_word::bytes(word);
+        const std::uint64_t fixed = record_header_bytes + type->fixed_bytes;
+        const bool ends = (record_word::flags(word) & record_word::end) != 0;
+        const bool fits = ends             ? bytes == record_header_bytes
+                          : type->variable ? bytes >= fixed
+                                           : bytes == fixed;
+        if (!fits || bytes > tail_.size() * 8) return;
+        found.type = type;
+        found.time = time;
+    }
+
+    const tables& in_;
+    std::vector<std::uint64_t> words_;
+    std::vector<std::uint64_t> tail_;  // what is not committed
+    std::size_t end_ = 0;              // where that begins, in words
+    sub_buffer_copy head_;
+};
+
+}  // namespace trace_ring::inline v1::reduce
