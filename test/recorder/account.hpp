@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <ostream>
 #include <span>
 #include <variant>
@@ -41,6 +42,13 @@ static_assert(fit_in_512 == 18);
 template <class Kind>
 bool put(trace_ring::basic_recorder<Kind>& to, std::uint64_t who, std::uint64_t n) {
     return to.template record<numbered>(who, n);
+}
+
+/// The numbers of so many records of one writer.
+[[nodiscard]] inline std::vector<std::uint64_t> first(std::uint64_t count) {
+    std::vector<std::uint64_t> out(static_cast<std::size_t>(count));
+    std::iota(out.begin(), out.end(), std::uint64_t{0});
+    return out;
 }
 
 struct lane_account {

@@ -10,7 +10,6 @@
 
 #include <dlfcn.h>
 #include <sched.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,6 +36,8 @@
 #include <recorder/scratch.hpp>
 #include <recorder/signals.hpp>
 #include <recorder/trace_reader.hpp>
+#include <shared_board.hpp>
+#include <stepping.hpp>
 
 namespace tr = trace_ring;
 namespace reduce = trace_ring::reduce;
@@ -719,19 +720,15 @@ BOOST_AUTO_TEST_CASE(what_a_process_used_when_it_died_drawing_another_is_taken_b
 BOOST_AUTO_TEST_CASE(a_record_that_is_stepped_through_goes_to_the_threads_own_lane) {
     recorder one({.size = 1 << 18});
     if (!one.restartable()) return;
-    const pid_t child = ::fork();
-    BOOST_REQUIRE(child >= 0);
-    if (child == 0) {
-        ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-        ::raise(SIGSTOP);
-        ::_exit(put(one, this_thread(), 4) ? 7 : 8);
-    }
-    int status = 0;
-    std::uint64_t steps = 0;
-    while (::waitpid(child, &status, 0) == child && WIFSTOPPED(status) && ++steps < 3'000'000)
-        ::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr);
-    if (!WIFEXITED(status)) ::kill(child, SIGKILL);
-    BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+    const test::shared_board told;
+    test::stepped child(test::start_child([&] {
+                            if (!test::stop_to_be_stepped(*told)) return 77;
+                            return put(one, this_thread(), 4) ? 7 : 8;
+                        }),
+                        *told);
+    if (!child) return static_cast<void>(test::cannot_be_traced());
+    for (std::uint64_t steps = 0; child.step() && steps < 3'000'000;) ++steps;
+    BOOST_TEST(child.kill() == 7);
     const auto seen = read_all(one);
     seen.expect_sound();
     BOOST_TEST(seen.read() == 1U);

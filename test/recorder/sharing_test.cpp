@@ -9,17 +9,12 @@
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -29,42 +24,22 @@
 #include <trace_ring/recorder/recorder.hpp>
 
 #include <recorder/account.hpp>
+#include <recorder/holders.hpp>
 #include <recorder/scratch.hpp>
+#include <shared_board.hpp>
 
 namespace tr = trace_ring;
 using test::account_of;
+using test::first;
 using test::fit_in_512;
+using test::holders;
 using test::put;
+using test::shared_board;
+using test::wait_until;
 using tr::loss_cause;
 using tr::sub_buffer_state;
 
 namespace {
-
-/// What processes tell each other: memory that stays shared over a fork.
-struct board {
-    std::atomic<std::uint64_t> ready{0};
-    std::atomic<std::uint64_t> recorded[8]{};  ///< by writer: records that returned true
-};
-class shared_board {
-public:
-    shared_board()
-        : at_(::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                     0)) {
-        if (at_ == MAP_FAILED) throw std::runtime_error("mmap");
-        new (at_) board;
-    }
-    shared_board(const shared_board&) = delete;
-    shared_board& operator=(const shared_board&) = delete;
-    ~shared_board() { ::munmap(at_, sizeof(board)); }
-    board* operator->() const { return static_cast<board*>(at_); }
-
-private:
-    void* at_;
-};
-
-void wait_until(const std::atomic<std::uint64_t>& count, std::uint64_t wanted) {
-    while (count.load() < wanted) ::usleep(100);
-}
 
 /// Kills a child, and waits until it has ended, but leaves it to be waited for.
 void kill_unreaped(pid_t child) {
@@ -72,44 +47,6 @@ void kill_unreaped(pid_t child) {
     siginfo_t info{};
     BOOST_REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
 }
-
-std::vector<std::uint64_t> first(std::uint64_t count) {
-    std::vector<std::uint64_t> out(static_cast<std::size_t>(count));
-    std::iota(out.begin(), out.end(), std::uint64_t{0});
-    return out;
-}
-
-/// Threads that hold a sub-buffer each, until they are let go. Each tries to get it `tries` times:
-/// who finds half of the ring held looks for the dead at first, and then not each time.
-class holders {
-public:
-    template <class Recorder>
-    holders(Recorder& recorder, std::uint64_t count, std::uint64_t who, int tries = 1) {
-        for (std::uint64_t i = 0; i < count; ++i) {
-            threads_.emplace_back([this, &recorder, who, tries] {
-                bool kept = false;
-                for (int k = 0; k < tries && !kept; ++k) kept = put(recorder, who, 0);
-                kept_ += kept ? 1 : 0;
-                ++there_;
-                while (!go_.load()) ::usleep(200);
-            });
-            wait_until(there_, i + 1);
-        }
-    }
-    holders(const holders&) = delete;
-    holders& operator=(const holders&) = delete;
-    ~holders() {
-        go_ = true;
-        for (auto& thread : threads_) thread.join();
-    }
-    [[nodiscard]] std::uint64_t kept() const { return kept_.load(); }
-
-private:
-    std::atomic<std::uint64_t> there_{0};
-    std::atomic<std::uint64_t> kept_{0};
-    std::atomic<bool> go_{false};
-    std::vector<std::thread> threads_;
-};
 
 enum class place { file, memory_file, memory };
 /// A trace that a child shares, of 16 of the smallest sub-buffers. In a file, the child joins by
@@ -294,105 +231,6 @@ BOOST_AUTO_TEST_CASE(processes_killed_one_after_the_other_wear_nothing_out) {
     BOOST_TEST(told_of >= mine + by_dead);
     BOOST_TEST(told_of <= mine + by_dead + 3 * rounds);
 }
-
-#if defined(__x86_64__) && defined(__OPTIMIZE__) && !defined(TRACE_RING_TEST_TSAN) && \
-    !defined(TRACE_RING_TEST_ASAN)
-
-namespace {
-
-/// Lets a child that has stopped itself go on for `steps` instructions, or until it says that it is
-/// done, and kills it there. Returns how many it went.
-std::uint64_t kill_after(pid_t child, std::uint64_t steps, const std::atomic<std::uint64_t>& done) {
-    int status = 0;
-    std::uint64_t went = 0;
-    for (; went < steps && done.load() == 0; ++went) {
-        if (::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0) break;
-        if (::waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) break;
-    }
-    ::kill(child, SIGKILL);
-    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
-    return went;
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(a_process_may_die_at_any_instruction_of_a_claim) {
-    // The trace is in memory: as a forked child shares it, with a process entry of its own.
-    constexpr std::uint64_t before = 3 * fit_in_512;  // so many fill its sub-buffers to the brim
-    std::uint64_t died[8] = {};                       // by the state that the sub-buffer was in
-    std::uint64_t deaths = 0;
-    std::uint64_t closed_only = 0;
-    std::uint64_t cut_short = 0;
-    // The first child shows how long the way is, the others die at points evenly spread over it.
-    std::uint64_t length = 0;
-    for (std::uint64_t step = 0; step <= length; step += std::max<std::uint64_t>(1, length / 64)) {
-        tr::recorder recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
-        std::uint64_t mine = 0;
-        // All of the ring is in use before: what is claimed has been overwritten.
-        for (; mine < 8 * fit_in_512; ++mine) put(recorder, 1, mine);
-        recorder.flush_thread();
-        const shared_board told;
-        const pid_t child = test::start_child([&]() -> int {
-            for (std::uint64_t n = 0; n < before; ++n) {
-                if (put(recorder, 2, n)) ++told->recorded[0];
-            }
-            if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 77;
-            ::raise(SIGSTOP);
-            if (put(recorder, 2, before)) ++told->recorded[0];
-            told->ready = 1;
-            return 0;
-        });
-        int status = 0;
-        BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
-        if (!WIFSTOPPED(status)) {
-            BOOST_TEST_MESSAGE("skipped: children cannot be traced here");
-            return;
-        }
-        const test::hands_on trace(recorder);
-        BOOST_REQUIRE(trace.ring().cursor.load(tr::acquire) == 11U);
-        BOOST_REQUIRE(told->recorded[0].load() == before);
-        const std::uint64_t went = kill_after(child, length == 0 ? 1'000'000 : step, told->ready);
-        if (length == 0) length = went;
-        ++deaths;
-        const auto state = trace.state(3);  // of position 12, the next
-        if (state.pos == 12) ++died[state.state];
-        if (state.pos != 12 && trace.ring().cursor.load(tr::acquire) == 12U) ++cut_short;
-        if (trace.state(2).state == static_cast<unsigned>(sub_buffer_state::closed)) ++closed_only;
-
-        // Others want what it held: half of eight, one after the other.
-        {
-            const holders all(recorder, 4, 3);
-            BOOST_REQUIRE(all.kept() == 4U);
-            BOOST_REQUIRE(recorder.statistics().held == 4U);
-            BOOST_REQUIRE(trace.count(sub_buffer_state::active) == 4U);
-            BOOST_REQUIRE(trace.count(sub_buffer_state::reset) == 0U);
-        }
-        const std::uint64_t by_child = told->recorded[0].load();
-        auto seen = account_of(recorder);
-        BOOST_REQUIRE(seen.strange == 0U);
-        BOOST_REQUIRE(seen.lost()[loss_cause::refused] == 0U);
-        std::uint64_t sum = seen.read() + seen.lost().total();
-        BOOST_REQUIRE(sum >= mine + 4 + by_child);
-        BOOST_REQUIRE(sum <= mine + 4 + by_child + 1);  // the record in flight
-        // Every sub-buffer can be used again.
-        for (int i = 0; i < 300; ++i) BOOST_REQUIRE(put(recorder, 1, mine++));
-        seen = account_of(recorder);
-        BOOST_REQUIRE(seen.strange == 0U);
-        BOOST_REQUIRE(seen.read() >= 7 * fit_in_512);
-        BOOST_REQUIRE(seen.of(1).size() == seen.read());
-        sum = seen.read() + seen.lost().total();
-        BOOST_REQUIRE(sum >= mine + 4 + by_child);
-        BOOST_REQUIRE(sum <= mine + 4 + by_child + 1);
-    }
-    BOOST_TEST_MESSAGE(length << " instructions, " << deaths << " deaths: " << died[1]
-                              << " in reset, " << died[2] << " active, " << cut_short
-                              << " between cursor and swap, " << closed_only << " after closing");
-    BOOST_TEST(died[static_cast<unsigned>(sub_buffer_state::reset)] > 0U);
-    BOOST_TEST(died[static_cast<unsigned>(sub_buffer_state::active)] > 0U);
-    BOOST_TEST(closed_only > 0U);
-}
-
-#endif
 
 namespace {
 
