@@ -16,6 +16,10 @@ using position = std::uint64_t;
 
 inline constexpr position no_position = 0;
 
+/// The last that fits into a state word, beside the state. No sub-buffer is claimed behind it: what
+/// would have gone there is refused, and counted.
+inline constexpr position last_position = ~position{0} >> 3;
+
 /// Where position `p` (at least 1) lies in a ring of `count` slots.
 [[nodiscard]] constexpr std::uint64_t slot_of(position p, std::uint64_t count) noexcept {
     return (p - 1) % count;

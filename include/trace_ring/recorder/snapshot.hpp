@@ -44,6 +44,7 @@ public:
         const layout::plan& plan = memory_.plan();
         if (memory_.clock() != 0) memory_.add_clocks(core_.process());
         const std::uint64_t capacity = memory_.capacity();
+        if (storage::exceeds_file_limit(0, plan.bytes_for(capacity))) return EFBIG;
         // Lanes before sub-buffers: a lane then never claims more records than were copied.
         if (const int error = copy(8, plan.dictionary - 8)) return error;
         const std::uint64_t clock_bytes = plan.clock_count * sizeof(layout::clock_entry);

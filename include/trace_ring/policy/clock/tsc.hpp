@@ -92,6 +92,11 @@ template <class Clock>
            static_cast<double>(last.ns - first.ns);
 }
 
+/// What `tsc::usable` found out, for the whole process. A test may say `no` before it asks: the
+/// part of a processor whose counter is not steady.
+enum class verdict : std::uint8_t { unknown, no, yes };
+inline constinit atomic<std::uint8_t> verdict_on_tsc{static_cast<std::uint8_t>(verdict::unknown)};
+
 }  // namespace impl
 
 struct tsc {
@@ -138,15 +143,14 @@ struct tsc {
     /// Ticks are steady and agree between processors. The first call reads two files of the
     /// system; later ones read one word. Keeps errno.
     [[nodiscard]] static bool usable() noexcept {
-        enum : std::uint8_t { unknown, no, yes };
-        static constinit atomic<std::uint8_t> verdict{unknown};
-        std::uint8_t known =
-            verdict.load(relaxed);  // a pure function's value: any thread's is right
-        if (known == unknown) {
-            known = found() ? yes : no;
-            verdict.store(known, relaxed);  // the same value from every thread
+        // relaxed: a pure function's value: any thread's is right
+        auto known = static_cast<impl::verdict>(impl::verdict_on_tsc.load(relaxed));
+        if (known == impl::verdict::unknown) {
+            known = found() ? impl::verdict::yes : impl::verdict::no;
+            // relaxed: the same value from every thread
+            impl::verdict_on_tsc.store(static_cast<std::uint8_t>(known), relaxed);
         }
-        return known == yes;
+        return known == impl::verdict::yes;
     }
 
     /// The first call may take 2 ms, asleep; later ones read one word. Keeps errno.

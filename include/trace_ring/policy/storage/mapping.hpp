@@ -100,17 +100,23 @@ namespace storage {
     return file_descriptor(fd);
 }
 
-/// Gives the file its blocks in [offset, offset + bytes), growing it if need be, so that no later
-/// store can find the disk full. Returns 0 or the error; EFBIG also beyond the process's own limit
-/// of file sizes, where asking the kernel would cost the process its life (SIGXFSZ). Signal-safe.
-[[nodiscard]] inline int allocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
+/// Whether a file would become longer than the process may make one: asking the kernel for that
+/// costs the process its life (SIGXFSZ), whether by writing, truncating or allocating. Signal-safe.
+[[nodiscard]] inline bool exceeds_file_limit(std::uint64_t offset, std::uint64_t bytes) noexcept {
     const int saved = errno;
     struct ::rlimit64 limit {};
-    if (::getrlimit64(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM64_INFINITY &&
-        (offset > limit.rlim_cur || bytes > limit.rlim_cur - offset)) {
-        errno = saved;
-        return EFBIG;
-    }
+    const bool known = ::getrlimit64(RLIMIT_FSIZE, &limit) == 0;
+    errno = saved;
+    return known && limit.rlim_cur != RLIM64_INFINITY &&
+           (offset > limit.rlim_cur || bytes > limit.rlim_cur - offset);
+}
+
+/// Gives the file its blocks in [offset, offset + bytes), growing it if need be, so that no later
+/// store can find the disk full. Returns 0 or the error; EFBIG also beyond the process's own limit
+/// of file sizes. Signal-safe.
+[[nodiscard]] inline int allocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
+    if (exceeds_file_limit(offset, bytes)) return EFBIG;
+    const int saved = errno;
     int error = 0;
     do {
         error = ::fallocate64(fd, 0, static_cast<off64_t>(offset), static_cast<off64_t>(bytes)) == 0

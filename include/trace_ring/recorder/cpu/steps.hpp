@@ -217,7 +217,7 @@ inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& l
     for (std::size_t at = digits; at-- > 4; left /= 10)
         name[at] = static_cast<char>('0' + left % 10);
     // relaxed, to the end: published by the state, but for the number
-    entry->number.store(ring.last_lane.fetch_add(1, relaxed) + 1, relaxed);
+    entry->number.store(core_.memory_.new_lane_number(), relaxed);
     // Who sees anything of the new lane and looks again sees its number.
     // order: here.enter:B pairs with lane.look:A, snapshot.copy:C, drain.advance:A, drain.find:A
     thread_fence(release);

@@ -95,6 +95,12 @@ public:
     [[nodiscard]] layout::process_entry& process(std::uint32_t slot) const noexcept {
         return at<layout::process_entry>(plan_.processes + slot * sizeof(layout::process_entry));
     }
+    /// A number for a new lane: never 0, which is none. After 2^32 lanes they come again.
+    [[nodiscard]] std::uint32_t new_lane_number() const noexcept {
+        std::uint32_t number = 0;
+        while (number == 0) number = ring().last_lane.fetch_add(1, relaxed) + 1;  // a counter
+        return number;
+    }
     /// The first page, if others have stored a number there that is none.
     [[nodiscard]] gate_page& gates(std::uint32_t page) const noexcept {
         const std::uint64_t there = page < plan_.gate_count ? page : 0;

@@ -148,7 +148,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
         ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return false;
     }
-    const std::uint32_t number = ring.last_lane.fetch_add(1, relaxed) + 1;  // relaxed: a counter
+    const std::uint32_t number = memory_.new_lane_number();
     char name[16] = {};
     ::prctl(PR_GET_NAME, name);
     // relaxed, to the end: published by the state, but for the number; then the thread's own

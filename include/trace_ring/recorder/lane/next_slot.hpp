@@ -71,11 +71,21 @@ inline bool core::is_there(const share& of, position at) noexcept {
     return false;
 }
 
+/// Whether a cursor, or one that was drawn from, has come to the end of all positions. There it is
+/// kept, so that it never begins again at 0, where what is older would seem newer.
+inline bool positions_end(const share& of, position before) noexcept {
+    if (before < last_position) [[likely]]
+        return false;
+    of.cursor->store(last_position, relaxed);  // relaxed: a number, which stays what it is
+    return true;
+}
+
 /// The next position to try; no position if the ring takes no more.
 inline sub_buffer_place core::next_slot(const share& of) noexcept {
     if (keeps_oldest_) return next_unread(of);
     // relaxed: a number; the swap decides
     const position at = of.cursor->fetch_add(1, relaxed) + 1;
+    if (positions_end(of, at - 1)) return {};
     const std::uint64_t slot = of.slot_at(at);
     if (of.has(slot)) [[likely]]
         return {slot, at};
@@ -85,6 +95,7 @@ inline sub_buffer_place core::next_slot(const share& of) noexcept {
 /// The same when position `at` was drawn, which has a slot behind the ring's end.
 inline sub_buffer_place core::next_behind_end(const share& of, position at) noexcept {
     for (unsigned tries = 0; tries != most_draws; ++tries) {
+        if (positions_end(of, at - 1)) break;
         const std::uint64_t slot = of.slot_at(at);
         if (of.has(slot) || is_there(of, at)) return {slot, at};
         at = of.cursor->fetch_add(1, relaxed) + 1;  // relaxed: a number; the swap decides
@@ -97,6 +108,7 @@ inline sub_buffer_place core::next_unread(const share& of) noexcept {
     std::uint64_t waited = 0;
     for (unsigned tries = 0; tries != most_draws;) {
         position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
+        if (positions_end(of, last)) break;
         if (!is_there(of, last + 1)) {
             ++tries;
             continue;
@@ -143,6 +155,7 @@ inline sub_buffer_place core::next_unread(const share& of) noexcept {
             if (full_ == full_mode::stop) shut(true);
             return {};
         }
+        if (positions_end(of, next - 1)) break;
         // relaxed: a number; the swap of the state decides
         if (of.cursor->compare_exchange_strong(last, next, relaxed)) {
             return {slot, next};
