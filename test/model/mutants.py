@@ -250,7 +250,7 @@ def plant(folder, mutants):
         # What stands around a place, at each offset; a place may lie in another.
         before, behind = {}, {}
         for start, end, number, instead in sorted(planted, key=lambda p: (p[0], -p[1])):
-            is_it = f"::model::mutant == {number}"
+            is_it = f"::model::is({number})"
             if re.search(r";$|^while", text[start:end]):
                 opening, closing = f"if ({is_it}) {{ {instead} }} else {{ ", " }"
             else:
