@@ -11,6 +11,8 @@ replaces: `mutant == N ? fault : original`. So each test is compiled once. Then 
 fault, with the exploration that must find it, and must print the property that is broken. A fault
 whose place is no longer in the header, or is there twice, is an error: the list is to be kept up.
 
+Beside them the ordering points that orders.py lists as caught are weakened, each in its turn.
+
 A fault is (name, header, place, what stands there instead, exploration, property). In the place the
 part that is replaced stands in [[ ]], with enough around it to be found; without them it is the
 whole. What ends in ; or begins with while is a statement, all else an expression.
@@ -21,6 +23,9 @@ import shutil
 import subprocess
 import sys
 import time
+
+sys.dont_write_bytecode = True  # beside the sources
+import orders  # noqa: E402
 
 SLOTS = "ring/table/slots.hpp"
 TABLE = "ring/table/table.hpp"
@@ -211,11 +216,19 @@ def main():
     only = arguments[2] if "--only" in arguments[:split] else None
     failures = 0
     began = time.monotonic()
+    for name in orders.unlisted(root):
+        print(f"NOT LISTED, or no more there: the order {name}")
+        failures += 1
     tests = {"tables_test": TABLES, "sub_buffers_test": SUB_BUFFERS, "recorder_test": RECORDER,
              "recorder_life_test": LIFE}
+    planted = 0
     for test, mutants in tests.items():
-        failures += explore(root, compiler, test, mutants, only)
-    print(f"{sum(len(mutants) for mutants in tests.values())} faults planted, {failures} not found, "
+        weakened = [(f"order {name}", place[1], place[2:], place[4], exploration, "")
+                    for name, where, exploration in orders.listed() if where == test
+                    for place in orders.points(root) if place[0] == name]
+        planted += len(mutants) + len(weakened)
+        failures += explore(root, compiler, test, mutants + weakened, only)
+    print(f"{planted} faults planted, {failures} not found, "
           f"{time.monotonic() - began:.0f} s")
     return 1 if failures else 0
 
@@ -256,6 +269,9 @@ def plant(folder, mutants):
         path = os.path.join(folder, header)
         with open(path, encoding="utf-8") as file:
             text = file.read()
+        if not isinstance(context, str):  # a place as orders.points says it
+            places.setdefault(path, []).append((*context[:2], number, instead))
+            continue
         before, marked, rest = context.partition("[[")
         if marked and "]]" in rest:
             old, _, after = rest.rpartition("]]")
