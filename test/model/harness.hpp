@@ -28,9 +28,10 @@ inline result explored(const char* name, const bounds& within,
                        const std::function<void(run&)>& set_up) {
     result found = the_scheduler.explore(name, within, set_up);
     std::printf(
-        "explored %s: %llu interleavings to level %u, %llu at random, %llu steps, %llu "
-        "shared words\n",
+        "explored %s: %llu interleavings to level %u, of %llu the beginning, %llu at random, "
+        "%llu steps, %llu shared words\n",
         name, static_cast<unsigned long long>(found.runs), found.levels_done,
+        static_cast<unsigned long long>(found.given_up),
         static_cast<unsigned long long>(found.random_runs),
         static_cast<unsigned long long>(found.steps),
         static_cast<unsigned long long>(found.shared));
@@ -97,7 +98,14 @@ int main(int count, char** names) {
         bool asked = count < 2;
         for (int i = 1; i < count; ++i) asked = asked || std::strcmp(names[i], each.name) == 0;
         if (!asked) continue;
+        model::reached.assign(model::reached.size(), false);
         if (!model::explored(each.name, each.within, each.set_up).fault.empty()) status = 1;
+        if (std::getenv("TRACE_RING_REACHED") == nullptr) continue;
+        std::printf("reached");
+        for (std::size_t i = 0; i < model::reached.size(); ++i) {
+            if (model::reached[i]) std::printf(" %zu", i);
+        }
+        std::printf("\n");
     }
     return status;
 }

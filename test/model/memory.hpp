@@ -29,7 +29,6 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
-#include <unordered_map>
 #include <vector>
 
 namespace model {
@@ -68,11 +67,12 @@ struct cell {
     std::uint8_t threads = 0;  ///< that have used it, in any run so far
     bool written = false;      ///< by any of them
     bool left_out = false;
-    bool shared = false;     ///< two have, and one wrote: only these need a history
-    bool exclusive = false;  ///< see `memory::exclusive`
-    bool handed_on = false;  ///< see `memory::handed_on`
-    std::size_t entry = 0;   ///< of its lower half in views; 0: none yet
-    std::uint64_t run = 0;   ///< what follows is of this run
+    bool shared = false;        ///< two have, and one wrote: only these need a history
+    bool exclusive = false;     ///< see `memory::exclusive`
+    bool handed_on = false;     ///< see `memory::handed_on`
+    std::uint64_t guarded = 0;  ///< by which guards these two are known
+    std::size_t entry = 0;      ///< of its lower half in views; 0: none yet
+    std::uint64_t run = 0;      ///< what follows is of this run
     std::vector<store_made> history{};
     /// When each thread loaded and stored each half last, by its own steps.
     std::array<std::array<std::uint16_t, most_threads>, 2> read_at{}, stored_at{};
@@ -118,10 +118,11 @@ public:
     /// Forgets which cells are shared.
     void forget() {
         cells_.clear();
-        known_.clear();
+        known_.assign(known_.size(), nullptr);
         used_ = most_threads;
         run_ = 0;
     }
+    /// What follows is said anew for each run: guards and bytes that are left out.
     void begin_run(bool all_shared) {
         ++run_;
         stride_ = all_shared ? most_entries : used_;
@@ -134,8 +135,15 @@ public:
             std::fill_n(t.ahead.begin(), stride_, std::uint16_t{0});
         }
         std::fill_n(all_.begin(), stride_, std::uint16_t{0});
-        guards_.clear();
+        said_.clear();
         left_out_.clear();
+        aliases_.clear();
+    }
+    /// All of that was said.
+    void guards_are_said() {
+        if (said_ == guards_) return;
+        guards_ = said_;
+        ++guard_sets_;
     }
     /// A cell was found to be shared that was not known to be: the run means nothing.
     [[nodiscard]] bool newly_shared() const { return newly_shared_; }
@@ -145,12 +153,17 @@ public:
     /// that load is known to have come before. True of what a consumer has given back.
     void exclusive(const void* from, std::size_t bytes) {
         const auto start = reinterpret_cast<std::uintptr_t>(from);
-        guards_.push_back({start, start + bytes, true});
+        said_.push_back({start, start + bytes, true});
     }
     /// The same for what another thread has stored: true of what has one writer at a time.
     void handed_on(const void* from, std::size_t bytes) {
         const auto start = reinterpret_cast<std::uintptr_t>(from);
-        guards_.push_back({start, start + bytes, false});
+        said_.push_back({start, start + bytes, false});
+    }
+    /// The same memory, mapped a second time.
+    void alias(const void* from, std::size_t bytes, const void* to) {
+        const auto start = reinterpret_cast<std::uintptr_t>(from);
+        aliases_.push_back({start, start + bytes, reinterpret_cast<std::uintptr_t>(to) - start});
     }
 
     /// These bytes are no matter of the model: as many threads use them as may.
@@ -161,7 +174,13 @@ public:
 
     /// Where a step of thread `t` goes, which is a store or a load.
     [[nodiscard]] place at(const void* address, unsigned bytes, unsigned t, bool stores) {
-        const auto where = reinterpret_cast<std::uintptr_t>(address);
+        auto where = reinterpret_cast<std::uintptr_t>(address);
+        for (const auto& each : aliases_) {
+            if (where >= each.begin && where < each.end) {
+                where += each.distance;
+                break;
+            }
+        }
         cell& c = cell_at(where & ~std::uintptr_t{7});
         c.threads = static_cast<std::uint8_t>(c.threads | 1U << t);
         c.written = c.written || stores;
@@ -174,18 +193,8 @@ public:
         }
         if (c.run != run_) {
             c.run = run_;
-            c.history.clear();
             c.seen_by = 0;
-            for (unsigned half = 0; half < 2; ++half) {
-                c.read_at[half].fill(0);
-                c.stored_at[half].fill(0);
-            }
-            c.exclusive = c.handed_on = false;
-            for (const auto& each : guards_) {
-                if (c.address < each.begin || c.address >= each.end) continue;
-                (each.of_loads ? c.exclusive : c.handed_on) = true;
-            }
-            c.history.push_back({place{&c, 0, 8}.content(), {0, 0}, 3, 0});
+            if (c.shared) begin_cell(c);
         }
         return {&c, static_cast<unsigned>(where & 7) * 8, bytes};
     }
@@ -235,6 +244,11 @@ public:
         }
         if (releases(o) && !weak.release_fences) copy(me.fence, me.seen);
     }
+    /// A thread is told that another is no more, by what orders all that it did.
+    void learn_all_of(unsigned t, unsigned gone) {
+        join(threads_[t].seen, threads_[gone].seen.data());
+        join(threads_[t].ahead, threads_[gone].seen.data());
+    }
     /// Plain reads of these bytes. False: a race, for thread `t` does not know all that is there.
     [[nodiscard]] bool read_plainly(const void* from, std::size_t bytes, unsigned t) {
         step(t);
@@ -261,18 +275,54 @@ private:
     struct guard {
         std::uintptr_t begin, end;
         bool of_loads;
+
+        bool operator==(const guard&) const = default;
+    };
+    struct second {
+        std::uintptr_t begin, end, distance;
     };
 
+    /// By open addressing: this is looked up at every step.
     cell& cell_at(std::uintptr_t address) {
-        auto& known = known_[address];
-        if (known == nullptr) {
-            cells_.push_back(cell{address});
-            known = &cells_.back();
-            for (const auto& each : left_out_) {
-                if (address >= each.begin && address < each.end) known->left_out = true;
+        std::size_t at = place_of(address);
+        for (; known_[at] != nullptr; at = (at + 1) % known_.size()) {
+            if (known_[at]->address == address) return *known_[at];
+        }
+        cells_.push_back(cell{address});
+        cell& made = cells_.back();
+        for (const auto& each : left_out_) {
+            if (address >= each.begin && address < each.end) made.left_out = true;
+        }
+        known_[at] = &made;
+        if (cells_.size() * 2 > known_.size()) {
+            known_.assign(known_.size() * 2, nullptr);
+            for (auto& each : cells_) {
+                at = place_of(each.address);
+                while (known_[at] != nullptr) at = (at + 1) % known_.size();
+                known_[at] = &each;
             }
         }
-        return *known;
+        return made;
+    }
+    [[nodiscard]] std::size_t place_of(std::uintptr_t address) const {
+        return (std::uint64_t{address} * 0x9E3779B97F4A7C15U >> 32) % known_.size();
+    }
+    /// The first time that it is used in a run.
+    void begin_cell(cell& c) {
+        c.history.clear();
+        for (unsigned half = 0; half < 2; ++half) {
+            c.read_at[half].fill(0);
+            c.stored_at[half].fill(0);
+        }
+        if (c.guarded != guard_sets_) {
+            c.guarded = guard_sets_;
+            c.exclusive = c.handed_on = false;
+            for (const auto& each : guards_) {
+                if (c.address < each.begin || c.address >= each.end) continue;
+                (each.of_loads ? c.exclusive : c.handed_on) = true;
+            }
+        }
+        c.history.push_back({place{&c, 0, 8}.content(), {0, 0}, 3, 0});
     }
     void copy(view& to, const view& from) const { std::copy_n(from.begin(), stride_, to.begin()); }
     void join(view& to, const std::uint16_t* from) const {
@@ -334,8 +384,10 @@ private:
     }
 
     std::deque<cell> cells_;
-    std::unordered_map<std::uintptr_t, cell*> known_;
-    std::vector<guard> guards_, left_out_;
+    std::vector<cell*> known_ = std::vector<cell*>(4096);
+    std::vector<guard> said_, guards_, left_out_;
+    std::vector<second> aliases_;
+    std::uint64_t guard_sets_ = 1;
     std::vector<std::uint16_t> arena_;
     std::array<thread_views, most_threads> threads_{};
     view all_{};

@@ -35,7 +35,7 @@ model::anew<words> w;
 std::set<std::string> results(const std::vector<void (*)()>& threads) {
     std::set<std::string> found;
     const auto outcome =
-        model::the_scheduler.explore("results", {400'000, 4}, [&](model::run& run) {
+        model::the_scheduler.explore("results", {400'000, 5}, [&](model::run& run) {
             w.make();
             for (const auto each : threads) run.thread(each);
             run.afterwards([&] {
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(a_weak_exchange_may_fail_for_no_reason_and_a_strong_one_not
 BOOST_AUTO_TEST_CASE(a_store_over_what_was_not_given_back_is_found) {
     const auto give_back = [](trace_ring::memory_order how) {
         return model::the_scheduler
-            .explore("give_back", {100'000, 3},
+            .explore("give_back", {100'000, 4},
                      [&](model::run& run) {
                          w.make();
                          run.exclusive(&w->x, sizeof w->x);
@@ -238,10 +238,57 @@ BOOST_AUTO_TEST_CASE(a_store_over_what_was_not_given_back_is_found) {
     BOOST_TEST(give_back(relaxed).find("not ordered") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(
+    a_thread_that_may_die_ends_after_each_of_its_steps_and_what_it_did_can_be_known) {
+    std::set<std::string> found;
+    const auto all = model::the_scheduler.explore("death", {100'000, 5}, [&](model::run& run) {
+        w.make();
+        run.thread([] {
+            w->x.store(1, relaxed);
+            w->y.store(1, relaxed);
+        });
+        run.dies();
+        run.thread([] {
+            const bool gone = model::the_scheduler.is_gone(0);
+            w->a = w->y.load(relaxed);
+            w->b = w->x.load(relaxed);
+            model::require(!gone || w->a <= w->b, "what the dead did is not known");
+            w->c = gone ? 1 : 0;
+        });
+        run.afterwards([&] {
+            found.insert(std::to_string(w->a) + std::to_string(w->b) + std::to_string(w->c));
+        });
+    });
+    BOOST_TEST(all.fault == std::string());
+    BOOST_TEST((found == those{"000", "010", "100", "110", "001", "011"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_runs_once_before_any_step_of_its_thread_or_not_at_all) {
+    std::set<std::string> found;
+    const auto all = model::the_scheduler.explore("handler", {100'000, 5}, [&](model::run& run) {
+        w.make();
+        run.thread([] {
+            w->a = w->z.load(relaxed);  // nobody else's, and a step all the same
+            w->b = w->z.load(relaxed);
+            w->x.store(1, relaxed);
+        });
+        run.interrupted([] {
+            w->z.store(1, relaxed);
+            w->c = w->x.load(relaxed);
+        });
+        run.thread([] { w->x.store(2, relaxed); });
+        run.afterwards([&] {
+            found.insert(std::to_string(w->a) + std::to_string(w->b) + std::to_string(w->c));
+        });
+    });
+    BOOST_TEST(all.fault == std::string());
+    BOOST_TEST((found == those{"009", "010", "012", "110", "112", "000", "002"}));
+}
+
 BOOST_AUTO_TEST_CASE(who_waits_for_ever_is_stuck_and_who_waits_for_another_is_not) {
     const auto waiting = [](bool comes) {
         return model::the_scheduler
-            .explore("waiting", {200'000, 1},
+            .explore("waiting", {200'000, 2},
                      [&](model::run& run) {
                          w.make();
                          run.thread([] {
@@ -259,7 +306,7 @@ BOOST_AUTO_TEST_CASE(who_waits_for_ever_is_stuck_and_who_waits_for_another_is_no
 
 BOOST_AUTO_TEST_CASE(a_fault_is_repeated_by_the_schedule_that_is_printed_with_it) {
     const auto explore = [] {
-        return model::the_scheduler.explore("repeated", {100'000, 1}, [](model::run& run) {
+        return model::the_scheduler.explore("repeated", {100'000, 2}, [](model::run& run) {
             w.make();
             run.thread([] {
                 w->z.store(1, relaxed);  // what only one thread uses counts as a step, too

@@ -11,6 +11,8 @@ replaces: `mutant == N ? fault : original`. So each test is compiled once. Then 
 fault, with the exploration that must find it, and must print the property that is broken. A fault
 whose place is no longer in the header, or is there twice, is an error: the list is to be kept up.
 
+Beside them the ordering points that orders.py lists as caught are weakened, each in its turn.
+
 A fault is (name, header, place, what stands there instead, exploration, property). In the place the
 part that is replaced stands in [[ ]], with enough around it to be found; without them it is the
 whole. What ends in ; or begins with while is a statement, all else an expression.
@@ -21,6 +23,9 @@ import shutil
 import subprocess
 import sys
 import time
+
+sys.dont_write_bytecode = True  # beside the sources
+import orders  # noqa: E402
 
 SLOTS = "ring/table/slots.hpp"
 TABLE = "ring/table/table.hpp"
@@ -42,6 +47,10 @@ NEXT = "recorder/lane/next_slot.hpp"
 THREADS = "recorder/lane/threads.hpp"
 HAND = "recorder/lane/hand_on.hpp"
 SOURCE = "recorder/in_place/source.hpp"
+LANES = "recorder/lane/lane_table.hpp"
+SNAPSHOT = "recorder/snapshot.hpp"
+RINGS = "recorder/file/rings.hpp"
+RECORD = "recorder/recorder.hpp"
 
 swaps = "writers_that_swap_overwrite_and_a_reader_accounts_for_each_position"
 adds = "writers_that_add_overwrite_and_a_reader_accounts_for_each_position"
@@ -74,6 +83,14 @@ rec_sessions = "a_session_drains_what_two_threads_write_and_is_told_what_it_miss
 rec_refuse = "a_session_makes_room_in_a_ring_that_refuses"
 rec_oldest = "what_was_handed_on_is_gone_on_with_or_overwritten"
 rec_hand = "a_thread_that_ends_hands_on_what_it_has_not_filled"
+
+stops = "a_ring_that_stops_has_all_that_came_before"
+quotas = "what_is_set_aside_for_some_events_others_do_not_reach"
+keeps = "what_is_young_is_kept_and_what_is_old_makes_room"
+dies = "a_process_that_dies_at_any_step_loses_one_record_and_holds_nothing"
+copies = "a_copy_that_is_made_while_others_record_is_whole"
+grows = "two_threads_make_a_ring_grow_that_refuses_then"
+handler = "a_reader_sees_nothing_torn_of_a_handler_nor_of_what_it_interrupts"
 
 TORN = "a torn record was read"
 BEHIND = "not ordered behind"
@@ -178,6 +195,19 @@ RECORDER = [
     ("hand on: the swap is a store", HAND, "if ([[!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(at, sub_buffer_state::active), acq_rel), false)", rec_oldest, ""),
 ]
 
+LIFE = [
+    ("grow: the ring is thought to be full", NEXT, "if (slot >= of.first && [[can_grow(of)]] &&", "false", grows, "as it may"),
+    ("stop: gates stay open", NEXT, "if (full_ == full_mode::stop) [[shut(true);]]", ";", stops, "a gate is open"),
+    ("keep: what is young is thought old", NEXT, "return [[memory_.now() < old_at(closed)]];", "false", keeps, "kept was overwritten"),
+    ("quota: events go with the others", RINGS, "return [[wanted <= last_ ? wanted : 0]];", "0", quotas, "a flood of others"),
+    ("death: what was committed is not counted", LANES, "[[entry.written.store(sub.first_position.load(relaxed) + records, release);]]\n    } else", ";", dies, "lanes do not count"),
+    ("death: what is held stays so", LANES, "[[sub.state.store(state_word(at, now), release);]]", ";", dies, "held"),
+    ("death: what is reset stays so", LANES, "now = sub_buffer_state::free;\n        [[sub.commit.store(commit_word::empty, relaxed);]]", "return now;", dies, "held"),
+    ("death: a claim is not told of first", CLAIM, "[[lane.entry.load(relaxed)->newest.store(drawn.pos, release);]]", ";", dies, "held"),
+    ("handler: the lane is not marked", RECORD, "[[impl::store_stack_position(mark.value);]]", ";", handler, ""),
+    ("snapshot: the number of records is a later one", SNAPSHOT, "[[words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) |\n                       commit_word::pack(taken.records, taken.bytes);]]", ";", copies, ""),
+]
+
 
 def main():
     arguments = sys.argv[1:]
@@ -186,10 +216,19 @@ def main():
     only = arguments[2] if "--only" in arguments[:split] else None
     failures = 0
     began = time.monotonic()
-    tests = {"tables_test": TABLES, "sub_buffers_test": SUB_BUFFERS, "recorder_test": RECORDER}
+    for name in orders.unlisted(root):
+        print(f"NOT LISTED, or no more there: the order {name}")
+        failures += 1
+    tests = {"tables_test": TABLES, "sub_buffers_test": SUB_BUFFERS, "recorder_test": RECORDER,
+             "recorder_life_test": LIFE}
+    planted = 0
     for test, mutants in tests.items():
-        failures += explore(root, compiler, test, mutants, only)
-    print(f"{sum(len(mutants) for mutants in tests.values())} faults planted, {failures} not found, "
+        weakened = [(f"order {name}", place[1], place[2:], place[4], exploration, "")
+                    for name, where, exploration in orders.listed() if where == test
+                    for place in orders.points(root) if place[0] == name]
+        planted += len(mutants) + len(weakened)
+        failures += explore(root, compiler, test, mutants + weakened, only)
+    print(f"{planted} faults planted, {failures} not found, "
           f"{time.monotonic() - began:.0f} s")
     return 1 if failures else 0
 
@@ -230,6 +269,9 @@ def plant(folder, mutants):
         path = os.path.join(folder, header)
         with open(path, encoding="utf-8") as file:
             text = file.read()
+        if not isinstance(context, str):  # a place as orders.points says it
+            places.setdefault(path, []).append((*context[:2], number, instead))
+            continue
         before, marked, rest = context.partition("[[")
         if marked and "]]" in rest:
             old, _, after = rest.rpartition("]]")
@@ -250,7 +292,7 @@ def plant(folder, mutants):
         # What stands around a place, at each offset; a place may lie in another.
         before, behind = {}, {}
         for start, end, number, instead in sorted(planted, key=lambda p: (p[0], -p[1])):
-            is_it = f"::model::mutant == {number}"
+            is_it = f"::model::is({number})"
             if re.search(r";$|^while", text[start:end]):
                 opening, closing = f"if ({is_it}) {{ {instead} }} else {{ ", " }"
             else:

@@ -17,6 +17,17 @@
 /// Only steps on cells that two threads use and one writes are points of choice. Which they are is
 /// learned: a run that finds a new one is not counted, and its level begins again.
 ///
+/// Of runs that differ only in the order of steps which have nothing to do with each other one is
+/// enough (a sleep set, of one thread). A thread that could go on, and is switched away from, has
+/// its step due. If that comes to be made with no step between that it conflicts with (the same
+/// cell, and one of the two stores; or both seq_cst), then it might as well have been made before
+/// the switch, with as many switches: that run was there before, and this one is given up. Such a
+/// run counts as one all the same, for it stands for those that would begin like it.
+///
+/// A thread can be made to end at any of its steps, for good (`dies`), and to be interrupted before
+/// any of them, shared or not, by a handler that runs on its stack (`interrupted`). Either once a
+/// run, and beside the bounds.
+///
 /// Fair: a thread that yields, or loads for long without learning anything new, waits until another
 /// has stored something, and is not waited for either. A run of more than `most_steps` steps, or in
 /// which all wait for each other, is a fault: stuck.
@@ -31,6 +42,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -46,18 +58,18 @@ namespace model {
 
 struct bounds {
     std::uint64_t steps = 12'000'000;  ///< atomic steps, over all runs
-    unsigned complete = 1;             ///< levels that must come to their end, or it is a fault
+    unsigned complete = 2;             ///< levels that must come to their end, or it is a fault
 };
 
 struct level {
     unsigned switches, older;
 };
-inline constexpr level levels[] = {{1, 1}, {2, 1}, {2, 2}, {3, 2}, {3, 3}, {4, 3}};
+inline constexpr level levels[] = {{1, 0}, {1, 1}, {2, 1}, {2, 2}, {3, 2}, {3, 3}, {4, 3}};
 
 struct result {
     std::string fault;     ///< what was broken; empty: nothing
     std::string schedule;  ///< by which run
-    std::uint64_t runs = 0, random_runs = 0, steps = 0;
+    std::uint64_t runs = 0, given_up = 0, random_runs = 0, steps = 0;
     unsigned levels_done = 0;
     std::size_t shared = 0;  ///< cells
 };
@@ -66,6 +78,16 @@ struct result {
 class run {
 public:
     void thread(std::function<void()> body) { bodies_.push_back(std::move(body)); }
+    /// The thread named last may end before any of its steps. What it stored is stored.
+    void dies() { dies_.push_back(bodies_.size() - 1); }
+    /// The thread named last may be interrupted, once, before any of its steps.
+    void interrupted(std::function<void()> handler) {
+        handlers_.push_back({bodies_.size() - 1, std::move(handler)});
+    }
+    /// See memory::alias.
+    void alias(const void* from, std::size_t bytes, const void* to) {
+        aliases_.push_back({from, bytes, to});
+    }
     /// After the threads have ended; it sees all that they stored.
     void afterwards(std::function<void()> body) { after_ = std::move(body); }
     /// Names bytes in the steps that a repeated run prints.
@@ -98,7 +120,15 @@ private:
         std::size_t bytes;
         bool of_loads;
     };
+    struct second {
+        const void* from;
+        std::size_t bytes;
+        const void* to;
+    };
     std::vector<std::function<void()>> bodies_;
+    std::vector<std::size_t> dies_;
+    std::vector<std::pair<std::size_t, std::function<void()>>> handlers_;
+    std::vector<second> aliases_;
     std::function<void()> after_;
     std::vector<named> names_;
     std::vector<guard> guards_, left_out_;
@@ -206,7 +236,9 @@ public:
         if (!running()) return;
         if (o == order::seq_cst) {
             ++steps_;
-            switch_point();
+            switch_point(nullptr, false, true);
+            if (may_end_or_be_interrupted()) switch_point(nullptr, false, true);
+            due_now(nullptr, false, true);
         }
         memory_.fence(current_, o);
         if (repeats_)
@@ -228,8 +260,21 @@ public:
     }
     /// Plain reads of these bytes by the thread. False: a race.
     [[nodiscard]] bool read_plainly(const void* from, std::size_t bytes) {
-        return !running() || memory_.read_plainly(from, bytes, current_);
+        if (!running()) return true;
+        wake_all();
+        return memory_.read_plainly(from, bytes, current_);
     }
+    /// The thread asks the kernel whether another is no more; what that did is known then.
+    [[nodiscard]] bool is_gone(unsigned thread) {
+        const bool gone = thread < count_ && threads_[thread]->dead;
+        if (running()) {
+            wake_all();
+            if (gone) memory_.learn_all_of(current_, thread);
+        }
+        return gone;
+    }
+    /// The thread is in its handler.
+    [[nodiscard]] bool interrupted() const { return threads_[current_]->handles; }
 
 private:
     static constexpr unsigned none = ~0U;
@@ -245,6 +290,13 @@ private:
         std::byte* stack = nullptr;
         std::function<void()> body;
         bool done = false;
+        bool dead = false;
+        bool may_die = false;
+        std::function<void()>* handler = nullptr;  ///< that has not run yet
+        bool handles = false;
+        bool asleep = false;  ///< what it does next was tried before what others do
+        const cell* due = nullptr;
+        bool due_stores = false, due_is_seq_cst = false;
         bool waits = false;
         std::uint64_t waits_at = 0;
         unsigned fruitless = 0;
@@ -254,7 +306,7 @@ private:
     /// A point where there was more than one way to go on.
     struct choice {
         std::uint64_t step;
-        char kind;  ///< 't': the thread, 's': the store
+        char kind;  ///< 't': the thread, 's': the store, 'd': does it die, 'h': a handler
         unsigned taken, of;
         bool cut = false;  ///< the first is the only one within the bounds
     };
@@ -273,6 +325,8 @@ private:
         if (const char* longer = std::getenv("TRACE_RING_LONG");
             longer != nullptr && *longer == '1')
             budget *= 10;
+        if (const char* steps = std::getenv("TRACE_RING_STEPS"); steps != nullptr)
+            budget = std::strtoull(steps, nullptr, 10);
         if (const char* given = std::getenv("TRACE_RING_SCHEDULE"); given != nullptr) {
             const std::string_view all = given;
             const std::size_t colon = all.find(": ");
@@ -315,6 +369,7 @@ private:
                 continue;
             }
             ++out.runs;
+            if (given_up_) ++out.given_up;
             while (!made_.empty() && made_.back().taken + 1 >= made_.back().of) made_.pop_back();
             if (made_.empty()) return true;
             ++made_.back().taken;
@@ -339,7 +394,7 @@ private:
         for (const char* at = text.c_str(); *at != 0;) {
             char* end = nullptr;
             const auto step = std::strtoull(at, &end, 10);
-            if (end == at || (*end != 't' && *end != 's')) break;
+            if (end == at || *end == 0 || std::strchr("tsdh", *end) == nullptr) break;
             const char kind = *end;
             const auto taken = static_cast<unsigned>(std::strtoul(end + 1, &end, 10));
             given_.push_back({step, kind, taken, 0});
@@ -362,16 +417,20 @@ private:
         (*set_up_)(setting);
         names_ = &setting.names_;
         memory_.begin_run(repeats_);
+        for (const auto& each : setting.aliases_) memory_.alias(each.from, each.bytes, each.to);
         for (const auto& each : setting.left_out_) memory_.leave_out(each.from, each.bytes);
         for (const auto& each : setting.guards_) {
             if (each.of_loads) memory_.exclusive(each.from, each.bytes);
             memory_.handed_on(each.from, each.bytes);
         }
+        memory_.guards_are_said();
         const std::size_t count = setting.bodies_.size();
         while (threads_.size() < count) threads_.push_back(std::make_unique<fibre>());
         count_ = static_cast<unsigned>(count);
         for (unsigned i = 0; i < count_; ++i) begin(*threads_[i], setting.bodies_[i]);
-        left_ = false;
+        for (const auto each : setting.dies_) threads_[each]->may_die = true;
+        for (auto& each : setting.handlers_) threads_[each.first]->handler = &each.second;
+        left_ = given_up_ = false;
         main_.begun = true;
         next_ = next_thread(none);
         while (next_ != none) {
@@ -385,7 +444,8 @@ private:
             if (left_) break;
         }
         // Its threads' bodies refer to what is local to a test: nothing of them is left.
-        if (fault_.empty() && !memory_.newly_shared() && setting.after_) setting.after_();
+        if (fault_.empty() && !given_up_ && !memory_.newly_shared() && setting.after_)
+            setting.after_();
     }
     void begin(fibre& f, std::function<void()>& body) {
         if (f.stack == nullptr) {
@@ -397,8 +457,10 @@ private:
         f.body = std::move(body);
         f.fruitless = f.repeats = 0;
         f.last = nullptr;
-        f.waits = false;
-        const bool ended = std::exchange(f.done, false);
+        f.waits = f.asleep = f.may_die = f.handles = false;
+        f.handler = nullptr;
+        const bool ended = std::exchange(f.done, false) && !f.dead;
+        f.dead = false;
         if (ended) return;  // it waits for another body
         f.begun = false;
         ::getcontext(&f.context);
@@ -481,14 +543,57 @@ private:
             threads_[current_]->fruitless = 0;
             yield();
         }
-        if (!memory_.matters(p)) return false;
+        if (!memory_.matters(p)) {
+            may_end_or_be_interrupted();
+            return false;
+        }
         if (threads_[current_]->last != p.in) threads_[current_]->repeats = 0;
         threads_[current_]->last = p.in;
-        if (threads_[current_]->repeats < looks) switch_point();
+        if (threads_[current_]->repeats < looks) switch_point(p.in, stores, o == order::seq_cst);
+        if (may_end_or_be_interrupted()) switch_point(p.in, stores, o == order::seq_cst);
+        due_now(p.in, stores, o == order::seq_cst);
         if (o == order::seq_cst) memory_.fence(current_, order::seq_cst);
         return true;
     }
-    void switch_point() {
+    /// What it does now is a step of its own, or wakes others.
+    void due_now(const cell* in, bool stores, bool is_seq_cst) {
+        if (threads_[current_]->asleep) {
+            given_up_ = true;
+            leave();
+        }
+        for (unsigned i = 0; i < count_; ++i) {
+            fibre& f = *threads_[i];
+            if (!f.asleep) continue;
+            if ((f.due == in && (stores || f.due_stores)) || (is_seq_cst && f.due_is_seq_cst))
+                f.asleep = false;
+        }
+    }
+    void wake_all() {
+        for (unsigned i = 0; i < count_; ++i) threads_[i]->asleep = false;
+    }
+    /// True: it was interrupted. Whether a thread that sleeps dies now or died before what others
+    /// did is the same, unless they asked.
+    bool may_end_or_be_interrupted() {
+        fibre& me = *threads_[current_];
+        if (me.may_die && !me.asleep && choose('d', 2, true) != 0) {
+            if (repeats_) std::printf("%6llu  thread %u  dies\n", number(steps_), current_);
+            me.done = me.dead = true;
+            me.begun = false;
+            for (unsigned i = 0; i < count_; ++i) threads_[i]->may_die = false;
+            go_to(next_thread(current_));
+        }
+        if (me.handler == nullptr || choose('h', 2, true) == 0) return false;
+        if (repeats_) std::printf("%6llu  thread %u  is interrupted\n", number(steps_), current_);
+        me.asleep = false;
+        auto& handler = *std::exchange(me.handler, nullptr);
+        me.handles = true;
+        handler();
+        me.handles = false;
+        fresh_ = false;
+        return true;
+    }
+    /// Before a step, which is due then.
+    void switch_point(const cell* in, bool stores, bool is_seq_cst) {
         if (fresh_) {  // it was switched to just now
             fresh_ = false;
             return;
@@ -504,6 +609,11 @@ private:
         const unsigned taken = choose('t', count + 1, used_.switches < allowed_.switches);
         if (taken == 0) return;
         ++used_.switches;
+        fibre& me = *threads_[current_];
+        me.asleep = !repeats_ && !draws_;
+        me.due = in;
+        me.due_stores = stores;
+        me.due_is_seq_cst = is_seq_cst;
         threads_[others[taken - 1]]->waits = false;
         go_to(others[taken - 1]);
         fresh_ = false;  // back again: this step is due
@@ -528,7 +638,7 @@ private:
         unsigned taken = 0;
         if (made_.size() < prefix_.size()) {
             taken = prefix_[made_.size()].taken;
-        } else if (draws_ && draw(12) == 0) {
+        } else if (draws_ && draw(kind == 'd' || kind == 'h' ? 60 : 12) == 0) {
             taken = draw(static_cast<unsigned>(count));
         }
         made_.push_back({steps_, kind, taken, static_cast<unsigned>(count)});
@@ -591,6 +701,7 @@ private:
     unsigned current_ = none, next_ = none;
     bool fresh_ = false;  ///< switched to just now: no point in switching again
     bool left_ = false;
+    bool given_up_ = false;  ///< the run: one before is as good
     std::uint64_t steps_ = 0, stores_ = 0;
     level allowed_{}, used_{};
     std::vector<choice> prefix_, made_, given_;
@@ -610,6 +721,13 @@ inline scheduler the_scheduler;
 
 inline void scheduler::enter() {
     the_scheduler.work();
+}
+
+/// The places of planted faults that a thread has come by.
+inline std::vector<bool> reached(1024);
+[[nodiscard]] inline bool is(int planted) {
+    if (the_scheduler.running()) reached[static_cast<std::size_t>(planted)] = true;
+    return planted == mutant;
 }
 
 inline void require(bool holds, std::string_view property) {

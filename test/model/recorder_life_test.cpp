@@ -1,0 +1,409 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// The recorder's longer life under all interleavings within the bounds: rings that grow, to their
+/// limit or until the disk is full, that stop, that are kept for a time, that are set aside for
+/// some events; records in handlers, at any step of what they interrupt; a process that dies at any
+/// step, and the one that takes back what it held; copies of the whole trace while others record.
+///
+/// Two threads, a sub-buffer or two each. What the kernel does is done here: fallocate, kill and
+/// writing a file are calls of these tests while they explore. Not explored: fork, threads that
+/// begin (their lanes are there), and signal fences, for a fibre's steps are in their order.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <model/fake_time.hpp>
+#include <model/recorder_bench.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
+
+namespace {
+
+using namespace recorders;
+using trace_ring::loss_cause;
+
+/// Where a file cannot grow beyond: the disk is full.
+std::uint64_t disk_is_full_at = 0;
+/// A process that dies when fibre 0 does.
+constexpr std::uint32_t mortal = 0x7E000001;
+/// A file that is written while others record.
+constexpr int paper = 7'777;
+std::vector<std::byte> written_on_paper;
+
+}  // namespace
+
+extern "C" int fallocate64(int fd, int mode, off64_t at, off64_t bytes) {
+    if (!model::the_scheduler.running())
+        return static_cast<int>(::syscall(SYS_fallocate, fd, mode, at, bytes));
+    if (static_cast<std::uint64_t>(at + bytes) <= disk_is_full_at) return 0;
+    errno = ENOSPC;
+    return -1;
+}
+extern "C" int kill(pid_t whom, int signal) noexcept {
+    if (whom != static_cast<pid_t>(mortal))
+        return static_cast<int>(::syscall(SYS_kill, whom, signal));
+    if (!model::the_scheduler.is_gone(0)) return 0;
+    errno = ESRCH;
+    return -1;
+}
+extern "C" ssize_t pwrite64(int fd, const void* from, size_t bytes, off64_t at) {
+    if (fd != paper) return ::syscall(SYS_pwrite64, fd, from, bytes, at);
+    const auto place = static_cast<std::size_t>(at);
+    if (written_on_paper.size() < place + bytes) written_on_paper.resize(place + bytes);
+    std::memcpy(written_on_paper.data() + place, from, bytes);
+    return static_cast<ssize_t>(bytes);
+}
+extern "C" ssize_t pread64(int fd, void* into, size_t bytes, off64_t at) {
+    if (fd != paper) return ::syscall(SYS_pread64, fd, into, bytes, at);
+    std::memcpy(into, written_on_paper.data() + at, bytes);
+    return static_cast<ssize_t>(bytes);
+}
+extern "C" int ftruncate64(int fd, off64_t bytes) noexcept {
+    if (fd != paper) return static_cast<int>(::syscall(SYS_ftruncate, fd, bytes));
+    written_on_paper.resize(static_cast<std::size_t>(bytes));
+    return 0;
+}
+
+namespace {
+
+/// Both writers have a sub-buffer that is nearly full, and six others are full.
+constexpr auto nearly_full = [](auto& on) {
+    on.write_as(1, 7);
+    on.write_as(2, 7);
+};
+
+/// Two threads make the ring grow, by one sub-buffer at a time, from eight to ten. With room for
+/// `room` of them.
+void growing(model::run& run, full_mode full, const char* name, unsigned room) {
+    how as(full);
+    as.limit = 10;
+    as.memory_file = true;
+    auto& on = bench_for(name, as, nearly_full);
+    on.begin(run);
+    disk_is_full_at = on.core().memory().plan().bytes_for(8 + room);
+    run.thread([&on] { on.write(1, 5); });
+    run.thread([&on] { on.write(2, 5); });
+    run.afterwards([&on, full, room] {
+        const auto& ring = on.core().memory().ring();
+        using trace_ring::relaxed;
+        // Who needs two at once, and finds room for one, has none.
+        const auto capacity = ring.capacity.load(relaxed);
+        require(capacity <= 8 + room && (room < 2 || capacity == 10),
+                "it grew too far, or not as it may");
+        // Twelve sub-buffers are asked for, or so.
+        if (full == full_mode::extend_then_discard)
+            require(ring.overwritten_records.load(relaxed) == 0, "what came first was overwritten");
+        else
+            require(on.book.written == on.book.tried, "a record was refused though there is room");
+        on.close();
+    });
+}
+
+void stopping(model::run& run) {
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::stop, nearly_full);
+    on.begin(run);
+    run.thread([&on] { on.write(1, 4); });
+    run.thread([&on] { on.write(2, 4); });
+    run.leave_out(&on.core().own_gates(), trace_ring::layout::page_bytes);  // they are advice
+    run.afterwards([&on] {
+        using trace_ring::relaxed;
+        // Eight sub-buffers of two. What each has room for is one; who needs more shuts the gates.
+        require(on.book.written >= 15, "its beginning is not whole");
+        const auto& gates = on.core().own_gates().gates;
+        for (const auto& gate : gates) {
+            require((gate.load(relaxed) & trace_ring::layout::gate_recorder_off) != 0,
+                    "a gate is open");
+        }
+        require(on.core().memory().ring().overwritten_records.load(relaxed) == 0,
+                "something was overwritten");
+        std::uint64_t refused = 0;
+        for (std::uint32_t i = 0; i < on.core().memory().plan().lane_count; ++i)
+            refused += on.core().memory().lane(i).refused.load(relaxed);
+        require(refused >= 1 && refused <= on.book.tried - on.book.written,
+                "what was refused was not counted so");
+        on.book.shut = on.book.tried - on.book.written - refused;
+        on.close();
+    });
+}
+
+/// Events that have a ring of their own, and a flood of others. Three threads of work: each ring is
+/// written by both.
+void apart_and_others(model::run& run) {
+    how as(full_mode::overwrite_oldest);
+    as.size = 16;
+    as.quota = 8;
+    auto& on = bench_for(__PRETTY_FUNCTION__, as, [](auto& b) {
+        b.mixed = true;
+        b.template write_as<apart>(1, 8);
+        b.template write_as<apart>(2, 7);
+        b.write_as(1, 7);
+        b.write_as(2, 8);
+    });
+    on.begin(run);
+    run.thread([&on] {
+        on.write<apart>(1, 1);
+        on.write(1, 3);
+    });
+    run.thread([&on] {
+        on.write(2, 3);
+        on.write<apart>(2, 1);
+    });
+    run.afterwards([&on] {
+        require(on.book.written == on.book.tried, "a record was refused though there is room");
+        std::uint64_t found = 0;
+        for (std::size_t i = 0; i < 8; ++i) on.copy(i, found);
+        require(found >= 15, "a flood of others reached what is set aside");
+        on.book.read.clear();
+        on.close();
+    });
+}
+
+/// Time that goes on whenever it is asked for.
+struct passing : ticking {
+    [[nodiscard]] static std::uint64_t now() noexcept { return ++asked; }
+};
+struct kept {
+    using clock = passing;
+};
+constexpr std::uint64_t keep_ticks = 60;
+
+/// What is younger is not overwritten, and what is older is, before a record is refused.
+void keeping(model::run& run) {
+    how as(full_mode::discard_newest);
+    as.keep_for = std::chrono::nanoseconds(keep_ticks);
+    auto& on = bench_for<kept>(__PRETTY_FUNCTION__, as, [](auto& b) {
+        b.write_as(1, 8);
+        b.write_as(2, 7);
+        ticking::asked += keep_ticks / 2;
+    });
+    static std::array<std::uint64_t, sub_buffers> closed_at{};  // the earliest that it can be
+    on.begin(run);
+    for (std::size_t i = 0; i < sub_buffers; ++i) {
+        using trace_ring::relaxed;
+        const auto state =
+            trace_ring::stamped::from(on.core().memory().sub_buffer(i).state.load(relaxed)).state;
+        closed_at[i] = state == static_cast<unsigned>(trace_ring::sub_buffer_state::closed)
+                           ? on.core().memory().index(i).last_time.load(relaxed)
+                           : ticking::asked;
+    }
+    const auto write = [&on](unsigned w, unsigned count) {
+        for (unsigned i = 0; i < count; ++i) {
+            on.write(w, 1);
+            using trace_ring::relaxed;
+            for (std::size_t slot = 0; slot < sub_buffers; ++slot) {
+                const auto& sub = on.core().memory().sub_buffer(slot);
+                require(trace_ring::stamped::from(on.peek(sub.state)).pos <= sub_buffers ||
+                            ticking::asked >= closed_at[slot] + keep_ticks,
+                        "what is to be kept was overwritten");
+            }
+        }
+    };
+    run.thread([write] { write(1, 2); });
+    run.thread([write] {
+        write(2, 1);
+        ticking::asked += keep_ticks / 4;
+        write(2, 2);
+    });
+    run.afterwards([&on] { on.close(); });
+}
+
+/// Whether a trace is whole: the records of each lane in a row from the first ever, as they were
+/// written, but for those that are said to be overwritten; and as many as the lane tells of.
+void look_at(std::span<const std::byte> trace) {
+    const auto file = trace_ring::reduce::trace_file::from(trace);
+    require(file.damages().empty(), "it is damaged");
+    auto cursor = file.forward();
+    std::map<std::uint32_t, std::uint64_t> next;
+    for (const auto* item = cursor.next(); item != nullptr; item = cursor.next()) {
+        if (const auto* loss = std::get_if<trace_ring::reduce::loss_item>(item)) {
+            require(loss->cause == loss_cause::overwritten && loss->lane != nullptr,
+                    "something was lost for no reason");
+            next[loss->lane->number] += loss->count;
+            continue;
+        }
+        const auto* record = std::get_if<trace_ring::reduce::record_view>(item);
+        require(record != nullptr && record->known() && record->fault().empty(),
+                "a record cannot be told");
+        const auto words = record->field("words");
+        const std::uint64_t number = words.at(0).u64();
+        require(words.at(24).u64() == ~number, "a torn record was read");
+        require(number % of_writer == record->position() &&
+                    record->position() == next[record->lane().number]++,
+                "the records of a lane are not in a row");
+    }
+    for (const auto& lane : file.lanes())
+        require(next[lane.number] >= lane.written, "a lane tells of more records than there are");
+}
+
+/// A handler records, at any step of the thread that it interrupts; beside another thread, or a
+/// reader.
+void interrupted(model::run& run, const char* name, bool is_read) {
+    auto& on = bench_for(name, full_mode::overwrite_oldest, [is_read](auto& b) {
+        b.mixed = true;
+        b.write_as(1, is_read ? 9 : 10);  // the next finds room, or needs a sub-buffer
+        b.write_as(2, 9);
+    });
+    on.begin(run);
+    run.thread([&on] { on.write(1, 1); });
+    run.interrupted([&on] { on.write(3, 1); });
+    if (is_read) {
+        run.thread([&on] {
+            std::uint64_t found = 0;
+            const auto newest = on.core().memory().ring().cursor.load(trace_ring::relaxed);
+            for (std::size_t i = 0; i < 2; ++i)
+                on.copy((newest + sub_buffers - 1 + i) % sub_buffers, found);
+        });
+    } else {
+        run.thread([&on] { on.write(2, 2); });
+    }
+    run.afterwards([&on] {
+        require(on.book.written == on.book.tried, "a handler or what it interrupted lost a record");
+        on.close();
+    });
+}
+
+/// Two processes record into one file. One of them dies, at any step of the record that needs its
+/// next sub-buffer; the other finds no entry for its lane, as all live, and looks who does.
+void dying(model::run& run) {
+    how as(full_mode::overwrite_oldest);
+    as.file = "model-of-two-processes.trace";
+    as.lanes = 2;
+    auto& on = bench_for(__PRETTY_FUNCTION__, as, [](auto& b) {
+        b.core().memory().process(b.core().process()).pid.store(mortal, trace_ring::relaxed);
+        b.write_as(1, 10);
+        b.write_as(3, 2);
+        static_cast<void>(std::remove("model-of-two-processes.trace"));
+    });
+    on.begin(run);
+    run.thread([&on] { on.write(1, 1); });
+    run.dies();
+    run.thread([&on] { on.write_second(2, 1); });
+    run.afterwards([&on] {
+        const std::uint64_t before = on.book.written;
+        on.first_is_dead = model::the_scheduler.is_gone(0);
+        if (!on.first_is_dead) on.end_as(1);
+        // It looks once in 64 times.
+        for (unsigned i = 0; i < 65 && on.book.written == before; ++i) {
+            enter(1);
+            on.write_second(2, 1);
+            leave(1);
+        }
+        require(on.book.written != before, "what the dead held is not to be had");
+        on.held_is_a_guess = true;  // as `recount_held` says
+        on.close();
+    });
+}
+
+/// A reader of the whole trace, which is refreshed while others record.
+void following(model::run& run) {
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, [](auto& b) {
+        b.write_as(1, 9);
+        b.write_as(2, 8);
+    });
+    static std::unique_ptr<trace_ring::reduce::trace_file> file;
+    static std::unique_ptr<trace_ring::reduce::cursor> cursor;
+    static std::map<std::uint32_t, std::uint64_t> next;
+    on.begin(run);
+    next.clear();
+    const auto [base, bytes] = on.of().bytes();
+    cursor = nullptr;
+    file = std::make_unique<trace_ring::reduce::trace_file>(
+        trace_ring::reduce::trace_file::from({base, bytes}));
+    cursor = std::make_unique<trace_ring::reduce::cursor>(file->follow());
+    static const auto read = [] {
+        for (const auto* item = cursor->next(); item != nullptr; item = cursor->next()) {
+            if (const auto* loss = std::get_if<trace_ring::reduce::loss_item>(item)) {
+                require(
+                    loss->cause == loss_cause::overwritten || loss->cause == loss_cause::overrun,
+                    "something was lost for no reason");
+                require(loss->lane != nullptr, "something was lost of no lane");
+                next[loss->lane->number] += loss->count;
+                continue;
+            }
+            const auto* record = std::get_if<trace_ring::reduce::record_view>(item);
+            require(record != nullptr && record->known() && record->fault().empty(),
+                    "a record cannot be told");
+            const auto words = record->field("words");
+            const std::uint64_t number = words.at(0).u64();
+            require(words.at(24).u64() == ~number, "a torn record was read");
+            require(number % of_writer == record->position() &&
+                        record->position() == next[record->lane().number]++,
+                    "the records of a lane are not in a row");
+        }
+    };
+    run.thread([&on] { on.write(1, 3); });
+    run.thread([] { read(); });
+    run.afterwards([&on] {
+        for (unsigned w = 1; w <= 3; ++w) on.end_as(w);
+        read();
+        cursor->stop_following();
+        read();
+        std::uint64_t all = 0;
+        for (const auto& each : next) all += each.second;
+        require(all == on.book.written, "read and lost records are not all that were written");
+        on.close();
+    });
+}
+
+/// A copy of the whole trace is made while others record.
+void copying(model::run& run) {
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, [](auto& b) {
+        b.write_as(1, 9);
+        b.write_as(2, 8);
+    });
+    on.begin(run);
+    written_on_paper.clear();
+    run.thread([&on] { on.write(1, 3); });
+    run.thread([&on] {
+        require(impl::snapshot_writer(on.core(), paper).run() == 0, "it was not written");
+    });
+    run.afterwards([&on] {
+        std::vector<std::uint64_t> image((written_on_paper.size() + 7) / 8);
+        std::memcpy(image.data(), written_on_paper.data(), written_on_paper.size());
+        look_at(std::as_bytes(std::span<const std::uint64_t>(image)));
+        on.close();
+    });
+}
+
+}  // namespace
+
+MODEL_TEST(two_threads_make_a_ring_grow_that_overwrites_then, 6'000'000) {
+    growing(run, full_mode::extend_then_overwrite, __PRETTY_FUNCTION__, 2);
+}
+MODEL_TEST(two_threads_make_a_ring_grow_that_refuses_then, 6'000'000) {
+    growing(run, full_mode::extend_then_discard, __PRETTY_FUNCTION__, 2);
+}
+MODEL_TEST(a_ring_whose_growth_ends_early_wraps_there, 6'000'000) {
+    growing(run, full_mode::extend_then_overwrite, __PRETTY_FUNCTION__, 1);
+}
+MODEL_TEST(a_ring_that_stops_has_all_that_came_before, 6'000'000) {
+    stopping(run);
+}
+MODEL_TEST(what_is_set_aside_for_some_events_others_do_not_reach, 6'000'000) {
+    apart_and_others(run);
+}
+MODEL_TEST(what_is_young_is_kept_and_what_is_old_makes_room, 6'000'000) {
+    keeping(run);
+}
+MODEL_TEST(a_process_that_dies_at_any_step_loses_one_record_and_holds_nothing, 6'000'000) {
+    dying(run);
+}
+MODEL_TEST(a_reader_that_follows_gets_or_misses_each_record_once, 6'000'000) {
+    following(run);
+}
+MODEL_TEST(a_copy_that_is_made_while_others_record_is_whole, 6'000'000) {
+    copying(run);
+}
+MODEL_TEST(a_handler_records_at_any_step_of_what_it_interrupts, 12'000'000, 1) {
+    interrupted(run, __PRETTY_FUNCTION__, false);
+}
+MODEL_TEST(a_reader_sees_nothing_torn_of_a_handler_nor_of_what_it_interrupts, 12'000'000, 1) {
+    interrupted(run, __PRETTY_FUNCTION__, true);
+}
