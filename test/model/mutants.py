@@ -191,6 +191,8 @@ def main():
         failures += explore(root, compiler, test, mutants, only)
     print(f"{sum(len(mutants) for mutants in tests.values())} faults planted, {failures} not found, "
           f"{time.monotonic() - began:.0f} s")
+    if not failures and only is None:
+        print(f"proof: checks: {sum(len(mutants) for mutants in tests.values())} planted faults found")
     return 1 if failures else 0
 
 

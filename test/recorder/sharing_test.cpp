@@ -28,6 +28,7 @@
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
+#include <proof.hpp>
 #include <recorder/account.hpp>
 #include <recorder/scratch.hpp>
 
@@ -390,6 +391,7 @@ BOOST_AUTO_TEST_CASE(a_process_may_die_at_any_instruction_of_a_claim) {
     BOOST_TEST(died[static_cast<unsigned>(sub_buffer_state::reset)] > 0U);
     BOOST_TEST(died[static_cast<unsigned>(sub_buffer_state::active)] > 0U);
     BOOST_TEST(closed_only > 0U);
+    trace_ring_test::proof("death", deaths, "kills at instructions of a claim");
 }
 
 #endif
