@@ -19,6 +19,7 @@
 #include <string>
 
 #include <fuzz/fuzz.hpp>
+#include <proof.hpp>
 
 extern "C" void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
 
@@ -94,9 +95,9 @@ int main(int count, char** arguments) {
         return 0;
     }
 #if defined(__x86_64__) || defined(__i386__)
-    const unsigned rounds = what->rounds;
+    const unsigned rounds = what->rounds * trace_ring_test::times_long();
 #else
-    const unsigned rounds = what->rounds / 20;  // by an emulator
+    const unsigned rounds = what->rounds / 20 * trace_ring_test::times_long();  // by an emulator
 #endif
     const auto seeds = what->seeds();
     for (const auto& seed : seeds) run(*what, seed);
@@ -109,5 +110,6 @@ int main(int count, char** arguments) {
         run(*what, one);
     }
     std::printf("%s: %zu seeds, %u mutations\n", what->name, seeds.size(), rounds);
+    trace_ring_test::proof("hostile", seeds.size() + rounds, "fuzz inputs");
     return 0;
 }

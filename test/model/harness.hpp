@@ -114,12 +114,25 @@ int main(int count, char** names) {
 
 #include <boost/test/unit_test.hpp>
 
-#define MODEL_TEST(name, ...)                                                                 \
-    static void set_up_##name(model::run&);                                                   \
-    BOOST_AUTO_TEST_CASE(name) {                                                              \
-        BOOST_TEST(model::explored(#name, model::bounds{__VA_ARGS__}, set_up_##name).fault == \
-                   std::string());                                                            \
-    }                                                                                         \
+#include <proof.hpp>
+
+namespace model {
+/// Explores, and reports what was; a fault fails the test.
+inline void explored_well(const char* name, const bounds& within, void (*set_up)(run&)) {
+    const result found = explored(name, within, set_up);
+    BOOST_TEST(found.fault == std::string());
+    if (!found.fault.empty()) return;
+    trace_ring_test::proof("whole", found.runs, "interleavings enumerated");
+    trace_ring_test::proof("whole", found.random_runs, "interleavings at random");
+    trace_ring_test::proof("progress", found.runs + found.random_runs, "interleavings");
+}
+}  // namespace model
+
+#define MODEL_TEST(name, ...)                                                   \
+    static void set_up_##name(model::run&);                                     \
+    BOOST_AUTO_TEST_CASE(name) {                                                \
+        model::explored_well(#name, model::bounds{__VA_ARGS__}, set_up_##name); \
+    }                                                                           \
     static void set_up_##name([[maybe_unused]] model::run& run)
 
 #endif

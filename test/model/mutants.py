@@ -230,6 +230,8 @@ def main():
         failures += explore(root, compiler, test, mutants + weakened, only)
     print(f"{planted} faults planted, {failures} not found, "
           f"{time.monotonic() - began:.0f} s")
+    if not failures and only is None:
+        print(f"proof: checks: {sum(len(mutants) for mutants in tests.values())} planted faults found")
     return 1 if failures else 0
 
 

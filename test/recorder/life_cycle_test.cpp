@@ -28,6 +28,7 @@
 #include <trace_ring/recorder/crash_snapshot.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
+#include <proof.hpp>
 #include <recorder/scratch.hpp>
 #include <recorder/signals.hpp>
 #include <recorder/trace_reader.hpp>
@@ -223,6 +224,7 @@ BOOST_AUTO_TEST_CASE(a_program_with_threads_can_fork_at_any_moment) {
     for (std::uint64_t c = 0; c < children; ++c) BOOST_TEST(are_all(by_writer[100 + c], 50));
     BOOST_TEST(are_all(by_writer[50], children));
     BOOST_TEST(view.processes().size() == children + 1);
+    trace_ring_test::proof("anywhere", children, "forks of a program with threads");
 }
 
 BOOST_AUTO_TEST_CASE(a_child_can_take_a_snapshot_though_its_parent_was_taking_one) {
@@ -682,7 +684,7 @@ lost_counts losses(const test::trace_view& view) {
 BOOST_AUTO_TEST_CASE(a_jump_out_of_a_handler_costs_at_most_the_record_that_it_interrupted) {
     if (test::under_tsan) return;  // which calls handlers only where the thread makes a call
     tr::recorder recorder({.size = 4 << 20, .sub_buffer_bytes = 512});
-    const std::uint64_t wanted = test::scaled(3000, 100);
+    const std::uint64_t wanted = test::scaled(3000, 100) * trace_ring_test::times_long();
     volatile jump_counts counts{};
     record_and_jump(recorder, wanted, counts, [&recorder](std::uint64_t n) {
         return recorder.record<number>(std::uint64_t{1}, n);
@@ -710,6 +712,7 @@ BOOST_AUTO_TEST_CASE(a_jump_out_of_a_handler_costs_at_most_the_record_that_it_in
     });
     // The ring's count is kept by those who overwrite: a jump may keep one from saying so.
     BOOST_TEST(present + recorder.statistics().overwritten <= view.written());
+    trace_ring_test::proof("anywhere", wanted, "jumps out of handlers");
 }
 
 BOOST_AUTO_TEST_CASE(a_jump_over_the_end_of_a_reservation_costs_no_lane_for_good) {

@@ -31,6 +31,7 @@
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include <proof.hpp>
 #include "recorder/scratch.hpp"
 #include "recorder/signals.hpp"
 
@@ -182,11 +183,12 @@ void record_in_handler(int) {
 BOOST_AUTO_TEST_SUITE(load)
 
 BOOST_AUTO_TEST_CASE(four_writers_and_an_overtaken_reader_account_for_every_record_of_each_lane) {
-    const std::uint64_t each = test::scaled(10'000'000);
+    const std::uint64_t each = test::scaled(10'000'000) * trace_ring_test::times_long();
     // How often a reader is overtaken depends on how the machine divides its time: the race is run
     // again until it has been often enough to show something.
     const std::uint64_t wanted = test::scale == 1 ? 1000 : 0;
     std::uint64_t invalidated = 0;
+    std::uint64_t accounted = 0;
     for (int round = 0; round == 0 || (invalidated < wanted && round < 20); ++round) {
         trace_ring::recorder recorder{{.size = 128 << 10}};
         std::atomic<bool> stop{false};
@@ -211,6 +213,7 @@ BOOST_AUTO_TEST_CASE(four_writers_and_an_overtaken_reader_account_for_every_reco
             newest = std::max(newest, lane.next.empty() ? 0 : lane.next.at(0));
         }
         BOOST_TEST(total == 4 * each);
+        accounted += total;
         BOOST_TEST(newest == each);  // of the lane that wrote last, the newest is there
         BOOST_TEST(not_recorded == 0U);
         BOOST_TEST(copied.torn == 0U);
@@ -218,10 +221,11 @@ BOOST_AUTO_TEST_CASE(four_writers_and_an_overtaken_reader_account_for_every_reco
     }
     BOOST_TEST_MESSAGE(invalidated << " reads invalidated by overwriting");
     BOOST_TEST(invalidated >= wanted);
+    trace_ring_test::proof("accounted", accounted, "records of threads that race");
 }
 
 BOOST_AUTO_TEST_CASE(handlers_at_ten_thousand_a_second_never_turn_a_lane_s_time_back) {
-    const double seconds = test::scale == 1 ? 4 : 1;
+    const double seconds = (test::scale == 1 ? 4 : 1) * trace_ring_test::times_long();
     trace_ring::recorder recorder{{.size = 256 << 10}};
     handler_recorder = &recorder;
     const test::signal_handler handler(SIGUSR1, record_in_handler);
@@ -249,6 +253,8 @@ BOOST_AUTO_TEST_CASE(handlers_at_ten_thousand_a_second_never_turn_a_lane_s_time_
     BOOST_TEST_MESSAGE(handled << " handlers, " << written << " records, " << seen.lanes.size()
                                << " lanes");
     BOOST_TEST(handled > 100U);
+    trace_ring_test::proof("order", total, "records, of handlers and of what they interrupt");
+    trace_ring_test::proof("anywhere", handled, "signals");
     if (test::scale == 1) {
         BOOST_TEST(seen.lanes.size() > 4U);  // some handler came inside a record
     }
@@ -296,6 +302,8 @@ BOOST_AUTO_TEST_CASE(a_steady_state_takes_no_page_fault_and_makes_no_system_call
             BOOST_TEST_MESSAGE("no seccomp here: system calls were not looked at");
             continue;
         }
+        // What the child did once the kernel would have ended it by its first call.
+        if (end == 0) trace_ring_test::proof("silent", 2'000'000, "records without a system call");
         BOOST_TEST(end == 0, each.name << " ended with " << end << " (1: page faults, " << -SIGSYS
                                        << ": a system call)");
     }
@@ -317,7 +325,7 @@ BOOST_AUTO_TEST_CASE(the_check_for_system_calls_sees_one) {
 
 BOOST_AUTO_TEST_CASE(whatever_moment_a_process_is_killed_at_its_file_holds_what_it_had_committed) {
     constexpr std::uint32_t writers = 2;
-    const std::uint64_t kills = test::scaled(200, 5);
+    const std::uint64_t kills = test::scaled(200, 5) * trace_ring_test::times_long();
     const test::folder folder;
     std::mt19937 random(20261121);
     // Each writer's count of records that `record` has returned from.
@@ -420,10 +428,11 @@ BOOST_AUTO_TEST_CASE(whatever_moment_a_process_is_killed_at_its_file_holds_what_
     ::munmap(acknowledged, 4096);
     BOOST_TEST_MESSAGE(kills << " kills, " << records << " records read back");
     BOOST_TEST(records > 1000U);
+    trace_ring_test::proof("death", kills, "kills at any moment");
 }
 
 BOOST_AUTO_TEST_CASE(threads_by_the_thousand_leave_no_trace_but_their_records) {
-    const std::uint64_t threads = test::scaled(10'000, 500);
+    const std::uint64_t threads = test::scaled(10'000, 500) * trace_ring_test::times_long();
     trace_ring::recorder recorder{{.size = 1 << 20}};
     const auto resident = [] {
         rusage usage{};
@@ -452,6 +461,7 @@ BOOST_AUTO_TEST_CASE(threads_by_the_thousand_leave_no_trace_but_their_records) {
     }
     BOOST_TEST(threads - next >= 100U);
     BOOST_TEST(recorder.statistics().overwritten == next);
+    trace_ring_test::proof("anywhere", threads, "threads that end");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -23,6 +23,7 @@
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
+#include <proof.hpp>
 #include <recorder/account.hpp>
 #include <recorder/holders.hpp>
 #include <recorder/scratch.hpp>

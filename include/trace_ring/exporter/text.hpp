@@ -18,6 +18,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -272,11 +273,11 @@ private:
             shown_.clear();
             const auto when = static_cast<time_t>(seconds);
             tm parts{};
-            char text[64];
             if (static_cast<std::int64_t>(when) != seconds ||
                 ::localtime_r(&when, &parts) == nullptr) {
                 impl::append_number(shown_, seconds);
             } else {
+                char text[64];
                 shown_ += std::string_view(
                     text, ::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts));
             }

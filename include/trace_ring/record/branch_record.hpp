@@ -14,7 +14,6 @@
 /// @endcode
 
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
 #include <trace_ring/fwd.hpp>

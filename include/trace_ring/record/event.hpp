@@ -24,7 +24,6 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include <trace_ring/record/field.hpp>
 

@@ -15,7 +15,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 namespace trace_ring::inline v1 {
 

@@ -7,6 +7,7 @@
 /// the request words. No thread of the recording program takes part; a gate is seen by its next
 /// record, a request by the next thread that needs a sub-buffer.
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -8,8 +8,8 @@
 
 #include <signal.h>
 
+#include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <string>
 #include <utility>
 

@@ -8,13 +8,14 @@
 /// that a signal handler may make, and no memory but what was set aside at set-up.
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <trace_ring/recorder/lane/core.hpp>

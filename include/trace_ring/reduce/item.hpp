@@ -6,7 +6,6 @@
 /// What reading a trace yields: records, and what stands in the place of those that are not there.
 /// Items are views: they are good until the cursor that gave them is asked for the next.
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <variant>
@@ -44,7 +43,7 @@ using item = std::variant<record_view, loss_item, clock_jump>;
 [[nodiscard]] inline std::uint64_t time_of(const item& what) noexcept {
     if (const auto* record = std::get_if<record_view>(&what)) return record->time();
     if (const auto* loss = std::get_if<loss_item>(&what)) return loss->time;
-    return std::get<clock_jump>(what).time;
+    return std::get_if<clock_jump>(&what)->time;  // the third of three; std::get may throw
 }
 
 }  // namespace trace_ring::inline v1::reduce

@@ -7,7 +7,6 @@
 /// what was lost for which cause.
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>

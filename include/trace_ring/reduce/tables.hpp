@@ -7,6 +7,8 @@
 /// when (clock readings), and how much of it was lost before it reached a sub-buffer. Read whole
 /// into memory of one's own, with every number checked, and again when a live file has gone on.
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <type_traits>
 
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>

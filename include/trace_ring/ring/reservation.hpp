@@ -10,7 +10,6 @@
 /// ever meets a reader's load, at the price of one copy, which compilers keep in registers for
 /// records that are filled at once.
 
-#include <cstddef>
 #include <type_traits>
 #include <utility>
 

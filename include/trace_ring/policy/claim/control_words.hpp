@@ -10,7 +10,6 @@
 /// debugger or to a tool that knows them; compare_exchange is the same claim with positions, and
 /// counts.
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 

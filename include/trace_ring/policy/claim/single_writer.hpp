@@ -14,8 +14,6 @@
 /// The cursor moves when a record is committed, so that readers of any layout know how far records
 /// are complete.
 
-#include <cstdint>
-
 #include <trace_ring/policy/claim/claim.hpp>
 
 namespace trace_ring::inline v1::claim {

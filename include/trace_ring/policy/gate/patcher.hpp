@@ -26,7 +26,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <cstdint>
 #include <ctime>
 

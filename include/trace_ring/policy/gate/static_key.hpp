@@ -61,6 +61,8 @@
 ///   compiler may have copied to a register before). Setting looks at each site of the process, and
 ///   makes two system calls for each page of changed sites and three more: tens of microseconds.
 
+#include <link.h>
+
 #include <type_traits>
 
 #include <trace_ring/atomic.hpp>

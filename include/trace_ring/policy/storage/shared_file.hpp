@@ -12,6 +12,7 @@
 /// living are told from the dead. The kernel drops such locks with the process, and also when the
 /// process closes any other descriptor of the same file; children of a fork do not inherit them.
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>

@@ -35,7 +35,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>

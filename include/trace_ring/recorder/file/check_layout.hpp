@@ -6,6 +6,7 @@
 /// Reading the header of a trace file that may be anything. Both who attaches to a file as a writer
 /// and who reads one go through here; after it, every region is known to lie inside the file.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

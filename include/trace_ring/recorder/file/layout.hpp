@@ -19,10 +19,8 @@
 /// @endcode
 /// A reader checks each number against the size of what it has before use (`check_layout`).
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>

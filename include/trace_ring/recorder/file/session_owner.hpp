@@ -9,6 +9,7 @@
 /// What a dead one held, in state `reading`, goes back to `closed`, unread.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/recorder/file/trace_memory.hpp>

@@ -7,17 +7,14 @@
 /// What is written rarely (clock triples, the dictionary, process entries) is written here; the
 /// sub-buffers are claimed in core.hpp.
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>
@@ -70,8 +67,8 @@ static_assert(stray_bytes >= 0x10008 + max_sub_buffer_bytes);
 class trace_memory {
 public:
     /// Makes or joins what the options ask for. Throws setup_error.
-    trace_memory(const recorder_options& options, const clock_functions& wanted) {
-        path_ = expand_file_name(options.file);
+    trace_memory(const recorder_options& options, const clock_functions& wanted)
+        : path_(expand_file_name(options.file)) {
         const bool joins = !path_.empty() && options.exists == if_exists::attach;
         for (int i = 0; i < 8; ++i) {
             if (joins && join(wanted)) return;

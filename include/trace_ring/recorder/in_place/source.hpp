@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,9 +51,8 @@ public:
     }
     /// A trace file that other processes record into, or did; or `/proc/PID/fd/N` of a memory file.
     /// Throws setup_error, which names the file, the offset and the cause.
-    explicit drain_source(const std::string& file) : name_(file) {
-        file_ = storage::open_file(file);
-        fd_ = file_.get();
+    explicit drain_source(const std::string& file)
+        : name_(file), file_(storage::open_file(file)), fd_(file_.get()) {
         const std::uint64_t bytes = storage::file_bytes(fd_);
         if (bytes == 0) throw setup_error(file, "offset 0: the file is empty", EINVAL);
         memory_ = storage::mapping::of_file(file, fd_, bytes);

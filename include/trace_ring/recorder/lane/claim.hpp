@@ -12,6 +12,7 @@
 ///   closed)
 /// @endcode
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 

@@ -25,8 +25,6 @@
 /// store for each record costs more than what it saves. A lane that is about to lose its sub-buffer
 /// therefore points at `nowhere` first, for the word is read before the mark is looked at.
 
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <cstdint>
 

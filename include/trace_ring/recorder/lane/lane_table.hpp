@@ -6,9 +6,18 @@
 /// Lanes as the file knows them: entered, folded into the totals when their entries are needed by
 /// others, taken from processes that died. And the beginning and end of a recorder.
 
-#include <csignal>
-#include <cstddef>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 

@@ -12,7 +12,6 @@
 /// pid, each with its own event ids.
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -8,8 +8,10 @@
 /// session held whose process died.
 
 #include <pthread.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -216,7 +214,7 @@ private:
     [[nodiscard]] std::uint64_t note_time(const entry& what) const noexcept {
         const auto& note = notes_[what.begin];
         const auto* loss = std::get_if<loss_item>(&note);
-        return loss != nullptr ? loss->time : std::get<clock_jump>(note).time;
+        return loss != nullptr ? loss->time : std::get_if<clock_jump>(&note)->time;
     }
     [[nodiscard]] const std::uint64_t* word(const entry& in, std::uint32_t i) const noexcept {
         return words_.data() + in.begin + std::size_t{i} * in.stride();

@@ -7,6 +7,7 @@
 /// has been checked, so that decoding a record need only check the record. An entry that makes no
 /// sense is left out, and said to be damaged; the records of its event are then shown as raw bytes.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/record/field.hpp>

@@ -164,8 +164,8 @@ public:
         const auto state = [last](sub_buffer_state s) {
             return stamped{last + 1, static_cast<unsigned>(s)}.word();
         };
-        const std::uint64_t distance = static_cast<std::uint64_t>(
-            reinterpret_cast<std::byte*>(&next) - reinterpret_cast<std::byte*>(head_));
+        const auto distance = static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(&next) -
+                                                         reinterpret_cast<std::byte*>(head_));
         std::uint64_t before = 0;
         if (!first) {
             before = at.sub->first_position.load(relaxed) +  // relaxed: guarded by the state

@@ -6,6 +6,7 @@
 /// Reading a ring of sub-buffers while it is written: forward, backward, and as the consumer that
 /// makes room. Readers work on copies of whole sub-buffers, which are consistent or are not used.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# Copyright the trace_ring authors.
+# Distributed under the Boost Software License, Version 1.0. See LICENSE.
+"""The table of promises: what is promised, how it is checked, and how much of that a run did.
+
+    proof.py table RUN LOG...       prints the table, by the lines in what the tests printed; RUN
+                                    says of what run
+    proof.py readme TABLE README    puts a printed table where the README has its own
+    proof.py check ROOT             the README's promises are those that tests report, and the reverse
+    proof.py --self-test            plants faults of every kind, each of which must be found
+
+A test reports with trace_ring_test::proof (proof.hpp), a script by printing the same line:
+
+    proof: PROMISE: COUNT UNIT
+
+Counts of the same unit are added up, over the tests and over the builds. To add a promise: a line in
+PROMISES below, a test that reports it, and the table of a new run in the README.
+"""
+import os
+import re
+import sys
+import tempfile
+
+# id: what is promised, and how it is checked.
+PROMISES = {
+    "whole": ("No reader sees a record that was not committed, or a mixture of two",
+              "interleavings and weak memory are explored over the headers as they are; threads race"),
+    "accounted": ("Every record is read, or counted as lost with its cause",
+                  "the same explorations, and accounts drawn up after threads raced"),
+    "progress": ("No writer is stuck, and no wake-up is lost",
+                 "explorations of every claim, full and notify policy"),
+    "death": ("A writer's death costs the record in flight, nothing before it",
+              "processes are stepped instruction by instruction, and killed"),
+    "stalled": ("A dead or stalled writer costs others nothing in a shared ring",
+                "writers are killed or stopped while they hold a reservation"),
+    "silent": ("A writer makes no system call, and takes no page fault",
+               "counted, or forbidden by the kernel, while records are written"),
+    "order": ("Within a lane, time never goes back", "each record's time by the one before it"),
+    "anywhere": ("Recording works in signal handlers, before main, after static destruction, in forked "
+                 "children and in libraries that are unloaded",
+                 "done so, and what was recorded is read back"),
+    "hostile": ("Whatever bytes others write, no reader, session or writer leaves its memory, or loops",
+                "fuzz targets with guard pages, under sanitizers; files damaged byte by byte"),
+    "refused": ("What the machine refuses is an error at set-up or a loss that is counted",
+                "limits, full disks and forbidden system calls are made to happen"),
+    "wrap": ("Counters pass their wrap", "start positions just before 2^32 and 2^64"),
+    "sharing": ("32- and 64-bit processes share one trace", "both roles, in one file"),
+    "memory": ("No access is wrong, and no memory is leaked",
+               "valgrind over programs of the tests, beside the sanitizers' builds"),
+    "checks": ("The checks find faults", "faults are planted in the headers, and each must be found"),
+    "headers": ("Each header stands alone, without a finding",
+                "g++ and clang++ as C++20 and C++23, clang-tidy, cppcheck, include-what-you-use"),
+}
+
+LINE = re.compile(r"^proof: ([a-z0-9-]+): (\d+) ([^\n:|]+?)\s*$", re.MULTILINE)
+CALL = re.compile(r'\bproof\(\s*"([^"]*)"')  # a test's
+PRINTED = re.compile(r"proof: ([a-z0-9-]+): [{$]")  # a script's
+TABLE = ("<!-- proof:begin -->", "<!-- proof:end -->")
+
+
+def add_up(text, counts):
+    """Adds what is reported in `text` to counts[promise][unit]; returns the promises not known."""
+    strangers = []
+    for promise, count, unit in LINE.findall(text):
+        if promise not in PROMISES:
+            strangers.append(promise)
+            continue
+        units = counts.setdefault(promise, {})
+        units[unit] = units.get(unit, 0) + int(count)
+    return strangers
+
+
+def table(builds, counts):
+    yield from ["| promise | how it is checked | in one run |", "|---|---|---|"]
+    for promise, (what, how) in PROMISES.items():
+        units = counts.get(promise, {})
+        if any(units.values()):
+            done = ", ".join(f"{count:,} {unit}" for unit, count in sorted(units.items()) if count)
+            yield f"| {what} | {how} | {done} |"
+    yield ""
+    yield f"Counted in one run of {builds}."
+
+
+def put(readme, text):
+    """The README with the table in its place."""
+    before, opening, rest = readme.partition(TABLE[0])
+    _, closing, after = rest.partition(TABLE[1])
+    if not opening or not closing:
+        raise ValueError(f"the README has no {TABLE[0]} with {TABLE[1]} behind it")
+    return f"{before}{opening}\n{text.strip()}\n{closing}{after}"
+
+
+def reported(root):
+    """Where each promise is reported in the tests: {promise: first file}."""
+    found = {}
+    for folder, _, names in [*sorted(os.walk(os.path.join(root, "test"))),
+                             *os.walk(os.path.join(root, ".ci"))]:
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if os.path.samefile(path, os.path.abspath(__file__)):
+                continue
+            if name.endswith((".hpp", ".cpp")):
+                pattern = CALL
+            elif "." not in name or name.endswith(".py"):
+                pattern = PRINTED
+            else:
+                continue
+            with open(path, encoding="utf-8") as file:
+                for promise in pattern.findall(file.read()):
+                    found.setdefault(promise, os.path.relpath(path, root))
+    return found
+
+
+def check(root):
+    """What is wrong with the README's table."""
+    with open(os.path.join(root, "README.md"), encoding="utf-8") as file:
+        readme = file.read()
+    opening, closing = readme.find(TABLE[0]), readme.find(TABLE[1])
+    if opening < 0 or closing < opening:
+        return ["README.md: no table of promises"]
+    by_text = {f"{what} | {how}": promise for promise, (what, how) in PROMISES.items()}
+    told, faults = set(), []
+    for row in re.findall(r"^\| (.*) \|$", readme[opening:closing], re.MULTILINE)[1:]:
+        what, _, done = row.rpartition(" | ")
+        if what not in by_text:
+            faults.append(f"README.md: no promise of the list: {what}")
+        elif not re.fullmatch(r"\d[\d,]* [^|]+", done):
+            faults.append(f"README.md: {by_text[what]}: without a count")
+        else:
+            told.add(by_text[what])
+    reports = reported(root)
+    for promise in sorted(told - set(reports)):
+        faults.append(f"README.md: {promise}: no test reports it")
+    for promise, path in sorted(reports.items()):
+        if promise not in PROMISES:
+            faults.append(f"{path}: {promise}: not in the list of promises")
+        elif promise not in told:
+            faults.append(f"{path}: {promise}: the README's table does not have it: put a new run's there")
+    print(f"{len(told)} promises, {len(faults)} faults")
+    return faults
+
+
+# --- The test of the test ------------------------------------------------------------------------
+def self_test():
+    counts = {}
+    strangers = add_up("\nproof: whole: 12 interleavings\nxproof: whole: 1 interleavings\n"
+                       "proof: whole: 3000 interleavings\r\nproof: whole: 7 records\n"
+                       "proof: whole: interleavings\nproof: unheard-of: 1 things\n", counts)
+    faults = []
+    if counts != {"whole": {"interleavings": 3012, "records": 7}} or strangers != ["unheard-of"]:
+        faults.append(f"lines are not added up: {counts}, {strangers}")
+    sound = put(f"# A\n{TABLE[0]}\nold\n{TABLE[1]}\nend\n", "\n".join(table("`test/run`", counts)))
+    if "old" in sound or "3,012 interleavings, 7 records |" not in sound or not sound.endswith("\nend\n"):
+        faults.append(f"the table is not put in its place: {sound}")
+    source = 'proof("whole", runs, "interleavings");\n'
+    planted = {
+        "a promise that no test reports": (sound, source.replace("proof(", "prove(")),
+        "a report that the README has not": (sound, source + 'proof("order", 1, "records");\n'),
+        "a report that is no promise": (sound, source + 'proof("unheard-of", 1, "things");\n'),
+        "a row of another wording": (sound.replace("No reader sees", "A reader sees"), source),
+        "a row without a count": (sound.replace("3,012 interleavings, 7 records", "much"), source),
+        "no table": (sound.replace(TABLE[0], ""), source),
+    }
+    for name, (readme, test) in {"": (sound, source), **planted}.items():
+        with tempfile.TemporaryDirectory() as root:
+            os.mkdir(os.path.join(root, "test"))
+            for path, text in (("README.md", readme), ("test/whole_test.cpp", test)):
+                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+            found = check(root)
+        if bool(found) != bool(name):
+            faults.append(f"not found: {name}" if name else f"a sound tree was refused: {found}")
+    return faults
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def main(arguments):
+    faults = []
+    if arguments[0] == "--self-test":
+        faults = self_test()
+    elif arguments[0] == "check":
+        faults = check(arguments[1])
+    elif arguments[0] == "table":
+        counts = {}
+        for path in arguments[2:]:
+            for stranger in add_up(read(path), counts):
+                print(f"{path}: {stranger}: not in the list of promises", file=sys.stderr)
+        print("\n".join(table(arguments[1], counts)))
+    elif arguments[0] == "readme":
+        text = put(read(arguments[2]), read(arguments[1]))
+        with open(arguments[2], "w", encoding="utf-8") as file:
+            file.write(text)
+    for found in faults:
+        print(found)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

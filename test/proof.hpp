@@ -1,0 +1,35 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// How much a test is to do, and how it says how much of a promise it has tried. test/run adds
+/// these lines up and prints the table of promises from them; meta/proof.py lists the promises, and
+/// refuses an id that is not there.
+
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+namespace trace_ring_test {
+
+/// Prints `proof: <promise>: <count> <unit>`, a line of its own on standard output. To be called at
+/// a test's end, when it has held, by the process that ctest started; several calls add up.
+///
+/// @param promise one of the ids in meta/proof.py
+/// @param count   what was really done in this run, counted as it was done
+/// @param unit    of what, in the plural, the same words in all tests that count the same thing
+inline void proof(const char* promise, std::uint64_t count, const char* unit) {
+    std::printf("\nproof: %s: %" PRIu64 " %s\n", promise, count, unit);
+    std::fflush(stdout);
+}
+
+/// How many times as much a test does as it does by default: 10 with TRACE_RING_LONG=1, as
+/// `test/run --long` sets it, else 1.
+inline unsigned times_long() {
+    const char* const set = std::getenv("TRACE_RING_LONG");
+    return set != nullptr && *set == '1' ? 10 : 1;
+}
+
+}  // namespace trace_ring_test
