@@ -35,11 +35,11 @@
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include <proof.hpp>
 #include <recorder/account.hpp>
 #include <recorder/holders.hpp>
 #include <recorder/scratch.hpp>
 #include <recorder/signals.hpp>
-#include <proof.hpp>
 #include <shared_board.hpp>
 #include <stepping.hpp>
 

@@ -18,8 +18,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <kinds.hpp>
-#include <recorder/scratch.hpp>
 #include <proof.hpp>
+#include <recorder/scratch.hpp>
 #include <shared_board.hpp>
 #include <stepping.hpp>
 
