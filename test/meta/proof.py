@@ -49,7 +49,7 @@ PROMISES = {
                "valgrind over programs of the tests, beside the sanitizers' builds"),
     "checks": ("The checks find faults", "faults are planted in the headers, and each must be found"),
     "headers": ("Each header stands alone, without a finding",
-                "g++ and clang++ as C++20 and C++23, clang-tidy, cppcheck, include-what-you-use"),
+                "each compiled alone; clang-tidy, cppcheck, include-what-you-use"),
 }
 
 LINE = re.compile(r"^proof: ([a-z0-9-]+): (\d+) ([^\n:|]+?)\s*$", re.MULTILINE)
