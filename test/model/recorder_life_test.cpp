@@ -214,17 +214,17 @@ void keeping(model::run& run) {
     run.afterwards([&on] { on.close(); });
 }
 
-/// Whether a trace is whole: the records of each lane in a row from the first ever, as they were
-/// written, but for those that are said to be overwritten; and as many as the lane tells of.
-void look_at(std::span<const std::byte> trace) {
-    const auto file = trace_ring::reduce::trace_file::from(trace);
-    require(file.damages().empty(), "it is damaged");
-    auto cursor = file.forward();
-    std::map<std::uint32_t, std::uint64_t> next;
+/// The next position of each lane, by the lane's number.
+using positions = std::map<std::uint32_t, std::uint64_t>;
+
+/// Reads to the end of what there is: records of each lane in a row, as they were written, but for
+/// those that are said to be lost, by a cause that `may_be` so.
+void read_in_a_row(trace_ring::reduce::cursor& cursor, positions& next,
+                   bool (*may_be)(loss_cause)) {
     for (const auto* item = cursor.next(); item != nullptr; item = cursor.next()) {
         if (const auto* loss = std::get_if<trace_ring::reduce::loss_item>(item)) {
-            require(loss->cause == loss_cause::overwritten && loss->lane != nullptr,
-                    "something was lost for no reason");
+            require(may_be(loss->cause), "something was lost for no reason");
+            require(loss->lane != nullptr, "something was lost of no lane");
             next[loss->lane->number] += loss->count;
             continue;
         }
@@ -238,6 +238,16 @@ void look_at(std::span<const std::byte> trace) {
                     record->position() == next[record->lane().number]++,
                 "the records of a lane are not in a row");
     }
+}
+
+/// Whether a trace is whole: the records of each lane in a row from the first ever, and as many as
+/// the lane tells of.
+void look_at(std::span<const std::byte> trace) {
+    const auto file = trace_ring::reduce::trace_file::from(trace);
+    require(file.damages().empty(), "it is damaged");
+    auto cursor = file.forward();
+    positions next;
+    read_in_a_row(cursor, next, [](loss_cause cause) { return cause == loss_cause::overwritten; });
     for (const auto& lane : file.lanes())
         require(next[lane.number] >= lane.written, "a lane tells of more records than there are");
 }
@@ -309,7 +319,7 @@ void following(model::run& run) {
     });
     static std::unique_ptr<trace_ring::reduce::trace_file> file;
     static std::unique_ptr<trace_ring::reduce::cursor> cursor;
-    static std::map<std::uint32_t, std::uint64_t> next;
+    static positions next;
     on.begin(run);
     next.clear();
     const auto [base, bytes] = on.of().bytes();
@@ -318,25 +328,9 @@ void following(model::run& run) {
         trace_ring::reduce::trace_file::from({base, bytes}));
     cursor = std::make_unique<trace_ring::reduce::cursor>(file->follow());
     static const auto read = [] {
-        for (const auto* item = cursor->next(); item != nullptr; item = cursor->next()) {
-            if (const auto* loss = std::get_if<trace_ring::reduce::loss_item>(item)) {
-                require(
-                    loss->cause == loss_cause::overwritten || loss->cause == loss_cause::overrun,
-                    "something was lost for no reason");
-                require(loss->lane != nullptr, "something was lost of no lane");
-                next[loss->lane->number] += loss->count;
-                continue;
-            }
-            const auto* record = std::get_if<trace_ring::reduce::record_view>(item);
-            require(record != nullptr && record->known() && record->fault().empty(),
-                    "a record cannot be told");
-            const auto words = record->field("words");
-            const std::uint64_t number = words.at(0).u64();
-            require(words.at(24).u64() == ~number, "a torn record was read");
-            require(number % of_writer == record->position() &&
-                        record->position() == next[record->lane().number]++,
-                    "the records of a lane are not in a row");
-        }
+        read_in_a_row(*cursor, next, [](loss_cause cause) {
+            return cause == loss_cause::overwritten || cause == loss_cause::overrun;
+        });
     };
     run.thread([&on] { on.write(1, 3); });
     run.thread([] { read(); });

@@ -29,38 +29,10 @@
 #include <recorder/scratch.hpp>
 
 namespace tr = trace_ring;
+using test::checks;
 using test::in_child;
+using test::skipped;
 using tr::loss_cause;
-
-namespace {
-
-constexpr int skipped = 77;
-#define SKIP_IF(result, what)                         \
-    if ((result) == skipped) {                        \
-        BOOST_TEST_MESSAGE("skipped: " what " here"); \
-        return;                                       \
-    }
-
-tr::recorder_options growing(const std::string& file) {
-    return {.file = file,
-            .size = 8 * 512,
-            .limit = 200 * 512,
-            .step = 512,
-            .sub_buffer_bytes = 512,
-            .full = tr::full_mode::extend_then_discard};
-}
-
-/// In a child: says on stderr what is not so.
-struct checks {
-    int failed = 0;
-    void operator()(bool good, const char* what) {
-        if (good) return;
-        std::fprintf(stderr, "child: not so: %s\n", what);
-        ++failed;
-    }
-};
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(astray)
 
@@ -192,10 +164,10 @@ BOOST_AUTO_TEST_CASE(a_program_that_becomes_another_user_goes_on_recording_and_g
     const test::folder folder;
     const std::string file = folder / "a.trace";
     constexpr std::uint64_t each = 50 * test::fit_in_512;
-    tr::recorder watching(growing(file));
+    tr::recorder watching(test::growing(file));
     const int status = in_child([&]() -> int {
         checks check;
-        auto options = growing(file);
+        auto options = test::growing(file);
         options.exists = tr::if_exists::attach;
         tr::recorder recorder(options);
         std::uint64_t n = 0;
@@ -214,7 +186,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_becomes_another_user_goes_on_recording_and_g
         check(recorder.snapshot((folder / "copy").c_str()) == EACCES, "a copy in others' folder");
         return check.failed;
     });
-    SKIP_IF(status, "no other user");
+    TRACE_RING_TEST_SKIP_IF(status, "no other user");
     BOOST_TEST(status == 0);
     BOOST_TEST(watching.statistics().reclaimed == 0U);
     BOOST_TEST(watching.statistics().sub_buffers > 50U);
@@ -235,7 +207,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_program_that_goes_to_another_root_goes_on_record
     constexpr std::uint64_t most = 200 * test::fit_in_512;
     const int status = in_child([&]() -> int {
         checks check;
-        auto& recorder = *new tr::basic_recorder<kind>(growing(file));
+        auto& recorder = *new tr::basic_recorder<kind>(test::growing(file));
         test::put(recorder, 1, 0);
         if (::geteuid() != 0 || ::chroot(inner.c_str()) != 0 || ::chdir("/") != 0) return skipped;
         std::uint64_t n = 1;
@@ -248,7 +220,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_program_that_goes_to_another_root_goes_on_record
         {
             tr::basic_recorder<kind> second({.file = "/b.trace", .size = 1 << 16});
             for (std::uint64_t i = 0; i < 100; ++i) check(test::put(second, 4, i), "a new trace");
-            auto options = growing("/b.trace");
+            auto options = test::growing("/b.trace");
             options.exists = tr::if_exists::attach;
             tr::basic_recorder<kind> third(options);
             for (std::uint64_t i = 0; i < 100; ++i) check(test::put(third, 5, i), "joined");
@@ -264,7 +236,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_program_that_goes_to_another_root_goes_on_record
               "told as refused");
         return check.failed;
     });
-    SKIP_IF(status, "no other root");
+    TRACE_RING_TEST_SKIP_IF(status, "no other root");
     BOOST_TEST(status == 0);
     const auto all = test::account_of(tr::reduce::trace_file::open(file));
     BOOST_TEST(all.strange == 0U);

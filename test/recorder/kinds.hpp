@@ -3,12 +3,15 @@
 #pragma once
 
 /// @file
-/// The two kinds of recorder, for tests of what both do alike.
+/// The two kinds of recorder, for tests of what both do alike, and options that several use.
 
+#include <cstdint>
+#include <string>
 #include <tuple>
 
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/recorder/cpu/recorder.hpp>
+#include <trace_ring/recorder/options.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 namespace test {
@@ -21,5 +24,16 @@ struct by_cpu {
     using claim = trace_ring::claim::per_cpu;
 };
 using kinds = std::tuple<by_thread, by_cpu>;
+
+/// A trace that is small, and grows by the least there is; empty: in memory.
+[[nodiscard]] inline trace_ring::recorder_options growing(const std::string& file = {},
+                                                          std::uint64_t sub_buffers = 100) {
+    return {.file = file,
+            .size = 8 * 512,
+            .limit = sub_buffers * 512,
+            .step = 512,
+            .sub_buffer_bytes = 512,
+            .full = trace_ring::full_mode::extend_then_discard};
+}
 
 }  // namespace test

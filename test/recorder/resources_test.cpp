@@ -46,27 +46,13 @@
 
 namespace tr = trace_ring;
 using namespace std::chrono_literals;
+using test::checks;
+using test::growing;
 using test::in_child;
+using test::skipped;
 using tr::loss_cause;
 
 namespace {
-
-[[maybe_unused]] constexpr int skipped = 77;
-#define SKIP_IF(result, what)                         \
-    if ((result) == skipped) {                        \
-        BOOST_TEST_MESSAGE("skipped: " what " here"); \
-        return;                                       \
-    }
-
-/// In a child, which has no Boost.Test to complain to: says on stderr what is not so.
-struct checks {
-    int failed = 0;
-    void operator()(bool good, const std::string& what) {
-        if (good) return;
-        std::fprintf(stderr, "child: not so: %s\n", what.c_str());
-        ++failed;
-    }
-};
 
 /// Set-up fails with that error, says what it is about, and leaves nothing in the folder.
 template <class Make>
@@ -84,14 +70,6 @@ void must_fail(checks& check, int error, const std::string& subject, Make&& make
 
 tr::recorder_options small(const std::string& file = {}) {
     return {.file = file, .size = 64 * 512, .sub_buffer_bytes = 512};
-}
-tr::recorder_options growing(const std::string& file = {}) {
-    return {.file = file,
-            .size = 8 * 512,
-            .limit = 100 * 512,
-            .step = 512,
-            .sub_buffer_bytes = 512,
-            .full = tr::full_mode::extend_then_discard};
 }
 
 /// So many records are there, or told as lost, whoever reads.
@@ -359,7 +337,7 @@ BOOST_AUTO_TEST_CASE(without_addresses_set_up_says_so_and_new_threads_are_counte
         check(entries(folder.path()) == 0, "nothing is left behind");
         return check.failed;
     });
-    SKIP_IF(status, "no limit of addresses");
+    TRACE_RING_TEST_SKIP_IF(status, "no limit of addresses");
     BOOST_TEST(status == 0);
 }
 
@@ -389,7 +367,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_kernel_that_takes_no_advice_on_memory_is_good_en
         }
         return check.failed;
     });
-    SKIP_IF(status, "no filters of system calls");
+    TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
     BOOST_TEST(status == 0);
 }
 
@@ -405,7 +383,7 @@ BOOST_AUTO_TEST_CASE(without_sources_of_chance_or_memory_files_set_up_goes_on_or
         must_account(check, recorder, 1);
         return check.failed;
     });
-    SKIP_IF(status, "no filters of system calls");
+    TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
     BOOST_TEST(status == 0);
 }
 
@@ -439,7 +417,7 @@ BOOST_AUTO_TEST_CASE(a_file_system_that_is_read_only_is_named_and_memory_goes_wi
         check(memory.snapshot((folder / "copy").c_str()) == EROFS, "no snapshot");
         return check.failed;
     });
-    SKIP_IF(status, "no filters of system calls");
+    TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
     BOOST_TEST(status == 0);
     BOOST_TEST(entries(folder.path()) == 1U);
 }
@@ -467,7 +445,7 @@ BOOST_AUTO_TEST_CASE(a_file_system_that_has_no_room_or_cannot_promise_any_is_nam
             check(test::account_of(grows).read() == there * test::fit_in_512, "it is full");
             return check.failed;
         });
-        SKIP_IF(status, "no filters of system calls");
+        TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
         BOOST_TEST(status == 0);
         BOOST_TEST(entries(folder.path()) == 1U);
     }
@@ -493,7 +471,7 @@ void needs_exactly(const char* when, const std::vector<test::call_names>& calls,
             });
             ::_exit(0);
         });
-        SKIP_IF(status, "no filters of system calls");
+        TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
         if (without == calls.size()) {
             BOOST_TEST(status == 0, when << " ended with " << status);
         } else {
@@ -563,7 +541,7 @@ BOOST_AUTO_TEST_CASE(lanes_of_processors_ask_for_no_more_than_the_readme_says) {
         rounds(300'000);
         ::_exit(0);
     });
-    SKIP_IF(status, "no filters of system calls");
+    TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
     BOOST_TEST(status == 0);
 }
 

@@ -120,6 +120,28 @@ template <class Body>
     return wait_for(start_child(body));
 }
 
+/// In a child, which has no Boost.Test to complain to: says on stderr what is not so. Its `failed`
+/// is what the child returns.
+struct checks {
+    int failed = 0;
+    void operator()(bool good, const std::string& what) {
+        if (good) return;
+        std::fprintf(stderr, "child: not so: %s\n", what.c_str());
+        ++failed;
+    }
+};
+
+/// What a child returns that could not try it on this machine.
+inline constexpr int skipped = 77;
+/// Leaves a test case whose child was `skipped`, saying why. After boost/test/unit_test.hpp.
+#define TRACE_RING_TEST_SKIP_IF(result, why)             \
+    do {                                                 \
+        if ((result) == ::test::skipped) {               \
+            BOOST_TEST_MESSAGE("skipped: " why " here"); \
+            return;                                      \
+        }                                                \
+    } while (false)
+
 /// Whether others see the same start of a process as it does itself: by that the dead are told from
 /// the living. Emulators make up what a process sees of itself.
 [[nodiscard]] inline bool a_process_is_seen_as_it_is() {

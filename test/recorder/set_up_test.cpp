@@ -72,15 +72,8 @@ std::ostream& operator<<(std::ostream& out, const complaint& what) {
     return out << '[' << what.error << "] " << what.subject << " | " << what.text;
 }
 
-/// In a child, which has no Boost.Test to complain to: says on stderr what is not so.
-struct checks {
-    int failed = 0;
-    void operator()(bool good, const std::string& what) {
-        if (good) return;
-        std::fprintf(stderr, "child: not so: %s\n", what.c_str());
-        ++failed;
-    }
-    template <class... Expected>
+/// Checks of a child's, with the complaints that it wants to hear.
+struct checks : test::checks {
     void that(const complaint& got, int code, const std::string& about, const std::string& cause) {
         (*this)(got.is(code, about, cause), "[" + std::to_string(got.error) + "] " + got.text +
                                                 " is about " + about + ": " + cause);
@@ -111,8 +104,6 @@ void patch(const std::string& path, std::uint64_t offset, T value) {
     file.write(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-constexpr int skipped = 77;
-
 /// Runs `body(folder)` in a child in whose sight the folder is a file system of `bytes`, which goes
 /// away with it. 77 if the system does not let the child mount one.
 template <class Body>
@@ -123,16 +114,11 @@ int on_small_disk(const std::string& folder, std::uint64_t bytes, Body&& body) {
         if (!mine || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
             ::mount("small", folder.c_str(), "tmpfs", MS_NOSUID | MS_NODEV,
                     ("mode=0777,size=" + std::to_string(bytes)).c_str()) != 0) {
-            return skipped;
+            return test::skipped;
         }
         return body();
     });
 }
-#define SKIP_IF_NOT_ALLOWED(result, what)             \
-    if ((result) == skipped) {                        \
-        BOOST_TEST_MESSAGE("skipped: " what " here"); \
-        return;                                       \
-    }
 
 }  // namespace
 
@@ -317,9 +303,9 @@ BOOST_AUTO_TEST_CASE(without_permission_nothing_is_made_and_nothing_opened) {
     fs::create_directory(closed);
     const int status = test::in_child([&]() -> int {
         if (::geteuid() == 0) {
-            if (::setgid(65534) != 0 || ::setuid(65534) != 0) return skipped;
+            if (::setgid(65534) != 0 || ::setuid(65534) != 0) return test::skipped;
         } else if (::chmod(closed.c_str(), 0555) != 0 || ::chmod(there.c_str(), 0000) != 0) {
-            return skipped;
+            return test::skipped;
         }
         checks check;
         const std::string made = closed + "/a.trace";
@@ -334,7 +320,7 @@ BOOST_AUTO_TEST_CASE(without_permission_nothing_is_made_and_nothing_opened) {
     });
     ::chmod(closed.c_str(), 0755);
     ::chmod(there.c_str(), 0600);
-    SKIP_IF_NOT_ALLOWED(status, "no other user");
+    TRACE_RING_TEST_SKIP_IF(status, "no other user");
     BOOST_TEST(status == 0);
     BOOST_TEST(entries(closed) == 0U);
     BOOST_TEST((contents(there) == before));
@@ -542,7 +528,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_at_set_up_and_leaves_nothing_behind
         check(entries(folder.path()) == 1, "something was left behind");
         return check.failed;
     });
-    SKIP_IF_NOT_ALLOWED(status, "a file system of one's own cannot be mounted");
+    TRACE_RING_TEST_SKIP_IF(status, "a file system of one's own cannot be mounted");
     BOOST_TEST(status == 0);
     BOOST_TEST(entries(folder.path()) == 0U);  // what was mounted there went with the child
 }
@@ -599,7 +585,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_while_a_trace_grows_is_its_limit) {
             check(entries(folder.path()) == 1, "nothing is left of the copy");
             return check.failed;
         });
-        SKIP_IF_NOT_ALLOWED(status, "a file system of one's own cannot be mounted");
+        TRACE_RING_TEST_SKIP_IF(status, "a file system of one's own cannot be mounted");
         BOOST_TEST(status == 0);
     }
 }
