@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(consumed_and_lost_add_up_to_what_was_written_in_every_full_
           full_mode::extend_then_discard, full_mode::extend_then_overwrite}) {
         BOOST_TEST_CONTEXT("mode " << static_cast<unsigned>(full)) {
             constexpr int writers = 3;
-            const std::uint64_t each = test::scaled(40'000, 1500);
+            const std::uint64_t each = test::repeated(40'000, 1500);
             auto options = small(full);
             if (full == full_mode::extend_then_discard ||
                 full == full_mode::extend_then_overwrite) {
@@ -318,7 +318,7 @@ BOOST_AUTO_TEST_CASE(lanes_whose_entries_went_to_others_are_accounted_for_too) {
 
 BOOST_AUTO_TEST_CASE(a_million_records_of_writers_that_wait_arrive_in_order_and_none_is_missing) {
     constexpr int writers = 4;
-    const std::uint64_t each = test::scaled(250'000, 2000);
+    const std::uint64_t each = test::repeated(250'000, 2000);
     auto options = small(full_mode::block);
     options.sub_buffer_bytes = 4096;
     options.size = slots * 4096;

@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(room_that_was_consumed_is_used_again_and_what_was_refused_i
 }
 
 BOOST_AUTO_TEST_CASE(a_writer_that_waits_loses_nothing) {
-    const std::uint64_t count = test::scaled(500'000, 5000);
+    const std::uint64_t count = test::repeated(500'000, 5000);
     auto ring = std::make_unique<trace_ring::ring<waiting>>();
     std::atomic<bool> ended{false};
     std::thread writer([&] {

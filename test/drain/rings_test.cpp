@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_was_overwritten_in_a_ring_is_told, Kind, kind
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(many_threads_in_rings_that_grow_and_wait_lose_nothing, Kind, kinds) {
     constexpr std::uint32_t threads = 6;
-    const std::uint64_t each = test::scaled(20'000, 1'000);
+    const std::uint64_t each = test::repeated(20'000, 1'000);
     tr::basic_recorder<Kind> recorder({.size = 128 * 512,
                                        .quotas = {32 * 512, 32 * 512},
                                        .limit = 1024 * 512,

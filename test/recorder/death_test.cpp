@@ -569,7 +569,7 @@ BOOST_AUTO_TEST_CASE(killed_at_any_instruction_a_process_leaves_all_that_it_reco
     for (std::size_t i = 0; i < scene_count; ++i) {
         const scene& what = scenes[i];
         if (!see(i)) return not_traced();
-        for (const place& at : routes[i].deaths(test::widened(27))) {
+        for (const place& at : routes[i].deaths(27 * trace_ring_test::times_long())) {
             const test::folder folder;
             const std::string path = folder / "a.trace";
             const test::shared_board told;
@@ -693,7 +693,7 @@ BOOST_AUTO_TEST_CASE(who_shares_a_trace_with_one_that_dies_at_any_instruction_ta
     for (std::size_t i = 0; i < scene_count; ++i) {
         const scene& what = scenes[i];
         if (!see(i)) return not_traced();
-        for (const place& at : routes[i].deaths(test::widened(40))) {
+        for (const place& at : routes[i].deaths(40 * trace_ring_test::times_long())) {
             const bool by_fork = deaths++ % 2 == 1;
             BOOST_TEST_CONTEXT(what.name << (by_fork ? " in memory" : "") << ", killed in record "
                                          << at.record << " after " << at.instruction

@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(a_blocked_writer_goes_on_as_soon_as_a_reader_gives_room) {
 
 BOOST_AUTO_TEST_CASE(writers_that_wait_for_their_reader_lose_nothing) {
     constexpr std::uint64_t writers = 3;
-    const std::uint64_t each = test::scaled(20'000, 1000);
+    const std::uint64_t each = test::repeated(20'000, 1000);
     auto options = smallest(tr::full_mode::block);
     options.block_for = std::chrono::nanoseconds{4 * ages_ns};
     tr::recorder recorder(options);
@@ -339,7 +339,7 @@ BOOST_AUTO_TEST_CASE(a_trace_that_extends_grows_to_its_limit_and_then_discards_o
 BOOST_AUTO_TEST_CASE(threads_that_make_a_trace_grow_at_once_lose_nothing_below_its_limit) {
     const test::folder folder;
     constexpr std::uint64_t threads = 4;
-    const std::uint64_t each = test::scaled(10'000, 500);
+    const std::uint64_t each = test::repeated(10'000, 500);
     auto options = smallest(tr::full_mode::extend_then_discard, folder / "a.trace");
     options.limit = 4 * 512 * (threads * each / fit_in_512);
     tr::recorder recorder(options);

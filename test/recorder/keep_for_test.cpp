@@ -245,6 +245,7 @@ BOOST_AUTO_TEST_CASE(beside_rings_by_quota_only_the_first_grows) {
 
 BOOST_AUTO_TEST_CASE(many_threads_keep_their_last_records_and_all_is_accounted_for) {
     constexpr std::uint32_t threads = 8;
+    const std::uint64_t each = test::repeated(20'000, 2'000);
     constexpr auto time = 20ms;
     auto options = keeping(tr::full_mode::extend_then_overwrite, time);
     options.limit = std::uint64_t{16384} * sub_buffer;
@@ -252,7 +253,7 @@ BOOST_AUTO_TEST_CASE(many_threads_keep_their_last_records_and_all_is_accounted_f
     std::vector<std::thread> all;
     for (std::uint32_t who = 0; who < threads; ++who) {
         all.emplace_back([&, who] {
-            for (std::uint64_t n = 0; n < test::scaled(20'000, 2'000); ++n) {
+            for (std::uint64_t n = 0; n < each; ++n) {
                 if (!test::put(recorder, who, n)) BOOST_FAIL("record " << n << " was refused");
                 if (n % 512 == 0) std::this_thread::sleep_for(1ms);
             }
@@ -261,8 +262,7 @@ BOOST_AUTO_TEST_CASE(many_threads_keep_their_last_records_and_all_is_accounted_f
     for (auto& thread : all) thread.join();
     const auto seen = test::account_of(recorder);
     BOOST_TEST(seen.strange == 0U);
-    BOOST_TEST(seen.read() + seen.lost()[tr::loss_cause::overwritten] ==
-               threads * test::scaled(20'000, 2'000));
+    BOOST_TEST(seen.read() + seen.lost()[tr::loss_cause::overwritten] == threads * each);
     BOOST_TEST(seen.lost()[tr::loss_cause::overwritten] == recorder.statistics().overwritten);
 }
 

@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_child_told_to_stop_records_nothing_and_leaves_its_parent_
 
 BOOST_AUTO_TEST_CASE(threads_of_a_new_child_never_record_under_the_parent_s_entry) {
     if (test::under_tsan) return;  // it does not follow a fork into threads
-    for (int round = 0; round < static_cast<int>(test::scaled(40, 3)); ++round) {
+    for (int round = 0; round < static_cast<int>(test::repeated(40, 3)); ++round) {
         tr::recorder recorder(roomy());
         recorder.record<number>(std::uint64_t{0}, std::uint64_t{0});
         const int status = in_child([&] {
@@ -462,7 +462,7 @@ BOOST_AUTO_TEST_CASE(a_thread_is_not_cancelled_while_it_waits_for_room) {
 BOOST_AUTO_TEST_CASE(a_recorder_can_be_destroyed_while_threads_that_used_it_end) {
     // Threads with lanes end at the moment at which their recorder goes and another takes its
     // index.
-    for (int round = 0; round < static_cast<int>(test::scaled(100, 10)); ++round) {
+    for (int round = 0; round < static_cast<int>(test::repeated(100, 10)); ++round) {
         auto recorder = std::make_unique<tr::recorder>(
             tr::recorder_options{.size = 64 * 512, .sub_buffer_bytes = 512});
         std::atomic<int> ready{0};
@@ -684,7 +684,7 @@ lost_counts losses(const test::trace_view& view) {
 BOOST_AUTO_TEST_CASE(a_jump_out_of_a_handler_costs_at_most_the_record_that_it_interrupted) {
     if (test::under_tsan) return;  // which calls handlers only where the thread makes a call
     tr::recorder recorder({.size = 4 << 20, .sub_buffer_bytes = 512});
-    const std::uint64_t wanted = test::scaled(3000, 100) * trace_ring_test::times_long();
+    const std::uint64_t wanted = test::repeated(3000, 100);
     volatile jump_counts counts{};
     record_and_jump(recorder, wanted, counts, [&recorder](std::uint64_t n) {
         return recorder.record<number>(std::uint64_t{1}, n);
@@ -718,7 +718,7 @@ BOOST_AUTO_TEST_CASE(a_jump_out_of_a_handler_costs_at_most_the_record_that_it_in
 BOOST_AUTO_TEST_CASE(a_jump_over_the_end_of_a_reservation_costs_no_lane_for_good) {
     if (test::under_tsan) return;  // which calls handlers only where the thread makes a call
     tr::recorder recorder({.size = 4 << 20, .sub_buffer_bytes = 512});
-    const std::uint64_t wanted = test::scaled(3000, 100);
+    const std::uint64_t wanted = test::repeated(3000, 100);
     volatile jump_counts counts{};
     record_and_jump(recorder, wanted, counts, [&recorder](std::uint64_t n) {
         auto held = recorder.reserve<number>(std::uint64_t{1}, n);

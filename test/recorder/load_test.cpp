@@ -183,7 +183,7 @@ void record_in_handler(int) {
 BOOST_AUTO_TEST_SUITE(load)
 
 BOOST_AUTO_TEST_CASE(four_writers_and_an_overtaken_reader_account_for_every_record_of_each_lane) {
-    const std::uint64_t each = test::scaled(10'000'000) * trace_ring_test::times_long();
+    const std::uint64_t each = test::repeated(10'000'000);
     // How often a reader is overtaken depends on how the machine divides its time: the race is run
     // again until it has been often enough to show something.
     const std::uint64_t wanted = test::scale == 1 ? 1000 : 0;
@@ -325,7 +325,7 @@ BOOST_AUTO_TEST_CASE(the_check_for_system_calls_sees_one) {
 
 BOOST_AUTO_TEST_CASE(whatever_moment_a_process_is_killed_at_its_file_holds_what_it_had_committed) {
     constexpr std::uint32_t writers = 2;
-    const std::uint64_t kills = test::scaled(200, 5) * trace_ring_test::times_long();
+    const std::uint64_t kills = test::repeated(200, 5);
     const test::folder folder;
     std::mt19937 random(20261121);
     // Each writer's count of records that `record` has returned from.
@@ -432,7 +432,7 @@ BOOST_AUTO_TEST_CASE(whatever_moment_a_process_is_killed_at_its_file_holds_what_
 }
 
 BOOST_AUTO_TEST_CASE(threads_by_the_thousand_leave_no_trace_but_their_records) {
-    const std::uint64_t threads = test::scaled(10'000, 500) * trace_ring_test::times_long();
+    const std::uint64_t threads = test::repeated(10'000, 500);
     trace_ring::recorder recorder{{.size = 1 << 20}};
     const auto resident = [] {
         rusage usage{};

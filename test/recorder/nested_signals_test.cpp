@@ -13,12 +13,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <type_traits>
 
 #include <trace_ring/recorder/cpu/recorder.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
+#include <proof.hpp>
 #include <recorder/account.hpp>
 #include <recorder/kinds.hpp>
 #include <recorder/scratch.hpp>
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(millions_of_signals_one_within_another_lose_nothin
                               test::kinds) {
     if (test::under_tsan) return;  // calls handlers when it likes
     using all = nest<kind>;
-    const bool whole = std::getenv("TRACE_RING_LONG") != nullptr;
+    const bool whole = trace_ring_test::times_long() > 1;
     // Ten million, of both kinds together.
     const std::uint64_t wanted = whole ? 5'000'000 : test::scaled(250'000, 2'500);
     tr::basic_recorder<kind> recorder({.size = 1 << 20, .sub_buffer_bytes = 512});

@@ -417,7 +417,7 @@ BOOST_AUTO_TEST_CASE(spans_totals_and_gates_are_as_in_the_other_kind) {
 
 BOOST_AUTO_TEST_CASE(an_event_with_a_quota_is_kept_beside_a_flood_of_others) {
     recorder one({.size = 64 * 512, .quotas = {8 * 512}, .sub_buffer_bytes = 512});
-    const std::uint64_t rounds = test::scaled(20'000, 2000);
+    const std::uint64_t rounds = test::repeated(20'000, 2000);
     for (std::uint64_t n = 0; n < rounds; ++n) {
         if (n < 20) BOOST_REQUIRE(one.record<rare>(n));
         BOOST_REQUIRE(put(one, this_thread(), n));
@@ -446,7 +446,7 @@ BOOST_AUTO_TEST_CASE(under_load_each_lane_adds_up) {
     // By thread each holds some of them; by processor there is room in the smallest.
     recorder one({.size = registered() ? 64U * 512 : 1024U * 512, .sub_buffer_bytes = 512});
     reading followed;
-    const auto wrote = load(one, 48, test::scaled(10'000, 200), &followed);
+    const auto wrote = load(one, 48, test::repeated(10'000, 200), &followed);
     BOOST_TEST(wrote.accepted == wrote.tried);  // nothing is ever open, so nothing is nested
     followed.expect_sound();
     // What the reader that followed has read and what it says is lost, lane by lane, is all.
@@ -463,7 +463,7 @@ BOOST_AUTO_TEST_CASE(under_load_each_lane_adds_up) {
 }
 
 BOOST_AUTO_TEST_CASE(under_load_nothing_is_missing_where_all_is_kept) {
-    const std::uint64_t each = test::scaled(4'000, 100);
+    const std::uint64_t each = test::repeated(4'000, 100);
     recorder one({.size = std::uint64_t{48} * each * 128 + (1 << 20)});
     const auto wrote = load(one, 48, each);
     BOOST_TEST(wrote.accepted == wrote.tried);
@@ -645,7 +645,7 @@ BOOST_AUTO_TEST_CASE(a_killed_process_costs_nothing_that_was_committed) {
     const test::folder scratch;
     const std::string file = scratch / "killed.trace";
     recorder one({.file = file, .size = 64 * 512, .sub_buffer_bytes = 512});
-    const std::uint64_t rounds = test::scaled(30, 4);
+    const std::uint64_t rounds = test::repeated(30, 4);
     std::uint64_t mine = 0;
     for (std::uint64_t round = 0; round < rounds; ++round) {
         const pid_t child = test::start_child([&] {

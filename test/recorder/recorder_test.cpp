@@ -477,7 +477,7 @@ BOOST_AUTO_TEST_CASE(snapshots_are_consistent_while_four_threads_write) {
             for (std::uint64_t i = 0; !stop.load(); ++i) recorder.record<number>(i);
         });
     }
-    const int rounds = static_cast<int>(test::scaled(40, 4));
+    const int rounds = static_cast<int>(test::repeated(40, 4));
     std::uint64_t records = 0;
     for (int i = 0; i < rounds; ++i) {
         const std::string name = folder / std::to_string(i);

@@ -14,13 +14,14 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
 
 #include <trace_ring/policy/storage/process.hpp>
+
+#include <proof.hpp>
 
 namespace test {
 
@@ -58,10 +59,10 @@ inline constexpr std::uint64_t scale = 1;
     return full / scale < least ? least : full / scale;
 }
 
-/// TRACE_RING_LONG=1 makes counts that bound a search ten times as large.
-[[nodiscard]] inline std::uint64_t widened(std::uint64_t count) {
-    const char* const longer = std::getenv("TRACE_RING_LONG");
-    return longer != nullptr && *longer == '1' ? 10 * count : count;
+/// The same of what bounds a search, or goes on for as long as one likes: TRACE_RING_LONG=1 makes
+/// it ten times as many.
+[[nodiscard]] inline std::uint64_t repeated(std::uint64_t full, std::uint64_t least = 1) {
+    return scaled(full, least) * trace_ring_test::times_long();
 }
 
 /// A folder of its own, removed with everything in it.

@@ -533,6 +533,40 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_at_set_up_and_leaves_nothing_behind
     BOOST_TEST(entries(folder.path()) == 0U);  // what was mounted there went with the child
 }
 
+BOOST_AUTO_TEST_CASE(a_read_only_file_system_is_named_and_what_is_on_it_can_be_read) {
+    const test::folder folder;
+    const int status = on_small_disk(folder.path(), 2 << 20, [&]() -> int {
+        checks check;
+        const std::string there = folder / "there.trace";
+        {
+            tr::recorder recorder(small(there));
+            put(recorder, 1, 42);
+        }
+        if (::mount("none", folder.path().c_str(), nullptr,
+                    MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) != 0) {
+            return test::skipped;
+        }
+        const auto before = contents(there);
+        for (const auto exists : each_way) {
+            for (const std::string& file : {there, folder / "new.trace"}) {
+                const auto said = complaint_about(small(file, exists));
+                const bool in_the_way = exists == if_exists::fail && file == there;
+                check(said.error == EROFS || (in_the_way && said.error == EEXIST), said.text);
+                check(said.text.find(file) != std::string::npos, said.text);
+            }
+        }
+        tr::recorder memory(small({}));
+        put(memory, 1, 1);
+        check(memory.snapshot((folder / "copy").c_str()) == EROFS, "no room for a copy");
+        check(test::account_of(memory).read() == 1, "what is in memory");
+        check(test::account_of(tr::reduce::trace_file::open(there)).read() == 1, "the old trace");
+        check(contents(there) == before && entries(folder.path()) == 1, "all is as it was");
+        return check.failed;
+    });
+    TRACE_RING_TEST_SKIP_IF(status, "a file system of one's own cannot be mounted");
+    BOOST_TEST(status == 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_while_a_trace_grows_is_its_limit) {
     const test::folder folder;
     for (const auto full :

@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(processes_killed_one_after_the_other_wear_nothing_out) {
     // While one takes back what the dead held, others may be refused, and are counted: nobody
     // waits.
     const auto go_on = [&] { mine += put(recorder, 1, mine) ? 1 : 0; };
-    const std::uint64_t rounds = test::scaled(40, 10);
+    const std::uint64_t rounds = test::repeated(40, 10);
     for (std::uint64_t round = 0; round < rounds; ++round) {
         const shared_board told;
         const pid_t child = test::start_child([&]() -> int {
