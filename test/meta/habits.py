@@ -105,6 +105,22 @@ def check_includes(root):
 
 
 # --- What every header looks like ----------------------------------------------------------------
+TABLE = re.compile(r"\s*/// \|")
+
+
+def broken_rows(lines):
+    """The rows of tables in documentation that have not the columns of the first: reflowed, say."""
+    columns = None
+    for number, line in enumerate(lines, 1):
+        if not TABLE.match(line):
+            columns = None
+            continue
+        bars = re.sub(r"`[^`]*`", "", line).replace("\\|", "").count("|")
+        columns = columns or bars
+        if bars != columns or not line.endswith("|"):
+            yield number
+
+
 def check_headers(root):
     found = headers(root)
     for path, lines in found:
@@ -121,6 +137,8 @@ def check_headers(root):
         for number, line in enumerate(lines, 1):
             if path != SEAM and OTHER_ATOMICS.search(code_of(line)):
                 yield fault(path, number, f"atomics and Boost come through {SEAM}")
+        for number in broken_rows(lines):
+            yield fault(path, number, "a table's row has not the columns of the table")
         if len(lines) > LONGEST:
             yield fault(path, len(lines), f"over {LONGEST} lines: look for the second idea in it")
     folders = {}
@@ -302,7 +320,7 @@ SOUND = {
                                "// only this thread writes it\n"
                                "a.store(n, relaxed);\nb.store(n, relaxed);\n" + LONG,
     "x86/debug_store.hpp": TOP + "#include <trace_ring/policy/notify/never.hpp>\n",
-    "policy/notify/never.hpp": TOP,
+    "policy/notify/never.hpp": TOP + "/// | a | b |\n/// |---|---|\n/// | `x | y` | 1 \\| 2 |\n",
 }
 # check, header, what it says instead, where the fault must be seen
 PLANTED = [
@@ -332,6 +350,10 @@ PLANTED = [
     ("headers", "ring/lonely.hpp", TOP, "ring/lonely.hpp:1"),
     ("headers", "ring/ring.hpp", TOP + "std::atomic<int> n;\n", "ring/ring.hpp:7"),
     ("headers", "ring/ring.hpp", TOP + "n.load(boost::memory_order_acquire);\n", "ring/ring.hpp:7"),
+    ("headers", "ring/ring.hpp", TOP + "/// | a | b |\n/// |---|---|\n/// | 1 | 2 | | 3 | 4 |\n",
+     "ring/ring.hpp:9"),
+    ("headers", "ring/ring.hpp", TOP + "/// | a | b |\n/// |---|---|\n/// | 1 | two and\n/// more |\n",
+     "ring/ring.hpp:9"),
     ("order", "ring/sub_buffer.hpp", TOP, "reduce/reader.hpp:9"),
     ("order", "ring/sub_buffer.hpp", SOUND["ring/sub_buffer.hpp"].replace("read:B", "read:C"),
      "ring/sub_buffer.hpp:7"),

@@ -5,19 +5,21 @@
 /// @file
 /// The record family: what is written, and how it lies in the ring.
 ///
-/// | model                | a ring with it is |
-/// |----------------------|------------------------------------------------------------------------|
-/// | `record::bare<T>`    | a table of T, contiguous, no library byte among them. A reader may see
-/// | |                      | one torn while it is overwritten or, with many writers, filled | |
-/// `record::sequenced<T>` | a table of T with a sequence word each: no reader ever sees one torn  |
-/// | `record::sub_buffers<Bytes>` | a ring of sub-buffers with records of variable length | | a T
-/// that says `using family = trace_ring::family::record` | the same as `bare<T>`              |
+/// | model                        | a ring with it is                                             |
+/// |------------------------------|---------------------------------------------------------------|
+/// | `record::bare<T>`            | a table of T, contiguous, no library byte among them. A       |
+/// |                              | reader may see one torn while it is overwritten or, with many |
+/// |                              | writers, filled                                               |
+/// | `record::sequenced<T>`       | a table of T with a sequence word each: no reader ever sees   |
+/// |                              | one torn                                                      |
+/// | `record::sub_buffers<Bytes>` | a ring of sub-buffers with records of variable length         |
+/// | a T with that alias (below)  | the same as `bare<T>`                                         |
 ///
 /// What a user may add is the last: an element type.
 ///
-/// | expression  | result           | meaning |
-/// |-------------|------------------|---------------------------------------------------------------|
-/// | `T::family` | `family::record` | |
+/// | expression  | result           | meaning                                      |
+/// |-------------|------------------|----------------------------------------------|
+/// | `T::family` | `family::record` | `using family = trace_ring::family::record;` |
 ///
 /// and T is trivially copyable, for it is copied as bytes, across processes too. The smallest valid
 /// model is a struct of one field with that alias. A T without it stands in `bare<T>` or

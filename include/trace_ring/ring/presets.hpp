@@ -6,15 +6,15 @@
 /// Useful lists of policies by name. Each is a few lines to copy where a list of one's own is
 /// wanted, for a short name in the debugger.
 ///
-/// | preset               | writers | layout      | when full                    | for |
-/// |----------------------|---------|-------------|------------------------------|-----------------------|
-/// | `recent<T>`          | many    | sequenced   | the oldest go                | what led up to
-/// now    | | `recent_of_one<T>`   | one     | bare        | the oldest go                | the
-/// same, cheapest    | | `lossless<T>`        | many    | sequenced   | the newest are refused | a
-/// consumer            | | `lossless_of_one<T>` | one     | bare        | the newest are refused |
-/// a consumer, cheapest  | | `run_up<T>`          | many    | sequenced   | recording stops | how
-/// something began   | | `records<>`          | one     | sub-buffers | the oldest go | records of
-/// any length |
+/// | preset               | writers | layout      | when full              | for                  |
+/// |----------------------|---------|-------------|------------------------|----------------------|
+/// | `recent<T>`          | many    | sequenced   | the oldest go          | what led up to now   |
+/// | `recent_of_one<T>`   | one     | bare        | the oldest go          | the same, cheapest   |
+/// | `lossless<T>`        | many    | sequenced   | the newest are refused | a consumer           |
+/// | `lossless_of_one<T>` | one     | bare        | the newest are refused | a consumer, cheapest |
+/// | `run_up<T>`          | many    | sequenced   | recording stops        | how something began  |
+/// | `records<>`          | one     | sub-buffers | the oldest go          | records of any       |
+/// |                      |         |             |                        | length               |
 
 #include <cstdint>
 

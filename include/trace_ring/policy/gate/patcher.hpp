@@ -35,12 +35,12 @@ namespace trace_ring::inline v1::gate::impl {
 
 /// What a key says, and what its sites are patched to.
 ///
-/// | wanted | instruction at the site            | who makes the move |
-/// |--------|------------------------------------|-------------------------------------------------|
-/// | born   | a jump to the test of this word    | nobody: open since the start; or the text is |
-/// |        |                                    | to be left alone | | closed | a no-op: on to the
-/// next            | close()                                         | | open   | a jump to where
-/// tracing goes on    | open()                                          |
+/// | wanted | instruction at the site         | who makes the move                              |
+/// |--------|---------------------------------|-------------------------------------------------|
+/// | born   | a jump to the test of this word | nobody: open since the start; or the text is to |
+/// |        |                                 | be left alone                                   |
+/// | closed | a no-op: on to the next         | close()                                         |
+/// | open   | a jump to where tracing goes on | open()                                          |
 enum class wanted : std::uint32_t { closed, open, born };
 
 class patcher;

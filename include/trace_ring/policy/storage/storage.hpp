@@ -5,31 +5,32 @@
 /// @file
 /// The storage family: where a ring's bytes live.
 ///
-/// | expression   | result            | meaning |
-/// |--------------|-------------------|-------------------------------------------------------------|
-/// | `S::family`  | `family::storage` | | | `s.data()`   | `std::byte*`      | aligned to 64, the
-/// same as long as `s` lives                | | `s.size()`   | `std::uint64_t`   | bytes at
-/// `data()` that may be used now: a ring's control    | |              |                   |
-/// (`storage::control_bytes`) and its records                  | | `s.fresh()`  | `bool` | they
-/// were all zero at set-up; false: a ring lies there      | |              |                   |
-/// already, to be attached to                                  |
+/// | expression  | result            | meaning                                                  |
+/// |-------------|-------------------|----------------------------------------------------------|
+/// | `S::family` | `family::storage` |                                                          |
+/// | `s.data()`  | `std::byte*`      | aligned to 64, the same as long as `s` lives             |
+/// | `s.size()`  | `std::uint64_t`   | bytes at `data()` that may be used now: a ring's control |
+/// |             |                   | (`storage::control_bytes`) and its records               |
+/// | `s.fresh()` | `bool`            | they were all zero at set-up; false: a ring lies there   |
+/// |             |                   | already, to be attached to                               |
 ///
 /// All of them noexcept. Constructors are the storage's own: the ring forwards its arguments to
 /// them, and they throw `setup_error` (or std::bad_alloc) where there is nothing to be had.
 /// Refinements:
 ///
-/// | expression     | result          | meaning |
-/// |----------------|-----------------|-------------------------------------------------------------|
+/// | expression     | result          | meaning                                                   |
+/// |----------------|-----------------|-----------------------------------------------------------|
 /// | `S::extent`    | `std::uint64_t` | *fixed*: the constant value of `size()`; the ring's slots |
-/// |                |                 | are then counted by the compiler, and such a storage is |
-/// |                |                 | constant-initialised | | `s.limit()`    | `std::uint64_t` |
-/// *growable*: bytes it may come to, all mapped at `data()`    | | `s.grow(n)`    | `bool` |
-/// *growable*: `size()` is at least `n` now. Noexcept,         | |                | | signal-safe,
-/// any number of writers at once; false: it is    | |                |                 | not, and
-/// will not be                                        | | `s.own(alone)` |                 |
-/// *shared*: this process writes from now on, alone if so      | |                | | asked; throws
-/// setup_error if another process is in the way  | | `s.name()`     | `std::string`   | *shared*:
-/// what messages call it                             |
+/// |                |                 | are then counted by the compiler, and such a storage is   |
+/// |                |                 | constant-initialised                                      |
+/// | `s.limit()`    | `std::uint64_t` | *growable*: bytes it may come to, all mapped at `data()`  |
+/// | `s.grow(n)`    | `bool`          | *growable*: `size()` is at least `n` now. Noexcept,       |
+/// |                |                 | signal-safe, any number of writers at once; false: it is  |
+/// |                |                 | not, and will not be                                      |
+/// | `s.own(alone)` |                 | *shared*: this process writes from now on, alone if so    |
+/// |                |                 | asked; throws setup_error if another process is in the    |
+/// |                |                 | way                                                       |
+/// | `s.name()`     | `std::string`   | *shared*: what messages call it                           |
 ///
 /// The smallest valid model is storage::inline_bytes. It is not weaker: without `fresh` a second
 /// process could not attach.
