@@ -180,7 +180,7 @@ RECORDER = [
     ("claim: the swap does not acquire", CLAIM, "state_word(drawn.pos, sub_buffer_state::reset),\n                                           [[acq_rel]])", "release", rec_two, BEHIND),
     ("claim: the swap is a store", CLAIM, "if ([[!sub.state.compare_exchange_strong(word, state_word(drawn.pos, sub_buffer_state::reset),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(drawn.pos, sub_buffer_state::reset), acq_rel), false)", rec_sessions, ""),
     ("claim: what is held is taken", CLAIM, "if ([[old.state != static_cast<unsigned>(sub_buffer_state::free) &&\n        old.state != static_cast<unsigned>(sub_buffer_state::closed)]]) {", "false", rec_sessions, ""),
-    ("claim: what is overwritten is not counted", CLAIM, "[[ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);]]", ";", rec_two, "not all that were written"),
+    ("claim: what is overwritten is not counted", CLAIM, "[[overwrote.store(before + commit_word::records(sub.commit.load(relaxed)), relaxed);]]", ";", rec_two, "not all that were written"),
     ("claim: what was refused is not counted", CLAIM, "[[entry.refused.fetch_add(1, relaxed);]]", ";", rec_refuse, "refused"),
     ("close: it is not released", CLAIM, "sub->state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", rec_sessions, ""),
     ("close: before the last record counts", CLAIM, "[[entry.written.store(sub->first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),

@@ -297,7 +297,7 @@ public:
         for (const auto& each : ring.quotas) counted += each.held.load(relaxed);
         require(counted == 0 || held_is_a_guess, "sub-buffers are counted as held");
         const std::uint64_t gone =
-            ring.overwritten_records.load(relaxed) + ring.consumed_records.load(relaxed);
+            core_->memory().overwritten_records() + ring.consumed_records.load(relaxed);
         require(is(found + gone, book.written),
                 "records there, overwritten and consumed are not all that were written");
         std::uint64_t written = ring.folded_written.load(relaxed);

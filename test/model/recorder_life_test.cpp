@@ -99,7 +99,8 @@ void growing(model::run& run, full_mode full, const char* name, unsigned room) {
                 "it grew too far, or not as it may");
         // Twelve sub-buffers are asked for, or so.
         if (full == full_mode::extend_then_discard)
-            require(ring.overwritten_records.load(relaxed) == 0, "what came first was overwritten");
+            require(on.core().memory().overwritten_records() == 0,
+                    "what came first was overwritten");
         else
             require(on.book.written == on.book.tried, "a record was refused though there is room");
         on.close();
@@ -121,8 +122,7 @@ void stopping(model::run& run) {
             require((gate.load(relaxed) & trace_ring::layout::gate_recorder_off) != 0,
                     "a gate is open");
         }
-        require(on.core().memory().ring().overwritten_records.load(relaxed) == 0,
-                "something was overwritten");
+        require(on.core().memory().overwritten_records() == 0, "something was overwritten");
         std::uint64_t refused = 0;
         for (std::uint32_t i = 0; i < on.core().memory().plan().lane_count; ++i)
             refused += on.core().memory().lane(i).refused.load(relaxed);

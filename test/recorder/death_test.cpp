@@ -285,8 +285,13 @@ public:
         return found;
     }
     [[nodiscard]] std::uint64_t overwritten() const {
-        return word(before_.data() + plan_.ring,
-                    offsetof(tr::layout::ring_state, overwritten_records));
+        std::uint64_t sum = word(before_.data() + plan_.ring,
+                                 offsetof(tr::layout::ring_state, overwritten_records));
+        for (std::uint64_t lane = 0; lane < plan_.lane_count; ++lane) {
+            sum += word(before_.data() + plan_.lanes + lane * sizeof(tr::layout::lane_entry),
+                        offsetof(tr::layout::lane_entry, overwrote));
+        }
+        return sum;
     }
 
 private:

@@ -375,7 +375,7 @@ recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
     out.held = held_now;
     out.claimed = claimed;
     // relaxed, to the end: counters, each by itself
-    out.overwritten = ring.overwritten_records.load(relaxed);
+    out.overwritten = core_->memory().overwritten_records();
     out.refused_without_lane = ring.refused_without_lane.load(relaxed);
     out.types_without_room = ring.types_without_room.load(relaxed);
     out.sub_buffers = ring.capacity.load(relaxed);

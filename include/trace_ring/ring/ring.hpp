@@ -11,10 +11,9 @@
 ///                                        trace_ring::storage::inline_bytes<64 * 1024>> {};
 /// inline trace_ring::ring<io_trace> io_ring;
 ///
-/// if (auto slot = io_ring.try_reserve()) {   // empty: gate closed, or no room and the ring
-/// discards
-///     slot->fill(device, program);           // in place
-///     slot.commit();                         // not committed: discarded, and the reader knows
+/// if (auto slot = io_ring.try_reserve()) {  // empty: gate closed, or no room and it discards
+///     slot->fill(device, program);          // in place
+///     slot.commit();                        // not committed: discarded, and the reader knows
 /// }
 /// @endcode
 /// Members: table/table.hpp for records of one size, sub_buffers/ring.hpp for those of variable

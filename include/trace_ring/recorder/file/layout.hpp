@@ -10,12 +10,13 @@
 ///   ring_state      4096    the words that change: cursor, capacity, totals
 ///   clocks          64 each     (ticks, monotonic, realtime) taken together
 ///   processes       128 each    who writes, or wrote
-///   gates           4096 each   one byte an event id, for each family of processes: the control
-///   page lanes           192 each    one writer's chain of sub-buffers totals          8 each
-///   `totals_per_lane` counters for each lane, then one row for the departed dictionary 64-byte
-///   units, event types, appended to and never overwritten index           32 each     one entry a
-///   sub-buffer: position, lane, first and last time sub-buffers     sub_buffer_bytes each, aligned
-///   to 4096
+///   gates           4096 each   one byte an event id, for each family of processes: the control page
+///   lanes           192 each    one writer's chain of sub-buffers
+///   totals          8 each      `totals_per_lane` counters for each lane, then one row for each
+///                               family of processes, of its lanes whose entries went to others
+///   dictionary      64-byte units, event types, appended to and never overwritten
+///   index           32 each     one entry a sub-buffer: position, lane, first and last time
+///   sub-buffers     sub_buffer_bytes each, aligned to 4096
 /// @endcode
 /// A reader checks each number against the size of what it has before use (`check_layout`).
 
@@ -94,6 +95,7 @@ struct ring_state {
 
     alignas(64) shared_atomic<std::uint32_t> held;  ///< sub-buffers held by their writers
     shared_atomic<std::uint32_t> reclaim_owner;     ///< process slot + 1 of who reclaims; 0: nobody
+    /// By processors' lanes, and by those that were folded; the others count for themselves.
     shared_atomic<std::uint64_t> overwritten_records;
     shared_atomic<std::uint64_t> keep_for;   ///< nanoseconds; fixed
     shared_atomic<std::uint64_t> reclaimed;  ///< sub-buffers taken from dead processes
@@ -219,7 +221,8 @@ struct lane_entry {
     shared_atomic<std::uint32_t> handed_on;  ///< times that another thread went on in this lane
     shared_atomic<std::uint32_t> ring;       ///< in which of the file's rings its sub-buffers lie
     shared_atomic<std::uint32_t> told_abandoned;  ///< to sessions, as above
-    shared_atomic<std::uint64_t> reserved[5];
+    shared_atomic<std::uint64_t> overwrote;       ///< records that lay in what it claimed
+    shared_atomic<std::uint64_t> reserved[4];
 };
 static_assert(sizeof(lane_entry) == 192);
 static_assert(offsetof(lane_entry, cpu) == 20);
@@ -228,6 +231,7 @@ static_assert(offsetof(lane_entry, name) == 88);
 static_assert(offsetof(lane_entry, drained) == 104);
 static_assert(offsetof(lane_entry, writer) == 128);
 static_assert(offsetof(lane_entry, handed_on) == 140);
+static_assert(offsetof(lane_entry, overwrote) == 152);
 
 /// In what a lane's entry tells of sessions: it is going to another lane.
 inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};

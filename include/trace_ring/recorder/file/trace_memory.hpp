@@ -255,6 +255,16 @@ public:
         on_file([&](int fd) { storage::unlock_byte(fd, layout::lock_offset(slot)); });
     }
 
+    /// By those who record: claimers that died at it may have left some out. Linear in the lanes.
+    [[nodiscard]] std::uint64_t overwritten_records() const noexcept {
+        // relaxed, all: counters, each by itself
+        std::uint64_t sum = ring().overwritten_records.load(relaxed);
+        for (std::uint32_t slot = 0; slot < plan_.lane_count; ++slot) {
+            sum += lane(slot).overwrote.load(relaxed);
+        }
+        return sum;
+    }
+
     /// False only if the process of `slot` is certainly gone: it holds no lock, and no process has
     /// its pid and start, but one that has ended and waits for its parent. Signal-safe.
     [[nodiscard]] bool may_live(std::uint32_t slot) const noexcept {

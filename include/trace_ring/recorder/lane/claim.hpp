@@ -8,8 +8,8 @@
 /// whoever finds it held, or newer than what it drew, draws again. Nobody waits for anybody.
 /// @code
 ///   cursor --fetch_add--> position p --> slot (p - 1) mod capacity
-///   state: (older, free|closed) --swap--> (p, reset) --fill header--> (p, active) --close--> (p,
-///   closed)
+///   state: (older, free|closed) --swap--> (p, reset) --fill header--> (p, active)
+///                                                                  --close--> (p, closed)
 /// @endcode
 
 #include <algorithm>
@@ -35,9 +35,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
         // One goes and one comes: what is held stays as it is.
         const bool holds = sub != &nowhere;
         const share& of = shares_[lane.entry.load(relaxed)->ring.load(relaxed)];
-        // Claimers pass these lines round: they are wanted at once, and together.
-        prefetch_to_store(of.cursor);
-        prefetch_to_store(&memory_.ring().overwritten_records);
+        prefetch_to_store(of.cursor);  // claimers pass this line round
         std::uint64_t now = memory_.now();
         close_lane(lane, of, now);
         if (mark_of(lane).held_as.load(relaxed) == tenure::taken_over) [[unlikely]] {
@@ -133,7 +131,6 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
 inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
                                           sub_buffer_place drawn) noexcept {
-    layout::ring_state& ring = memory_.ring();
     sub_buffer_header& sub = memory_.sub_buffer(drawn.slot);
     layout::index_entry& index = memory_.index(drawn.slot);
     prefetch_to_store(&sub);
@@ -167,8 +164,11 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
     // order: claim:A pairs with read:C, file.read:C, chain.look:B
     thread_fence(release);
     if (closed) {
-        // relaxed: counters, and a word that only its claimer writes
-        ring.overwritten_records.fetch_add(commit_word::records(sub.commit.load(relaxed)), relaxed);
+        // By lane, and not in one word for all: that would be passed round with each claim.
+        // relaxed, all: own lane, and a word that only its claimer writes
+        auto& overwrote = lane.entry.load(relaxed)->overwrote;
+        const std::uint64_t before = overwrote.load(relaxed);
+        overwrote.store(before + commit_word::records(sub.commit.load(relaxed)), relaxed);
     }
     lane.index.store(&index, relaxed);  // relaxed: own lane
     return &sub;

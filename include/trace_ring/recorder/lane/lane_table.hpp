@@ -77,6 +77,7 @@ inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
     ring.folded_too_long.fetch_add(entry.too_long.load(relaxed), relaxed);
     ring.folded_nested.fetch_add(entry.nested.load(relaxed), relaxed);
     ring.folded_abandoned.fetch_add(entry.abandoned.load(relaxed), relaxed);
+    ring.overwritten_records.fetch_add(entry.overwrote.exchange(0, relaxed), relaxed);
     // What a session says of it from here on fails, and goes to the totals.
     const auto take = [](auto& told) {
         using number = typename std::remove_reference_t<decltype(told)>::value_type;
@@ -378,8 +379,7 @@ inline core::~core() {
     gates().store(&open_gates, relaxed);  // relaxed: no thread records any more
     // order: registry.retire:A pairs with registry.visit:B
     the_registry.cores[index()].store(nullptr, seq_cst);
-    // Threads that end, or load a library, at this moment; not for ever, should one be stopped
-    // there.
+    // Threads that end, or load a library, at this moment; not for ever: one may be stopped there.
     // order: registry.retire:B pairs with registry.visit:A, registry.visit:C
     for (int i = 0; the_registry.visitors.load(seq_cst) != 0 && i < 2000; ++i) {
         const timespec pause{0, i < 100 ? 1'000 : 1'000'000};

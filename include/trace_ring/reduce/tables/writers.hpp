@@ -197,7 +197,6 @@ struct lane_info {
 struct ring_info {
     position cursor = no_position;  ///< sub-buffer position claimed last
     std::uint64_t capacity = 0;     ///< sub-buffers there are
-    std::uint64_t overwritten_records = 0;
     std::uint64_t refused_without_lane = 0;
     std::uint64_t types_without_room = 0;
     std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
@@ -210,7 +209,6 @@ struct ring_info {
         ring_info ring;
         ring.cursor = u64(offsetof(ring_state, cursor));
         ring.capacity = u64(offsetof(ring_state, capacity));
-        ring.overwritten_records = u64(offsetof(ring_state, overwritten_records));
         ring.refused_without_lane = u64(offsetof(ring_state, refused_without_lane));
         ring.types_without_room = u64(offsetof(ring_state, types_without_room));
         ring.folded_lanes = u64(offsetof(ring_state, folded_lanes));
