@@ -6,6 +6,8 @@
 
 #include <concurrentqueue/concurrentqueue.h>
 
+#include <optional>
+
 #include "queue.hpp"
 
 namespace {
@@ -18,12 +20,21 @@ struct tokens {
 
     struct handle {
         queue_type& queue;
-        moodycamel::ProducerToken in;
-        moodycamel::ConsumerToken out;
+        /// Of who pushes or pops only. A producer's token takes over what one that is gone has
+        /// left, its blocks included: held by a thread that only pops, it would keep them all from
+        /// the one that pushes, whose `try_enqueue` would then fail for ever.
+        std::optional<moodycamel::ProducerToken> in{};
+        std::optional<moodycamel::ConsumerToken> out{};
 
-        explicit handle(tokens& of) : queue(of.queue), in(of.queue), out(of.queue) {}
-        bool push(const item& what) { return queue.try_enqueue(in, what); }
-        bool pop(item& what) { return queue.try_dequeue(out, what); }
+        explicit handle(tokens& of) : queue(of.queue) {}
+        bool push(const item& what) {
+            if (!in) in.emplace(queue);
+            return queue.try_enqueue(*in, what);
+        }
+        bool pop(item& what) {
+            if (!out) out.emplace(queue);
+            return queue.try_dequeue(*out, what);
+        }
     };
 };
 
