@@ -216,6 +216,8 @@ public:
         return {nullptr, 0};
 #endif
     }
+    /// What was counted so far, each count by itself while others record. Any thread, signal-safe;
+    /// linear in the lanes that the trace remembers.
     [[nodiscard]] recorder_statistics statistics() const noexcept;
 
 private:
