@@ -135,3 +135,28 @@ inline void publish_add(shared_atomic<std::uint32_t>& word, std::uint32_t more) 
 }
 
 }  // namespace trace_ring::inline v1
+
+namespace trace_ring::inline v1::notify {
+
+inline bool barrier_for_all(bool) noexcept {
+    model::the_scheduler.fence_for_all();
+    return true;
+}
+inline bool take_part_in_barriers() noexcept {
+    return true;
+}
+
+/// A futex, whatever the word: the kernel looks at the word and queues in one step. Nobody sleeps
+/// for no reason or until a time: who is not woken is stuck.
+inline atomic<std::uint32_t> wakes;
+inline void sleep_on(shared_atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t,
+                     bool) noexcept {
+    const std::uint32_t before = wakes.fetch_add(0, relaxed);
+    if (word.fetch_add(0, seq_cst) != seen) return;
+    while (wakes.fetch_add(0, relaxed) == before) model::yield();
+}
+inline void wake_all_on(shared_atomic<std::uint32_t>&, bool) noexcept {
+    wakes.fetch_add(1, seq_cst);
+}
+
+}  // namespace trace_ring::inline v1::notify

@@ -106,6 +106,33 @@ BOOST_AUTO_TEST_CASE(fences_order_what_lies_before_and_behind_them) {
                     .count("10") == 1));
 }
 
+BOOST_AUTO_TEST_CASE(a_fence_for_all_is_one_for_who_has_none) {
+    const auto writer = [] {
+        w->x.store(1, relaxed);
+        w->a = w->y.load(relaxed);
+    };
+    BOOST_TEST((results({writer, [] {
+                             w->y.store(1, relaxed);
+                             thread_fence(seq_cst);
+                             w->b = w->x.load(relaxed);
+                         }}) == those{"00", "01", "10", "11"}));
+    const auto looker = [] {
+        w->y.store(1, relaxed);
+        model::the_scheduler.fence_for_all();
+        w->b = w->x.load(relaxed);
+    };
+    BOOST_TEST((results({writer, looker}) == those{"01", "10", "11"}));
+    // Not all at once: the second writer's may be that much later.
+    const auto other = [] {
+        w->z.store(1, relaxed);
+        w->c = w->y.load(relaxed);
+    };
+    const auto found = results({writer, other, looker});
+    BOOST_TEST(found.count("000") == 0);
+    BOOST_TEST(found.count("001") == 0);
+    BOOST_TEST(found.count("010") == 1);
+}
+
 BOOST_AUTO_TEST_CASE(what_one_has_read_another_may_not_have_seen) {
     // The flag goes through a second thread, which read it relaxed.
     BOOST_TEST((results({[] { w->x.store(1, release); },

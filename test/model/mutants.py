@@ -36,6 +36,7 @@ ADD = "policy/claim/fetch_add.hpp"
 ONE = "policy/claim/single_writer.hpp"
 WORDS = "policy/claim/control_words.hpp"
 MARKS = "policy/notify/at_watermark.hpp"
+LISTENER = "drain/listener.hpp"
 SUB = "ring/sub_buffer.hpp"
 SUBS = "ring/sub_buffers/ring.hpp"
 SUB_READER = "ring/sub_buffers/reader.hpp"
@@ -65,9 +66,19 @@ lapped = "a_writer_that_is_lapped_twice_by_one_that_swaps_spoils_nothing"
 copied = "a_position_is_copied_whole_or_not_at_any_moment"
 bare_copied = "a_position_of_a_bare_table_is_copied_whole_or_not_at_any_moment"
 grown = "a_consumer_gets_all_from_a_table_that_grows_and_then_refuses"
-marks = "each_mark_is_told_whoever_passes_it"
 woken = "a_consumer_that_sleeps_until_it_is_told_is_woken_by_one_writer"
 by_address = "writers_by_addresses_get_an_entry_each"
+
+slept = "a_consumer_that_sleeps_is_woken_by_one_writer"
+slept_each = "a_consumer_that_sleeps_is_woken_by_each_record"
+slept_fenced = "a_consumer_that_sleeps_is_woken_by_a_writer_that_fences"
+slept_many = "a_consumer_that_sleeps_is_woken_by_many_writers"
+slept_late = "a_consumer_is_woken_by_the_record_that_is_committed_after_later_ones"
+overtaken = "a_reader_that_was_overtaken_is_woken"
+stalled_open = "a_reader_that_waits_for_a_stalled_writer_is_woken_when_it_is_overtaken"
+no_room = "a_reader_of_bytes_is_woken_by_the_writer_that_finds_no_room"
+once = "a_crossing_is_told_once_whoever_passes_the_mark"
+whose = "a_crossing_is_the_reader_s_or_a_writer_s"
 
 subs = "a_reader_of_sub_buffers_accounts_for_each_record"
 times = "a_sub_buffer_is_copied_whole_with_the_records_of_its_time"
@@ -94,6 +105,7 @@ handler = "a_reader_sees_nothing_torn_of_a_handler_nor_of_what_it_interrupts"
 
 TORN = "a torn record was read"
 BEHIND = "not ordered behind"
+STUCK = "stuck"
 
 # pylint: disable=line-too-long
 TABLES = [
@@ -132,17 +144,13 @@ TABLES = [
     ("room: what was consumed is not acquired", FRAME, "return within(p, control().consumed.load([[acquire]]), slots);", "relaxed", many_refused, BEHIND),
     ("room: what was consumed is not acquired, by one", FRAME, "consumed_seen_ = control().consumed.load([[acquire]]);", "relaxed", bare_refused, BEHIND),
     ("room: one too many", FRAME, "return [[static_cast<std::int64_t>(p - consumed) <= static_cast<std::int64_t>(slots)]];", "p <= consumed + slots + 1", bare_refused, ""),
-    ("room: it is not looked for again", FRAME, "[[if (fits(p)) return true;]]\n        }\n    }", ";", woken, "refused though"),
+    ("room: it is not looked for again", FRAME, "[[if (fits(p)) return true;]]\n            static_cast<void>(tell_of_full(p));", ";", woken, "refused though"),
     ("consumer: what it read is not released", READER, "consumed.store(base::next_ - 1, [[release]]);", "relaxed", bare_refused, BEHIND),
     ("consumer: one too many is given back", READER, "consumed.store([[base::next_ - 1]], release);", "base::next_", many_refused, ""),
-    ("consumer: nothing is given back", READER, "[[writable_->control().consumed.store(base::next_ - 1, release);]]", ";", woken, "stuck"),
+    ("consumer: nothing is given back", READER, "[[writable_->control().consumed.store(base::next_ - 1, release);]]", ";", woken, "refused though"),
     ("reader: slots wrap while more may come", FRAME, "return [[(extent & 1U) != 0 ? extent >> 1 : ~std::uint64_t{0}]];", "extent >> 1", grown, "not refused"),
     ("reader: a gap is one short", READER, "return base::missed(from, [[first - from]], loss_cause::overwritten);", "first - from - 1", swaps, "not all that there were"),
     ("reader: vacant positions are not counted", READER, "case slots::found::vacant:\n                    [[++base::vacant_;]]\n                    ++next_;", ";", discards, "not all that there were"),
-    # Watermarks.
-    ("mark: two may pass it", MARKS, "if ([[!shared.mark.compare_exchange_weak(mark, next, relaxed)]]) continue;", "(shared.mark.store(next, relaxed), false)", marks, "told twice"),
-    ("mark: passed one too late", MARKS, "while ([[now >= (mark == 0 ? first : mark)]]) {", "now > (mark == 0 ? first : mark)", marks, "nobody told"),
-    ("mark: the next is too far", MARKS, "const std::uint64_t next = [[now - now % Every.amount + Every.amount]];", "now + 2 * Every.amount", marks, ""),
 ]
 SUB_BUFFERS = [
     ("copy: the state is not acquired", SUB, "const auto before = stamped::from(header.state.load([[acquire]]));", "relaxed", sub_copied, ""),
@@ -153,7 +161,7 @@ SUB_BUFFERS = [
     ("record: it is not released", SUBS, "sub.commit.store(committed, [[release]]);", "relaxed", subs, ""),
     ("time: it is not released", SUBS, "sub_->commit.store(committed + time_record_bytes, [[release]]);", "relaxed", times, ""),
     ("next: nobody is told that it is reset", SUBS, "[[sub.state.store(word_of(p, sub_buffer_state::reset), relaxed);]]", ";", subs, ""),
-    ("next: no fence behind the reset", SUBS, "read:C\n        [[thread_fence(release);]]", ";", subs, ""),
+    ("next: no fence behind the reset", SUBS, "read:C, ring.filled:A\n        [[thread_fence(release);]]", ";", subs, ""),
     ("next: it is not released", SUBS, "sub.state.store(word_of(p, sub_buffer_state::active), [[release]]);", "relaxed", sub_copied, ""),
     ("next: the one before is not released", SUBS, "sub_->state.store(word_of(last, sub_buffer_state::closed), [[release]]);", "relaxed", drained, "not all known"),
     ("next: the cursor is not released", SUBS, "cursor.store(p, [[release]]);", "relaxed", drained, ""),
@@ -163,12 +171,34 @@ SUB_BUFFERS = [
     ("next: records are counted from the sub-buffer's own", SUBS, "[[written_ += commit_word::records(sub_->commit.load(relaxed));]]", ";", subs, ""),
     ("consumer: what it read is not released", SUB_READER, "consumed.store(base::finished(), [[release]]);", "relaxed", consumed, BEHIND),
     ("consumer: one too many is given back", SUB_READER, "consumed.store([[base::finished()]], release);", "base::finished() + 1", consumed, ""),
-    ("consumer: nothing is given back", SUB_READER, "[[writable_->control().consumed.store(base::finished(), release);]]", ";", sub_woken, "stuck"),
+    ("consumer: nothing is given back", SUB_READER, "[[writable_->control().consumed.store(base::finished(), release);]]", ";", sub_woken, "refused though"),
     ("reader: complete before it was closed", SUB_READER, "[[sub_ < newest]];", "true", subs, ""),
     ("session: the state is not acquired", DRAIN, "const auto state = stamped::from(sub.state.load([[acquire]]));", "relaxed", drained, "not all known"),
     ("session: what is active is taken", DRAIN, "if ([[state.pos == next_ && state.state == active]]) {", "false", drained, ""),
     ("session: what it held is not released", DRAIN, "c.consumed.store(held_.front().at, [[release]]);", "relaxed", drained, BEHIND),
     ("session: given back out of order", DRAIN, "while ([[!held_.empty() && held_.front().consumed]]) {", "!held_.empty()", drained, ""),
+]
+# Watermarks.
+MARKED = [
+    ("arm: no barrier", MARKS, "if ([[!barrier_for_all(across_)]]) return arm_fenced(shared, look);", "false", slept, STUCK),
+    ("arm: no look behind the barrier", MARKS, "if ([[!is_reached(to, now)]]) return true;", "true", slept, STUCK),
+    ("arm: the look is before the barrier", MARKS, "[[now = look();]]\n            if (!is_reached", ";", slept, STUCK),
+    ("arm: no fence where writers fence", MARKS, "notify.age:A\n                [[thread_fence(seq_cst);]]", ";", slept_fenced, STUCK),
+    ("pass: no fence where the reader has no barrier", MARKS, "pairs with notify.arm:C, notify.wait:C\n        [[thread_fence(seq_cst);]]", ";", slept_fenced, STUCK),
+    ("pass: the swap is a store", MARKS, "behind the next\n            if ([[!word.compare_exchange_weak(now, disarmed, relaxed)]]) continue;", "(word.store(disarmed, relaxed), false)", once, "told twice"),
+    ("pass: one too late", MARKS, "if ([[crossing(Mark.counted(at)) >= now]])", "Mark.counted(at) << 1 >= now", slept, STUCK),
+    ("pass: the first mark is not set", MARKS, "if (now == unset) {\n                const std::uint64_t to = [[first(0, at)]];", "never", once, "nobody told"),
+    ("pass: a record that is late is told to nobody", MARKS, "return [[exactly(now) == to]] || now >=", "false", slept_late, STUCK),
+    ("pass: what was overtaken is told to nobody", MARKS, "return exactly(now) == to || [[now >= (to >> 1) + Mark.most(at)]];", "false", stalled_open, STUCK),
+    ("pass: a position passed over is told to nobody", TABLE, "frame::count_vacant();\n            [[tell(p);]]", ";", overtaken, STUCK),
+    ("arm: an open record is not waited for", MARKS, "return crossing(at) >= to ? [[exactly(until)]] : to;", "crossing(at + 1)", slept_late, STUCK),
+    ("full: nobody is told", FRAME, "if (fits(p)) return true;\n            [[static_cast<void>(tell_of_full(p));]]", ";", no_room, "refused though"),
+    ("tell: no fence before the waiters are looked at", MARKS, "notify.wait:B, notify.arm:A\n        [[thread_fence(seq_cst);]]", ";", slept_fenced, STUCK),
+    ("tell: nobody is woken", MARKS, "[[wake_all_on(shared.word, across_);]]", ";", slept, STUCK),
+    ("tell: the word stays", MARKS, "[[shared.word.fetch_add(1, release);]]", ";", slept, STUCK),
+    ("tell: the word changes before the mark", MARKS, "[[shared.word.fetch_add(1, release);]]", "shared.word.fetch_add(1, relaxed);", slept, ""),
+    ("wait: the mark is looked at before the word", LISTENER, "if ([[told]]) break;", "false", slept_each, STUCK),
+    ("disarm: the swap is a store", MARKS, "return [[word_of(shared).exchange(disarmed, relaxed) != disarmed]];", "[&] { const bool was = word_of(shared).load(relaxed) != disarmed; word_of(shared).store(disarmed, relaxed); return was; }()", whose, "told twice"),
 ]
 
 RECORDER = [
@@ -219,7 +249,7 @@ def main():
     for name in orders.unlisted(root):
         print(f"NOT LISTED, or no more there: the order {name}")
         failures += 1
-    tests = {"tables_test": TABLES, "sub_buffers_test": SUB_BUFFERS, "recorder_test": RECORDER,
+    tests = {"tables_test": TABLES, "sub_buffers_test": SUB_BUFFERS, "marks_test": MARKED, "recorder_test": RECORDER,
              "recorder_life_test": LIFE}
     planted = 0
     for test, mutants in tests.items():

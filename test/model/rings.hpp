@@ -61,10 +61,11 @@ struct books {
     }
 };
 
-/// Writes `count` records as writer `w` (from 1) into a table.
+/// Writes `count` records as writer `w` (from 1) into a table, the first of them its `first`.
 template <class Ring>
-void write(Ring& ring, books& book, unsigned w, unsigned count, unsigned discards_at = ~0U) {
-    for (unsigned i = 0; i < count; ++i) {
+void write(Ring& ring, books& book, unsigned w, unsigned count, unsigned discards_at = ~0U,
+           unsigned first = 0) {
+    for (unsigned i = first; i < first + count; ++i) {
         const std::uint64_t number = of_writer * w + i;
         ++book.tried;
         auto slot = ring.try_reserve();

@@ -245,6 +245,26 @@ public:
             std::printf("%6llu  thread %u  fence %s\n", number(steps_), current_, name_of(o));
     }
 
+    /// A full fence that this thread makes for all, as membarrier does: by each of the others, one
+    /// after the other, between its steps, and whatever happens between two of them.
+    void fence_for_all() {
+        if (!running()) return;
+        const unsigned self = current_;
+        for (unsigned i = 0; i < count_; ++i) {
+            if (i == self) continue;
+            ++steps_;
+            switch_point(nullptr, false, true);
+            // It conflicts with each step that another thread is about to make.
+            wake_all();
+            due_now(nullptr, false, true);
+            memory_.fence(self, order::seq_cst);
+            memory_.fence(i, order::seq_cst);
+            memory_.fence(self, order::seq_cst);
+            if (repeats_)
+                std::printf("%6llu  thread %u  fence of thread %u\n", number(steps_), self, i);
+        }
+    }
+
     // --- What the tests do, within a thread ---
     /// A property is broken.
     void fail(std::string_view what) {

@@ -11,6 +11,7 @@
 
 #include <model/fake_time.hpp>
 #include <model/harness.hpp>
+#include <trace_ring/drain/listener.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/full/block.hpp>
 #include <trace_ring/policy/full/discard_newest.hpp>
@@ -337,23 +338,19 @@ void stopping(model::run& run) {
 template <class Kind, unsigned Records>
 void waiting(model::run& run) {
     static bench<Kind> on;
-    static trace_ring::atomic<std::uint32_t> told;
-    static const notify::callback callback{
-        [](void*, notify::progress) noexcept { told.fetch_add(1, trace_ring::release); }, nullptr};
     on.begin(run);
-    told.store(0, trace_ring::relaxed);
-    on.ring->notifier().tell(&callback);
+    notify::wakes.store(0, trace_ring::relaxed);
     on.consumer.make(*on.ring);
     run.thread([] { on.write(Records); });
     run.thread([] {
-        while (on.book->read < Records && on.book->refused == 0) {
-            const std::uint32_t seen = told.load(trace_ring::acquire);
+        trace_ring::drain::listener listener(*on.ring, *on.consumer);
+        for (;;) {
             for (auto item = on.consumer->next(); item; item = on.consumer->next()) {
                 if (item.is_record()) on.book->got(item);
             }
             // Less than a sub-buffer stays unannounced.
             if (on.book->read + 2 >= Records || on.book->refused != 0) return;
-            while (told.load(trace_ring::acquire) == seen) model::yield();
+            listener.wait();
         }
     });
     run.afterwards([] {

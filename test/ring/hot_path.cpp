@@ -7,6 +7,7 @@
 
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/gate/flag.hpp>
+#include <trace_ring/policy/notify/at_watermark.hpp>
 #include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/ring/presets.hpp>
 
@@ -27,6 +28,10 @@ struct sequenced_of_one
 };
 struct gated : trace_ring::policies<trace_ring::record::bare<event>,
                                     trace_ring::claim::single_writer, trace_ring::gate::flag> {};
+using watched_by = trace_ring::notify::at_watermark<trace_ring::notify::percent(50)>;
+struct watched : trace_ring::policies<trace_ring::record::bare<event>,
+                                      trace_ring::claim::single_writer, watched_by> {};
+struct varying_watched : trace_ring::policies<watched_by> {};
 struct each_cpu : trace_ring::policies<trace_ring::claim::per_cpu, trace_ring::storage::heap> {};
 
 constinit trace_ring::ring<recent_of_one<event, bytes * 3>> bare_ring;
@@ -35,6 +40,8 @@ constinit trace_ring::ring<lossless_of_one<event, bytes * 3>> queue_ring;
 constinit trace_ring::ring<records<bytes>> records_ring;
 constinit trace_ring::ring<recent<event>> shared_ring;
 constinit trace_ring::ring<gated> gated_ring;
+constinit trace_ring::ring<watched> watched_ring;
+constinit trace_ring::ring<varying_watched> varying_watched_ring;
 trace_ring::ring<each_cpu> each_cpu_ring(1 << 24);
 
 // hot: alone
@@ -68,6 +75,12 @@ extern "C" void alone_gated_write(std::uint64_t a, std::uint64_t b) {
 }
 extern "C" void alone_varying_write(std::uint64_t a, std::uint64_t b) {
     records_ring.write(7, a, b);
+}
+extern "C" void alone_watched_write(std::uint64_t a, std::uint64_t b) {
+    watched_ring.write(a, b, a + b);
+}
+extern "C" void alone_varying_watched_write(std::uint64_t a, std::uint64_t b) {
+    varying_watched_ring.write(7, a, b);
 }
 extern "C" void alone_each_cpu_write(std::uint64_t a, std::uint64_t b) {
     each_cpu_ring.write(7, a, b);

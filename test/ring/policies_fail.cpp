@@ -433,6 +433,59 @@ notify::at_watermark<notify::bytes(0)> zero_mark;
 notify::at_watermark<notify::bytes(1)> one_mark;
 #endif
 
+#ifdef FAILS_more_than_all  // expect: never fuller than 100 per cent
+notify::at_watermark<notify::percent(101)> more_than_all;
+#endif
+#ifdef PASSES_more_than_all
+notify::at_watermark<notify::percent(100)> all;
+#endif
+
+#ifdef FAILS_a_lower_mark_that_is_none  // expect: the lower mark is below the threshold
+notify::at_watermark<notify::records(5), notify::by_futex, 100> low_is_high;
+#endif
+#ifdef PASSES_a_lower_mark_that_is_none
+notify::at_watermark<notify::records(5), notify::by_futex, 99> low_is_low;
+#endif
+
+#ifdef FAILS_a_way_that_tells_nothing  // expect-error: constraint
+notify::at_watermark<notify::records(5), plain> mute;
+#endif
+#ifdef PASSES_a_way_that_tells_nothing
+notify::at_watermark<notify::records(5), notify::by_signal> not_mute;
+#endif
+
+#ifdef FAILS_a_threshold_above_the_ring  // expect: lies above what the ring can hold
+struct refused_a_threshold_above_the_ring
+    : policies<record::bare<plain>, claim::single_writer, full::discard_newest,
+               storage::inline_bytes<8 * sizeof(plain)>, notify::at_watermark<notify::records(9)>> {
+};
+refused_a_threshold_above_the_ring instance_of_a_threshold_above_the_ring;
+#endif
+#ifdef PASSES_a_threshold_above_the_ring
+struct accepted_a_threshold_above_the_ring
+    : policies<record::bare<plain>, claim::single_writer, full::discard_newest,
+               storage::inline_bytes<8 * sizeof(plain)>, notify::at_watermark<notify::records(8)>> {
+};
+accepted_a_threshold_above_the_ring twin_of_a_threshold_above_the_ring;
+struct accepted_circular_above_the_ring
+    : policies<record::bare<plain>, claim::single_writer, storage::inline_bytes<8 * sizeof(plain)>,
+               notify::at_watermark<notify::records(9)>> {};
+accepted_circular_above_the_ring twin_of_circular_above_the_ring;
+#endif
+
+#ifdef FAILS_bytes_above_the_ring  // expect: lies above what the ring can hold
+struct refused_bytes_above_the_ring
+    : policies<record::sub_buffers<512>, full::stop, storage::inline_bytes<2048>,
+               notify::at_watermark<notify::bytes(2049)>> {};
+refused_bytes_above_the_ring instance_of_bytes_above_the_ring;
+#endif
+#ifdef PASSES_bytes_above_the_ring
+struct accepted_bytes_above_the_ring
+    : policies<record::sub_buffers<512>, full::stop, storage::inline_bytes<2048>,
+               notify::at_watermark<notify::bytes(2048)>> {};
+accepted_bytes_above_the_ring twin_of_bytes_above_the_ring;
+#endif
+
 #ifdef FAILS_a_bare_string  // expect-error: constraint
 using bare_string = record::bare<std::string>;
 #endif

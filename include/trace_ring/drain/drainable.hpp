@@ -45,7 +45,8 @@
 /// | `d.restore(saved)` |         | *stoppable*: exactly what was set before: noexcept            |
 /// | `d.causes()`       | a value | *tells_causes*: why the reader was called, all of it,         |
 /// |                    |         | forgotten with that                                           |
-/// | `d.rearm()`        |         | *rearmable*: the reader is to be called again: noexcept       |
+/// | `d.rearm()`        |         | *rearmable*: the reader is to be called again: noexcept. If   |
+/// |                    |         | it returns a bool, false: there is something to take first    |
 ///
 /// The smallest valid model is the one in test/drain: an array, and two numbers. The concept is not
 /// weaker: without `keep` a look would cost what was looked at; without `rest` the last loss would

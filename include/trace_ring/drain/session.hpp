@@ -153,7 +153,7 @@ public:
             drained& from;
             decltype(std::declval<drained&>().stop()) saved;
             ~stopped() {
-                if constexpr (rearmable<drained>) from.rearm();
+                if constexpr (rearmable<drained>) static_cast<void>(from.rearm());
                 from.restore(std::move(saved));
             }
         };

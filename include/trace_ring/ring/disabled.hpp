@@ -13,6 +13,7 @@
 
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
+#include <trace_ring/record/concept.hpp>
 #include <trace_ring/ring/policies.hpp>
 #include <trace_ring/ring/reservation.hpp>
 #include <trace_ring/ring/sub_buffers/reader.hpp>
@@ -74,6 +75,9 @@ public:
     static constexpr bool write_bytes(std::uint16_t, std::span<const std::byte>) noexcept {
         return false;
     }
+    template <class... V>
+    requires record::lays_out<typename Kind::record_policy, V...>
+    constexpr bool put(const V&...) noexcept { return false; }
     [[nodiscard]] typename Kind::gate_policy& gate() noexcept { return gate_; }
     [[nodiscard]] typename Kind::notify_policy& notifier() noexcept { return notify_; }
     [[nodiscard]] static constexpr std::uint64_t capacity() noexcept { return 0; }

@@ -100,18 +100,6 @@ public:
         return control().stopped.load(relaxed) != 0;  // relaxed: a report
     }
 
-    /// Numbers records from `last` + 1 on, as a continuation of an earlier ring. Before the first
-    /// record only; at most 2^60 for what is sequenced.
-    void begin_after(position last) noexcept requires(claim_policy::counts && !full_policy::grows &&
-                                                      layout::kind != record::layout::sub_buffers) {
-        auto& c = control();
-        c.origin.store(last, relaxed);           // relaxed, all: the ring is not shared yet
-        c.claimed.cursor.store(last, relaxed);   // relaxed: as above
-        c.claimed.touched.store(last, relaxed);  // relaxed: as above
-        c.consumed.store(last, relaxed);         // relaxed: as above
-        consumed_seen_ = last;
-    }
-
     /// Closes a record that its writer left by longjmp, or that a process which died had open. Only
     /// with claim::single_writer, by the writer, when it knows that no record of its is open.
     void abandon() noexcept requires(!claim_policy::many_writers) {
@@ -134,6 +122,11 @@ public:
         return const_cast<ring_frame*>(this)->storage_.data() + storage::control_bytes +
                static_cast<std::size_t>(index * stride);
     }
+    /// The ring is filled up to so many records and bytes.
+    [[nodiscard, gnu::always_inline]] notify::progress filled(std::uint64_t records,
+                                                              std::uint64_t bytes) const noexcept {
+        return {records, bytes, capacity() * impl::records_in_slot<layout>(), capacity() * stride};
+    }
 
 protected:
     /// Attaches, or sets up. A constant-initialised ring runs no code here: all zero is its start.
@@ -150,15 +143,12 @@ protected:
         } else if (!std::is_constant_evaluated()) {
             describe(fixed_capacity);
         }
+        if constexpr (notify::attaches<notify_policy>) {
+            if (!std::is_constant_evaluated()) notify_.attach(control().notified);
+        }
     }
 
-    static constexpr std::uint64_t fixed_capacity = [] {
-        if constexpr (storage::fixed<storage_policy>) {
-            return (storage_policy::extent - storage::control_bytes) / stride;
-        } else {
-            return std::uint64_t{0};
-        }
-    }();
+    static constexpr std::uint64_t fixed_capacity = impl::fixed_slots<storage_policy, layout>();
 
     /// The gate is open, and nothing else shuts the ring.
     [[nodiscard, gnu::always_inline]] bool is_open() const noexcept {
@@ -186,9 +176,8 @@ protected:
         }
     }
 
-    /// The slots that a lone writer comes to next lie in its consumer's cache: those that are free
-    /// are asked for in time. Without, each line is waited for in its turn, and an item takes twice
-    /// as long.
+    /// The slots that a lone writer comes to next lie in its consumer's cache: free ones are asked
+    /// for in time. Without, each line is waited for in its turn, and an item takes twice as long.
     [[gnu::always_inline]] void ask_ahead(position p) noexcept {
         if constexpr (!claim_policy::many_writers && !full_policy::overwrites &&
                       !full_policy::grows) {
@@ -223,6 +212,7 @@ protected:
 
     gate_policy gate_{};
     notify_policy notify_{};
+    std::uint64_t consumed_seen_ = 0;
 
 private:
     [[nodiscard, gnu::always_inline]] bool fits(position p) noexcept {
@@ -273,10 +263,19 @@ private:
                     [[fallthrough]];
                 case full::answer::refuse:
                     count(loss_cause::refused);
-                    return false;
+                    return tell_of_full(p);
             }
             if (fits(p)) return true;
+            static_cast<void>(tell_of_full(p));
         }
+    }
+
+    bool tell_of_full([[maybe_unused]] position p) noexcept {
+        if constexpr (notify::hears_of_full<notify_policy>) {
+            constexpr bool counted = layout::kind != record::layout::sub_buffers;
+            notify_.full(control().notified, filled(counted ? p - 1 : 0, (p - 1) * stride));
+        }
+        return false;
     }
 
     /// No more slots come: from now on positions wrap.
@@ -320,12 +319,13 @@ private:
 
     void set_up() {
         if (storage_.fresh()) {
-            const std::uint64_t slots = storage_.size() < storage::control_bytes
-                                            ? 0
-                                            : (storage_.size() - storage::control_bytes) / stride;
+            const std::uint64_t bytes = storage_.size(), own_bytes = storage::control_bytes;
+            const std::uint64_t slots = bytes < own_bytes ? 0 : (bytes - own_bytes) / stride;
             if (slots < impl::fewest_slots<layout>) refuse("too small for a ring of these records");
             own();
             capacity_ = full_policy::grows ? slots : std::bit_floor(slots);
+            if (!full_policy::grows && !impl::can_tell<Kind>(capacity_))
+                refuse("too small for the threshold of its notify policy");
             describe(capacity_);
             return;
         }
@@ -392,7 +392,6 @@ private:
     }
 
     std::uint64_t capacity_ = 0;
-    std::uint64_t consumed_seen_ = 0;
     bool writes_ = true;
     storage_policy storage_;
 };

@@ -90,6 +90,40 @@ template <class Layout>
 template <class Layout>
 inline constexpr std::uint64_t fewest_slots = Layout::kind == record::layout::sub_buffers ? 2 : 1;
 
+/// Records that a slot holds at most.
+template <class Layout>
+[[nodiscard]] consteval std::uint64_t records_in_slot() {
+    if constexpr (Layout::kind == record::layout::sub_buffers) {
+        return (Layout::bytes - 64) / 8;  // without header, and of no payload
+    } else {
+        return 1;
+    }
+}
+
+/// A ring of so many slots that does not overwrite can come to the mark of its notify policy.
+template <class Kind>
+[[nodiscard]] constexpr bool can_tell([[maybe_unused]] std::uint64_t slots) noexcept {
+    using layout = typename Kind::record_policy;
+    using notify_policy = typename Kind::notify_policy;
+    if constexpr (!Kind::full_policy::overwrites && notify::is_bounded<notify_policy>) {
+        return notify_policy::reaches(slots * records_in_slot<layout>(),
+                                      slots * stride_of<layout>());
+    } else {
+        return true;
+    }
+}
+
+/// Slots in a fixed storage; 0: another.
+template <class Storage, class Layout>
+[[nodiscard]] consteval std::uint64_t fixed_slots() {
+    if constexpr (storage::fixed<Storage>) {
+        if (Storage::extent < storage::control_bytes) return 0;
+        return (Storage::extent - storage::control_bytes) / stride_of<Layout>();
+    } else {
+        return 0;
+    }
+}
+
 template <class Storage, class Layout>
 [[nodiscard]] consteval bool has_room() {
     if constexpr (storage::fixed<Storage>) {
@@ -223,8 +257,21 @@ private:
                       (bare && !full_policy::grows && !notify_policy::watches),
                   "trace_ring::policies: a claim that does not count positions goes with a bare "
                   "table of a fixed size and notify::never");
-    static_assert(!sound || impl::has_room<storage_policy, record_policy>(),
+    static constexpr bool roomy = impl::has_room<storage_policy, record_policy>();
+    static_assert(!sound || roomy,
                   "trace_ring::policies: the storage is too small for a ring of these records");
+
+    /// As Kind is not complete here.
+    struct told {
+        using record_policy = policies::record_policy;
+        using full_policy = policies::full_policy;
+        using notify_policy = policies::notify_policy;
+    };
+    static_assert(!sound || !roomy || !storage::fixed<storage_policy> ||
+                      impl::can_tell<told>(impl::fixed_slots<storage_policy, record_policy>()),
+                  "trace_ring::policies: the threshold of the notify policy lies above what the "
+                  "ring can hold, which refuses or waits before anybody is told: make the storage "
+                  "larger, or the threshold smaller (notify::circular tells nobody)");
 };
 
 /// A named list of policies.

@@ -30,6 +30,7 @@
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
+#include <trace_ring/record/concept.hpp>
 #include <trace_ring/ring/frame.hpp>
 #include <trace_ring/ring/per_cpu/lane.hpp>
 #include <trace_ring/ring/per_cpu/reservation.hpp>
@@ -108,6 +109,17 @@ public:
         if (!slot) return false;
         if (!bytes.empty()) slot.store(0, bytes.data(), bytes.size());
         return slot.commit();
+    }
+    /// Writes a record of these values, which the record policy lays out (record/concept.hpp).
+    template <class... V>
+    requires record::lays_out<typename Kind::record_policy, V...>
+    bool put(const V&... values) noexcept {
+        using made_by = typename Kind::record_policy;
+        static_assert(made_by::most_bytes <= max_payload,
+                      "trace_ring: longer than a sub-buffer can hold");
+        std::array<std::byte, made_by::most_bytes> bytes;
+        const record::laid_out laid = made_by::lay_out(bytes, values...);
+        return write_bytes(laid.id, std::span<const std::byte>(bytes.data(), laid.bytes));
     }
     /// A record to be filled, with at most `Most` bytes of payload: so much it takes of the stack.
     /// `flags` are those of record_word. Empty if the gate is closed, or it is longer.

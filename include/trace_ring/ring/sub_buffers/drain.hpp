@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include <trace_ring/policy/notify/notify.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/process.hpp>
 #include <trace_ring/ring/ring.hpp>
@@ -122,6 +123,27 @@ public:
         if (made.records() == 0 && made.lost().total() == 0) return false;
         out = made;
         return true;
+    }
+
+    /// How far the session and its ring are. What lies in the sub-buffer that is being filled
+    /// counts as unread, and cannot be taken before it is closed: take_open has it.
+    [[nodiscard]] notify::standing standing() const noexcept {
+        if (ring_ == nullptr) return {};
+        const notify::progress at = ring_->filled_now();
+        const std::uint64_t passed = (next_ - 1) * ring_type::sub_buffer_bytes;
+        if (passed >= at.bytes) return {at, at};
+        // All that there is has been taken as a copy.
+        if (next_ == ring_->produced() && expected_ >= at.records) return {at, at};
+        notify::standing now{ring_->filled(expected_, passed), at};
+        if (next_ == ring_->produced()) {
+            now.until = ring_->filled(at.records + 1, passed + ring_type::sub_buffer_bytes + 1);
+        }
+        return now;
+    }
+    /// Arms the ring's notifier from where the session is. False: there is something to take.
+    [[nodiscard]] bool rearm() noexcept requires(notify::arms<typename Kind::notify_policy>) {
+        if (ring_ == nullptr) return true;
+        return ring_->notifier().arm(ring_->control().notified, [this] { return standing(); });
     }
 
     /// What the writer lost since, or while the ring was stopped.

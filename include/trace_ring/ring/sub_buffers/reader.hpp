@@ -14,6 +14,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/loss.hpp>
+#include <trace_ring/policy/notify/notify.hpp>
 #include <trace_ring/position.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
@@ -167,6 +168,19 @@ public:
     /// The number of the record that was yielded last.
     [[nodiscard]] position at() const noexcept { return expected_; }
 
+    /// How far this reader and its ring are: for a notifier that it arms before it waits.
+    [[nodiscard]] notify::standing standing() const noexcept {
+        const notify::progress at = base::ring_->filled_now();
+        // What it gave up as damaged lies behind it, however far it counts.
+        const std::uint64_t begun = (sub_ - 1) * Ring::sub_buffer_bytes;
+        if (begun >= at.bytes) return {at, at};
+        const std::uint64_t within = !began_ ? 0
+                                     : index_ < base::records_.size()
+                                         ? base::records_[index_].word * 8
+                                         : base::copy_.bytes;
+        return {base::ring_->filled(expected_, begun + within), at};
+    }
+
 protected:
     /// Begins with sub-buffer `first`, as if `before` records had been read.
     sub_buffer_reader(const Ring& ring, position first, std::uint64_t before)
@@ -311,6 +325,12 @@ public:
         // order: ring.consume_all:A pairs with ring.admit_alone:A
         writable_->control().consumed.store(base::finished(), release);
         return item;
+    }
+
+    /// Arms the ring's notifier from where this reader is. False: read on.
+    [[nodiscard]] bool rearm() noexcept requires(notify::arms<typename Ring::notify_policy>) {
+        return writable_->notifier().arm(writable_->control().notified,
+                                         [this] { return base::standing(); });
     }
 
 private:

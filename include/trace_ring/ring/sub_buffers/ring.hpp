@@ -11,6 +11,7 @@
 /// limit word says how far it may go: 0 while a record is open, so that what begins meanwhile, in a
 /// signal handler or in the caller itself, is told apart by the compare that it needs anyway.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,6 +21,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
+#include <trace_ring/record/concept.hpp>
 #include <trace_ring/ring/frame.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 #include <trace_ring/ring/sub_buffers/reader.hpp>
@@ -103,6 +105,17 @@ public:
         slot.store(0, bytes.data(), bytes.size());
         return slot.commit();
     }
+    /// Writes a record of these values, which the record policy lays out (record/concept.hpp).
+    template <class... V>
+    requires record::lays_out<typename Kind::record_policy, V...>
+    bool put(const V&... values) noexcept {
+        using made_by = typename Kind::record_policy;
+        static_assert(made_by::most_bytes <= max_payload,
+                      "trace_ring: longer than a sub-buffer can hold");
+        std::array<std::byte, made_by::most_bytes> bytes;
+        const record::laid_out laid = made_by::lay_out(bytes, values...);
+        return write_bytes(laid.id, std::span<const std::byte>(bytes.data(), laid.bytes));
+    }
 
     /// Closes a record that was left by longjmp: by the writer, when it knows that none is open.
     void abandon() noexcept {
@@ -113,6 +126,25 @@ public:
     [[nodiscard]] position produced() const noexcept {
         // order: ring.newest:A pairs with ring.next:A
         return frame::control().claimed.cursor.load(acquire);
+    }
+    /// How far the ring is filled, from any thread. It looks again where the writer has gone a
+    /// whole lap meanwhile; but not for ever, in bytes that somebody spoilt.
+    [[nodiscard]] notify::progress filled_now() const noexcept {
+        for (int looks = 0;; ++looks) {
+            const position newest = produced();
+            if (newest == no_position) return frame::filled(0, 0);
+            if (looks == 64) return frame::filled(0, (newest - 1) * sub_buffer_bytes);
+            const auto& sub = sub_buffer(newest);
+            // relaxed: numbers, behind which nothing is looked at
+            const std::uint64_t first = sub.first_position.load(relaxed);
+            const std::uint32_t committed = sub.commit.load(relaxed);  // relaxed: as above
+            // order: ring.filled:A pairs with ring.reset:A
+            thread_fence(acquire);
+            // relaxed: the fence
+            if (stamped::from(sub.state.load(relaxed)).pos != newest) continue;
+            return frame::filled(first + commit_word::records(committed),
+                                 (newest - 1) * sub_buffer_bytes + commit_word::offset(committed));
+        }
     }
     /// What is lost, by cause, in records, over the ring's whole life.
     [[nodiscard]] loss_counts lost() const noexcept {
@@ -175,10 +207,10 @@ private:
             if (publish) {
                 // relaxed: this writer's own words
                 const position current = stamped::from(sub.state.load(relaxed)).pos;
-                frame::notify_.passed(
-                    frame::control().notified,
-                    {written_ + commit_word::records(committed),
-                     (current - 1) * sub_buffer_bytes + commit_word::offset(committed)});
+                frame::notify_.passed(frame::control().notified,
+                                      frame::filled(written_ + commit_word::records(committed),
+                                                    (current - 1) * sub_buffer_bytes +
+                                                        commit_word::offset(committed)));
             }
         }
     }
@@ -253,7 +285,7 @@ private:
                 relaxed);
         }
         sub.state.store(word_of(p, sub_buffer_state::reset), relaxed);  // relaxed: fence below
-        // order: ring.reset:A pairs with read:C
+        // order: ring.reset:A pairs with read:C, ring.filled:A
         thread_fence(release);
         const auto put = [](auto& word, auto value) {
             word.store(value, relaxed);  // relaxed: published by the state

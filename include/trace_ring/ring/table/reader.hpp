@@ -13,6 +13,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/loss.hpp>
+#include <trace_ring/policy/notify/notify.hpp>
 #include <trace_ring/position.hpp>
 #include <trace_ring/ring/table/slots.hpp>
 
@@ -144,6 +145,20 @@ public:
     /// The position that next() will look at.
     [[nodiscard]] position at() const noexcept { return next_; }
 
+    /// How far this reader and its ring are: for a notifier that it arms before it waits.
+    [[nodiscard]] notify::standing standing() const noexcept {
+        const auto place = [this](position p) { return base::ring_->filled(p, p * Ring::stride); };
+        const position newest = base::ring_->produced();
+        notify::standing now{place(next_ - 1), place(newest)};
+        typename Ring::element value;
+        if (next_ <= newest && next_ >= base::oldest(newest) &&
+            base::ring_->copy(next_, value) == slots::found::pending) {
+            now.until = place(next_);
+            now.exactly = true;
+        }
+        return now;
+    }
+
 protected:
     table_reader(const Ring& ring, position first) noexcept : base(ring), next_(first) {}
 
@@ -233,6 +248,11 @@ public:
             publish();
             return got;
         }
+    }
+    /// Arms the ring's notifier from where this reader is. False: read on.
+    [[nodiscard]] bool rearm() noexcept requires(notify::arms<typename Ring::notify_policy>) {
+        return writable_->notifier().arm(writable_->control().notified,
+                                         [this] { return base::standing(); });
     }
     item pass_over() noexcept {
         writable_->control().passed_over.fetch_add(1, relaxed);  // relaxed: a total

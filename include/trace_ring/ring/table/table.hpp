@@ -97,6 +97,21 @@ public:
         return frame::control().vacant.load(relaxed);  // relaxed: a total
     }
 
+    /// Numbers records from `last` + 1 on, as a continuation of an earlier ring. Before the first
+    /// record only; at most 2^60 for what is sequenced.
+    void begin_after(position last) noexcept
+        requires(claim_policy::counts && !frame::full_policy::grows) {
+        auto& c = frame::control();
+        c.origin.store(last, relaxed);           // relaxed, all: the ring is not shared yet
+        c.claimed.cursor.store(last, relaxed);   // relaxed: as above
+        c.claimed.touched.store(last, relaxed);  // relaxed: as above
+        c.consumed.store(last, relaxed);         // relaxed: as above
+        frame::consumed_seen_ = last;
+        if constexpr (notify::begins<typename frame::notify_policy>) {
+            frame::notify_.begin(c.notified, frame::filled(last, last * frame::stride));
+        }
+    }
+
     /// The slot used last, for a claim that does not count but tells this much.
     [[nodiscard]] const std::byte* newest() noexcept
         requires(requires(const claim::line& l, claim::table_archetype& t) {
@@ -167,6 +182,7 @@ private:
             if (slots::sequence(frame::slot_at(frame::index_of(p))).hold(p)) [[likely]]
                 return true;
             frame::count_vacant();
+            tell(p);  // whoever waits for this position
             return false;
         } else if constexpr (sequenced) {
             slots::sequence(frame::slot_at(frame::index_of(p))).hold_alone(p);
@@ -207,12 +223,14 @@ private:
             if constexpr (claim_policy::many_writers) frame::count_vacant();
             claim_policy::discard(line, taken);
         }
-        if constexpr (frame::notify_policy::watches && claim_policy::counts) {
-            if (published || claim_policy::many_writers)
-                frame::notify_.passed(frame::control().notified,
-                                      {taken.pos, taken.pos * frame::stride});
-        }
+        if (published || claim_policy::many_writers) tell(taken.pos);
         return published;
+    }
+    /// Position `p` has come to what it will be.
+    [[gnu::always_inline]] void tell([[maybe_unused]] position p) noexcept {
+        if constexpr (frame::notify_policy::watches && claim_policy::counts) {
+            frame::notify_.passed(frame::control().notified, frame::filled(p, p * frame::stride));
+        }
     }
     static void erase(std::byte* slot) noexcept {
         struct zeros {

@@ -1,0 +1,94 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A reader that sleeps until its ring's threshold is passed.
+/// @code
+///   auto consumer = ring.consumer();                    // or a drain::session over the ring
+///   trace_ring::drain::listener listener(ring, consumer);
+///   while (listener.wait(1s) || !over) {
+///       while (const auto item = consumer.next()) use(item);
+///   }
+/// @endcode
+/// It works across processes and word sizes where the ring lies in memory that they share.
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/policy/notify/notify.hpp>
+
+namespace trace_ring::inline v1::drain {
+
+/// What tells how far it has read: a reader of a ring, or what a session drains.
+template <class R>
+concept stands = requires(const R& reader) {
+    { reader.standing() }
+    noexcept->std::same_as<notify::standing>;
+};
+
+/// A ring whose notifier can be armed.
+template <class R>
+concept listened_to = requires(R& ring) {
+    { ring.notifier() } -> std::convertible_to<typename R::notify_policy&>;
+    { ring.control().notified } -> std::convertible_to<notify::line&>;
+    requires notify::arms<typename R::notify_policy>;
+};
+
+/// Of one thread; a ring has one at a time. Neither the ring nor the reader may end before it.
+template <listened_to Ring, stands Reader>
+class listener {
+public:
+    constexpr listener(Ring& ring, const Reader& reader) noexcept : ring_(ring), reader_(reader) {}
+    listener(const listener&) = delete;
+    listener& operator=(const listener&) = delete;
+
+    /// Sleeps until the threshold is passed from where the reader stands, a writer found no room,
+    /// or what kept the reader from reading on is there. True at once while more than the lower
+    /// mark is unread. False: the time is over, and the mark is disarmed. What the reader does not
+    /// read it is told of again. Signals do not end it.
+    [[nodiscard]] bool wait(std::chrono::nanoseconds longest) noexcept {
+        auto& notifier = ring_.notifier();
+        auto& line = ring_.control().notified;
+        if (!notifier.arm(line, [this] { return reader_.standing(); })) return true;
+        const std::uint64_t begun = notifier.now_ns();
+        const auto length = longest.count() > 0 ? static_cast<std::uint64_t>(longest.count()) : 0;
+        return sleep(notifier, line, begun + length);
+    }
+    /// The same without an end.
+    void wait() noexcept {
+        while (!wait(std::chrono::hours{24 * 365})) {
+        }
+    }
+
+private:
+    template <class Notifier>
+    [[nodiscard]] bool sleep(Notifier& notifier, notify::line& line,
+                             std::uint64_t deadline) noexcept {
+        // relaxed: the kernel makes a full fence before it looks at the word
+        line.waiters.fetch_add(1, relaxed);
+        bool told = false;
+        for (;;) {
+            // order: notify.wait:A pairs with notify.tell:B
+            const std::uint32_t seen = line.word.load(acquire);
+            told = !notifier.is_armed(line);
+            if (told) break;
+            const std::uint64_t until = notifier.look_by_itself(line, deadline);
+            if (notifier.now_ns() >= deadline) {
+                told = !notifier.disarm(line);
+                break;
+            }
+            // order: notify.wait:B pairs with notify.tell:C
+            notifier.sleep(line, seen, until);
+        }
+        line.waiters.fetch_sub(1, relaxed);  // relaxed: a writer that sees it late calls in vain
+        return told;
+    }
+
+    Ring& ring_;
+    const Reader& reader_;
+};
+
+}  // namespace trace_ring::inline v1::drain

@@ -1,0 +1,63 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// How much is unread when a reader is told: `records(n)`, `bytes(n)`, `percent(n)` of the ring's
+/// bytes, `age(duration)` of the oldest, or `circular`: never, as with a threshold of the debug
+/// store that lies above its buffer's maximum.
+
+#include <chrono>
+#include <cstdint>
+
+#include <trace_ring/policy/notify/notify.hpp>
+
+namespace trace_ring::inline v1::notify {
+
+enum class measure : std::uint8_t {
+    nothing,  ///< of `circular`
+    records,
+    bytes,    ///< as in `progress`
+    percent,  ///< of the bytes that the ring has for records
+    age,      ///< in nanoseconds, by CLOCK_MONOTONIC
+};
+
+struct threshold {
+    std::uint64_t amount = 0;
+    measure of = measure::nothing;
+
+    /// What is compared: records or bytes.
+    [[nodiscard]] constexpr std::uint64_t counted(const progress& at) const noexcept {
+        return of == measure::records ? at.records : at.bytes;
+    }
+    /// The most of it that the ring can hold.
+    [[nodiscard]] constexpr std::uint64_t most(const progress& at) const noexcept {
+        return of == measure::records ? at.most_records : at.most_bytes;
+    }
+    /// So much of it is the threshold; at least 1.
+    [[nodiscard]] constexpr std::uint64_t distance(const progress& at) const noexcept {
+        if (of != measure::percent) return amount;
+        const std::uint64_t part =
+            at.most_bytes / 100 * amount + at.most_bytes % 100 * amount / 100;
+        return part == 0 ? 1 : part;
+    }
+};
+
+[[nodiscard]] consteval threshold records(std::uint64_t count) {
+    return {count, measure::records};
+}
+[[nodiscard]] consteval threshold bytes(std::uint64_t count) {
+    return {count, measure::bytes};
+}
+/// From 1 to 100.
+[[nodiscard]] consteval threshold percent(std::uint64_t share) {
+    return {share, measure::percent};
+}
+template <class Rep, class Period>
+[[nodiscard]] consteval threshold age(std::chrono::duration<Rep, Period> limit) {
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(limit).count();
+    return {ns > 0 ? static_cast<std::uint64_t>(ns) : 0, measure::age};
+}
+inline constexpr threshold circular{};
+
+}  // namespace trace_ring::inline v1::notify
