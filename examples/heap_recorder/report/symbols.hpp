@@ -3,42 +3,42 @@
 #pragma once
 
 /// @file
-/// Names for places in files, from their symbol tables and debug information.
+/// Names for the frames of call stacks, each looked up once.
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
+
+#include <symbols/symbols.hpp>
 
 #include "stacks.hpp"
 
 namespace heap {
 
-struct symbol {
-    std::string function;      ///< demangled; empty: unknown
-    std::uint64_t offset = 0;  ///< of the address in the function, or in the object if unknown
-    std::string object;        ///< the file's name without its folders; empty: no object
-    std::string file;          ///< of the source; empty: no debug information
-    int line = 0;
+using symbols::symbol;
+using symbols::without_arguments;
 
-    /// "function", or "object+0x123".
-    [[nodiscard]] std::string name() const;
-    /// "file:line" if known, else "object".
-    [[nodiscard]] std::string where() const;
-};
-
-/// Looks into the files as they are now. A file that is no longer the one that was traced (by its
-/// build id) gives no names. Never asks a server for debug information.
 class symbolizer {
 public:
-    symbolizer();
-    ~symbolizer();
-    symbolizer(const symbolizer&) = delete;
-    symbolizer& operator=(const symbolizer&) = delete;
-
     /// For a return address: of the call before it.
-    [[nodiscard]] const symbol& find(const stack_table& table, const frame& place);
+    [[nodiscard]] const symbol& find(const stack_table& table, const frame& place) {
+        if (const auto at = known_.find(place); at != known_.end()) return at->second;
+        symbol found;
+        found.offset = place.address;
+        if (place.object != 0) {
+            auto& from = objects_[place.object];
+            if (!from) {
+                const object_file& file = table.object(place.object);
+                from = std::make_unique<symbols::object>(file.path, file.build_id);
+                if (!from->problem().empty()) problems_[file.path] = from->problem();
+            }
+            found = from->before(place.address);
+        }
+        return known_.emplace(place, std::move(found)).first->second;
+    }
 
     /// Paths of the files that have changed since, or are gone.
     [[nodiscard]] const std::map<std::string, std::string>& problems() const noexcept {
@@ -46,22 +46,15 @@ public:
     }
 
 private:
-    class object;
     struct key_hash {
         std::size_t operator()(const frame& f) const noexcept {
             return static_cast<std::size_t>((f.address ^ std::uint64_t{f.object} << 48) *
                                             0x9E3779B97F4A7C15);
         }
     };
-    std::unordered_map<object_id, std::unique_ptr<object>> objects_;
+    std::unordered_map<object_id, std::unique_ptr<symbols::object>> objects_;
     std::unordered_map<frame, symbol, key_hash> known_;
     std::map<std::string, std::string> problems_;
 };
-
-/// A demangled C++ name, or the name itself.
-[[nodiscard]] std::string demangle(const char* name);
-
-/// `text` without what stands in angle brackets and parentheses: "std::vector<>::push_back()".
-[[nodiscard]] std::string without_arguments(const std::string& text);
 
 }  // namespace heap

@@ -1,0 +1,125 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The events of a branch trace: what branch-trace writes and trace-reduce --branches reads. A
+/// taken branch is one record of 24 bytes, named after its kind: from, to. A zero `from` begins a
+/// stretch of a thread's branches, a zero `to` ends one, as in the debug store.
+///
+/// Whose it is, the last `branch.thread` before it in the same lane says. That and all modules are
+/// told again as the trace goes on, so that a trace whose beginning was overwritten can be read.
+///
+/// A record's time is when it was drained from the debug store, not when the branch was taken:
+/// neither the store nor the step knows that. Within a thread the order is the program's; between
+/// two threads it is that of their drains.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+
+#include <trace_ring/record/event.hpp>
+
+namespace branches {
+
+/// What kind of transfer of control it was: the numbers of x86::branch_kind, which not every
+/// machine that reads a trace has.
+enum class branch_kind : std::uint8_t {
+    unknown,
+    conditional,
+    jump,
+    indirect_jump,
+    call,
+    indirect_call,
+    function_return,
+    interrupt_return,  ///< also what a kernel makes of it: the return from a signal's handler
+    system_call,
+    system_return,
+    interrupt,  ///< from: where the program goes on after it
+    exception,  ///< from: the faulting instruction
+    signal,     ///< to: the handler; from: the instruction not executed
+    other,
+};
+
+namespace event {
+
+using from_field = trace_ring::field<"from", trace_ring::address>;
+using to_field = trace_ring::field<"to", trace_ring::address>;
+using process_field = trace_ring::field<"process", std::uint32_t>;
+using thread_field = trace_ring::field<"thread", std::uint32_t>;
+
+// Counted, so that the totals are there even where the oldest records were overwritten.
+template <trace_ring::literal Name>
+struct taken : trace_ring::event<Name, from_field, to_field> {
+    static constexpr bool counted = true;
+};
+
+struct unknown : taken<"branch"> {};
+struct conditional : taken<"branch.conditional"> {};
+struct jump : taken<"branch.jump"> {};
+struct indirect_jump : taken<"branch.indirect_jump"> {};
+struct call : taken<"branch.call"> {};
+struct indirect_call : taken<"branch.indirect_call"> {};
+struct function_return : taken<"branch.return"> {};
+struct interrupt_return : taken<"branch.interrupt_return"> {};
+struct system_call : taken<"branch.system_call"> {};
+struct system_return : taken<"branch.system_return"> {};
+struct interrupt : taken<"branch.interrupt"> {};
+struct exception : taken<"branch.exception"> {};
+struct to_handler : taken<"branch.to_handler"> {};
+struct other : taken<"branch.other"> {};
+
+/// By the numbers of branch_kind.
+using all_taken = std::tuple<unknown, conditional, jump, indirect_jump, call, indirect_call,
+                             function_return, interrupt_return, system_call, system_return,
+                             interrupt, exception, to_handler, other>;
+
+/// The branches that follow in this lane are of this thread.
+struct thread : trace_ring::event<"branch.thread", process_field, thread_field> {};
+
+/// How the trace is made; its first record.
+struct recording
+    : trace_ring::event<"branch.recording", trace_ring::field<"source", std::string_view>,
+                        trace_ring::field<"why", std::string_view>,
+                        trace_ring::field<"buffer", std::uint64_t>,     // bytes of a thread's store
+                        trace_ring::field<"threshold", std::uint64_t>,  // records
+                        trace_ring::field<"program", std::string_view>> {};
+
+/// From now on the bytes of the file `path` from `offset` lie at [start, end) of the process.
+struct module : trace_ring::event<"branch.module", process_field,
+                                  trace_ring::field<"start", trace_ring::address>,
+                                  trace_ring::field<"end", trace_ring::address>,
+                                  trace_ring::field<"offset", trace_ring::address>,
+                                  trace_ring::field<"path", std::string_view>> {};
+/// A process has begun, or goes on as another program: nothing is mapped now.
+struct process_begun : trace_ring::event<"branch.process_begun", process_field,
+                                         trace_ring::field<"program", std::string_view>> {};
+/// It has ended by itself, with `status`, or by `signal`, if that is not 0.
+struct process_ended : trace_ring::event<"branch.process_ended", process_field,
+                                         trace_ring::field<"status", std::int32_t>,
+                                         trace_ring::field<"signal", std::int32_t>> {};
+/// Branches of this thread are missing here: `count` of them, 0 if that is not known.
+struct gap : trace_ring::event<"branch.gap", process_field, thread_field,
+                               trace_ring::field<"count", std::uint64_t>,
+                               trace_ring::field<"why", std::string_view>> {};
+
+}  // namespace event
+
+inline constexpr std::size_t branch_kinds = std::tuple_size_v<event::all_taken>;
+
+/// What a report calls each kind.
+[[nodiscard]] constexpr std::string_view name_of(branch_kind kind) noexcept {
+    constexpr std::string_view names[branch_kinds] = {
+        "branch",      "conditional",   "jump",      "indirect jump",
+        "call",        "indirect call", "return",    "interrupt return",
+        "system call", "system return", "interrupt", "exception",
+        "to handler",  "other"};
+    return names[static_cast<std::size_t>(kind)];
+}
+
+[[nodiscard]] constexpr bool is_call(branch_kind kind) noexcept {
+    return kind == branch_kind::call || kind == branch_kind::indirect_call;
+}
+
+}  // namespace branches

@@ -1,0 +1,208 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// branch-trace: records the branches of a program into a trace file.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+#include <trace_ring/x86/branch_source.hpp>
+#include <trace_ring/x86/linux/perf_bts.hpp>
+#include <trace_ring/x86/linux/perf_host.hpp>
+#include <trace_ring/x86/linux/single_step.hpp>
+
+#include "branch_log.hpp"
+#include "branch_writer.hpp"
+#include "launched_program.hpp"
+#include "options.hpp"
+#include "signals.hpp"
+
+namespace branch_trace {
+namespace {
+
+namespace x86 = trace_ring::x86;
+
+/// Tells a person that waits how far it is: if standard error is a terminal.
+class progress {
+public:
+    explicit progress(bool wanted) : wanted_(wanted && ::isatty(STDERR_FILENO) != 0) {}
+    progress(const progress&) = delete;
+    progress& operator=(const progress&) = delete;
+    ~progress() { clear(); }
+    void clear() {
+        if (shown_) std::fputs("\r\x1b[K", stderr);
+        shown_ = false;
+    }
+    void tell(std::uint64_t number, const char* of_what) {
+        if (!wanted_) return;
+        const std::time_t now = std::time(nullptr);
+        if (now < told_ + 1) return;
+        shown_ = shown_ || told_ != 0;
+        if (shown_) std::fprintf(stderr, "\rbranch-trace: %" PRIu64 " %s", number, of_what);
+        told_ = now;
+    }
+
+private:
+    bool wanted_;
+    bool shown_ = false;
+    std::time_t told_ = 0;
+};
+
+[[nodiscard]] trace_ring::recorder_options trace_options(const options& wanted) {
+    trace_ring::recorder_options o;
+    o.file = wanted.output;
+    o.size = wanted.size;
+    o.exists = trace_ring::if_exists::replace;
+    return o;
+}
+
+[[nodiscard]] std::string joined(const std::vector<std::string>& command) {
+    std::string all;
+    for (const auto& each : command) all += (all.empty() ? "" : " ") + each;
+    return all;
+}
+
+/// The trace in the making, whatever its source.
+class traced {
+public:
+    traced(const options& wanted, const std::string& source, const std::string& why)
+        : wanted_(wanted),
+          recorder_(trace_options(wanted)),
+          log_(recorder_, wanted.size,
+               {source, why, wanted.buffer, threshold_of(wanted), joined(wanted.command)}),
+          told(!wanted.quiet),
+          writer(log_, wanted.buffer, threshold_of(wanted)) {
+        if (!wanted.quiet && wanted.from == source::automatic) {
+            std::fprintf(stderr, "branch-trace: by %s: %s\n", source.c_str(), why.c_str());
+        }
+    }
+
+    /// All is read. `status` as waitpid(2) has it. The exit status.
+    int finish(::pid_t process, int status, const std::string& how_much) {
+        writer.finish();
+        log_.process_ended(static_cast<std::uint32_t>(process),
+                           WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+                           WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+        if (!wanted_.quiet) {
+            told.clear();
+            std::fprintf(stderr,
+                         "branch-trace: %" PRIu64 " branches of %zu thread%s%s, %" PRIu64
+                         " drains: %s\n",
+                         writer.branches(), writer.threads(), writer.threads() == 1 ? "" : "s",
+                         how_much.c_str(), writer.drains(), wanted_.output.c_str());
+        }
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+
+private:
+    [[nodiscard]] static std::uint64_t threshold_of(const options& wanted) {
+        return wanted.threshold != 0 ? wanted.threshold : wanted.buffer / 48;
+    }
+
+    const options& wanted_;
+    trace_ring::recorder recorder_;
+    branches::branch_log log_;
+
+public:
+    progress told;
+    branches::branch_writer writer;
+};
+
+int by_steps(const options& wanted, const std::string& why) {
+    x86::step_options how;
+    how.follow_forks = wanted.follow_forks;
+    how.system_calls = false;  // no branches: a store that takes those of programs has none either
+    x86::single_step source(wanted.command, how);
+    const signal_taker taking(
+        source.process(), [](void* of) { static_cast<x86::single_step*>(of)->stop(); }, &source);
+    traced trace(wanted, "single steps", why);
+    while (!source.ended() && !source.stopped()) {
+        source.read(trace.writer);
+        trace.told.tell(source.steps(), "instructions");
+    }
+    const bool stopped = !source.ended();
+    trace.writer.finish();  // while there is a process to ask what lies where
+    if (stopped) source.kill();
+    const int exit = trace.finish(source.process(), source.status().value_or(SIGKILL),
+                                  ", " + std::to_string(source.steps()) + " instructions");
+    return stopped ? 128 + signal_taker::last() : exit;
+}
+
+/// Of the program's first thread, which is all that Linux's AUX area can be attached to.
+int by_store(const options& wanted, launched_program& program, x86::perf_bts& source,
+             const std::string& why) {
+    const signal_taker taking(
+        program.process(),
+        [](void* of) { ::kill(static_cast<launched_program*>(of)->process(), SIGKILL); }, &program);
+    traced trace(wanted, "the processor's branch trace store", why);
+    program.go();
+    const auto thread = static_cast<std::uint32_t>(program.process());
+    const x86::visiting take{[&](x86::branch b) { trace.writer(b.set_thread(thread)); },
+                             [&](x86::branch_gap g) {
+                                 g.thread = thread;
+                                 trace.writer(g);
+                             }};
+    while (!source.ended()) {
+        constexpr int milliseconds = 100;
+        source.wait(milliseconds);
+        source.read(take);
+        trace.told.tell(trace.writer.branches(), "branches");
+        // An ended thread's event hangs up; that it is waited for is not needed before.
+        if (signal_taker::second() && program.ended()) break;
+    }
+    while (!program.ended()) ::usleep(1000);
+    const int exit = trace.finish(program.process(), program.status().value_or(SIGKILL), "");
+    return signal_taker::second() ? 128 + signal_taker::last() : exit;
+}
+
+int trace(const options& wanted) {
+    if (wanted.from == source::step) return by_steps(wanted, "asked for");
+    try {
+        launched_program program(wanted.command);
+        x86::perf_bts source({.thread = program.process(), .on_exec = true});
+        return by_store(wanted, program, source,
+                        wanted.from == source::bts ? "asked for" : "this machine has it");
+    } catch (const x86::perf_unavailable& error) {
+        if (wanted.from == source::bts) throw;
+        return by_steps(wanted, error.what());
+    }
+}
+
+int run(const options& wanted) {
+    try {
+        return trace(wanted);
+    } catch (const trace_ring::setup_error& error) {
+        std::fprintf(stderr, "branch-trace: %s\n", error.what());
+        if (error.subject() != wanted.command.front()) return failed;
+        const int number = error.code().value();
+        if (number == ENOENT) return not_found;
+        return number == EACCES || number == ENOEXEC || number == EISDIR ? cannot_execute : failed;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "branch-trace: %s\n", error.what());
+    }
+    return failed;
+}
+
+}  // namespace
+}  // namespace branch_trace
+
+int main(int argc, char** argv) {
+    branch_trace::options wanted;
+    int status = 0;
+    if (!branch_trace::parse(argc, argv, wanted, status)) return status;
+    return branch_trace::run(wanted);
+}

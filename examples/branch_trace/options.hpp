@@ -1,0 +1,36 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What branch-trace is asked to do.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace branch_trace {
+
+enum class source { automatic, bts, step };
+
+/// Exit statuses of its own; all others are the traced program's.
+inline constexpr int failed = 125;
+inline constexpr int cannot_execute = 126;
+inline constexpr int not_found = 127;
+
+struct options {
+    source from = source::automatic;
+    std::size_t buffer = std::size_t{64} << 10;  ///< bytes of each thread's store
+    std::uint64_t threshold = 0;                 ///< records; 0: when the buffer is half full
+    std::string output = "branch.trace";
+    std::uint64_t size = std::uint64_t{64} << 20;  ///< of the trace
+    bool follow_forks = false;
+    bool quiet = false;
+    std::vector<std::string> command;
+};
+
+/// True: go on. False: exit with `status`; all that was to be said has been.
+[[nodiscard]] bool parse(int argc, char** argv, options& into, int& status);
+
+}  // namespace branch_trace

@@ -1,0 +1,38 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a branch trace amounts to, as text.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "branch_trace.hpp"
+
+namespace branches {
+
+enum class view { last, edges, calls, blocks, coverage };
+
+struct question {
+    view what = view::last;
+    std::string function;                ///< of coverage
+    std::size_t rows = 20;               ///< at most, in each table
+    std::vector<std::uint32_t> threads;  ///< of these alone; empty: of all
+};
+
+/// "last", "edges", "calls", "blocks", "coverage=FUNCTION". False: it is none of them.
+[[nodiscard]] bool parse_view(std::string_view text, question& into);
+
+struct answer {
+    std::string text;
+    std::vector<damage> damages;  ///< of the file
+};
+
+/// Reads the trace and answers. Throws as read_branches does.
+[[nodiscard]] answer ask(const std::string& path, const question& what);
+
+}  // namespace branches

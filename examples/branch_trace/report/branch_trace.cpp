@@ -1,0 +1,223 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "branch_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <trace_ring/reduce/trace_file.hpp>
+
+namespace branches {
+namespace {
+
+namespace reduce = trace_ring::reduce;
+
+/// What an event is to this reader.
+enum class what : std::uint8_t {
+    unseen,
+    other,
+    taken,
+    thread,
+    recording,
+    module,
+    begun,
+    ended,
+    gap,
+};
+
+struct known_event {
+    what is = what::unseen;
+    branch_kind kind{};
+};
+
+constexpr auto taken_names = []<class... E>(std::type_identity<std::tuple<E...>>) {
+    return std::array{E::name...};
+}(std::type_identity<event::all_taken>());
+
+constexpr std::pair<std::string_view, what> other_names[] = {
+    {event::thread::name, what::thread},       {event::recording::name, what::recording},
+    {event::module::name, what::module},       {event::process_begun::name, what::begun},
+    {event::process_ended::name, what::ended}, {event::gap::name, what::gap},
+};
+
+[[nodiscard]] known_event know(std::string_view name) {
+    for (std::size_t i = 0; i < taken_names.size(); ++i) {
+        if (taken_names[i] == name) return {what::taken, static_cast<branch_kind>(i)};
+    }
+    for (const auto& [known, is] : other_names) {
+        if (known == name) return {is, {}};
+    }
+    return {what::other, {}};
+}
+
+class reader {
+public:
+    reader(const std::string& path, code& into)
+        : trace_(reduce::trace_file::open(path)), code_(into) {
+        out_.file = path;
+    }
+
+    [[nodiscard]] branch_trace read() {
+        const auto& types = trace_.event_types();
+        if (std::none_of(types.begin(), types.end(),
+                         [](const auto& type) { return type.name == event::recording::name; })) {
+            throw not_a_branch_trace(out_.file);
+        }
+        for (auto cursor = trace_.forward(); const auto* item = cursor.next();) {
+            if (const auto* record = std::get_if<reduce::record_view>(item)) {
+                take(*record);
+            } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+                take(*loss);
+            }
+        }
+        for (const auto& damage : trace_.damages()) {
+            out_.damages.push_back({damage.offset, std::string(damage.what)});
+        }
+        return std::move(out_);
+    }
+
+private:
+    [[nodiscard]] const known_event& event_of(const reduce::record_view& record) {
+        const std::size_t number = record.type().number;
+        if (number >= known_.size()) known_.resize(number + 1);
+        if (known_[number].is == what::unseen) known_[number] = know(record.name());
+        return known_[number];
+    }
+
+    [[nodiscard]] std::uint32_t thread_of(std::uint64_t process, std::uint64_t thread) {
+        const std::pair key(static_cast<std::uint32_t>(process),
+                            static_cast<std::uint32_t>(thread));
+        const auto [at, is_new] =
+            threads_.try_emplace(key, static_cast<std::uint32_t>(out_.threads.size()));
+        if (is_new) {
+            out_.threads.push_back({key.first, key.second, 0});
+            follows_.push_back(false);
+        }
+        return at->second;
+    }
+    [[nodiscard]] process_code& process(std::uint64_t number) {
+        return processes_.try_emplace(static_cast<std::uint32_t>(number), code_).first->second;
+    }
+    void say(std::uint32_t thread, std::string text) {
+        out_.notes.push_back({out_.branches.size(), thread, std::move(text)});
+    }
+
+    void take(const reduce::record_view& record) {
+        if (!record.fault().empty()) {
+            ++out_.unreadable;
+            std::fill(follows_.begin(), follows_.end(), false);
+            return;
+        }
+        const known_event event = event_of(record);
+        const auto number = [&](const char* field) { return record.field(field).u64(); };
+        const auto thread = [&] { return thread_of(number("process"), number("thread")); };
+        switch (event.is) {
+            case what::taken:
+                take_branch(event.kind, record.field(0).u64(), record.field(1).u64());
+                break;
+            case what::thread:
+                now_ = thread();
+                code_now_ = &process(number("process"));
+                break;
+            case what::recording:
+                out_.source = record.field("source").text();
+                out_.program = record.field("program").text();
+                break;
+            case what::module:
+                process(number("process"))
+                    .add(number("start"), number("end"), number("offset"),
+                         std::string(record.field("path").text()));
+                break;
+            case what::begun:
+                process(number("process")) = process_code(code_);
+                for (std::uint32_t i = 0; i < out_.threads.size(); ++i) {
+                    if (out_.threads[i].process == number("process")) follows_[i] = false;
+                }
+                say(no_thread, fmt::format("process {} runs {}", number("process"),
+                                           record.field("program").text()));
+                break;
+            case what::ended:
+                take_end(record);
+                break;
+            case what::gap:
+                follows_[thread()] = false;
+                say(thread(), number("count") == 0
+                                  ? fmt::format("a gap: {}", record.field("why").text())
+                                  : fmt::format("a gap of {} branches: {}", number("count"),
+                                                record.field("why").text()));
+                break;
+            case what::unseen:
+            case what::other:
+                break;
+        }
+    }
+
+    void take_branch(branch_kind kind, std::uint64_t from, std::uint64_t to) {
+        if (code_now_ == nullptr) {
+            ++out_.nobodys;
+            return;
+        }
+        // A zero begins or ends a stretch: what is before it is not known.
+        const bool begins = from == 0;
+        const place_id there = code_now_->find(from);
+        // A processor's store does not tell what kind of branch it was; the instruction does.
+        if (kind == branch_kind::unknown && !begins && to != 0) kind = code_.kind_of(there);
+        out_.branches.push_back(
+            {there, code_now_->find(to), now_, kind, follows_[now_] && !begins});
+        follows_[now_] = to != 0;
+        if (from == 0 || to == 0) return;
+        ++out_.threads[now_].branches;
+        ++out_.taken;
+    }
+
+    void take_end(const reduce::record_view& record) {
+        const auto process = record.field("process").u64();
+        const auto signal = static_cast<int>(record.field("signal").i64());
+        if (signal == 0) {
+            say(no_thread, fmt::format("process {} ends with status {}", process,
+                                       record.field("status").i64()));
+        } else {
+            const char* const name = ::sigabbrev_np(signal);
+            say(no_thread,
+                fmt::format("process {} is ended by signal {}{}{}", process, signal,
+                            name == nullptr ? "" : ", SIG", name == nullptr ? "" : name));
+        }
+    }
+
+    void take(const reduce::loss_item& loss) {
+        out_.lost.add(loss.cause, loss.count);
+        if (loss.cause == trace_ring::loss_cause::damaged) {
+            out_.damages.push_back({loss.offset, std::string(loss.what)});
+        }
+        std::fill(follows_.begin(), follows_.end(), false);
+        code_now_ = nullptr;  // it may have said that another thread follows
+    }
+
+    reduce::trace_file trace_;
+    code& code_;
+    branch_trace out_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> threads_;
+    std::map<std::uint32_t, process_code> processes_;
+    std::vector<bool> follows_;
+    std::uint32_t now_ = 0;
+    process_code* code_now_ = nullptr;
+    std::vector<known_event> known_;
+};
+
+}  // namespace
+
+branch_trace read_branches(const std::string& path, code& into) {
+    return reader(path, into).read();
+}
+
+}  // namespace branches

@@ -1,0 +1,119 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// From addresses in a process to places in files, which are the same in every process and every
+/// run; each place and each function has a number.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <symbols/symbols.hpp>
+
+#include "branch_code.hpp"
+
+namespace branches {
+
+using object_id = std::uint32_t;    ///< 0: no object is known to lie there
+using place_id = std::uint32_t;     ///< 0: the address 0
+using function_id = std::uint32_t;  ///< 0: none is known
+
+/// An instruction: in which object, and where by the addresses in its file.
+struct place {
+    object_id object = 0;
+    std::uint64_t address = 0;
+
+    friend bool operator==(const place&, const place&) = default;
+};
+
+struct known_function {
+    object_id object = 0;
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;  ///< that of the symbol; `start` if no symbol says it
+    std::string name;       ///< demangled, or "object+0x123"
+};
+
+/// Every object, place and function of a report, each once.
+class code {
+public:
+    code();
+
+    [[nodiscard]] object_id intern_object(const std::string& path);
+    [[nodiscard]] place_id intern(const place& where);
+
+    [[nodiscard]] const place& at(place_id id) const { return places_.at(id); }
+    [[nodiscard]] const symbols::symbol& name(place_id id);
+    /// The function that has a symbol around this place; 0: none.
+    [[nodiscard]] function_id function_of(place_id id);
+    /// The same, and where there is no symbol one that begins here: where a call goes to.
+    [[nodiscard]] function_id function_from(place_id id);
+    [[nodiscard]] const known_function& function(function_id id) const { return functions_.at(id); }
+    [[nodiscard]] std::size_t functions() const noexcept { return functions_.size(); }
+    [[nodiscard]] std::size_t objects() const noexcept { return paths_.size(); }
+
+    /// The address behind the branch instruction here; 0 if its bytes cannot be had.
+    [[nodiscard]] std::uint64_t end_of(const place& branch);
+    /// What the bytes there say that the branch is; unknown if they are none, or cannot be had.
+    [[nodiscard]] branch_kind kind_of(place_id branch);
+
+    /// The file; null if there is none by that name: a vdso, memory without a file.
+    [[nodiscard]] const symbols::object* object(object_id id);
+    [[nodiscard]] const std::string& path(object_id id) const { return paths_.at(id); }
+    /// Paths of the files that give no names, and why.
+    [[nodiscard]] const std::map<std::string, std::string>& problems() const noexcept {
+        return problems_;
+    }
+
+private:
+    struct hash {
+        std::size_t operator()(const place& p) const noexcept {
+            return static_cast<std::size_t>((p.address ^ std::uint64_t{p.object} << 48) *
+                                            0x9E3779B97F4A7C15);
+        }
+    };
+    static constexpr function_id not_looked_up = ~function_id{0};
+
+    [[nodiscard]] function_id intern(known_function what);
+    [[nodiscard]] branch_code decode(const place& branch);
+
+    std::vector<std::string> paths_;
+    std::map<std::string, object_id> object_ids_;
+    std::vector<std::unique_ptr<symbols::object>> files_;
+    std::vector<bool> opened_;
+    std::vector<place> places_;
+    std::unordered_map<place, place_id, hash> place_ids_;
+    std::vector<function_id> function_of_;
+    std::unordered_map<place_id, symbols::symbol> names_;
+    std::unordered_map<place_id, branch_kind> kinds_;
+    std::vector<known_function> functions_;
+    std::map<std::pair<object_id, std::uint64_t>, function_id> function_ids_;
+    std::map<std::string, std::string> problems_;
+};
+
+/// What lies where in one process, now.
+class process_code {
+public:
+    explicit process_code(code& all) : all_(&all) {}
+
+    /// The bytes of a file from `offset` on lie at [start, end); what lay there before is gone.
+    void add(std::uint64_t start, std::uint64_t end, std::uint64_t offset, const std::string& path);
+    [[nodiscard]] place_id find(std::uint64_t address);
+
+private:
+    struct range {
+        std::uint64_t start = 0, end = 0, bias = 0;
+        object_id object = 0;
+    };
+    code* all_;
+    std::vector<range> ranges_;
+    std::unordered_map<std::uint64_t, place_id> known_;
+};
+
+}  // namespace branches

@@ -1,0 +1,49 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// How often each edge was taken, and how often each basic block was run.
+///
+/// A thread's branches i and i + 1 say that it ran straight from to[i] to from[i + 1]. Cut wherever
+/// any branch goes to, and behind each branch that is ever taken, the runs are basic blocks as far
+/// as the trace knows: a branch that is never taken, and never a target, cuts nothing.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "branch_trace.hpp"
+
+namespace branches {
+
+struct edge {
+    place_id from = 0, to = 0;
+    branch_kind kind{};
+    std::uint64_t count = 0;
+};
+
+/// Every edge, the hottest first.
+[[nodiscard]] std::vector<edge> count_edges(std::span<const branch> branches);
+
+/// Straight code.
+struct block {
+    object_id object = 0;
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;  ///< behind its last byte
+    std::uint64_t count = 0;
+    bool starts_behind = false;  ///< behind the instruction at `start`, whose bytes cannot be had
+    bool ends_behind = false;    ///< `end` is behind an instruction whose bytes cannot be had: that
+                                 ///< is counted as one byte
+};
+
+struct block_counts {
+    std::vector<block> blocks;  ///< by object and address
+    std::uint64_t runs = 0;     ///< straight runs that were counted
+    std::uint64_t broken = 0;   ///< not counted: they lead backward or into another object, which a
+                                ///< trace without a gap never does
+};
+
+[[nodiscard]] block_counts count_blocks(std::span<const branch> branches, code& of);
+
+}  // namespace branches

@@ -1,0 +1,280 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "symbols.hpp"
+
+#include <cxxabi.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace symbols {
+
+std::string symbol::name() const {
+    if (!function.empty()) return function;
+    if (object.empty()) return fmt::format("{:#x}", offset);
+    return fmt::format("{}+{:#x}", object, offset);
+}
+
+std::string symbol::place() const {
+    if (function.empty()) return name();
+    return offset == 0 ? function : fmt::format("{}+{:#x}", function, offset);
+}
+
+std::string symbol::where() const {
+    if (!file.empty()) return fmt::format("{}:{}", file, line);
+    return object;
+}
+
+std::string demangle(const char* name) {
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> readable(
+        abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
+    return status == 0 && readable ? readable.get() : name;
+}
+
+std::string without_arguments(const std::string& text) {
+    constexpr std::string_view op = "operator";
+    std::string out;
+    int depth = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        const bool after_operator = out.ends_with(op) || out.ends_with("operator<") ||
+                                    out.ends_with("operator>") || out.ends_with("operator-");
+        if ((c == '<' || c == '>') && depth == 0 && after_operator) {
+            out += c;  // of operator<, operator<<, operator->
+            continue;
+        }
+        if (c == '(' && depth == 0 && text.compare(i, 21, "(anonymous namespace)") == 0) {
+            out += "(anonymous namespace)";
+            i += 20;
+            continue;
+        }
+        if (c == '<' || c == '(') {
+            if (depth++ == 0) out += c;
+            continue;
+        }
+        if ((c == '>' || c == ')') && depth > 0) {
+            if (--depth == 0) out += c;
+            continue;
+        }
+        if (depth == 0) out += c;
+    }
+    return out;
+}
+
+namespace {
+
+const Dwfl_Callbacks callbacks{
+    .find_elf = dwfl_build_id_find_elf,
+    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .section_address = dwfl_offline_section_address,
+    .debuginfo_path = nullptr,
+};
+
+[[nodiscard]] std::string file_name(const char* path) {
+    return std::filesystem::path(path).filename().string();
+}
+
+}  // namespace
+
+struct object::library {
+    Dwfl* session = nullptr;
+    Dwfl_Module* module = nullptr;
+
+    library() : session(dwfl_begin(&callbacks)) {}
+    library(const library&) = delete;
+    library& operator=(const library&) = delete;
+    ~library() {
+        if (session != nullptr) dwfl_end(session);
+    }
+
+    /// What is wrong; empty: it is open.
+    [[nodiscard]] std::string open(const std::string& name, const std::string& path,
+                                   const std::string& build_id) {
+        if (session == nullptr) return dwfl_errmsg(-1);
+        const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        if (fd < 0) return "cannot be opened";
+        dwfl_report_begin(session);
+        module = dwfl_report_elf(session, name.c_str(), path.c_str(), fd, 0, true);
+        std::string problem;
+        if (module == nullptr) {
+            problem = dwfl_errmsg(-1);
+            ::close(fd);  // else the module owns it
+        }
+        dwfl_report_end(session, nullptr, nullptr);
+        if (module == nullptr) return problem;
+        const unsigned char* bits = nullptr;
+        GElf_Addr at = 0;
+        const int length = dwfl_module_build_id(module, &bits, &at);
+        if (length > 0 && !build_id.empty() &&
+            std::string_view(reinterpret_cast<const char*>(bits),
+                             static_cast<std::size_t>(length)) != build_id) {
+            module = nullptr;
+            return "has changed since the trace was made";
+        }
+        return {};
+    }
+
+    [[nodiscard]] Elf* elf() const {
+        GElf_Addr moved = 0;
+        return module == nullptr ? nullptr : dwfl_module_getelf(module, &moved);
+    }
+    /// The first loaded segment of that sort.
+    template <class Wanted>
+    [[nodiscard]] std::optional<GElf_Phdr> segment(Wanted wanted) const {
+        std::size_t count = 0;
+        if (elf() == nullptr || elf_getphdrnum(elf(), &count) != 0) return std::nullopt;
+        for (std::size_t i = 0; i < count; ++i) {
+            GElf_Phdr header{};
+            if (gelf_getphdr(elf(), static_cast<int>(i), &header) == nullptr) break;
+            if (header.p_type == PT_LOAD && wanted(header)) return header;
+        }
+        return std::nullopt;
+    }
+};
+
+object::object(const std::string& path, const std::string& build_id)
+    : library_(std::make_unique<library>()), name_(file_name(path.c_str())) {
+    // A report is made from what is on this machine; it does not wait for a network.
+    ::unsetenv("DEBUGINFOD_URLS");  // NOLINT(concurrency-mt-unsafe): of programs with one thread
+    problem_ = library_->open(name_, path, build_id);
+    if (problem_.empty()) read_functions();
+}
+object::~object() = default;
+
+symbol object::at(std::uint64_t address) const {
+    return describe(address, address);
+}
+symbol object::before(std::uint64_t return_address) const {
+    return describe(return_address - 1, return_address);
+}
+
+symbol object::describe(std::uint64_t looked_at, std::uint64_t address) const {
+    symbol found;
+    found.object = name_;
+    found.offset = address;
+    if (library_->module == nullptr) return found;
+    if (const function* const in = function_at(looked_at)) {
+        found.function = demangle(in->name.c_str());
+        found.offset = address - in->start;
+    }
+    if (Dwfl_Line* const line = dwfl_module_getsrc(library_->module, looked_at)) {
+        int number = 0;
+        if (const char* const source =
+                dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr)) {
+            found.file = file_name(source);
+            found.line = number;
+        }
+    }
+    return found;
+}
+
+const function* object::function_at(std::uint64_t address) const {
+    const auto after =
+        std::upper_bound(functions_.begin(), functions_.end(), address,
+                         [](std::uint64_t value, const function& f) { return value < f.start; });
+    if (after == functions_.begin()) return nullptr;
+    const function& last = *std::prev(after);
+    return address < last.end ? &last : nullptr;
+}
+
+std::vector<line_row> object::lines(std::uint64_t start, std::uint64_t end) const {
+    std::vector<line_row> rows;
+    if (library_->module == nullptr) return rows;
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* const unit = dwfl_module_addrdie(library_->module, start, &bias);
+    std::size_t count = 0;
+    if (unit == nullptr || dwfl_getsrclines(unit, &count) != 0) return rows;
+    for (std::size_t i = 0; i < count; ++i) {
+        Dwarf_Addr address = 0;
+        int number = 0;
+        Dwfl_Line* const line = dwfl_onesrcline(unit, i);
+        const char* const source =
+            dwfl_lineinfo(line, &address, &number, nullptr, nullptr, nullptr);
+        if (source == nullptr || number <= 0 || address < start || address >= end) continue;
+        rows.push_back({address, file_name(source), number});
+    }
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const line_row& a, const line_row& b) { return a.address < b.address; });
+    return rows;
+}
+
+std::uint64_t object::bias(std::uint64_t start, std::uint64_t offset) const {
+    // Mapped from the page that a segment's first byte is in.
+    const auto segment = library_->segment([offset](const GElf_Phdr& s) {
+        return (s.p_flags & PF_X) != 0 && offset >= (s.p_offset & ~std::uint64_t{0xFFF}) &&
+               offset < s.p_offset + s.p_filesz;
+    });
+    return segment ? start - (segment->p_vaddr - segment->p_offset + offset) : start - offset;
+}
+
+std::span<const std::uint8_t> object::bytes(std::uint64_t address, std::size_t most) const {
+    const auto segment = library_->segment([address](const GElf_Phdr& s) {
+        return address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz;
+    });
+    std::size_t size = 0;
+    const char* const file = segment ? elf_rawfile(library_->elf(), &size) : nullptr;
+    if (file == nullptr || segment->p_offset > size ||
+        address - segment->p_vaddr >= size - segment->p_offset) {
+        return {};
+    }
+    const std::uint64_t skip = address - segment->p_vaddr;
+    const std::uint64_t there =
+        std::min<std::uint64_t>(segment->p_filesz, size - segment->p_offset) - skip;
+    return {reinterpret_cast<const std::uint8_t*>(file) + segment->p_offset + skip,
+            static_cast<std::size_t>(std::min<std::uint64_t>(there, most))};
+}
+
+bool object::is_64() const {
+    Elf* const elf = library_->elf();
+    return elf == nullptr || gelf_getclass(elf) == ELFCLASS64;
+}
+
+// Sorted once, as dwfl_module_addrinfo looks at every symbol for every address.
+void object::read_functions() {
+    const int count = dwfl_module_getsymtab(library_->module);
+    for (int i = 1; i < count; ++i) {
+        GElf_Sym entry{};
+        GElf_Addr at = 0;
+        const char* const text =
+            dwfl_module_getsym_info(library_->module, i, &entry, &at, nullptr, nullptr, nullptr);
+        const auto type = GELF_ST_TYPE(entry.st_info);
+        if (text == nullptr || *text == '\0' || entry.st_shndx == SHN_UNDEF ||
+            (type != STT_FUNC && type != STT_GNU_IFUNC)) {
+            continue;
+        }
+        const std::string_view versioned(text);
+        // One without a size, of hand-written code, is taken to reach to the next.
+        functions_.push_back({at, entry.st_size != 0 ? at + entry.st_size : 0,
+                              std::string(versioned.substr(0, versioned.find('@'))),
+                              GELF_ST_BIND(entry.st_info) != STB_LOCAL});
+    }
+    // Of several names for one function the last in this order is found: setlocale, not
+    // __GI_setlocale.
+    std::sort(functions_.begin(), functions_.end(), [](const function& a, const function& b) {
+        if (a.start != b.start) return a.start < b.start;
+        if (a.end != b.end) return a.end < b.end;
+        if (a.global != b.global) return b.global;
+        if (a.name[0] != b.name[0] && (a.name[0] == '_' || b.name[0] == '_')) {
+            return a.name[0] == '_';
+        }
+        return a.name > b.name;
+    });
+    for (std::size_t i = 0; i < functions_.size(); ++i) {
+        if (functions_[i].end != 0) continue;
+        const bool last = i + 1 == functions_.size();
+        functions_[i].end = last ? functions_[i].start + 4096 : functions_[i + 1].start;
+    }
+}
+
+}  // namespace symbols

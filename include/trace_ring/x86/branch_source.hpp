@@ -1,0 +1,235 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What all sources of branch records have in common: the neutral record, the gap between two of
+/// them, and the concept *branch_source*. A source is a debug store, a PMU's memory ring, samples
+/// of a counter, a processor's register stack, or a program that is stepped; also those of other
+/// processors, so that each field of a record may be absent (ARM's BRBE has records of the source
+/// or of the target alone).
+///
+/// | expression     | result         | meaning                                                    |
+/// |----------------|----------------|------------------------------------------------------------|
+/// | `S::character` | a constant     | of type `branch_character`: what records look like, in     |
+/// |                |                | what order and by what way they come                       |
+/// | `s.read(v)`    | number         | calls `v(const branch&)` for each record that is there     |
+/// |                |                | now, and `v(const branch_gap&)` where some are missing, in |
+/// |                |                | the order of `character`. None is handed over twice. How   |
+/// |                |                | many records there were; 0 is "none now"                   |
+/// | `s.ended()`    | `bool`         | no more will come: noexcept                                |
+/// | `s.lost()`     | `loss_counts`  | what was lost so far, by cause, in records: the sum of all |
+/// |                |                | gaps, one of unknown length as one record                  |
+///
+/// `s` is used by one thread at a time. `read` may throw what derives from std::system_error, and
+/// what `v` throws. It takes as long as there are records, or as the source says.
+///
+/// The smallest valid model is the register stack in test/x86: an array and its number. The concept
+/// is not weaker: without gaps a reader would join two stretches that do not meet. It is not
+/// stronger: who is started and stopped how differs, and so does where a record's bytes lie; what
+/// has them in a row in memory is a *drainable* as well (drain/drainable.hpp).
+
+#include <trace_ring/x86/enabled.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include <trace_ring/loss.hpp>
+
+namespace trace_ring::inline v1::x86 {
+
+/// What kind of transfer of control a record is. `unknown` where a source does not tell: a debug
+/// store never does, and the instruction at `from` would have to be looked at.
+enum class branch_kind : std::uint8_t {
+    unknown,
+    conditional,
+    jump,
+    indirect_jump,
+    call,
+    indirect_call,
+    function_return,
+    interrupt_return,  ///< iret, and the return from a signal's handler that a kernel makes of it
+    system_call,
+    system_return,
+    interrupt,  ///< `from` is the address it returns to
+    exception,  ///< `from` is the faulting address
+    signal,     ///< to a signal's handler; `from` is the instruction not executed
+    other,      ///< of the instruction set, and none of these: a transaction's abort, a far branch
+};
+inline constexpr std::size_t branch_kind_count = 14;
+
+[[nodiscard]] constexpr std::string_view to_string(branch_kind kind) noexcept {
+    constexpr std::string_view names[branch_kind_count] = {
+        "unknown",     "conditional",   "jump",      "indirect jump",
+        "call",        "indirect call", "return",    "interrupt return",
+        "system call", "system return", "interrupt", "exception",
+        "signal",      "other"};
+    return static_cast<std::size_t>(kind) < branch_kind_count
+               ? names[static_cast<std::size_t>(kind)]
+               : "invalid";
+}
+
+/// Whether an instruction of the program said so: neither the kernel nor the processor of its own.
+[[nodiscard]] constexpr bool is_branch_instruction(branch_kind kind) noexcept {
+    return kind >= branch_kind::conditional && kind <= branch_kind::function_return;
+}
+[[nodiscard]] constexpr bool is_call(branch_kind kind) noexcept {
+    return kind == branch_kind::call || kind == branch_kind::indirect_call;
+}
+
+/// At which privilege a branch was taken.
+enum class branch_privilege : std::uint8_t { unknown, user, kernel, hypervisor };
+
+/// One taken branch. 24 bytes, the same for programs of 32 and 64 bits:
+/// @code
+///    0 u64 from       8 u64 to       16 u32 thread       20 u16 cycles       22 u8 kind
+///   23 u8  bits: 0 from is there, 1 to is there, 2 prediction is there, 3 predicted,
+///          4 cycles are there, 5-6 privilege, 7 zero
+/// @endcode
+/// A record with `to` alone begins a stretch there, one with `from` alone ends a stretch: what came
+/// before, or after, was not recorded or is not to be told. An address that is absent reads as 0.
+class branch {
+public:
+    constexpr branch() noexcept = default;
+    constexpr branch(std::uint64_t from, std::uint64_t to,
+                     branch_kind kind = branch_kind::unknown) noexcept
+        : from_(from), to_(to), kind_(kind), bits_(from_bit | to_bit) {}
+    [[nodiscard]] static constexpr branch only_from(
+        std::uint64_t from, branch_kind kind = branch_kind::unknown) noexcept {
+        branch made(from, 0, kind);
+        made.bits_ = from_bit;
+        return made;
+    }
+    [[nodiscard]] static constexpr branch only_to(
+        std::uint64_t to, branch_kind kind = branch_kind::unknown) noexcept {
+        branch made(0, to, kind);
+        made.bits_ = to_bit;
+        return made;
+    }
+
+    [[nodiscard]] constexpr std::uint64_t from() const noexcept { return from_; }
+    [[nodiscard]] constexpr std::uint64_t to() const noexcept { return to_; }
+    [[nodiscard]] constexpr bool has_from() const noexcept { return (bits_ & from_bit) != 0; }
+    [[nodiscard]] constexpr bool has_to() const noexcept { return (bits_ & to_bit) != 0; }
+    [[nodiscard]] constexpr bool complete() const noexcept { return has_from() && has_to(); }
+    [[nodiscard]] constexpr branch_kind kind() const noexcept { return kind_; }
+
+    /// Of the program, as the system numbers them; 0 where the source does not tell.
+    [[nodiscard]] constexpr std::uint32_t thread() const noexcept { return thread_; }
+    [[nodiscard]] constexpr bool has_prediction() const noexcept {
+        return (bits_ & prediction_bit) != 0;
+    }
+    /// Only where `has_prediction()`: false says "mispredicted" there.
+    [[nodiscard]] constexpr bool predicted() const noexcept { return (bits_ & predicted_bit) != 0; }
+    [[nodiscard]] constexpr bool has_cycles() const noexcept { return (bits_ & cycles_bit) != 0; }
+    /// Since the record before; the largest number is "that many, or more".
+    [[nodiscard]] constexpr std::uint16_t cycles() const noexcept { return cycles_; }
+    [[nodiscard]] constexpr branch_privilege privilege() const noexcept {
+        return static_cast<branch_privilege>(bits_ >> privilege_shift & 3U);
+    }
+
+    constexpr branch& set_thread(std::uint32_t thread) noexcept {
+        thread_ = thread;
+        return *this;
+    }
+    constexpr branch& set_predicted(bool predicted) noexcept {
+        set(prediction_bit, true);
+        set(predicted_bit, predicted);
+        return *this;
+    }
+    constexpr branch& set_cycles(std::uint16_t cycles) noexcept {
+        set(cycles_bit, true);
+        cycles_ = cycles;
+        return *this;
+    }
+    constexpr branch& set_privilege(branch_privilege privilege) noexcept {
+        set(3U << privilege_shift, false);
+        set(static_cast<unsigned>(privilege) << privilege_shift, true);
+        return *this;
+    }
+
+    friend constexpr bool operator==(const branch&, const branch&) noexcept = default;
+
+private:
+    static constexpr unsigned from_bit = 1, to_bit = 2, prediction_bit = 4, predicted_bit = 8,
+                              cycles_bit = 16, privilege_shift = 5;
+    constexpr void set(unsigned mask, bool on) noexcept {
+        bits_ = static_cast<std::uint8_t>(on ? bits_ | mask : bits_ & ~mask);
+    }
+
+    alignas(8) std::uint64_t from_ = 0;
+    alignas(8) std::uint64_t to_ = 0;
+    std::uint32_t thread_ = 0;
+    std::uint16_t cycles_ = 0;
+    branch_kind kind_ = branch_kind::unknown;
+    std::uint8_t bits_ = 0;
+};
+static_assert(sizeof(branch) == 24 && alignof(branch) == 8);
+static_assert(std::is_trivially_copyable_v<branch> && std::is_standard_layout_v<branch>);
+
+/// Records are missing here, or may be: those on both sides do not meet.
+struct branch_gap {
+    std::uint64_t count = 0;  ///< records; 0: nobody knows how many, perhaps none
+    loss_cause cause = loss_cause::overwritten;
+    std::uint32_t thread = 0;  ///< 0: of whatever thread the source follows
+
+    friend constexpr bool operator==(const branch_gap&, const branch_gap&) noexcept = default;
+};
+
+enum class branch_order : std::uint8_t { oldest_first, newest_first };
+
+/// By what way the records come.
+enum class branch_delivery : std::uint8_t {
+    memory_ring,     ///< the processor stores them: many, in a row
+    register_stack,  ///< the processor keeps the last few in registers
+    sample,          ///< an interrupt, or a stop, for each
+};
+
+/// What a source says of its records before there are any. A field that is true may yet be absent
+/// in a record; one that is false is absent in all.
+struct branch_character {
+    branch_order order = branch_order::oldest_first;
+    branch_delivery delivery = branch_delivery::memory_ring;
+    bool tells_kind = false;
+    bool tells_prediction = false;
+    bool tells_cycles = false;
+    bool tells_privilege = false;
+    bool tells_thread = false;
+    /// Records may hold addresses of another privilege than the one that was asked for: whoever
+    /// shows them to others takes them out first.
+    bool foreign_privilege = false;
+
+    friend constexpr bool operator==(const branch_character&,
+                                     const branch_character&) noexcept = default;
+};
+
+namespace impl {
+/// What `read` is checked with.
+struct any_branch_visitor {
+    void operator()(const branch&) const noexcept {}
+    void operator()(const branch_gap&) const noexcept {}
+};
+}  // namespace impl
+
+template <class S>
+concept branch_source = std::same_as<decltype(S::character), const branch_character> &&
+    requires(S& s, const S& c) {
+    typename std::bool_constant<S::character == S::character>;  // a constant expression
+    { s.read(impl::any_branch_visitor{}) } -> std::convertible_to<std::uint64_t>;
+    { c.ended() }
+    noexcept->std::same_as<bool>;
+    { c.lost() } -> std::convertible_to<loss_counts>;
+};
+
+/// Both visits in one object: `source.read(visiting(for_a_branch, for_a_gap))`.
+template <class... Visits>
+struct visiting : Visits... {
+    using Visits::operator()...;
+};
+template <class... Visits>
+visiting(Visits...) -> visiting<Visits...>;
+
+}  // namespace trace_ring::inline v1::x86

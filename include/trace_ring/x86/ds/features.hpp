@@ -1,0 +1,188 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a processor has of the debug store, and by what name to say that something is missing.
+///
+/// | what                               | where                                            |
+/// |------------------------------------|--------------------------------------------------|
+/// | the maker                          | CPUID.0: "GenuineIntel"                          |
+/// | DS                                 | CPUID.1:EDX[21]                                  |
+/// | DTES64: 64-bit layout in any mode  | CPUID.1:ECX[2]                                   |
+/// | DS-CPL: OFF_OS and OFF_USR         | CPUID.1:ECX[4]                                   |
+/// | PDCM: IA32_PERF_CAPABILITIES       | CPUID.1:ECX[15]                                  |
+/// | BTS, PEBS unavailable              | IA32_MISC_ENABLE bits 11 and 12                  |
+/// | PEBS format and kind               | IA32_PERF_CAPABILITIES [11:8], 6, 7, 14          |
+///
+/// CPUID is asked first, and a register only if CPUID says that it is there: an emulator without DS
+/// can read bit 11 as 0.
+
+#include <trace_ring/x86/enabled.hpp>
+
+#include <cpuid.h>
+
+#include <cerrno>
+#include <concepts>
+#include <cstdint>
+#include <string>
+
+#include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/record/data_model.hpp>
+#include <trace_ring/x86/ds/bts_setting.hpp>
+#include <trace_ring/x86/ds/msr_access.hpp>
+
+namespace trace_ring::inline v1::x86 {
+
+struct cpuid_value {
+    std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+/// Who answers CPUID: this processor, or one that a test makes up.
+template <class C>
+concept cpuid_source = requires(const C& c, std::uint32_t leaf) {
+    { c.cpuid(leaf) }
+    noexcept->std::same_as<cpuid_value>;
+};
+
+/// The processor that executes it. Any privilege level.
+struct host_cpuid {
+    [[nodiscard]] static cpuid_value cpuid(std::uint32_t leaf) noexcept {
+        cpuid_value out;
+        if (__get_cpuid_count(leaf, 0, &out.eax, &out.ebx, &out.ecx, &out.edx) == 0) return {};
+        return out;
+    }
+};
+static_assert(cpuid_source<host_cpuid>);
+
+/// The mode that the processor runs its kernel in, which decides about the layout where DTES64 is
+/// not there. A 32-bit program does not know it of itself.
+enum class processor_mode : std::uint8_t { legacy, ia32e };
+
+struct ds_features {
+    bool intel = false;
+    bool ds = false;
+    bool readable = false;  ///< IA32_MISC_ENABLE could be read
+    bool bts = false;       ///< not said to be unavailable
+    bool pebs = false;
+    bool dtes64 = false;
+    bool cpl = false;   ///< DS-CPL
+    bool pdcm = false;  ///< IA32_PERF_CAPABILITIES is there
+    bool pebs_trap_like = false, pebs_arch_registers = false, pebs_baseline = false;
+    std::uint8_t pebs_format = 0;
+    record::program_mode layout = record::program_mode::ilp32;
+    msr_fault fault = msr_fault::none;  ///< why a register could not be read
+
+    [[nodiscard]] constexpr const debugctl_bits& control() const noexcept {
+        return cpl ? ia32_debugctl : ia32_debugctl_without_cpl;
+    }
+};
+
+/// Asks. Never throws; what could not be read counts as missing, and `fault` says why.
+template <cpuid_source Cpuid, msr_access Msr>
+[[nodiscard]] ds_features detect(const Cpuid& source, Msr& registers,
+                                 processor_mode mode) noexcept {
+    ds_features out;
+    const cpuid_value vendor = source.cpuid(0);
+    // "Genu", "ineI", "ntel"
+    out.intel = vendor.ebx == 0x756E6547 && vendor.edx == 0x49656E69 && vendor.ecx == 0x6C65746E;
+    const cpuid_value one = vendor.eax >= 1 ? source.cpuid(1) : cpuid_value{};
+    out.ds = out.intel && (one.edx >> 21 & 1U) != 0;
+    if (!out.ds) return out;
+    out.dtes64 = (one.ecx >> 2 & 1U) != 0;
+    out.cpl = (one.ecx >> 4 & 1U) != 0;
+    out.pdcm = (one.ecx >> 15 & 1U) != 0;
+    if (out.dtes64 || mode == processor_mode::ia32e) out.layout = record::program_mode::lp64;
+    const msr_value enabled = registers.read(msr::misc_enable);
+    out.fault = enabled.fault;
+    out.readable = enabled.fault == msr_fault::none;
+    if (!out.readable) return out;
+    out.bts = (enabled.value & misc_bts_unavailable) == 0;
+    out.pebs = (enabled.value & misc_pebs_unavailable) == 0;
+    if (!out.pdcm) return out;
+    const msr_value capabilities = registers.read(msr::perf_capabilities);
+    if (capabilities.fault != msr_fault::none) {
+        out.fault = capabilities.fault;
+        out.pebs = out.pdcm = false;
+        return out;
+    }
+    out.pebs_format = static_cast<std::uint8_t>(pebs_format_of(capabilities.value));
+    out.pebs_trap_like = (capabilities.value & capability_pebs_trap) != 0;
+    out.pebs_arch_registers = (capabilities.value & capability_pebs_arch_registers) != 0;
+    out.pebs_baseline = (capabilities.value & capability_pebs_baseline) != 0;
+    return out;
+}
+
+/// The first thing that is missing.
+enum class ds_missing : std::uint8_t {
+    nothing,
+    intel,
+    ds,
+    registers,
+    bts,
+    pebs,
+    layout32,
+    layout64,
+    cpl,
+};
+[[nodiscard]] constexpr const char* to_string(ds_missing what) noexcept {
+    constexpr const char* names[]{
+        "nothing is missing",
+        "the processor is not Intel's, and has no debug store",
+        "the processor has no debug store (CPUID.1:EDX bit 21)",
+        "the registers that tell what is there cannot be read",
+        "BTS is unavailable (IA32_MISC_ENABLE bit 11)",
+        "PEBS is unavailable (IA32_MISC_ENABLE bit 12)",
+        "the 32-bit layout is not in force (DTES64, or IA-32e mode)",
+        "the 64-bit layout is not in force (neither DTES64 nor IA-32e mode)",
+        "branches cannot be told apart by privilege level (no DS-CPL, CPUID.1:ECX bit 4)"};
+    return names[static_cast<unsigned>(what)];
+}
+
+/// What somebody wants of it.
+struct ds_needs {
+    record::program_mode layout = record::program_mode::lp64;
+    bool bts = true;
+    bool pebs = false;
+    bool cpl = false;
+};
+[[nodiscard]] constexpr ds_missing missing(const ds_features& have, const ds_needs& need) noexcept {
+    if (!have.intel) return ds_missing::intel;
+    if (!have.ds) return ds_missing::ds;
+    if (!have.readable) return ds_missing::registers;
+    if (need.bts && !have.bts) return ds_missing::bts;
+    if (need.pebs && have.fault != msr_fault::none) return ds_missing::registers;
+    if (need.pebs && !have.pebs) return ds_missing::pebs;
+    if (need.layout != have.layout) {
+        return need.layout == record::program_mode::lp64 ? ds_missing::layout64
+                                                         : ds_missing::layout32;
+    }
+    if (need.cpl && !have.cpl) return ds_missing::cpl;
+    return ds_missing::nothing;
+}
+
+/// Something of it is missing: ENODEV, and which by `why()`.
+class ds_unavailable : public setup_error {
+public:
+    explicit ds_unavailable(ds_missing why, msr_fault fault = msr_fault::none)
+        : setup_error("debug store", text(why, fault), ENODEV), why_(why) {}
+
+    [[nodiscard]] ds_missing why() const noexcept { return why_; }
+
+private:
+    [[nodiscard]] static std::string text(ds_missing why, msr_fault fault) {
+        std::string out = to_string(why);
+        if (why == ds_missing::registers) out.append(": ").append(to_string(fault));
+        return out;
+    }
+
+    ds_missing why_;
+};
+
+/// Throws ds_unavailable unless all of it is there.
+inline void require(const ds_features& have, const ds_needs& need) {
+    const ds_missing what = missing(have, need);
+    if (what != ds_missing::nothing) throw ds_unavailable(what, have.fault);
+}
+
+}  // namespace trace_ring::inline v1::x86

@@ -1,0 +1,37 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The instructions themselves, for a kernel or a hypervisor: nothing here needs a hosted
+/// implementation, exceptions or run-time type information.
+
+#include <trace_ring/x86/enabled.hpp>
+
+#include <cstdint>
+
+#include <trace_ring/x86/ds/msr_access.hpp>
+
+namespace trace_ring::inline v1::x86 {
+
+/// The registers of the logical processor that executes it, which must be at CPL 0 and stay on that
+/// processor. A register that is not there, or a value that it does not take, raises #GP: that is
+/// its caller's to prevent or to catch, by features.hpp and by the rules of branch_store.
+struct ring0_msr {
+    [[nodiscard]] msr_value read(std::uint32_t number) const noexcept {
+        std::uint32_t low, high;
+        asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(number) : "memory");
+        return {std::uint64_t{high} << 32 | low, msr_fault::none};
+    }
+    /// What was stored to memory before, the processor finds there; what it has stored before, is
+    /// loaded after it: WRMSR serializes, and the compiler moves nothing across.
+    [[nodiscard]] msr_fault write(std::uint32_t number, std::uint64_t value) const noexcept {
+        const auto low = static_cast<std::uint32_t>(value);
+        const auto high = static_cast<std::uint32_t>(value >> 32);
+        asm volatile("wrmsr" : : "c"(number), "a"(low), "d"(high) : "memory");
+        return msr_fault::none;
+    }
+};
+static_assert(msr_access<ring0_msr>);
+
+}  // namespace trace_ring::inline v1::x86

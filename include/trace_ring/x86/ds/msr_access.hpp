@@ -1,0 +1,92 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The model-specific registers that the debug store is run by, and the *msr_access* concept: who
+/// reads and writes them.
+///
+/// | expression      | result      | meaning                                                      |
+/// |-----------------|-------------|--------------------------------------------------------------|
+/// | `m.read(r)`     | `msr_value` | register `r` of one logical processor, and why it could not  |
+/// |                 |             | be read: noexcept                                            |
+/// | `m.write(r, v)` | `msr_fault` | writes all 64 bits of it; why not: noexcept                  |
+///
+/// Errors are values, so that the service routine and a kernel without exceptions can use it. Three
+/// models: ring0_msr (the instructions), msr_device (Linux's /dev/cpu/N/msr), simulated_cpu. The
+/// smallest valid model is a function pair over one array. It is not weaker: a write that is
+/// refused and not told would leave the processor storing.
+///
+/// Nothing here needs a hosted implementation.
+
+#include <trace_ring/x86/enabled.hpp>
+
+#include <concepts>
+#include <cstdint>
+
+namespace trace_ring::inline v1::x86 {
+
+/// Register numbers (Intel SDM volume 4).
+namespace msr {
+inline constexpr std::uint32_t misc_enable = 0x1A0;
+inline constexpr std::uint32_t debugctl = 0x1D9;
+inline constexpr std::uint32_t perf_capabilities = 0x345;
+inline constexpr std::uint32_t global_status = 0x38E;
+inline constexpr std::uint32_t global_ctrl = 0x38F;
+inline constexpr std::uint32_t global_ovf_ctrl = 0x390;
+inline constexpr std::uint32_t pebs_enable = 0x3F1;
+inline constexpr std::uint32_t pebs_data_cfg = 0x3F2;
+inline constexpr std::uint32_t ds_area = 0x600;
+inline constexpr std::uint32_t lvt_pmi = 0x834;  ///< x2APIC; else memory, at FEE00340
+}  // namespace msr
+
+// IA32_MISC_ENABLE: set where the facility is missing.
+inline constexpr std::uint64_t misc_bts_unavailable = 1U << 11;
+inline constexpr std::uint64_t misc_pebs_unavailable = 1U << 12;
+
+// IA32_PERF_CAPABILITIES.
+inline constexpr std::uint64_t capability_pebs_trap = 1U << 6;
+inline constexpr std::uint64_t capability_pebs_arch_registers = 1U << 7;
+inline constexpr std::uint64_t capability_pebs_baseline = 1U << 14;
+[[nodiscard]] constexpr unsigned pebs_format_of(std::uint64_t capabilities) noexcept {
+    return static_cast<unsigned>(capabilities >> 8) & 0xFU;
+}
+
+/// IA32_PERF_GLOBAL_STATUS, and the same bits in IA32_PERF_GLOBAL_OVF_CTRL: the counters that have
+/// overflowed, general ones from bit 0, fixed ones from bit 32; and the overflow of a DS buffer.
+inline constexpr std::uint64_t status_counters = 0x0000'FFFF'FFFF'FFFF;
+inline constexpr std::uint64_t status_ds_overflow = std::uint64_t{1} << 62;
+
+/// The interrupt's entry in the local APIC: set by the APIC when it delivers one, and cleared by
+/// software alone.
+inline constexpr std::uint32_t lvt_mask = 1U << 16;
+
+/// Why a register could not be read or written.
+enum class msr_fault : std::uint8_t {
+    none,
+    general_protection,  ///< #GP: no such register, a reserved bit, a non-canonical address
+    not_permitted,       ///< the system does not let this program
+    no_processor,        ///< it is offline, or gone
+    device,              ///< the device failed otherwise
+};
+[[nodiscard]] constexpr const char* to_string(msr_fault fault) noexcept {
+    constexpr const char* names[]{
+        "no fault", "general protection (no such register, or no such value)",
+        "not permitted by the system", "the processor is not there", "the device failed"};
+    return names[static_cast<unsigned>(fault)];
+}
+
+struct msr_value {
+    std::uint64_t value = 0;
+    msr_fault fault = msr_fault::none;
+};
+
+template <class M>
+concept msr_access = requires(M& m, std::uint32_t number, std::uint64_t value) {
+    { m.read(number) }
+    noexcept->std::same_as<msr_value>;
+    { m.write(number, value) }
+    noexcept->std::same_as<msr_fault>;
+};
+
+}  // namespace trace_ring::inline v1::x86

@@ -1,0 +1,50 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a simulated processor has, and what it does where the manuals do not say.
+
+#include <trace_ring/x86/enabled.hpp>
+
+#include <cstdint>
+
+#include <trace_ring/x86/ds/bts_setting.hpp>
+#include <trace_ring/x86/ds/features.hpp>
+
+namespace trace_ring::inline v1::x86 {
+
+/// A branch is to be stored in interrupt mode, and there is no room. The manuals say only that the
+/// processor does not disable itself.
+enum class when_full : std::uint8_t {
+    not_said,
+    drops,      ///< it is not stored; the index stays, and no interrupt is asked for
+    wraps,      ///< it is stored at the base
+    continues,  ///< it is stored behind the maximum, if there is memory
+};
+/// The last record of a circular buffer is stored: where the index then is.
+enum class when_round : std::uint8_t {
+    not_said,
+    at_base,     ///< it goes round with the last record
+    at_maximum,  ///< it goes round with the next one
+};
+/// A branch from one privilege level to another, of which one is stored and one is not: which of
+/// them counts.
+enum class when_crossing : std::uint8_t { not_said, origin, target };
+
+/// What a simulated processor is, and does.
+struct simulated_features {
+    when_full full = when_full::not_said;
+    when_round round = when_round::not_said;
+    when_crossing crossing = when_crossing::not_said;
+    bool intel = true, ds = true, bts = true, pebs = true;
+    bool cpl = true;   ///< DS-CPL
+    bool pdcm = true;  ///< without it, PEBS records are of format 0
+    std::uint8_t pebs_format = 0;
+    processor_mode mode = processor_mode::ia32e;  ///< asked for only where the layout is lp64
+    bool dtes64 = true;                           ///< likewise
+    debugctl_bits control = ia32_debugctl;
+    unsigned linear_bits = 48;  ///< of an address; 57 with five levels of pages
+};
+
+}  // namespace trace_ring::inline v1::x86

@@ -1,0 +1,90 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A debug store as a branch_source: what a store holds as neutral records, emptied with that.
+/// @code
+///   x86::stored_branches source(store);       // a branch_store that was started
+///   while (!source.ended()) source.read(visitor);
+/// @endcode
+/// While records are handed over the processor stores none, as with any session over the store.
+
+#include <trace_ring/x86/enabled.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/loss.hpp>
+#include <trace_ring/x86/branch_source.hpp>
+
+namespace trace_ring::inline v1::x86 {
+
+/// `Store` is a branch_store, of either model; it must not end before its source. One source or
+/// session is at work on it at a time. A store tells no level: an address may be of any that a
+/// branch came from or went to, whatever levels were asked for.
+template <class Store>
+class stored_branches {
+public:
+    static constexpr branch_character character{.order = branch_order::oldest_first,
+                                                .delivery = branch_delivery::memory_ring,
+                                                .tells_prediction = true,
+                                                .foreign_privilege = true};
+
+    explicit stored_branches(Store& store) noexcept : store_(store) {}
+
+    /// A session in one. Throws as `attach` and `take` of a branch_store; what the visitor throws
+    /// goes through, and the records it was given of are handed over again.
+    template <class Visit>
+    std::uint64_t read(Visit&& visit) {
+        struct session {
+            Store& store;
+            explicit session(Store& of) : store(of) { store.attach(); }
+            session(const session&) = delete;
+            session& operator=(const session&) = delete;
+            ~session() { store.detach(); }
+        };
+        const session now(store_);
+        const bool last = !store_.started();
+        std::uint64_t seen = 0;
+        for (typename Store::portion p; store_.take(p);) {
+            struct giver {
+                Store& store;
+                typename Store::portion& what;
+                bool keeps = true;
+                ~giver() { keeps ? store.keep(what) : store.consume(what); }
+            } back{store_, p};
+            tell(p.lost(), visit);
+            seen += store_.visit(p, [&](const auto& record) { visit(neutral(record)); });
+            back.keeps = false;
+        }
+        tell(store_.rest(), visit);
+        ended_ = last;
+        return seen;
+    }
+    /// The store was not at work any more when it was last read.
+    [[nodiscard]] bool ended() const noexcept { return ended_ && !store_.started(); }
+    [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
+
+private:
+    [[nodiscard]] static branch neutral(const typename Store::record_type& record) noexcept {
+        branch out(record.from, record.to);
+        // Only "predicted" is told: processors that never set the bit would all mispredict.
+        if (record.predicted()) out.set_predicted(true);
+        return out;
+    }
+    template <class Visit>
+    void tell(const loss_counts& lost, Visit& visit) {
+        lost_ += lost;
+        for (std::size_t i = 0; i < loss_cause_count; ++i) {
+            const auto cause = static_cast<loss_cause>(i);
+            if (lost[cause] != 0) visit(branch_gap{lost[cause], cause, 0});
+        }
+    }
+
+    Store& store_;
+    loss_counts lost_;
+    bool ended_ = false;
+};
+
+}  // namespace trace_ring::inline v1::x86

@@ -1,0 +1,380 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The branches of a program that is stepped instruction by instruction, by ptrace: what there is
+/// on any Linux x86 machine, for programs of 64 and of 32 bits (under a 32-bit tracer, of 32 bits
+/// only). Each branch that is taken is a record, with its kind and its thread; by the way:
+///
+/// | what happens                 | the record                                                  |
+/// |------------------------------|-------------------------------------------------------------|
+/// | a thread begins, or a program| `to` alone: its first instruction                           |
+/// | a system call                | `system_call`, to where it returns; `from` alone if it does |
+/// |                              | not because a program is executed instead                   |
+/// | a signal's handler is called | `signal`, or `exception` if the instruction brought it about|
+/// | a handler returns            | `interrupt_return`                                          |
+/// | a signal kills               | `exception` or `signal`, `from` alone: that instruction     |
+///
+/// Within a thread no `from` lies before the `to` of the record before it. `rep` is no branch.
+/// What a program writes into its own code is seen; so is code that it writes elsewhere, unless by
+/// a second mapping of the same memory.
+/// @code
+///   trace_ring::x86::single_step program({"gzip", "file"});
+///   while (!program.ended()) program.read(visitor);
+/// @endcode
+/// It takes some 20 microseconds an instruction, which the kernel takes.
+
+#include <trace_ring/x86/enabled.hpp>
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/record/data_model.hpp>
+#include <trace_ring/x86/branch_source.hpp>
+#include <trace_ring/x86/linux/step/branch_instruction.hpp>
+#include <trace_ring/x86/linux/step/code_cache.hpp>
+#include <trace_ring/x86/linux/step/stepped_threads.hpp>
+#include <trace_ring/x86/linux/step/traced_program.hpp>
+
+namespace trace_ring::inline v1::x86 {
+
+struct step_options {
+    bool follow_forks = false;          ///< also the processes that the program starts
+    bool system_calls = true;           ///< hand over their records
+    std::uint64_t steps_a_read = 4096;  ///< after so many, `read` returns
+};
+
+/// A model of branch_source. All but `stop` is for the thread that has constructed it, as ptrace
+/// wants it. Its end kills what is still stepped.
+class single_step {
+public:
+    static constexpr branch_character character{.order = branch_order::oldest_first,
+                                                .delivery = branch_delivery::sample,
+                                                .tells_kind = true,
+                                                .tells_privilege = true,
+                                                .tells_thread = true};
+
+    /// Starts a program, looked for as a shell does, and stops it before its first instruction.
+    /// Throws setup_error, which names it: what execve(2) says, or why it must not be traced.
+    explicit single_step(const std::vector<std::string>& command, step_options options = {})
+        : options_(options),
+          own_(::getpid()),
+          first_(impl::start_traced(command, trace_options(options))) {
+        stepped& one = threads_.add(first_, first_, std::make_shared<code_cache>());
+        // It is stopped already; what `read` finds first is where it begins.
+        found begun;
+        executed_anew(one, begun);
+        for (std::size_t i = 0; i < begun.count; ++i) first_records_.push_back(begun.records[i]);
+        go_on(one, 0);
+    }
+    single_step(const single_step&) = delete;
+    single_step& operator=(const single_step&) = delete;
+
+    /// Steps until `steps_a_read` instructions are executed, nothing is left to be stepped, or
+    /// `stop` is called; waits while all threads wait.
+    /// Throws setup_error if a 32-bit tracer meets a 64-bit program, and what the visitor throws.
+    template <class Visit>
+    std::uint64_t read(Visit&& visit) {
+        std::uint64_t records = 0;
+        while (!first_records_.empty()) {
+            const branch one = first_records_.front();
+            first_records_.erase(first_records_.begin());
+            ++records;
+            visit(one);
+        }
+        const std::uint64_t until = steps_ + options_.steps_a_read;
+        while (steps_ < until && !threads_.empty()) {
+            if (stopped()) break;
+            int status = 0;
+            stepped* const one = threads_.wait(status);
+            if (one == nullptr) continue;
+            found now;
+            const bool goes_on =
+                WIFSTOPPED(status) ? look(*one, status, now) : end(*one, status, now);
+            if (goes_on) go_on(*one, now.signal);
+            records += now.count;
+            for (std::size_t i = 0; i < now.count; ++i) {
+                visit(static_cast<const branch&>(now.records[i]));
+            }
+        }
+        return records;
+    }
+
+    [[nodiscard]] bool ended() const noexcept { return threads_.empty() && first_records_.empty(); }
+    /// Nothing ever is: what is stepped waits.
+    [[nodiscard]] static loss_counts lost() noexcept { return {}; }
+
+    /// Makes a `read` return soon, and those that follow at once, until `resume`. For any thread,
+    /// and for signal handlers.
+    void stop() noexcept {
+        const int saved = errno;
+        // relaxed: the flag alone is told, and the reader looks at it again after each system call
+        stop_.store(1, relaxed);
+        // relaxed: any of the threads will do, and one that is gone is not found
+        if (const ::pid_t one = awake_.load(relaxed); one != 0) {
+            // If it is waiting in the kernel: from its tracer's thread, else by a signal that means
+            // nothing by default, and that is not passed on.
+            if (::ptrace(PTRACE_INTERRUPT, one, nullptr, nullptr) != 0) ::kill(one, SIGURG);
+        }
+        errno = saved;
+    }
+    // relaxed: as in stop
+    [[nodiscard]] bool stopped() const noexcept { return stop_.load(relaxed) != 0; }
+    void resume() noexcept { stop_.store(0, relaxed); }  // relaxed: as in stop
+
+    /// Kills what is stepped, and waits for its end.
+    void kill() noexcept {
+        awake_.store(0, relaxed);  // relaxed: as in stop
+        threads_.kill();
+    }
+
+    /// Of the program that was started.
+    [[nodiscard]] ::pid_t process() const noexcept { return first_; }
+    /// How that ended, as waitpid(2) says it; empty before.
+    [[nodiscard]] std::optional<int> status() const noexcept { return status_; }
+    /// Instructions executed so far, each system call among them.
+    [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+    /// Threads that are stepped now.
+    [[nodiscard]] std::size_t threads() const noexcept { return threads_.size(); }
+
+private:
+    using what = branch_instruction::what;
+
+    using stepped = impl::stepped_thread;
+    /// What one stop has brought.
+    struct found {
+        std::array<branch, 2> records{};
+        std::size_t count = 0;
+        int signal = 0;  ///< to be passed on
+    };
+
+    [[nodiscard]] static long trace_options(const step_options& options) noexcept {
+        const long always = PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE;
+        return options.follow_forks ? always | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK : always;
+    }
+
+    // --- What happened ---------------------------------------------------------------------------
+    /// Looks at a thread that has stopped; false: it does not go on by being stepped.
+    [[nodiscard]] bool look(stepped& one, int status, found& out) {
+        const int signal = WSTOPSIG(status);
+        switch (status >> 16) {
+            case 0:
+                if (signal == SIGTRAP) return trapped(one, out);
+                return signalled(one, signal, out);
+            case PTRACE_EVENT_EXEC:
+                executed_anew(one, out);
+                return true;
+            case PTRACE_EVENT_CLONE:
+            case PTRACE_EVENT_FORK:
+            case PTRACE_EVENT_VFORK:
+                if (const ::pid_t born = impl::read_event_message(one.tid); born != 0) {
+                    const bool thread = impl::is_thread_of(one.process, born);
+                    const bool same = thread || status >> 16 == PTRACE_EVENT_VFORK;
+                    stepped& other = threads_.add(born, thread ? one.process : born,
+                                                  same ? one.code : std::make_shared<code_cache>());
+                    other.leaves = !thread && !options_.follow_forks;
+                }
+                return true;
+            case PTRACE_EVENT_STOP:
+                if (one.begins) begin(one, out);
+                if (one.leaves) {
+                    static_cast<void>(::ptrace(PTRACE_DETACH, one.tid, nullptr, nullptr));
+                    out.count = 0;
+                    threads_.remove(one.tid);
+                    return false;
+                }
+                if (signal != SIGTRAP) {  // the whole process is stopped, until SIGCONT
+                    static_cast<void>(::ptrace(PTRACE_LISTEN, one.tid, nullptr, nullptr));
+                    return false;
+                }
+                return true;
+            default:
+                return true;
+        }
+    }
+
+    /// A step's end, or a SIGTRAP of the program's own.
+    [[nodiscard]] bool trapped(stepped& one, found& out) {
+        constexpr int by_step = 2, by_system_call = 1, by_handler = SIGTRAP;  // si_code
+        ::siginfo_t info{};
+        std::uint64_t now = 0;
+        if (!impl::read_signal(one.tid, info) || !impl::peek(one.tid, impl::user_area::ip, now))
+            return false;  // killed: its end is told next
+        if (info.si_code == by_handler) {
+            put(out, one,
+                branch(one.signal_from, now,
+                       one.by_itself ? branch_kind::exception : branch_kind::signal));
+            static_cast<void>(impl::read_mode(one.tid, one.mode));
+        } else if (info.si_code == by_step) {
+            executed(one, now, out);
+        } else if (info.si_code == by_system_call) {
+            if (now != one.ip) executed(one, now, out);
+        } else {
+            return signalled(one, SIGTRAP, out);
+        }
+        one.signalled = false;
+        one.ip = now;
+        return true;
+    }
+
+    /// The instruction at `one.ip` was executed, and `now` is next.
+    void executed(stepped& one, std::uint64_t now, found& out) {
+        ++steps_;
+        const branch_instruction& was = one.code->at(one.tid, one.ip, one.mode);
+        switch (was.is) {
+            case what::no_branch:
+            case what::unreadable:
+            case what::raises:
+                // Something else has happened to it: a restartable sequence was begun anew, say.
+                if (now - one.ip > longest_instruction) put(out, one, branch(one.ip, now));
+                return;
+            case what::may_branch:
+                if (taken(one, was, now)) put(out, one, branch(one.ip, now, was.kind));
+                return;
+            case what::does_branch:
+                put(out, one, branch(one.ip, now, was.kind));
+                if (was.changes_mode) static_cast<void>(impl::read_mode(one.tid, one.mode));
+                return;
+            case what::enters_kernel:
+                returned(one, was, now, out);
+                return;
+        }
+    }
+
+    [[nodiscard]] static bool taken(const stepped& one, const branch_instruction& was,
+                                    std::uint64_t now) noexcept {
+        const std::uint64_t behind = one.ip + was.length;
+        if (was.target != behind) return now != behind;
+        if (was.kind != branch_kind::conditional) return false;
+        std::uint64_t flags = 0, count = 0;
+        return impl::peek(one.tid, impl::user_area::flags, flags) &&
+               impl::peek(one.tid, impl::user_area::count, count) &&
+               condition_held(was, flags, count, one.mode);
+    }
+
+    void returned(stepped& one, const branch_instruction& was, std::uint64_t now, found& out) {
+        constexpr std::uint64_t none = 0xFFFFFFFF;  // what a return from a handler leaves behind
+        std::uint64_t number = none;
+        const bool known = impl::peek(one.tid, impl::user_area::call, number);
+        if (known && (number & none) == none && now != one.ip + was.length) {
+            put(out, one, branch(one.ip, now, branch_kind::interrupt_return));
+            static_cast<void>(impl::read_mode(one.tid, one.mode));
+            return;
+        }
+        const branch record(one.ip, now, branch_kind::system_call);  // `was` ends with the cache
+        if (!known || impl::may_map(number)) one.code->forget();
+        if (options_.system_calls) put(out, one, record);
+    }
+
+    /// A signal is about to be passed on.
+    [[nodiscard]] bool signalled(stepped& one, int signal, found& out) {
+        ::siginfo_t info{};
+        std::uint64_t now = 0;
+        if (!impl::read_signal(one.tid, info) || !impl::peek(one.tid, impl::user_area::ip, now))
+            return false;
+        const bool sent = info.si_code <= 0;
+        if (signal == SIGURG && sent && info.si_pid == own_) return true;  // of `stop`
+        one.by_itself = !sent && (signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE ||
+                                  signal == SIGILL || signal == SIGTRAP || signal == SIGSYS);
+        one.signal_from = one.ip;
+        if (now != one.ip) {
+            const branch_instruction& was = one.code->at(one.tid, one.ip, one.mode);
+            if (!one.by_itself && was.is == what::enters_kernel && now == one.ip + was.length) {
+                ++steps_;
+                if (options_.system_calls) {
+                    put(out, one, branch(one.ip, now, branch_kind::system_call));
+                }
+                one.signal_from = now;
+            } else if (now - one.ip > longest_instruction) {
+                one.signal_from = now;
+                put(out, one, branch(one.ip, now));
+            }
+        }
+        one.ip = now;
+        one.signalled = true;
+        out.signal = signal;
+        return true;
+    }
+
+    /// Another program is executed by it, which is the only thread of its process now.
+    void executed_anew(stepped& one, found& out) {
+        const ::pid_t before = impl::read_event_message(one.tid);
+        const stepped* const other = before != 0 ? threads_.find(before) : nullptr;
+        const stepped& was = other != nullptr ? *other : one;  // it has become the leader
+        if (!was.begins) {
+            ++steps_;
+            if (options_.system_calls) {
+                put(out, was, branch::only_from(was.ip, branch_kind::system_call));
+            }
+        }
+        threads_.remove_others(one);
+        one.code = std::make_shared<code_cache>();
+        begin(one, out);
+    }
+
+    void begin(stepped& one, found& out) {
+        if (!impl::peek(one.tid, impl::user_area::ip, one.ip) ||
+            !impl::read_mode(one.tid, one.mode)) {
+            return;
+        }
+        if (sizeof(void*) == 4 && one.mode == record::program_mode::lp64) {
+            throw setup_error("single_step", "a 32-bit tracer cannot step a 64-bit program",
+                              EOPNOTSUPP);
+        }
+        one.begins = false;
+        put(out, one, branch::only_to(one.ip));
+    }
+
+    /// A thread's end. What it was killed at is told, if that was a signal that it got.
+    [[nodiscard]] bool end(stepped& one, int status, found& out) {
+        if (WIFSIGNALED(status) && one.signalled) {
+            put(out, one,
+                branch::only_from(one.signal_from,
+                                  one.by_itself ? branch_kind::exception : branch_kind::signal));
+        }
+        if (one.tid == first_) status_ = status;
+        threads_.remove(one.tid);
+        if (threads_.empty()) awake_.store(0, relaxed);  // relaxed: as in stop
+        return false;
+    }
+
+    static void put(found& out, const stepped& one, branch record) noexcept {
+        record.set_thread(static_cast<std::uint32_t>(one.tid));
+        record.set_privilege(branch_privilege::user);
+        if (out.count < out.records.size()) out.records[out.count++] = record;
+    }
+
+    // --- The threads -----------------------------------------------------------------------------
+    void go_on(stepped& one, int signal) noexcept {
+        awake_.store(one.tid, relaxed);                  // relaxed: as in stop
+        static_cast<void>(impl::step(one.tid, signal));  // if it is gone: its end is told next
+    }
+
+    step_options options_;
+    ::pid_t own_;
+    ::pid_t first_;
+    impl::stepped_threads threads_;
+    std::vector<branch> first_records_;
+    std::uint64_t steps_ = 0;
+    std::optional<int> status_;
+    atomic<int> stop_{0};
+    atomic<::pid_t> awake_{0};
+};
+static_assert(branch_source<single_step>);
+
+}  // namespace trace_ring::inline v1::x86

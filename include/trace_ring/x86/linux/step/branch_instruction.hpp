@@ -1,0 +1,256 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The branch among the instructions: what one at an address is, in programs of 64 and of 32 bits
+/// (Intel SDM volume 2, the opcode maps). Of others nothing is told but that they are none.
+
+#include <trace_ring/x86/enabled.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <trace_ring/record/data_model.hpp>
+#include <trace_ring/x86/branch_source.hpp>
+
+namespace trace_ring::inline v1::x86 {
+
+/// No instruction is longer.
+inline constexpr std::size_t longest_instruction = 15;
+
+/// An instruction, as far as branches go.
+struct branch_instruction {
+    enum class what : std::uint8_t {
+        unreadable,     ///< its bytes are not there, or not all of them
+        no_branch,      ///< the next one follows it
+        may_branch,     ///< conditional, or a transaction's begin: goes to `target` or on behind
+        does_branch,    ///< always taken
+        enters_kernel,  ///< a system call
+        raises,         ///< int3, int n and their like: an exception is its way
+    };
+    /// How a conditional branch decides.
+    enum class test : std::uint8_t { flags, count, count_and_zero, count_and_not_zero, no_count };
+
+    alignas(8) std::uint64_t target = 0;  ///< of may_branch
+    what is = what::unreadable;
+    branch_kind kind = branch_kind::unknown;
+    test by = test::flags;
+    std::uint8_t length = 0;      ///< in bytes; only of may_branch and enters_kernel
+    std::uint8_t condition = 0;   ///< of test::flags: the low four bits of the opcode
+    bool count_is_short = false;  ///< of the other tests: the register is half as wide
+    bool changes_mode = false;    ///< a far branch: what follows may be code of the other model
+};
+
+namespace impl {
+
+class branch_decoder {
+public:
+    constexpr branch_decoder(std::span<const std::byte> code, std::uint64_t at,
+                             record::program_mode mode) noexcept
+        : code_(code), start_(at), wide_(mode == record::program_mode::lp64) {}
+
+    [[nodiscard]] constexpr branch_instruction decode() noexcept {
+        for (;; ++at_) {
+            if (!there(1)) return {};
+            const unsigned byte = peek();
+            if (byte == 0x66) {
+                short_operand_ = true;
+            } else if (byte == 0x67) {
+                short_address_ = true;
+            } else if (byte != 0xF0 && byte != 0xF2 && byte != 0xF3 && byte != 0x2E &&
+                       byte != 0x36 && byte != 0x3E && byte != 0x26 && byte != 0x64 &&
+                       byte != 0x65 && !(wide_ && (byte & 0xF0U) == 0x40)) {
+                break;
+            }
+        }
+        const unsigned opcode = next();
+        if ((opcode & 0xF0U) == 0x70) return conditional(opcode, 1);
+        switch (opcode) {
+            case 0x0F:
+                return two_bytes();
+            case 0xE0:
+            case 0xE1:
+            case 0xE2:
+            case 0xE3:
+                return counted(opcode);
+            case 0xE8:
+                return taken(branch_kind::call);
+            case 0xE9:
+            case 0xEB:
+                return taken(branch_kind::jump);
+            case 0xC2:
+            case 0xC3:
+                return taken(branch_kind::function_return);
+            case 0xCA:
+            case 0xCB:
+                return far(branch_kind::function_return);
+            case 0xCF:
+                return far(branch_kind::interrupt_return);
+            case 0x9A:
+                return wide_ ? none() : far(branch_kind::call);
+            case 0xEA:
+                return wide_ ? none() : far(branch_kind::jump);
+            case 0xFF:
+                return group_five();
+            case 0xC7:
+                return transaction();
+            case 0xCD:
+                if (!there(1)) return {};
+                if (peek() != 0x80) return raises();
+                next();
+                return enters();
+            case 0xCC:
+            case 0xCE:
+            case 0xF1:
+                return raises();
+            default:
+                return {.is = what::no_branch};
+        }
+    }
+
+private:
+    using what = branch_instruction::what;
+    using test = branch_instruction::test;
+
+    [[nodiscard]] constexpr bool there(std::size_t bytes) const noexcept {
+        return at_ + bytes <= code_.size() && at_ + bytes <= longest_instruction;
+    }
+    [[nodiscard]] constexpr unsigned peek() const noexcept {
+        return std::to_integer<unsigned>(code_[at_]);
+    }
+    constexpr unsigned next() noexcept { return std::to_integer<unsigned>(code_[at_++]); }
+
+    static constexpr branch_instruction none() noexcept { return {.is = what::no_branch}; }
+    static constexpr branch_instruction taken(branch_kind kind) noexcept {
+        return {.is = what::does_branch, .kind = kind};
+    }
+    static constexpr branch_instruction far(branch_kind kind) noexcept {
+        return {.is = what::does_branch, .kind = kind, .changes_mode = true};
+    }
+    static constexpr branch_instruction raises() noexcept {
+        return {.is = what::raises, .kind = branch_kind::exception};
+    }
+    [[nodiscard]] constexpr branch_instruction enters() const noexcept {
+        return {.is = what::enters_kernel,
+                .kind = branch_kind::system_call,
+                .length = static_cast<std::uint8_t>(at_)};
+    }
+
+    /// A displacement of 1 or 4 bytes (2 where the operand is short, in code of 32 bits: in code of
+    /// 64 bits Intel's processors pay no heed to that prefix) stands here, and ends it.
+    [[nodiscard]] constexpr branch_instruction relative(std::size_t bytes,
+                                                        branch_kind kind) noexcept {
+        const bool cut = short_operand_ && !wide_;
+        if (bytes == 4 && cut) bytes = 2;
+        if (!there(bytes)) return {};
+        std::uint64_t distance = 0;
+        for (std::size_t i = 0; i < bytes; ++i) distance |= std::uint64_t{next()} << i * 8;
+        const std::uint64_t sign = std::uint64_t{1} << (bytes * 8 - 1);
+        distance = (distance ^ sign) - sign;
+        std::uint64_t target = start_ + at_ + distance;
+        if (!wide_) target &= cut ? 0xFFFFU : 0xFFFFFFFFU;
+        return {.target = target,
+                .is = what::may_branch,
+                .kind = kind,
+                .length = static_cast<std::uint8_t>(at_)};
+    }
+    [[nodiscard]] constexpr branch_instruction conditional(unsigned opcode,
+                                                           std::size_t bytes) noexcept {
+        branch_instruction found = relative(bytes, branch_kind::conditional);
+        found.condition = static_cast<std::uint8_t>(opcode & 0xFU);
+        return found;
+    }
+    [[nodiscard]] constexpr branch_instruction counted(unsigned opcode) noexcept {
+        constexpr test tests[] = {test::count_and_not_zero, test::count_and_zero, test::count,
+                                  test::no_count};
+        branch_instruction found = relative(1, branch_kind::conditional);
+        found.by = tests[opcode & 3U];
+        found.count_is_short = short_address_;
+        return found;
+    }
+    [[nodiscard]] constexpr branch_instruction two_bytes() noexcept {
+        if (!there(1)) return {};
+        const unsigned opcode = next();
+        if ((opcode & 0xF0U) == 0x80) return conditional(opcode, 4);
+        if (opcode == 0x05 || opcode == 0x34) return enters();
+        if (opcode == 0x07 || opcode == 0x35) return far(branch_kind::system_return);
+        return none();
+    }
+    [[nodiscard]] constexpr branch_instruction group_five() noexcept {
+        if (!there(1)) return {};
+        switch (peek() >> 3 & 7U) {
+            case 2:
+                return taken(branch_kind::indirect_call);
+            case 3:
+                return far(branch_kind::indirect_call);
+            case 4:
+                return taken(branch_kind::indirect_jump);
+            case 5:
+                return far(branch_kind::indirect_jump);
+            default:
+                return none();
+        }
+    }
+    /// xbegin goes on behind, and to its target when the transaction is aborted.
+    [[nodiscard]] constexpr branch_instruction transaction() noexcept {
+        if (!there(1)) return {};
+        if (peek() != 0xF8) return none();
+        next();
+        return relative(4, branch_kind::other);
+    }
+
+    std::span<const std::byte> code_;
+    std::uint64_t start_;
+    std::size_t at_ = 0;
+    bool wide_;
+    bool short_operand_ = false;
+    bool short_address_ = false;
+};
+
+}  // namespace impl
+
+/// What the instruction at `at` is, whose bytes `code` begins with: 15 of them, or as many as there
+/// are. Never throws, whatever they are; constant time.
+[[nodiscard]] constexpr branch_instruction decode_branch(std::span<const std::byte> code,
+                                                         std::uint64_t at,
+                                                         record::program_mode mode) noexcept {
+    return impl::branch_decoder(code, at, mode).decode();
+}
+
+/// Whether a conditional branch was taken, by the flags, and the count register (rcx, ecx) as both
+/// are behind it.
+[[nodiscard]] constexpr bool condition_held(const branch_instruction& what, std::uint64_t flags,
+                                            std::uint64_t count,
+                                            record::program_mode mode) noexcept {
+    using test = branch_instruction::test;
+    const auto bit = [flags](unsigned at) { return (flags >> at & 1U) != 0; };
+    const bool carry = bit(0), parity = bit(2), zero = bit(6), sign = bit(7), overflow = bit(11);
+    if (what.by == test::flags) {
+        const bool tests[] = {overflow,
+                              carry,
+                              zero,
+                              carry || zero,
+                              sign,
+                              parity,
+                              sign != overflow,
+                              zero || sign != overflow};
+        return tests[what.condition >> 1 & 7U] != ((what.condition & 1U) != 0);
+    }
+    const bool wide = mode == record::program_mode::lp64;
+    if (wide ? what.count_is_short : !what.count_is_short) count &= 0xFFFFFFFFU;
+    if (!wide && what.count_is_short) count &= 0xFFFFU;
+    switch (what.by) {
+        case test::count:
+            return count != 0;
+        case test::count_and_zero:
+            return count != 0 && zero;
+        case test::count_and_not_zero:
+            return count != 0 && !zero;
+        default:
+            return count == 0;
+    }
+}
+
+}  // namespace trace_ring::inline v1::x86

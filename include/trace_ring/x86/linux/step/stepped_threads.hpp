@@ -1,0 +1,134 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The threads that are stepped: what is known of each, and waiting for one of them to stop while
+/// other children of the tracer are left to it.
+
+#include <trace_ring/x86/enabled.hpp>
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/record/data_model.hpp>
+#include <trace_ring/x86/linux/step/code_cache.hpp>
+
+namespace trace_ring::inline v1::x86::impl {
+
+struct stepped_thread {
+    ::pid_t tid = 0;
+    ::pid_t process = 0;
+    std::shared_ptr<code_cache> code;
+    std::uint64_t ip = 0;           ///< the next instruction
+    std::uint64_t signal_from = 0;  ///< the instruction that a signal came instead of, or by
+    record::program_mode mode = record::program_mode::lp64;
+    bool begins = true;      ///< nothing is known of it yet
+    bool signalled = false;  ///< a signal was passed on, and nothing has happened since
+    bool by_itself = false;  ///< the instruction brought the signal about
+    bool leaves = false;     ///< another's process, that is not to be followed
+};
+
+/// All for the one thread that is their tracer.
+class stepped_threads {
+public:
+    stepped_threads() noexcept = default;
+    stepped_threads(const stepped_threads&) = delete;
+    stepped_threads& operator=(const stepped_threads&) = delete;
+    ~stepped_threads() { kill(); }
+
+    [[nodiscard]] bool empty() const noexcept { return threads_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return threads_.size(); }
+
+    [[nodiscard]] stepped_thread* find(::pid_t tid) noexcept {
+        const auto at = std::find_if(threads_.begin(), threads_.end(),
+                                     [tid](const auto& one) { return one->tid == tid; });
+        return at == threads_.end() ? nullptr : at->get();
+    }
+    stepped_thread& add(::pid_t tid, ::pid_t process, std::shared_ptr<code_cache> code) {
+        if (find(tid) == nullptr) {
+            threads_.push_back(std::make_unique<stepped_thread>());
+            stepped_thread& one = *threads_.back();
+            one.tid = tid;
+            one.process = process;
+            one.code = std::move(code);
+        }
+        return *find(tid);
+    }
+    void remove(::pid_t tid) {
+        std::erase_if(threads_, [tid](const auto& one) { return one->tid == tid; });
+    }
+
+    /// Waits for one of them; null: for nothing now, look again.
+    [[nodiscard]] stepped_thread* wait(int& status) {
+        if (threads_.size() == 1) {
+            stepped_thread& only = *threads_.front();
+            if (::waitpid(only.tid, &status, __WALL) == only.tid) return &only;
+            if (errno != EINTR) remove(only.tid);  // reaped by another
+            return nullptr;
+        }
+        // Children that are no business of ours are only looked at, and left.
+        ::siginfo_t info{};
+        if (::waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD) != 0) {
+            if (errno != EINTR) threads_.clear();
+            return nullptr;
+        }
+        if (stepped_thread* const one = find(info.si_pid)) {
+            return ::waitpid(one->tid, &status, __WALL | WNOHANG) == one->tid ? one : nullptr;
+        }
+        for (const auto& one : threads_) {
+            if (::waitpid(one->tid, &status, __WALL | WNOHANG) == one->tid) return one.get();
+        }
+        const ::timespec while_other_is_there{0, 50'000};
+        ::nanosleep(&while_other_is_there, nullptr);
+        return nullptr;
+    }
+
+    /// Of a process, only this one is left.
+    void remove_others(const stepped_thread& one) {
+        std::erase_if(threads_, [&one](const auto& other) {
+            return other->process == one.process && other.get() != &one;
+        });
+    }
+
+    /// Kills the processes, and waits for their end.
+    void kill() noexcept {
+        for (const auto& one : threads_) {
+            if (one->process == one->tid || !has_leader(*one)) ::kill(one->process, SIGKILL);
+        }
+        for (const bool leaders : {false, true}) {  // which end behind their threads
+            for (const auto& one : threads_) {
+                if ((one->tid == one->process) == leaders) wait_for_end(*one);
+            }
+        }
+        threads_.clear();
+    }
+
+private:
+    [[nodiscard]] bool has_leader(const stepped_thread& one) noexcept {
+        return find(one.process) != nullptr;
+    }
+    static void wait_for_end(const stepped_thread& one) noexcept {
+        int status = 0;
+        for (;;) {
+            const ::pid_t got = ::waitpid(one.tid, &status, __WALL);
+            if (got < 0 && errno == EINTR) continue;
+            if (got < 0 || !WIFSTOPPED(status)) return;
+            static_cast<void>(::ptrace(PTRACE_CONT, one.tid, nullptr, nullptr));
+        }
+    }
+
+    std::vector<std::unique_ptr<stepped_thread>> threads_;
+};
+
+}  // namespace trace_ring::inline v1::x86::impl
