@@ -25,6 +25,9 @@ enum plain { here, there };
 enum class flag : bool { off, on };
 enum class letter : char { a = 'a' };
 
+struct order {
+    std::uint64_t number;
+};
 struct celsius {
     double degrees;
 };
@@ -39,6 +42,11 @@ template <>
 struct trace_ring::as_field<celsius> {
     using type = float;
     static type convert(const celsius& value) noexcept { return static_cast<float>(value.degrees); }
+};
+template <>
+struct trace_ring::as_field<order> {
+    using type = flow;
+    static type convert(const order& value) noexcept { return flow(value.number); }
 };
 template <>
 struct trace_ring::as_field<user_name> {
@@ -66,6 +74,9 @@ struct others
                 tr::field<"plain", plain>, tr::field<"flag", flag>, tr::field<"letter", letter>,
                 tr::field<"t", celsius>, tr::field<"who", user_name>, tr::field<"shade", shade>,
                 tr::field<"many", std::span<const double>>> {};
+
+struct tied : tr::event<"tied", tr::field<"a", std::uint64_t>, tr::field<"b", tr::flow>,
+                        tr::field<"c", std::array<tr::flow, 2>>, tr::field<"d", order>> {};
 
 template <class T>
 constexpr tr::field_type type_of = tr::event<"x", tr::field<"f", T>>::fields[0].type;
@@ -119,6 +130,12 @@ static_assert(others::fields[6].form == tr::field_form::variable);
 static_assert(others::fields[7].form == tr::field_form::variable);
 static_assert(others::fields[8].type == tr::field_type::f64);
 
+// A flow is a u64, of which the description says more.
+static_assert(!tied::fields[0].flow && tied::fields[1].flow && tied::fields[2].flow);
+static_assert(tied::fields[3].flow);
+static_assert(tied::fields[1].type == tr::field_type::u64 && tied::fields[2].count == 2);
+static_assert(tied::fixed_bytes == 40);
+
 static_assert(tr::recordable<mixed> && tr::recordable<pulse> && !tr::recordable<int>);
 
 }  // namespace
@@ -157,6 +174,14 @@ BOOST_AUTO_TEST_CASE(a_conversion_reaches_through_to_the_type_on_the_wire) {
     BOOST_TEST(std::get<6>(values) == "ann");
     BOOST_TEST(std::get<7>(values) == "dark");
     BOOST_TEST(std::get<8>(values).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_flow_is_recorded_as_its_number) {
+    const auto values = tied::encode(1, tr::flow(2), {tr::flow(3), tr::flow()}, order{4});
+    BOOST_TEST(std::get<1>(values) == 2U);
+    BOOST_TEST(std::get<2>(values)[0] == 3U);
+    BOOST_TEST(std::get<2>(values)[1] == 0U);
+    BOOST_TEST(std::get<3>(values) == 4U);
 }
 
 BOOST_AUTO_TEST_CASE(an_address_is_a_number_of_64_bits_on_every_machine) {

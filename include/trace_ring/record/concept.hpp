@@ -24,10 +24,22 @@
 /// and T is trivially copyable, for it is copied as bytes, across processes too. The smallest valid
 /// model is a struct of one field with that alias. A T without it stands in `bare<T>` or
 /// `sequenced<T>`.
+///
+/// Records of variable length are the caller's bytes, unless the policy says what they are made of:
+/// it is derived from `sub_buffers<Bytes>` and has, as `record::cptrap_record` does,
+///
+/// | expression                     | result        | meaning                                   |
+/// |--------------------------------|---------------|-------------------------------------------|
+/// | `R::most_bytes`                | `std::size_t` | the longest payload there is              |
+/// | `R::lay_out(into, values...)`  | `laid_out`    | lays a record of these values into `into`,|
+/// |                                |               | which has so many bytes; never fails      |
+///
+/// for each list of values that the ring's `put` is to take.
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include <trace_ring/family.hpp>
@@ -66,6 +78,19 @@ struct sub_buffers {
     using family = trace_ring::family::record;
     static constexpr layout kind = layout::sub_buffers;
     static constexpr std::size_t bytes = Bytes;
+};
+
+/// A record that was laid out: under which id it goes into the ring, and how long it is.
+struct laid_out {
+    std::uint16_t id = 0;
+    std::size_t bytes = 0;
+};
+
+/// A layout that makes records of such values.
+template <class R, class... Values>
+concept lays_out = requires(std::span<std::byte> into, const Values&... values) {
+    { R::lay_out(into, values...) } -> std::same_as<laid_out>;
+    { R::most_bytes } -> std::convertible_to<std::size_t>;
 };
 
 /// One of the three layouts.

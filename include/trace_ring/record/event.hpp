@@ -10,10 +10,11 @@
 ///   struct request : trace_ring::span<"request", trace_ring::field<"url", std::string_view>> {};
 ///   struct depth : trace_ring::counter<"queue.depth", trace_ring::field<"value", int>> {};
 /// @endcode
-/// A field may be an integer, float, double, bool, char, an enum, `address`, a pointer to an
-/// object, `std::array` of those, `std::string_view`, `std::span<const T>`, or a type of the user's
-/// for which `as_field` is specialised. How each lies in a record: record/field.hpp. An event whose
-/// struct says `static constexpr bool counted = true;` also has a total that survives the wrap.
+/// A field may be an integer, float, double, bool, char, an enum, `address`, `flow`, a pointer to
+/// an object, `std::array` of those, `std::string_view`, `std::span<const T>`, or a type of the
+/// user's for which `as_field` is specialised. How each lies in a record: record/field.hpp. An
+/// event whose struct says `static constexpr bool counted = true;` also has a total that survives
+/// the wrap.
 
 #include <algorithm>
 #include <array>
@@ -48,6 +49,17 @@ struct address {
     friend constexpr bool operator==(address, address) noexcept = default;
 };
 static_assert(sizeof(address) == 8);
+
+/// A number that ties records together: those that bear the same one belong to one flow, of
+/// whatever event, thread or process they are. Viewers draw arrows from each to the next. 0: none.
+/// In a record it is a u64; that it ties, the dictionary tells.
+struct flow {
+    std::uint64_t value = 0;
+    constexpr flow() noexcept = default;
+    constexpr explicit flow(std::uint64_t id) noexcept : value(id) {}
+    friend constexpr bool operator==(flow, flow) noexcept = default;
+};
+static_assert(sizeof(flow) == 8);
 
 /// Customisation point: how a type of the user's is recorded. Specialise with `type`, one of the
 /// types a field may have, and `static type convert(const T&) noexcept`. The conversion runs before
@@ -104,6 +116,16 @@ template <class T>
     }
 }
 
+/// What a codec encodes is the number of a flow.
+template <class Codec>
+[[nodiscard]] consteval bool ties() {
+    if constexpr (requires { Codec::ties; }) {
+        return Codec::ties;
+    } else {
+        return false;
+    }
+}
+
 // The codec of a type: what it is on the wire, and how a value becomes that.
 template <class T>
 struct codec {
@@ -115,6 +137,7 @@ struct codec {
     static constexpr field_form form = inner::form;
     static constexpr field_type type = inner::type;
     static constexpr std::size_t count = inner::count;
+    static constexpr bool ties = impl::ties<inner>();
     static wire encode(const T& value) noexcept {
         return inner::encode(as_field<T>::convert(value));
     }
@@ -136,6 +159,16 @@ requires(std::is_enum_v<T> && !has_as_field<T>) struct codec<T> {
     static constexpr field_type type = scalar_type<wire>();
     static constexpr std::size_t count = 1;
     static constexpr wire encode(T value) noexcept { return static_cast<wire>(value); }
+};
+
+template <>
+struct codec<flow> {
+    using wire = std::uint64_t;
+    static constexpr field_form form = field_form::scalar;
+    static constexpr field_type type = field_type::u64;
+    static constexpr std::size_t count = 1;
+    static constexpr bool ties = true;
+    static constexpr wire encode(flow value) noexcept { return value.value; }
 };
 
 template <class T>
@@ -160,6 +193,7 @@ struct codec<std::array<T, N>> {
     static constexpr field_form form = field_form::array;
     static constexpr field_type type = codec<T>::type;
     static constexpr std::size_t count = N;
+    static constexpr bool ties = impl::ties<codec<T>>();
     static constexpr wire encode(const std::array<T, N>& value) noexcept {
         wire out{};
         for (std::size_t i = 0; i < N; ++i) out[i] = codec<T>::encode(value[i]);
@@ -194,6 +228,7 @@ struct field_description {
     field_form form{};
     std::uint16_t count = 1;
     std::uint16_t offset = 0;  ///< in the payload
+    bool flow = false;         ///< its elements are numbers of flows
 };
 
 /// An event type as the dictionary describes it. Static storage; the views point to literals.
@@ -228,13 +263,26 @@ struct event_base {
             using c = codec<typename F::type>;
             const std::size_t unit = c::form == field_form::variable ? 2 : size_of(c::type);
             at = (at + unit - 1) / unit * unit;
-            made[i++] = {F::name, c::type, c::form, static_cast<std::uint16_t>(c::count),
-                         static_cast<std::uint16_t>(at)};
+            made[i++] = {F::name,
+                         c::type,
+                         c::form,
+                         static_cast<std::uint16_t>(c::count),
+                         static_cast<std::uint16_t>(at),
+                         ties<c>()};
             at += unit * c::count;
         };
         (add(std::type_identity<Fields>{}), ...);
         return made;
     }();
+
+    static_assert(
+        [] {
+            for (std::size_t i = most_flow_fields; i < field_count; ++i) {
+                if (fields[i].flow) return false;
+            }
+            return true;
+        }(),
+        "trace_ring: flows are among the first 64 fields of an event");
 
     static constexpr std::size_t fixed_bytes = [] {
         std::size_t end = 0;

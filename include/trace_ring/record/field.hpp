@@ -72,6 +72,9 @@ enum class event_kind : std::uint8_t {
     counter = 2,  ///< its fields are values that hold until the next record
 };
 
+/// Fields that can be numbers of flows: the first ones, which the dictionary has a bit for.
+inline constexpr std::size_t most_flow_fields = 64;
+
 inline constexpr std::uint16_t variable_length_mask = 0x7FFF;
 inline constexpr std::uint16_t variable_cut_bit = 0x8000;
 

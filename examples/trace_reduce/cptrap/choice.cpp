@@ -1,0 +1,149 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "choice.hpp"
+
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <system_error>
+
+#include <trace_ring/exporter/cptrap/names.hpp>
+#include <trace_ring/record/cp_entry.hpp>
+#include <trace_ring/record/cptrap_record.hpp>
+
+namespace trace_reduce {
+
+namespace {
+
+namespace record = trace_ring::record;
+
+constexpr std::size_t type_count = 256, code_count = 0x10000;
+constexpr auto interface = static_cast<std::size_t>(record::cptrap_type::interface);
+constexpr auto table_entry = static_cast<std::size_t>(record::cptrap_type::table_entry);
+
+std::optional<std::uint64_t> number(std::string_view text) {
+    int base = 10;
+    if (text.starts_with("0x") || text.starts_with("0X")) {
+        text.remove_prefix(2);
+        base = 16;
+    } else if ((text.starts_with("X'") || text.starts_with("x'")) && text.ends_with('\'')) {
+        text = text.substr(2, text.size() - (text.size() > 2 ? 3 : 2));
+        base = 16;
+    }
+    std::uint64_t value = 0;
+    const auto* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+    if (text.empty() || error != std::errc{} || stop != end) return {};
+    return value;
+}
+
+std::string quoted(std::string_view text) {
+    return "\"" + std::string(text) + "\"";
+}
+
+/// "A" or "A-B"; of names none is a range.
+std::string parse_range(std::string_view text, std::uint64_t most, std::uint64_t& first,
+                        std::uint64_t& last) {
+    const auto dash = text.find('-');
+    const auto from = number(text.substr(0, dash));
+    const auto to = dash == std::string_view::npos ? from : number(text.substr(dash + 1));
+    if (!from || !to) return quoted(text) + " is neither a number nor a range of two";
+    if (*from > most || *to > most) return quoted(text) + " is more than " + std::to_string(most);
+    if (*from > *to) return quoted(text) + ": the first is more than the last";
+    first = *from;
+    last = *to;
+    return {};
+}
+
+template <class Take>
+std::string each_of(std::string_view text, const Take& take) {
+    for (;;) {
+        const auto comma = text.find(',');
+        auto fault = take(text.substr(0, comma));
+        if (!fault.empty()) return fault;
+        if (comma == std::string_view::npos) return {};
+        text.remove_prefix(comma + 1);
+    }
+}
+
+std::string parse_set(std::string_view text, std::size_t count, std::vector<bool>& into) {
+    std::uint64_t first = 0, last = 0;
+    auto fault = parse_range(text, count - 1, first, last);
+    if (!fault.empty()) return fault;
+    for (auto i = first; i <= last; ++i) into[static_cast<std::size_t>(i)] = true;
+    return {};
+}
+
+}  // namespace
+
+std::string parse_types(std::string_view text, std::vector<bool>& into) {
+    auto types = into;
+    types.resize(type_count);
+    auto fault = each_of(text, [&types](std::string_view one) -> std::string {
+        if (const auto event = trace_ring::exporter::cp_event_named(one)) {
+            types[static_cast<std::size_t>(*event)] = true;
+            return {};
+        }
+        for (const std::size_t type : {interface, table_entry}) {
+            if (one == trace_ring::exporter::name_of(static_cast<record::cptrap_type>(type))) {
+                types[type] = true;
+                return {};
+            }
+        }
+        auto wrong = parse_set(one, type_count, types);
+        return wrong.empty() ? wrong : wrong + ", nor interface, table_entry or an event's name";
+    });
+    if (fault.empty()) into = std::move(types);
+    return fault;
+}
+
+std::string parse_codes(std::string_view text, std::vector<bool>& into) {
+    auto codes = into;
+    codes.resize(code_count);
+    auto fault =
+        each_of(text, [&codes](std::string_view one) { return parse_set(one, code_count, codes); });
+    if (fault.empty()) into = std::move(codes);
+    return fault;
+}
+
+std::string parse_pages(std::string_view text, page_range& into) {
+    page_range out;
+    if (text.ends_with('-')) {  // to the end
+        const auto first = number(text.substr(0, text.size() - 1));
+        if (!first) return quoted(text) + " is neither a number nor a range of two";
+        out.first = *first;
+    } else if (auto fault = parse_range(text, ~std::uint64_t{0}, out.first, out.last);
+               !fault.empty()) {
+        return fault;
+    }
+    into = out;
+    return {};
+}
+
+record::cptrap_selection selection_of(const std::vector<std::string>& types,
+                                      const std::vector<std::string>& codes) {
+    if (types.empty() && codes.empty()) return record::cptrap_selection::everything();
+    std::vector<bool> type_set(type_count), code_set(code_count);
+    for (const auto& each : types) static_cast<void>(parse_types(each, type_set));
+    for (const auto& each : codes) static_cast<void>(parse_codes(each, code_set));
+    record::cptrap_selection out;
+    for (std::size_t i = 0; i < type_count; ++i) {
+        if (!type_set[i]) continue;
+        if (i == interface && codes.empty()) out.any_code();
+        if (i == table_entry) {  // each event is a type by itself, also one that is not known
+            for (std::size_t event = 0; event < 0xC0; ++event) {
+                if ((event & 0x40U) == 0 && event != interface) {
+                    out.type(static_cast<record::cptrap_type>(event));
+                }
+            }
+        }
+        out.type(static_cast<record::cptrap_type>(i));
+    }
+    for (std::size_t i = 0; i < code_count; ++i) {
+        if (code_set[i]) out.code(static_cast<std::uint16_t>(i));
+    }
+    return out;
+}
+
+}  // namespace trace_reduce

@@ -1,0 +1,164 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// CPTRAP files through trace-reduce: shown one after the other, as their records have no time by
+/// which they could be merged; forward, backward, from any page, as they grow, or in numbers.
+
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/exporter/cptrap/cptrap_json.hpp>
+#include <trace_ring/exporter/cptrap/cptrap_text.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/record/cptrap/selection.hpp>
+#include <trace_ring/reduce/cptrap/spool_reader.hpp>
+#include <trace_ring/reduce/file/source.hpp>
+
+#include "../inputs.hpp"
+#include "../options.hpp"
+#include "../output.hpp"
+#include "choice.hpp"
+#include "statistics.hpp"
+
+namespace trace_reduce {
+
+class spool_reduction {
+public:
+    /// `files` as `wanted` has them; of `interrupted` it is asked whether it is 0.
+    spool_reduction(std::vector<reduce::source> files, const options& wanted, bool colour,
+                    complaints& complain, const volatile std::sig_atomic_t& interrupted)
+        : wanted_(wanted), complain_(complain), interrupted_(interrupted) {
+        if (!wanted.pages.empty()) static_cast<void>(parse_pages(wanted.pages, pages_));
+        const bool several = files.size() > 1;
+        for (auto& each : files) {
+            const std::string shown = several ? each.name() : "";
+            inputs_.push_back({reduce::spool_reader(std::move(each)),
+                               exporter::cptrap_text_writer(shown, colour),
+                               exporter::cptrap_json_writer(shown)});
+            if (!wanted.types.empty() || !wanted.codes.empty()) {
+                inputs_.back().reader.select(selection_of(wanted.types, wanted.codes));
+            }
+        }
+    }
+
+    /// What there is, to the end, the limit or an interrupt.
+    void print(output& to) {
+        if (wanted_.backward) {
+            for (std::size_t i = inputs_.size(); i-- > 0;) print_backward(inputs_[i], to);
+        } else {
+            for (auto& each : inputs_) {
+                each.reader.go_to(pages_.first);
+                print_forward(each, to);
+                end(each, to);
+            }
+        }
+    }
+
+    /// As they grow, until interrupted or, if that is wanted, until nobody writes to them.
+    void follow(output& to) {
+        for (auto& each : inputs_) each.reader.go_to(pages_.first);
+        for (;;) {
+            bool live = false;  // asked before: what is written until then is seen afterwards
+            for (const auto& each : inputs_) live = live || each.reader.live();
+            for (auto& each : inputs_) print_forward(each, to);
+            to.flush();
+            if (interrupted_ != 0 || records_ >= wanted_.limit || (wanted_.until_closed && !live)) {
+                break;
+            }
+            const std::timespec pause{0, 50'000'000};
+            ::nanosleep(&pause, nullptr);
+        }
+        for (auto& each : inputs_) end(each, to);
+    }
+
+    void count(output& to) {
+        for (auto& each : inputs_) {
+            spool_statistics sum;
+            each.reader.go_to(pages_.first);
+            while (interrupted_ == 0) {
+                const auto item = each.reader.next();
+                if (!item || item.number > pages_.last) break;
+                judge(each, item);
+                sum.add(item);
+            }
+            if (wanted_.format == output_format::json) {
+                in_json::show(to.text(), each.reader, sum);
+            } else {
+                in_text::show(to.text(), each.reader, sum);
+                if (&each != &inputs_.back()) to.text() += '\n';
+            }
+            to.flush();
+        }
+    }
+
+private:
+    struct one_input {
+        reduce::spool_reader reader;
+        exporter::cptrap_text_writer text;
+        exporter::cptrap_json_writer json;
+        /// The end that is not whole, while more may come. Of its bytes only the number is good.
+        reduce::spool_item torn{};
+    };
+
+    void print_forward(one_input& from, output& to) {
+        while (records_ < wanted_.limit && interrupted_ == 0) {
+            const auto item = from.reader.next();
+            if (!item || item.number > pages_.last) {
+                if (item) from.reader.go_to(item.number);
+                return;
+            }
+            from.torn = {};
+            if (item.what == reduce::spool_item::kind::torn) {
+                from.torn = item;
+                continue;
+            }
+            show(from, item, to);
+        }
+    }
+    void print_backward(one_input& from, output& to) {
+        from.reader.go_to(pages_.last == ~std::uint64_t{0} ? pages_.last : pages_.last + 1);
+        while (records_ < wanted_.limit && interrupted_ == 0) {
+            const auto item = from.reader.previous();
+            if (!item || item.number < pages_.first) return;
+            show(from, item, to);
+        }
+    }
+    /// Nothing more comes: what is torn stays so.
+    void end(one_input& from, output& to) {
+        if (from.torn && records_ < wanted_.limit) show(from, std::exchange(from.torn, {}), to);
+    }
+
+    void show(one_input& from, const reduce::spool_item& item, output& to) {
+        judge(from, item);
+        if (wanted_.format == output_format::json) {
+            from.json.append(to.text(), item);
+        } else {
+            from.text.append(to.text(), item);
+        }
+        to.flush_some();
+        if (item.what == reduce::spool_item::kind::record && !item.record.lost()) ++records_;
+    }
+    void judge(const one_input& from, const reduce::spool_item& item) {
+        if (item.what != reduce::spool_item::kind::record) {
+            complain_.damage(from.reader.name(), item.offset, item.cause());
+        }
+    }
+
+    const options& wanted_;
+    complaints& complain_;
+    const volatile std::sig_atomic_t& interrupted_;
+    page_range pages_;
+    std::vector<one_input> inputs_;
+    std::uint64_t records_ = 0;
+};
+
+}  // namespace trace_reduce

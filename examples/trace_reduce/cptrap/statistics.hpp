@@ -1,0 +1,127 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A CPTRAP file in numbers, as a table or as one JSON object: records and bytes for each type and
+/// code, what is lost by cause, and what cannot be read.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <trace_ring/exporter/cptrap/names.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/record/cp_entry.hpp>
+#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/reduce/cptrap/spool_reader.hpp>
+
+#include "../statistics.hpp"
+
+namespace trace_reduce {
+
+struct spool_statistics {
+    struct count {
+        std::uint64_t records = 0;
+        std::uint64_t bytes = 0;  ///< with the headers
+    };
+
+    void add(const reduce::spool_item& item) {
+        if (item.what != reduce::spool_item::kind::record) {
+            ++damages;
+            damaged_bytes += item.bytes.size();
+        } else if (const auto told = item.record.lost()) {
+            lost.add(told->cause, told->count);
+        } else {
+            const auto type = static_cast<std::uint8_t>(item.record.type);
+            for (auto* to : {&all, &rows[{type, item.record.code}]}) {
+                ++to->records;
+                to->bytes += item.bytes.size();
+            }
+        }
+    }
+
+    count all;
+    std::map<std::pair<std::uint8_t, std::uint16_t>, count> rows;  ///< by type and code
+    trace_ring::loss_counts lost;
+    std::uint64_t damages = 0;  ///< places
+    std::uint64_t damaged_bytes = 0;
+};
+
+namespace impl {
+/// The event of an entry of CP's trace table, by its code; empty for other types.
+[[nodiscard]] inline std::string_view event_of(std::uint8_t type, std::uint16_t code) {
+    using trace_ring::record::cp_event;
+    if (type != static_cast<std::uint8_t>(trace_ring::record::cptrap_type::table_entry)) return {};
+    return exporter::name_of(static_cast<cp_event>(code & 0xBFU));
+}
+}  // namespace impl
+
+namespace in_text {
+
+inline void show(text_buffer& out, const reduce::spool_reader& file, const spool_statistics& sum) {
+    print_name(out, file.name());
+    print(out, "\n  pages     %llu\n  records   %llu, %llu bytes\n  lost      %llu",
+          wide(file.spool_records()), wide(sum.all.records), wide(sum.all.bytes),
+          wide(sum.lost.total()));
+    if (sum.lost.total() != 0) {
+        out += ": ";
+        print_lost(out, sum.lost);
+    }
+    out += '\n';
+    if (sum.damages != 0) {
+        print(out, "  damaged   in %llu places, %llu bytes\n", wide(sum.damages),
+              wide(sum.damaged_bytes));
+    }
+    out += "\n       records           bytes  share  type            code\n";
+    for (const auto& [key, row] : sum.rows) {
+        const auto name =
+            exporter::name_of(static_cast<trace_ring::record::cptrap_type>(key.first));
+        print(out, "%14llu  %14llu  %4.1f%%  %02X %-11.*s  %04X", wide(row.records),
+              wide(row.bytes),
+              100.0 * static_cast<double>(row.records) / static_cast<double>(sum.all.records),
+              static_cast<unsigned>(key.first), static_cast<int>(name.size()), name.data(),
+              static_cast<unsigned>(key.second));
+        if (const auto event = impl::event_of(key.first, key.second); !event.empty()) {
+            out += ' ';
+            out += event;
+        }
+        out += '\n';
+    }
+}
+
+}  // namespace in_text
+
+namespace in_json {
+
+inline void show(text_buffer& out, const reduce::spool_reader& file, const spool_statistics& sum) {
+    out += R"({"kind":"statistics","file":)";
+    exporter::impl::append_json_string(out, file.name());
+    member(out, R"(,"spool_records":)", file.spool_records());
+    member(out, R"(,"records":)", sum.all.records);
+    member(out, R"(,"bytes":)", sum.all.bytes);
+    lost(out, sum.lost);
+    member(out, R"(,"damages":)", sum.damages);
+    member(out, R"(,"damaged_bytes":)", sum.damaged_bytes);
+    out += R"(,"codes":[)";
+    const char* between = "";
+    for (const auto& [key, row] : sum.rows) {
+        out += between;
+        between = ",";
+        member(out, R"({"type":)", key.first);
+        member(out, R"(,"code":)", key.second);
+        member(out, R"(,"records":)", row.records);
+        member(out, R"(,"bytes":)", row.bytes);
+        if (const auto event = impl::event_of(key.first, key.second); !event.empty()) {
+            out += R"(,"event":)";
+            exporter::impl::append_json_string(out, event);
+        }
+        out += '}';
+    }
+    out += "]}\n";
+}
+
+}  // namespace in_json
+}  // namespace trace_reduce

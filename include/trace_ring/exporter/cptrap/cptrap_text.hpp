@@ -1,0 +1,176 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What is in a CPTRAP file, to be read by people: a line for each record, with its offset in the
+/// file, its type, its code and the length of its data; below it the data, 16 bytes a line, in
+/// hexadecimal, EBCDIC and ASCII. A record has no time.
+/// @code
+///   00000000  3F interface    code 0003     4 bytes
+///       0000  C1C2C3C4                             *ABCD*             |....|
+///   0000000C  C5 table_entry  code 4B      16 bytes  start_io, attached processor
+///       0000  4B000000 00000000 00000000 00000000  *................*  |K...............|
+///   00000024  -- 17 records lost: refused
+///   00000034  -- 4044 bytes unreadable: a record of a type whose length is not known (3E)
+/// @endcode
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/cptrap/ebcdic.hpp>
+#include <trace_ring/exporter/cptrap/names.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/record/cptrap/spool.hpp>
+#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/reduce/cptrap/spool_reader.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+class cptrap_text_writer {
+public:
+    /// `file` stands before each first line of an item, if it is not empty.
+    explicit cptrap_text_writer(std::string file = {}, bool colour = false)
+        : file_(std::move(file)), colour_(colour) {}
+
+    /// Linear in the item's bytes.
+    void append(text_buffer& out, const reduce::spool_item& item) const {
+        using kind = reduce::spool_item::kind;
+        if (item.what == kind::end) return;
+        if (!file_.empty()) {
+            impl::append_escaped(out, file_, 0);
+            out += ": ";
+        }
+        faint(out, true);
+        hexadecimal(out, item.offset, 8);
+        faint(out, false);
+        out += "  ";
+        if (item.what == kind::record) {
+            if (const auto lost = item.record.lost()) {
+                out += "-- ";
+                impl::append_number(out, lost->count);
+                out += lost->count == 1 ? " record lost: " : " records lost: ";
+                out += to_string(lost->cause);
+                out += '\n';
+            } else {
+                append_record(out, item);
+            }
+            return;
+        }
+        out += "-- ";
+        if (item.what == kind::torn) {
+            out += item.cause();
+            if (!item.bytes.empty()) {
+                out += "; ";
+                impl::append_number(out, item.bytes.size());
+                out += " bytes of a record are there";
+            }
+        } else {
+            impl::append_number(out, item.bytes.size());
+            out += " bytes unreadable: ";
+            out += item.cause();
+            if (item.why == record::spool_end::unknown_type && !item.bytes.empty()) {
+                out += " (";
+                hexadecimal(out, std::to_integer<unsigned>(item.bytes[0]), 2);
+                out += ')';
+            }
+        }
+        out += '\n';
+    }
+
+private:
+    void append_record(text_buffer& out, const reduce::spool_item& item) const {
+        const auto& one = item.record;
+        const auto entry = one.entry();
+        hexadecimal(out, static_cast<unsigned>(one.type), 2);
+        out += ' ';
+        const auto name = name_of(one.type);
+        if (colour_ && !name.empty()) out += "\x1b[36m";
+        out += name.empty() ? "unknown" : name;
+        if (colour_ && !name.empty()) out += "\x1b[0m";
+        constexpr std::size_t width = 13;
+        pad(out, name.empty() ? 7 : name.size(), width);
+        auto data = one.data();
+        if (one.headed) {
+            out += "code ";
+            hexadecimal(out, one.code, entry ? 2 : 4);
+            pad(out, entry ? 2 : 4, 4);
+        } else {  // a type whose length the reader was told
+            data = item.bytes.subspan(1);
+            out += "no header";
+        }
+        out += ' ';
+        decimal(out, data.size(), 5);
+        out += data.size() == 1 ? " byte" : " bytes";
+        if (entry) {
+            out += data.size() == 1 ? "   " : "  ";
+            const auto event = name_of(entry->event());
+            out += event.empty() ? "unknown event" : event;
+            if (entry->attached()) out += ", attached processor";
+        }
+        out += '\n';
+        for (std::size_t at = 0; at < data.size(); at += a_line) {
+            out += "    ";
+            hexadecimal(out, at, 4);
+            out += "  ";
+            dump(out, data.subspan(at, std::min(a_line, data.size() - at)));
+        }
+    }
+
+    static constexpr std::size_t a_line = 16;
+
+    static void dump(text_buffer& out, std::span<const std::byte> bytes) {
+        std::size_t written = 0;
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            if (i != 0 && i % 4 == 0) {
+                out += ' ';
+                ++written;
+            }
+            hexadecimal(out, std::to_integer<unsigned>(bytes[i]), 2);
+            written += 2;
+        }
+        pad(out, written, 2 * a_line + a_line / 4 - 1);
+        out += "  *";
+        for (const auto byte : bytes) out += ebcdic_character(byte);
+        out += '*';
+        pad(out, bytes.size(), a_line);
+        out += "  |";
+        for (const auto byte : bytes) out += ascii_character(byte);
+        out += "|\n";
+    }
+
+    void faint(text_buffer& out, bool on) const {
+        if (colour_) out += on ? "\x1b[2m" : "\x1b[0m";
+    }
+    static void pad(text_buffer& out, std::size_t written, std::size_t width) {
+        for (; written < width; ++written) out += ' ';
+    }
+    static void decimal(text_buffer& out, std::uint64_t value, std::size_t width) {
+        std::size_t digits = 1;
+        for (auto rest = value; rest >= 10; rest /= 10) ++digits;
+        pad(out, digits, width);
+        impl::append_number(out, value);
+    }
+    /// At least `width` digits, in capitals, as the field writes them.
+    static void hexadecimal(text_buffer& out, std::uint64_t value, std::size_t width) {
+        char digits[16];
+        std::size_t count = 0;
+        do {
+            digits[count++] = "0123456789ABCDEF"[value % 16];
+            value /= 16;
+        } while (value != 0);
+        for (std::size_t i = count; i < width; ++i) out += '0';
+        while (count != 0) out += digits[--count];
+    }
+
+    std::string file_;
+    bool colour_;
+};
+
+}  // namespace trace_ring::inline v1::exporter

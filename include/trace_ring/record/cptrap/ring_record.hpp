@@ -1,0 +1,77 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// CPTRAP records as the record policy of a ring: one by one thread, one by processor with a lane
+/// for each, or one for each thread.
+/// @code
+///   struct trap_trace : trace_ring::policies<trace_ring::record::cptrap_record<>,
+///                                            trace_ring::full::discard_newest> {};
+///   trace_ring::ring<trap_trace> ring;
+///
+///   ring.put(std::uint16_t{3}, bytes);   // CP interface data with code 3
+///   ring.put(entry);                     // an entry of CP's trace table
+///
+///   for (auto reader = ring.backward_reader(); const auto item = reader.next();) {
+///       if (const auto seen = trap_trace::record_policy::see(item)) use(seen->code, seen->data());
+///   }
+/// @endcode
+/// In the ring a CPTRAP record, to the bit, is a payload, padded with zeros to a multiple of 8; the
+/// record's id is its type. What is not asked before it is recorded stands here;
+/// ring/cptrap/interface.hpp asks whether CPTRAP is active, and for what is chosen.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <trace_ring/record/concept.hpp>
+#include <trace_ring/record/cp_entry.hpp>
+#include <trace_ring/record/cptrap_record.hpp>
+
+namespace trace_ring::inline v1::record {
+
+/// The CPTRAP record that is a ring's payload under an id; empty if it is none, or the id another.
+/// Signal-safe, constant time.
+[[nodiscard]] constexpr std::optional<cptrap_view> see_cptrap(
+    std::uint16_t id, std::span<const std::byte> payload) noexcept {
+    auto seen = view_cptrap(payload);
+    if (!seen || seen->type == cptrap_type::none || static_cast<std::uint16_t>(seen->type) != id ||
+        payload.size() - seen->bytes.size() >= 8) {
+        return {};
+    }
+    return seen;
+}
+
+/// In sub-buffers of `Bytes`, as record::sub_buffers<Bytes>.
+template <std::size_t Bytes = 4096>
+struct cptrap_record : sub_buffers<Bytes> {
+    static constexpr std::size_t most_bytes = cptrap_most_bytes;
+
+    /// A record of any type that has the header: at most 264 bytes of data, silently.
+    [[nodiscard]] static constexpr laid_out lay_out(std::span<std::byte> into, cptrap_type type,
+                                                    std::uint16_t code,
+                                                    std::span<const std::byte> data) noexcept {
+        return {static_cast<std::uint16_t>(type), put_cptrap(into, type, code, data)};
+    }
+    /// CP interface data.
+    [[nodiscard]] static constexpr laid_out lay_out(std::span<std::byte> into, std::uint16_t code,
+                                                    std::span<const std::byte> data) noexcept {
+        return lay_out(into, cptrap_type::interface, code, data);
+    }
+    /// This library's type table_entry.
+    [[nodiscard]] static laid_out lay_out(std::span<std::byte> into,
+                                          const cp_entry& entry) noexcept {
+        return lay_out(into, cptrap_type::table_entry, std::to_integer<std::uint16_t>(entry.code),
+                       std::as_bytes(std::span{&entry, 1}));
+    }
+
+    /// What a reader of the ring gives: it has an `id` and a `payload`. Empty if it is no record.
+    template <class Item>
+    [[nodiscard]] static constexpr std::optional<cptrap_view> see(const Item& item) noexcept {
+        return see_cptrap(item.id, std::as_bytes(item.payload));
+    }
+};
+
+}  // namespace trace_ring::inline v1::record

@@ -1,0 +1,173 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// How CPTRAP records lie in a file: spool records of 4096 bytes, one after the other, all data.
+/// @code
+///   0                                                                    4096
+///   +----------+------------------+-----+------------------+-------------+
+///   | record   | record           | ... | record           | 0 0 ... 0 0 |
+///   +----------+------------------+-----+------------------+-------------+
+/// @endcode
+/// That the file is made of spool records of 4 KiB is CPTRAP's. How records are packed there is not
+/// known; what follows is this library's choice: records lie at every offset, none spans two spool
+/// records, and a zero first byte ends the spool record, whose tail is zero.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <trace_ring/record/cptrap_record.hpp>
+
+namespace trace_ring::inline v1::record {
+
+inline constexpr std::size_t spool_record_bytes = 4096;
+/// The byte of a spool file that its writer keeps locked (fcntl) while it has it, far above any
+/// file's end.
+inline constexpr std::uint64_t spool_lock_offset = (std::uint64_t{1} << 62) + 0x3F;
+
+/// How long records are, by type: what a reader has to know of those it does not understand.
+class cptrap_lengths {
+public:
+    /// What this library knows: interface data, and its own types, bear the header.
+    constexpr cptrap_lengths() noexcept {
+        by_header(cptrap_type::interface);
+        for (auto type = static_cast<std::size_t>(cptrap_type::first_own); type < 256; ++type)
+            bytes_[type] = headed;
+    }
+    /// Records of this type have the header, which says how long they are.
+    constexpr cptrap_lengths& by_header(cptrap_type type) noexcept {
+        bytes_[static_cast<std::size_t>(type)] = headed;
+        return *this;
+    }
+    /// All records of this type have `bytes` bytes, 2 to 4096, the type included, and no header. 0:
+    /// their length is not known.
+    constexpr cptrap_lengths& fixed(cptrap_type type, std::uint16_t bytes) noexcept {
+        bytes_[static_cast<std::size_t>(type)] = bytes == headed ? std::uint16_t{0} : bytes;
+        return *this;
+    }
+
+    [[nodiscard]] constexpr bool knows(cptrap_type type) const noexcept {
+        return bytes_[static_cast<std::size_t>(type)] != 0;
+    }
+    [[nodiscard]] constexpr bool has_header(cptrap_type type) const noexcept {
+        return bytes_[static_cast<std::size_t>(type)] == headed;
+    }
+    /// Of one that has no header.
+    [[nodiscard]] constexpr std::size_t bytes(cptrap_type type) const noexcept {
+        return bytes_[static_cast<std::size_t>(type)];
+    }
+
+private:
+    static constexpr std::uint16_t headed = 1;
+    std::array<std::uint16_t, 256> bytes_{};
+};
+
+/// Why a walk through a spool record ended.
+enum class spool_end : std::uint8_t {
+    whole,         ///< nothing follows: the end, or a zero first byte and a zero tail
+    cut,           ///< there is less than a spool record, and what follows is not there
+    unknown_type,  ///< a type whose length is not known
+    bad_length,    ///< a length that no record of that type can have
+    spans,         ///< a record that would go on beyond the spool record
+    tail,          ///< bytes that are not zero behind a zero first byte
+};
+
+[[nodiscard]] constexpr std::string_view to_string(spool_end end) noexcept {
+    constexpr std::array<std::string_view, 6> names{
+        "whole",
+        "torn: the file ends within the spool record",
+        "a record of a type whose length is not known",
+        "a record with an impossible length",
+        "a record that goes on beyond its spool record",
+        "bytes that are not zero behind the last record"};
+    return names[static_cast<std::size_t>(end)];
+}
+
+/// Where a walk ended, in bytes from the beginning of the spool record, and why.
+struct spool_stop {
+    std::size_t offset = 0;
+    spool_end why = spool_end::whole;
+    friend constexpr bool operator==(const spool_stop&, const spool_stop&) noexcept = default;
+};
+
+/// Calls `visit(offset, const cptrap_view&)` for each record of a spool record, in order. `bytes`
+/// may be fewer than 4096, when the file was cut; of more, the first 4096 count. Trusts nothing it
+/// reads; linear; does not allocate.
+template <class Visit>
+constexpr spool_stop walk_spool(std::span<const std::byte> bytes, const cptrap_lengths& lengths,
+                                Visit&& visit) {
+    bytes = bytes.first(std::min(bytes.size(), spool_record_bytes));
+    const bool short_of_it = bytes.size() < spool_record_bytes;
+    std::size_t at = 0;
+    while (at < bytes.size()) {
+        const auto rest = bytes.subspan(at);
+        const auto type = static_cast<cptrap_type>(rest[0]);
+        if (type == cptrap_type::none) {
+            const bool zero = std::all_of(rest.begin(), rest.end(),
+                                          [](std::byte b) { return b == std::byte{0}; });
+            if (!zero) return {at, spool_end::tail};
+            return {at, short_of_it ? spool_end::cut : spool_end::whole};
+        }
+        if (!lengths.knows(type)) return {at, spool_end::unknown_type};
+        const bool headed = lengths.has_header(type);
+        std::size_t length = lengths.bytes(type);
+        std::uint16_t code = 0;
+        if (headed) {
+            if (rest.size() < cptrap_header_bytes) {
+                return {at, short_of_it ? spool_end::cut : spool_end::spans};
+            }
+            const auto header = cptrap_header::load(rest.first<cptrap_header_bytes>());
+            length = header.length();
+            code = header.code();
+            if (length < cptrap_header_bytes ||
+                (type == cptrap_type::interface && length > cptrap_most_bytes)) {
+                return {at, spool_end::bad_length};
+            }
+        }
+        if (length > spool_record_bytes - at) return {at, spool_end::spans};
+        if (length > rest.size()) return {at, spool_end::cut};
+        visit(at, cptrap_view{type, headed, code, rest.first(length)});
+        at += length;
+    }
+    return {at, short_of_it ? spool_end::cut : spool_end::whole};
+}
+
+/// A spool record that is being filled.
+class spool_page {
+public:
+    /// Puts a record behind those that are there; false, and nothing, if it does not fit, or is
+    /// empty, or begins with a zero byte.
+    constexpr bool add(std::span<const std::byte> record) noexcept {
+        if (record.empty() || record[0] == std::byte{0} || record.size() > room()) return false;
+        std::copy(record.begin(), record.end(),
+                  bytes_.begin() + static_cast<std::ptrdiff_t>(used_));
+        used_ += record.size();
+        ++records_;
+        return true;
+    }
+    constexpr void clear() noexcept {
+        bytes_ = {};
+        used_ = 0;
+        records_ = 0;
+    }
+    /// All 4096, the tail zero.
+    [[nodiscard]] constexpr std::span<const std::byte, spool_record_bytes> bytes() const noexcept {
+        return bytes_;
+    }
+    [[nodiscard]] constexpr std::size_t used() const noexcept { return used_; }
+    /// Bytes that are left.
+    [[nodiscard]] constexpr std::size_t room() const noexcept { return bytes_.size() - used_; }
+    [[nodiscard]] constexpr std::uint32_t records() const noexcept { return records_; }
+
+private:
+    std::array<std::byte, spool_record_bytes> bytes_{};
+    std::size_t used_ = 0;
+    std::uint32_t records_ = 0;
+};
+
+}  // namespace trace_ring::inline v1::record

@@ -1,0 +1,203 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// CPTRAP's record of CP interface data (VM/SP), and the parameter list that asks for one, as bytes
+/// at any alignment. Words are big-endian. Source: VM/SP System Programmer's Guide, "Passing CP
+/// Data to the CPTRAP File".
+/// @code
+///  list    +--------+--------+-----------------+
+///          | length |  code  | address of data |      no boundary is required
+///          +--------+--------+-----------------+
+///          0        2        4
+///  record  +----+----+--------+--------+--------+----- - -
+///          | 3F |    |  code  | length |        |  data         length: of the data, plus 8
+///          +----+----+--------+--------+--------+----- - -
+///          0    1    2        4        6        8
+/// @endcode
+/// At most 264 bytes of data are taken; of more, the first 264, **and nothing tells so**: that is
+/// how the original behaves. What this library records in its own formats is never cut silently.
+///
+/// The layouts of the types X'3D' and X'3E', and of trace-table entries in a CPTRAP file, are not
+/// known. What this library adds are types of its own, all from X'C0' on, all with the header
+/// above.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+#include <trace_ring/loss.hpp>
+#include <trace_ring/record/cp_entry.hpp>
+#include <trace_ring/record/data_model.hpp>
+
+namespace trace_ring::inline v1::record {
+
+/// The first byte of a record.
+enum class cptrap_type : std::uint8_t {
+    none = 0x00,         ///< no record: ends a spool record (a choice of this library's)
+    interface = 0x3F,    ///< CP interface data
+    first_own = 0xC0,    ///< from here on: this library's own
+    table_entry = 0xC5,  ///< its own: an entry of CP's trace table; the code is the entry's
+    lost = 0xD3,         ///< its own: records are missing here; the code is the cause
+};
+
+inline constexpr std::size_t cptrap_list_bytes = 8;
+inline constexpr std::size_t cptrap_header_bytes = 8;
+inline constexpr std::size_t cptrap_most_data = 264;
+inline constexpr std::size_t cptrap_most_bytes = cptrap_header_bytes + cptrap_most_data;
+
+/// The parameter list that register 1 addresses.
+struct cptrap_list {
+    std::byte length_bytes[2]{};   ///< of the data
+    std::byte code_bytes[2]{};     ///< individualizing: making it unique is the caller's business
+    std::byte address_bytes[4]{};  ///< of the data
+
+    [[nodiscard]] constexpr std::uint16_t length() const noexcept {
+        return load_big<std::uint16_t>(length_bytes);
+    }
+    [[nodiscard]] constexpr std::uint16_t code() const noexcept {
+        return load_big<std::uint16_t>(code_bytes);
+    }
+    [[nodiscard]] constexpr std::uint32_t address() const noexcept {
+        return load_big<std::uint32_t>(address_bytes);
+    }
+    /// Bytes of data that are taken: at most 264.
+    [[nodiscard]] constexpr std::size_t taken() const noexcept {
+        return std::min<std::size_t>(length(), cptrap_most_data);
+    }
+
+    [[nodiscard]] static constexpr cptrap_list of(std::uint16_t length, std::uint16_t code,
+                                                  std::uint32_t address) noexcept {
+        cptrap_list out;
+        store_big(out.length_bytes, 0, length);
+        store_big(out.code_bytes, 0, code);
+        store_big(out.address_bytes, 0, address);
+        return out;
+    }
+    [[nodiscard]] static constexpr cptrap_list load(
+        std::span<const std::byte, cptrap_list_bytes> from) noexcept {
+        return of(load_big<std::uint16_t>(from, 0), load_big<std::uint16_t>(from, 2),
+                  load_big<std::uint32_t>(from, 4));
+    }
+    constexpr void store(std::span<std::byte, cptrap_list_bytes> into) const noexcept {
+        store_big(into, 0, length());
+        store_big(into, 2, code());
+        store_big(into, 4, address());
+    }
+    friend constexpr bool operator==(const cptrap_list&, const cptrap_list&) noexcept = default;
+};
+static_assert(sizeof(cptrap_list) == cptrap_list_bytes && alignof(cptrap_list) == 1);
+static_assert(offsetof(cptrap_list, length_bytes) == 0);
+static_assert(offsetof(cptrap_list, code_bytes) == 2);
+static_assert(offsetof(cptrap_list, address_bytes) == 4);
+static_assert(std::is_trivially_copyable_v<cptrap_list> && std::is_standard_layout_v<cptrap_list>);
+
+/// A record's first 8 bytes.
+struct cptrap_header {
+    std::byte type_byte{};
+    std::byte reserved{};
+    std::byte code_bytes[2]{};
+    std::byte length_bytes[2]{};  ///< of the record, with this header
+    std::byte reserved_at_end[2]{};
+
+    [[nodiscard]] constexpr cptrap_type type() const noexcept {
+        return static_cast<cptrap_type>(type_byte);
+    }
+    [[nodiscard]] constexpr std::uint16_t code() const noexcept {
+        return load_big<std::uint16_t>(code_bytes);
+    }
+    [[nodiscard]] constexpr std::uint16_t length() const noexcept {
+        return load_big<std::uint16_t>(length_bytes);
+    }
+
+    [[nodiscard]] static constexpr cptrap_header of(cptrap_type type, std::uint16_t code,
+                                                    std::uint16_t length) noexcept {
+        cptrap_header out;
+        out.type_byte = static_cast<std::byte>(type);
+        store_big(out.code_bytes, 0, code);
+        store_big(out.length_bytes, 0, length);
+        return out;
+    }
+    /// As it lies, the reserved bytes as well.
+    [[nodiscard]] static constexpr cptrap_header load(
+        std::span<const std::byte, cptrap_header_bytes> from) noexcept {
+        cptrap_header out = of(static_cast<cptrap_type>(from[0]), load_big<std::uint16_t>(from, 2),
+                               load_big<std::uint16_t>(from, 4));
+        out.reserved = from[1];
+        std::copy_n(from.data() + 6, 2, out.reserved_at_end);
+        return out;
+    }
+    constexpr void store(std::span<std::byte, cptrap_header_bytes> into) const noexcept {
+        into[0] = type_byte;
+        into[1] = reserved;
+        store_big(into, 2, code());
+        store_big(into, 4, length());
+        std::copy_n(reserved_at_end, 2, into.data() + 6);
+    }
+    friend constexpr bool operator==(const cptrap_header&, const cptrap_header&) noexcept = default;
+};
+static_assert(sizeof(cptrap_header) == cptrap_header_bytes && alignof(cptrap_header) == 1);
+static_assert(offsetof(cptrap_header, type_byte) == 0 && offsetof(cptrap_header, reserved) == 1);
+static_assert(offsetof(cptrap_header, code_bytes) == 2);
+static_assert(offsetof(cptrap_header, length_bytes) == 4);
+static_assert(offsetof(cptrap_header, reserved_at_end) == 6);
+static_assert(std::is_trivially_copyable_v<cptrap_header> &&
+              std::is_standard_layout_v<cptrap_header>);
+
+/// Lays a record into `into`: the header, then at most the first 264 bytes of `data`, with no sign
+/// of it if there were more. How many bytes it has; 0 if `into` is too small, which is then
+/// untouched. Signal-safe; linear in the data.
+constexpr std::size_t put_cptrap(std::span<std::byte> into, cptrap_type type, std::uint16_t code,
+                                 std::span<const std::byte> data) noexcept {
+    const std::size_t taken = std::min(data.size(), cptrap_most_data);
+    const std::size_t bytes = cptrap_header_bytes + taken;
+    if (into.size() < bytes) return 0;
+    cptrap_header::of(type, code, static_cast<std::uint16_t>(bytes))
+        .store(into.first<cptrap_header_bytes>());
+    std::copy_n(data.data(), taken, into.data() + cptrap_header_bytes);
+    return bytes;
+}
+
+/// One record where it lies. Of a type without the header (cptrap_lengths) only `type` and `bytes`.
+struct cptrap_view {
+    cptrap_type type = cptrap_type::none;
+    bool headed = false;               ///< it has the header, and so a code
+    std::uint16_t code = 0;            ///< individualizing; of own types: see cptrap_type
+    std::span<const std::byte> bytes;  ///< all of it
+
+    /// What follows the header.
+    [[nodiscard]] constexpr std::span<const std::byte> data() const noexcept {
+        return headed ? bytes.subspan(cptrap_header_bytes) : std::span<const std::byte>{};
+    }
+    /// A table_entry's entry; empty of other types.
+    [[nodiscard]] constexpr std::optional<cp_entry> entry() const noexcept {
+        if (type != cptrap_type::table_entry || data().size() != sizeof(cp_entry)) return {};
+        cp_entry out;
+        out.code = data()[0];
+        std::copy_n(data().data() + 1, sizeof out.payload, out.payload);
+        return out;
+    }
+    /// What a `lost` tells; empty of other types, and of a cause that is none.
+    [[nodiscard]] constexpr std::optional<loss> lost() const noexcept {
+        if (type != cptrap_type::lost || data().size() != 8 || code >= loss_cause_count) return {};
+        return loss{no_position, load_big<std::uint64_t>(data()), static_cast<loss_cause>(code)};
+    }
+};
+
+/// The record that begins `bytes`, if it has the header, and its length is sound: at least 8, no
+/// more than there is and, of interface data, at most 272. Signal-safe, constant time.
+[[nodiscard]] constexpr std::optional<cptrap_view> view_cptrap(
+    std::span<const std::byte> bytes) noexcept {
+    if (bytes.size() < cptrap_header_bytes) return {};
+    const auto header = cptrap_header::load(bytes.first<cptrap_header_bytes>());
+    const std::size_t length = header.length();
+    if (length < cptrap_header_bytes || length > bytes.size()) return {};
+    if (header.type() == cptrap_type::interface && length > cptrap_most_bytes) return {};
+    return cptrap_view{header.type(), true, header.code(), bytes.first(length)};
+}
+
+}  // namespace trace_ring::inline v1::record

@@ -1,0 +1,224 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Reading a CPTRAP spool file (record/cptrap/spool.hpp), also one that is still being written:
+/// forward and backward from any spool record, what is chosen by type and by code. A terminal may
+/// turn round wherever it is.
+/// @code
+///   auto file = trace_ring::reduce::spool_reader::open("cptrap.file");
+///   file.select(trace_ring::record::cptrap_selection().codes(0x100, 0x1FF));
+///   while (const auto item = file.next()) {
+///       if (item.what == trace_ring::reduce::spool_item::kind::record)
+///           use(item.record.code, item.record.data());
+///       else
+///           complain(item.offset, item.cause());
+///   }
+/// @endcode
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/record/cptrap/selection.hpp>
+#include <trace_ring/record/cptrap/spool.hpp>
+#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/reduce/file/source.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// What a reader finds. Spans are good until the reader comes to another spool record.
+struct spool_item {
+    enum class kind : std::uint8_t {
+        end,         ///< there is no more this way, for now
+        record,      ///< `record`: also of a type that is not understood, if its length is known
+        unreadable,  ///< from `offset` on, as far as `bytes` go, nothing can be told apart
+        torn,        ///< the file ends within the spool record: what is missing would begin there
+    };
+    kind what = kind::end;
+    record::spool_end why = record::spool_end::whole;  ///< of what is unreadable or torn
+    std::uint64_t number = 0;                          ///< of the spool record, from 0
+    std::uint64_t offset = 0;                          ///< in the file
+    std::span<const std::byte> bytes;                  ///< all of the record, or what is unreadable
+    record::cptrap_view record{};
+
+    /// Something was found.
+    [[nodiscard]] constexpr explicit operator bool() const noexcept { return what != kind::end; }
+    [[nodiscard]] constexpr std::string_view cause() const noexcept {
+        return what == kind::torn ? to_string(record::spool_end::cut) : to_string(why);
+    }
+};
+
+/// Movable; one thread's. Reads one spool record at a time into memory of its own, and trusts
+/// nothing in it.
+class spool_reader {
+public:
+    /// Throws std::system_error if the file cannot be opened, format_error if it is no regular
+    /// file.
+    [[nodiscard]] static spool_reader open(const std::string& path) {
+        return spool_reader(source::open(path));
+    }
+    /// Memory that holds a spool file, aligned to 8 bytes; `name` for messages.
+    [[nodiscard]] static spool_reader from(std::span<const std::byte> memory,
+                                           std::string name = "memory") {
+        return spool_reader(source::from(memory, std::move(name)));
+    }
+    explicit spool_reader(source from) : from_(std::move(from)), page_(words) {}
+
+    [[nodiscard]] const std::string& name() const noexcept { return from_.name(); }
+    /// Spool records there are now, a torn last one included.
+    [[nodiscard]] std::uint64_t spool_records() const noexcept {
+        const std::uint64_t bytes = from_.size();
+        return bytes / record::spool_record_bytes + (bytes % record::spool_record_bytes != 0);
+    }
+
+    /// True if another process has the file open to write to it. Of this very process the system
+    /// does not tell; of memory it is not known, and false.
+    [[nodiscard]] bool live() const noexcept {
+        if (from_.fd() < 0) return false;
+        impl::lock_type lock{};
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        lock.l_start = static_cast<decltype(lock.l_start)>(record::spool_lock_offset);
+        lock.l_len = 1;
+        return impl::lock_query(from_.fd(), lock) == 0 && lock.l_type != F_UNLCK;
+    }
+
+    /// From now on only records that are chosen. What is unreadable, torn or lost comes always.
+    void select(const record::cptrap_selection& what) { what_ = what; }
+    void select_everything() noexcept { what_.reset(); }
+    /// Lengths of types beyond those this library knows. What is being read is read again, and goes
+    /// on from the beginning of its spool record.
+    void lengths(const record::cptrap_lengths& known) {
+        lengths_ = known;
+        go_to(at_);
+    }
+
+    /// Between two spool records: `next` gives the first item of spool record `number`, `previous`
+    /// the last one of that before. Beyond the end: the end. Constant time.
+    void go_to(std::uint64_t number) noexcept {
+        const std::uint64_t there = spool_records();
+        at_ = number < there ? number : there;
+        loaded_ = false;
+        index_ = 0;
+        items_.clear();
+    }
+    void go_to_end() noexcept { go_to(spool_records()); }
+    /// The spool record that is being read, or that `next` would begin.
+    [[nodiscard]] std::uint64_t at() const noexcept { return at_; }
+
+    /// The item after the place where the reader stands, and steps over it. `end`: there is none
+    /// yet; ask again later if the file is still being written.
+    [[nodiscard]] spool_item next() {
+        for (;;) {
+            if (!loaded_ && !load(at_)) return {};
+            while (index_ < items_.size()) {
+                const auto& one = items_[index_++];
+                if (wanted(one)) return one;
+            }
+            if (got_ < record::spool_record_bytes) {
+                if (!grown()) return {};
+            } else if (!load(at_ + 1)) {
+                return {};
+            }
+        }
+    }
+    /// The item before it, and steps back over that. `end`: this is the file's beginning.
+    [[nodiscard]] spool_item previous() {
+        for (;;) {
+            while (index_ > 0) {
+                const auto& one = items_[--index_];
+                if (wanted(one)) return one;
+            }
+            if (at_ == 0) return {};
+            if (load(at_ - 1)) {
+                index_ = items_.size();
+            } else {
+                go_to(at_ - 1);  // the file was cut: at most to where it ends now
+            }
+        }
+    }
+
+private:
+    static constexpr std::size_t words = record::spool_record_bytes / 8;
+
+    [[nodiscard]] bool wanted(const spool_item& one) const noexcept {
+        return one.what != spool_item::kind::record || !what_ ||
+               one.record.type == record::cptrap_type::lost || what_->takes(one.record);
+    }
+
+    /// Reads a spool record and finds what is in it; stands before the first item. False, and
+    /// nothing changes: there is none.
+    bool load(std::uint64_t number) {
+        constexpr std::size_t all = record::spool_record_bytes;
+        if (number > ~std::uint64_t{0} / all || number * all >= from_.size()) return false;
+        auto& page = loaded_ ? spare_ : page_;
+        page.resize(words);
+        const std::size_t got = from_.read(number * all, page.data(), all);
+        if (got == 0) return false;
+        if (loaded_) page_.swap(spare_);
+        at_ = number;
+        got_ = got;
+        loaded_ = true;
+        index_ = 0;
+        items_.clear();
+        const std::uint64_t start = number * all;
+        const auto bytes = std::as_bytes(std::span(page_)).first(got);
+        const auto stop = record::walk_spool(
+            bytes, lengths_, [&](std::size_t offset, const record::cptrap_view& one) {
+                items_.push_back({spool_item::kind::record, record::spool_end::whole, number,
+                                  start + offset, one.bytes, one});
+            });
+        std::size_t missing = stop.offset;
+        if (stop.why != record::spool_end::whole && stop.why != record::spool_end::cut) {
+            items_.push_back({spool_item::kind::unreadable,
+                              stop.why,
+                              number,
+                              start + stop.offset,
+                              bytes.subspan(stop.offset),
+                              {}});
+            missing = got;
+        }
+        if (got < all) {
+            items_.push_back({spool_item::kind::torn,
+                              record::spool_end::cut,
+                              number,
+                              start + missing,
+                              bytes.subspan(missing),
+                              {}});
+        }
+        return true;
+    }
+    /// The torn spool record that was read to its end may have been completed meanwhile: then what
+    /// is new in it comes next.
+    bool grown() {
+        const std::size_t before = got_;
+        const std::size_t known = index_ == 0 ? 0 : index_ - 1;  // but for `torn`, the last
+        if (from_.size() <= at_ * record::spool_record_bytes + before) return false;
+        if (!load(at_) || got_ <= before) return false;
+        index_ = known < items_.size() ? known : items_.size();
+        return true;
+    }
+
+    source from_;
+    std::optional<record::cptrap_selection> what_;
+    record::cptrap_lengths lengths_;
+    std::vector<std::uint64_t> page_;   ///< what is being read
+    std::vector<std::uint64_t> spare_;  ///< where the next one is read into
+    std::vector<spool_item> items_;
+    std::uint64_t at_ = 0;
+    std::size_t got_ = 0;
+    bool loaded_ = false;
+    std::size_t index_ = 0;  ///< of the item after the place where the reader stands
+};
+
+}  // namespace trace_ring::inline v1::reduce

@@ -1,0 +1,251 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// CPTRAP's spool file, to be written: records are packed into spool records of 4 KiB
+/// (record/cptrap/spool.hpp), each of which is appended whole by one write. Who records never does
+/// file input or output: a session drains the ring into the spool.
+/// @code
+///   trace_ring::cptrap::spool spool("cptrap.file");
+///   trace_ring::drain::session session(ring);
+///   while (goes_on) spool.take(session);   // what is complete
+///   spool.finish(session);                 // all, and the last spool record
+/// @endcode
+/// What was appended survives the process. A power failure is another matter: nothing is forced to
+/// the disk. A write that was interrupted leaves a torn spool record at the end, which readers name
+/// and a spool that goes on with the file completes.
+///
+/// A disk that is full is an error that stands in `error()` until a write succeeds; what is not
+/// taken meanwhile is counted, and told in the file, as this library's own type `lost`, before what
+/// comes next. So is what the ring lost.
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <trace_ring/loss.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/record/cptrap/ring_record.hpp>
+#include <trace_ring/record/cptrap/spool.hpp>
+#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/record/data_model.hpp>
+
+namespace trace_ring::inline v1::cptrap {
+
+/// Says that a spool goes on with a file that is there.
+struct go_on_t {};
+inline constexpr go_on_t go_on{};
+
+/// One thread's at a time. The file has one writer: another process is refused. Within a process
+/// that is not told, and closing any other descriptor of the file lets go of it.
+class spool {
+public:
+    static constexpr std::uint64_t no_limit = std::uint64_t{1} << 62;
+
+    /// Makes the file; `limit` is the most it may grow to, in bytes. Throws setup_error if it
+    /// exists, or cannot be made.
+    explicit spool(const std::string& path, std::uint64_t limit = no_limit)
+        : spool(storage::create_file(path), path, limit) {}
+    /// Goes on with a file. If its last spool record is torn, what is whole of it is kept and
+    /// written again with what comes; what is not is counted as one record damaged, at least.
+    spool(go_on_t, const std::string& path, std::uint64_t limit = no_limit)
+        : spool(storage::open_file(path), path, limit) {}
+    /// Takes a descriptor over, to be read and written at offsets; `name` is for messages.
+    spool(file_descriptor file, std::string name, std::uint64_t limit = no_limit)
+        : file_(std::move(file)), name_(std::move(name)), limit_(limit) {
+        if (storage::lock_byte(file_.get(), record::spool_lock_offset) ==
+            storage::lock_result::held_by_another)
+            throw setup_error(name_, "another process writes into this spool", EBUSY);
+        const std::uint64_t bytes = storage::file_bytes(file_.get());
+        next_ = bytes / record::spool_record_bytes;
+        if (const std::size_t torn = bytes % record::spool_record_bytes; torn != 0) mend(torn);
+    }
+    spool(const spool&) = delete;
+    spool& operator=(const spool&) = delete;
+    /// As `flush`; what cannot be written is lost, so ask `flush` before.
+    ~spool() { flush(); }
+
+    /// Takes one CPTRAP record, as it is. False, and counted as lost: there is no room in the file
+    /// (refused), it is longer than a spool record (too long), or it is none (damaged).
+    bool append(std::span<const std::byte> one) noexcept {
+        const auto seen = record::view_cptrap(one);
+        if (!seen || seen->bytes.size() != one.size() || seen->type == record::cptrap_type::none) {
+            return lose(loss_cause::damaged);
+        }
+        if (one.size() > record::spool_record_bytes) return lose(loss_cause::too_long);
+        if (!make_room(one.size())) return lose(loss_cause::refused);
+        page_.add(one);
+        ++unwritten_;
+        ++records_;
+        return true;
+    }
+    /// Lays CP interface data out and takes it: at most 264 bytes, silently.
+    bool append(std::uint16_t code, std::span<const std::byte> data) noexcept {
+        std::array<std::byte, record::cptrap_most_bytes> bytes;
+        const std::size_t length =
+            record::put_cptrap(bytes, record::cptrap_type::interface, code, data);
+        return append(std::span<const std::byte>(bytes.data(), length));
+    }
+
+    /// Takes what is complete in the ring of a drain::session, and consumes it. How many records
+    /// were taken. Throws what the session throws.
+    template <class Session>
+    std::uint64_t take(Session& session) {
+        const std::uint64_t before = records_;
+        session.for_each([&](const auto& portion) { take_portion(session, portion); });
+        return records_ - before;
+    }
+    /// Takes all there is, to the last record, and the ring's last losses; then as `flush`, whose
+    /// error is in `error()`.
+    template <class Session>
+    std::uint64_t finish(Session& session) {
+        const std::uint64_t before = records_;
+        const loss_counts known = session.lost();
+        loss_counts told;
+        session.finish([&](const auto& portion) {
+            told += portion.lost();
+            take_portion(session, portion);
+        });
+        for (std::size_t i = 0; i < loss_cause_count; ++i) {
+            const auto cause = static_cast<loss_cause>(i);
+            lose(cause, session.lost()[cause] - known[cause] - told[cause]);
+        }
+        flush();
+        return records_ - before;
+    }
+
+    /// Ends the spool record that is being filled, with what losses are to be told, and appends it;
+    /// what comes next begins another one. False: it could not be written, see `error()`; it is
+    /// kept, and tried again with the next.
+    bool flush() noexcept { return make_room(0) && write(); }
+
+    /// Why the last write failed, an errno; 0: it did not. ENOSPC: no room; EFBIG: the limit that
+    /// was given, or the process's own.
+    [[nodiscard]] int error() const noexcept { return error_; }
+    /// Records taken, those on the way included.
+    [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+    /// Records taken that are not in the file yet.
+    [[nodiscard]] std::uint32_t unwritten() const noexcept { return unwritten_; }
+    /// What is missing, by cause: what the ring told, and what was not taken.
+    [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
+    /// Spool records in the file.
+    [[nodiscard]] std::uint64_t spool_records() const noexcept { return next_; }
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+private:
+    static constexpr std::size_t loss_bytes = record::cptrap_header_bytes + 8;
+
+    bool lose(loss_cause cause, std::uint64_t count = 1) noexcept {
+        lost_.add(cause, count);
+        untold_[static_cast<std::size_t>(cause)] += count;
+        return false;
+    }
+    /// Room for a record of so many bytes, behind the losses that the file does not tell yet: they
+    /// are put in only with what comes after them, or one loss would be told as many. False: the
+    /// spool record is full, and cannot be written.
+    bool make_room(std::size_t bytes) noexcept {
+        std::size_t losses = 0;
+        for (const auto count : untold_) losses += count != 0 ? loss_bytes : 0;
+        if (losses + bytes <= page_.room()) {
+            tell();
+            return true;
+        }
+        if (!write()) return false;
+        tell();
+        return bytes <= page_.room() || write();  // it fills a spool record alone
+    }
+    /// There is room.
+    void tell() noexcept {
+        for (std::size_t i = 0; i < loss_cause_count; ++i) {
+            if (untold_[i] == 0) continue;
+            std::array<std::byte, 8> count{};
+            record::store_big(count, 0, untold_[i]);
+            std::array<std::byte, loss_bytes> one{};
+            record::put_cptrap(one, record::cptrap_type::lost, static_cast<std::uint16_t>(i),
+                               count);
+            page_.add(one);
+            untold_[i] = 0;
+        }
+    }
+    bool write() noexcept {
+        if (page_.used() == 0) return true;
+        constexpr std::size_t bytes = record::spool_record_bytes;
+        const std::uint64_t at = next_ * bytes;
+        if (at > limit_ || limit_ - at < bytes || storage::exceeds_file_limit(at, bytes)) {
+            error_ = EFBIG;
+            return false;
+        }
+        ssize_t written = 0;
+        do {
+            written =
+                ::pwrite64(file_.get(), page_.bytes().data(), bytes, static_cast<off64_t>(at));
+        } while (written < 0 && errno == EINTR);
+        if (written != static_cast<ssize_t>(bytes)) {
+            error_ = written < 0 ? errno : ENOSPC;
+            // A part of it is no spool record. If it stays all the same, readers name it.
+            if (written > 0) {
+                static_cast<void>(::ftruncate64(file_.get(), static_cast<off64_t>(at)) == 0);
+            }
+            return false;
+        }
+        error_ = 0;
+        ++next_;
+        page_.clear();
+        unwritten_ = 0;
+        return true;
+    }
+
+    template <class Session, class Portion>
+    void take_portion(Session& session, const Portion& portion) {
+        for (std::size_t i = 0; i < loss_cause_count; ++i) {
+            const auto cause = static_cast<loss_cause>(i);
+            lose(cause, portion.lost()[cause]);
+        }
+        const std::uint64_t there =
+            session.source().visit(portion, [this](const auto& one) { this->take_record(one); });
+        if (there < portion.records()) lose(loss_cause::damaged, portion.records() - there);
+    }
+    /// The payload of a ring's record: a CPTRAP record, and less than 8 zeros.
+    template <class Record>
+    void take_record(const Record& one) noexcept {
+        const auto seen = record::see_cptrap(one.id, std::as_bytes(one.payload));
+        seen ? append(seen->bytes) : lose(loss_cause::damaged);
+    }
+
+    /// What is whole of a torn last spool record becomes the one that is being filled.
+    void mend(std::size_t torn) {
+        std::array<std::byte, record::spool_record_bytes> bytes;
+        const ssize_t got = ::pread64(file_.get(), bytes.data(), torn,
+                                      static_cast<off64_t>(next_ * record::spool_record_bytes));
+        if (got != static_cast<ssize_t>(torn))
+            throw setup_error(name_, "cannot read the last spool record", got < 0 ? errno : EIO);
+        const std::span<const std::byte> there(bytes.data(), torn);
+        const auto stop = record::walk_spool(
+            there, record::cptrap_lengths{},
+            [this](std::size_t, const record::cptrap_view& one) { page_.add(one.bytes); });
+        const bool ended = stop.why == record::spool_end::cut &&
+                           (stop.offset == torn || there[stop.offset] == std::byte{0});
+        unwritten_ = page_.records();
+        if (!ended) lose(loss_cause::damaged);
+    }
+
+    file_descriptor file_;
+    std::string name_;
+    std::uint64_t limit_;
+    std::uint64_t next_ = 0;  ///< number of the spool record that is being filled
+    record::spool_page page_;
+    int error_ = 0;
+    std::uint32_t unwritten_ = 0;
+    std::uint64_t records_ = 0;
+    loss_counts lost_;
+    std::array<std::uint64_t, loss_cause_count> untold_{};
+};
+
+}  // namespace trace_ring::inline v1::cptrap

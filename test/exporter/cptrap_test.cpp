@@ -1,0 +1,169 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// CPTRAP records as text and as JSON, damage among them.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <exporter/json_check.hpp>
+#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/cptrap/cptrap_json.hpp>
+#include <trace_ring/exporter/cptrap/cptrap_text.hpp>
+#include <trace_ring/exporter/cptrap/ebcdic.hpp>
+#include <trace_ring/exporter/cptrap/names.hpp>
+#include <trace_ring/record/cptrap/spool.hpp>
+#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/record/data_model.hpp>
+#include <trace_ring/reduce/cptrap/spool_reader.hpp>
+
+namespace exporter = trace_ring::exporter;
+namespace record = trace_ring::record;
+namespace reduce = trace_ring::reduce;
+
+namespace {
+
+/// A spool file: vector C1, an entry, a loss, a type of nobody's, damage, and a torn end.
+std::vector<std::uint64_t> sample() {
+    std::vector<std::byte> out;
+    record::spool_page page;
+    const auto add = [&page](record::cptrap_type type, std::uint16_t code, auto... bytes) {
+        const std::array<std::byte, sizeof...(bytes)> data{static_cast<std::byte>(bytes)...};
+        std::array<std::byte, record::cptrap_most_bytes> one{};
+        page.add(std::span(one).first(record::put_cptrap(one, type, code, data)));
+    };
+    add(record::cptrap_type::interface, 3, 0xC1, 0xC2, 0xC3, 0xC4);
+    add(record::cptrap_type::table_entry, 0x4B, 0x4B, 'a', '"', '\\', 0xE0, 0x7F, 0, 1, 2, 3, 4, 5,
+        6, 7, 8, 9);
+    add(record::cptrap_type::lost, 2, 0, 0, 0, 0, 0, 0, 0, 17);
+    add(record::cptrap_type{0xC9}, 0xABCD);
+    add(record::cptrap_type::interface, 0xFFFF, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+        15, 0xF1);
+    page.add(std::array{std::byte{0x3E}, std::byte{1}});
+    out.insert(out.end(), page.bytes().begin(), page.bytes().end());
+    page.clear();
+    add(record::cptrap_type::interface, 4, 0xF1);
+    out.insert(out.end(), page.bytes().begin(), page.bytes().begin() + 16);
+    std::vector<std::uint64_t> words(out.size() / 8);
+    std::memcpy(words.data(), out.data(), out.size());
+    return words;
+}
+
+template <class Writer>
+std::string written(const Writer& writer) {
+    const auto words = sample();
+    auto reader = reduce::spool_reader::from(std::as_bytes(std::span(words)));
+    exporter::text_buffer out;
+    while (const auto item = reader.next()) writer.append(out, item);
+    writer.append(out, {});  // the end is nothing
+    return std::string(out.view());
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cptrap_exporters)
+
+BOOST_AUTO_TEST_CASE(text_shows_type_code_length_and_data_in_three_ways) {
+    BOOST_TEST(written(exporter::cptrap_text_writer()) ==
+               R"(00000000  3F interface    code 0003     4 bytes
+    0000  C1C2C3C4                             *ABCD*              |....|
+0000000C  C5 table_entry  code 4B      16 bytes  start_io, attached processor
+    0000  4B61225C E07F0001 02030405 06070809  *./.*\"..........*  |Ka"\............|
+00000024  -- 17 records lost: refused
+00000034  C9 unknown      code ABCD     0 bytes
+0000003C  3F interface    code FFFF    17 bytes
+    0000  00010203 04050607 08090A0B 0C0D0E0F  *................*  |................|
+    0010  F1                                   *1*                 |.|
+00000055  -- 4011 bytes unreadable: a record of a type whose length is not known (3E)
+00001000  3F interface    code 0004     1 byte
+    0000  F1                                   *1*                 |.|
+00001009  -- torn: the file ends within the spool record; 7 bytes of a record are there
+)");
+    BOOST_TEST(written(exporter::cptrap_text_writer("a\x1b\n.file"))
+                   .starts_with("a\\x1b\\n.file: 00000000  3F interface"));
+    BOOST_TEST(written(exporter::cptrap_text_writer("", true))
+                   .starts_with("\x1b[2m00000000\x1b[0m  3F \x1b[36minterface\x1b[0m "));
+}
+
+BOOST_AUTO_TEST_CASE(json_is_one_valid_object_an_item_with_all_that_text_has) {
+    const auto text = written(exporter::cptrap_json_writer());
+    std::size_t lines = 0;
+    for (std::size_t at = 0; at < text.size(); ++lines) {
+        const std::size_t end = text.find('\n', at);
+        BOOST_TEST(trace_ring_test::json_check::valid(text.substr(at, end - at)));
+        at = end + 1;
+    }
+    BOOST_TEST(lines == 8U);
+    BOOST_TEST(text.starts_with(
+        R"({"kind":"record","offset":0,"spool_record":0,"type":63,"name":"interface","code":3,)"
+        R"("length":12,"data":"c1c2c3c4","ebcdic":"ABCD"}
+{"kind":"record","offset":12,"spool_record":0,"type":197,"name":"table_entry","code":75,"length":24,)"
+        R"("event":"start_io","attached":true,"data":"4b61225ce07f00010203040506070809",)"
+        R"("ebcdic":"./.*\\\".........."}
+)"));
+    BOOST_TEST(
+        text.find(R"({"kind":"loss","offset":36,"spool_record":0,"cause":"refused","count":17})") !=
+        std::string::npos);
+    BOOST_TEST(
+        text.find(R"("type":201,"name":null,"code":43981,"length":8,"data":"","ebcdic":""})") !=
+        std::string::npos);
+    BOOST_TEST(text.find(R"({"kind":"unreadable","offset":85,"spool_record":0,"bytes":4011,)") !=
+               std::string::npos);
+    BOOST_TEST(text.find(R"({"kind":"torn","offset":4105,"spool_record":1,"bytes":7,)") !=
+               std::string::npos);
+    BOOST_TEST(
+        written(exporter::cptrap_json_writer("x")).starts_with(R"({"kind":"record","file":"x",)"));
+}
+
+BOOST_AUTO_TEST_CASE(a_type_without_a_header_is_shown_as_its_bytes) {
+    std::vector<std::uint64_t> words(512);
+    const std::uint8_t bytes[] = {0x3E, 0xC1, 0xC2, 0xC3};
+    std::memcpy(words.data(), bytes, sizeof bytes);
+    auto reader = reduce::spool_reader::from(std::as_bytes(std::span(words)));
+    reader.lengths(record::cptrap_lengths().fixed(record::cptrap_type{0x3E}, 4));
+    exporter::text_buffer out;
+    const auto item = reader.next();
+    exporter::cptrap_text_writer().append(out, item);
+    exporter::cptrap_json_writer().append(out, item);
+    BOOST_TEST(out.view() == R"(00000000  3E unknown      no header     3 bytes
+    0000  C1C2C3                               *ABC*               |...|
+{"kind":"record","offset":0,"spool_record":0,"type":62,"name":null,"length":4,"data":"c1c2c3","ebcdic":"ABC"}
+)");
+}
+
+BOOST_AUTO_TEST_CASE(every_event_of_the_list_has_a_name_that_leads_back_to_it) {
+    for (unsigned i = 0; i < 256; ++i) {
+        const auto event = static_cast<record::cp_event>(i);
+        const auto name = exporter::name_of(event);
+        BOOST_TEST(name.empty() == (i == 0 || i > 0x18));
+        if (!name.empty()) BOOST_CHECK(exporter::cp_event_named(name) == event);
+    }
+    BOOST_TEST(!exporter::cp_event_named("").has_value());
+}
+
+BOOST_AUTO_TEST_CASE(characters_are_those_of_the_usual_code_pages_and_all_are_printable) {
+    const auto shown = [](std::initializer_list<int> bytes) {
+        std::string out;
+        for (const int byte : bytes)
+            out += exporter::ebcdic_character(static_cast<std::byte>(byte));
+        return out;
+    };
+    BOOST_TEST(shown({0xC1, 0x89, 0x91, 0xA2, 0xE9, 0xF9, 0x40, 0x4B, 0x5A, 0x7C, 0x61}) ==
+               "AijsZ9 .!@/");
+    BOOST_TEST(shown({0x00, 0x5F, 0xAD, 0xBD, 0xCA, 0xFF}) == "......");  // other, or in one alone
+    for (int i = 0; i < 256; ++i) {
+        const char c = exporter::ebcdic_character(static_cast<std::byte>(i));
+        BOOST_TEST((c >= 0x20 && c < 0x7F));
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
