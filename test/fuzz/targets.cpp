@@ -9,13 +9,23 @@ namespace trace_ring_test::fuzz {
 
 std::span<const target> targets() {
     static const target all[] = {
+#if defined(TRACE_RING_ENABLE_X86_DS)
+        aux_buffer_target,
+#endif
         control_target,
+        cptrap_target,
         das_target,
+#if defined(TRACE_RING_ENABLE_X86_DS)
+        debug_store_target,
+#endif
         drain_target,
         drain_raced_target,
+        elf_core_target,
         event_filter_target,
+        expression_target,
         live_mapping_target,
         live_mapping_raced_target,
+        position_text_target,
         trace_file_target,
         writer_target,
         writer_raced_target,

@@ -3,11 +3,13 @@
 
 /// @file
 /// Any bytes, taken for a trace file and read in every way there is. It is refused with an offset
-/// in it, or read to its end; what is read keeps the promises of reduce/read_all.hpp.
+/// in it, or read to its end; what is read keeps the promises of reduce/read_all.hpp, and what is
+/// made of it those of its format (exporter/formats.hpp).
 
 #include <algorithm>
 #include <cstring>
 
+#include <exporter/formats.hpp>
 #include <fuzz/images.hpp>
 #include <fuzz/targets.hpp>
 #include <reduce/read_all.hpp>
@@ -39,6 +41,7 @@ void run(input data) {
     try {
         auto file = reduce::trace_file::from(memory);
         const auto sum = read_in_every_way(file, size);
+        check_formats(file);
         const auto lanes = reduce::merging::by_lane;
         const auto by_lane = read_all(file, file.forward({}, lanes), size, false);
         expect(by_lane.records == sum.records, "as many records by lane as by time");

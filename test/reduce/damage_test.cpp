@@ -89,7 +89,8 @@ BOOST_AUTO_TEST_CASE(what_is_no_trace_file_is_refused_with_file_and_offset) {
     BOOST_CHECK_THROW((void)reduce::trace_file::open(scratch.path() + ".none"), std::system_error);
     scratch.remove();
     BOOST_REQUIRE(::mkfifo(scratch.path().c_str(), 0600) == 0);
-    BOOST_TEST(open(scratch.path()) == ": offset 0: not a regular file");  // and does not wait
+    BOOST_TEST(open(scratch.path()) ==
+               ": offset 0: a pipe, and not a regular file");  // and does not wait
 }
 
 BOOST_AUTO_TEST_CASE(another_version_and_another_byte_order_are_named) {
@@ -258,6 +259,8 @@ BOOST_AUTO_TEST_CASE(a_hostile_dictionary_is_refused_entry_by_entry) {
         {18, 0xFFFF, 2, 18},                    //
         {20, 0xFFFFFFF8, 4, 20},                // records longer than a sub-buffer
         {20, 12, 4, 20},                        //
+        {24, 1, 8, 24},                         // a flow that is no number
+        {24, 1U << 4, 8, 24},                   // a flow that is no field
         {20, 8, 4, 32 + 24 + 4},                // records that end before a field does
         {32, 0, 1, 32},                         // no type
         {32, 14, 1, 32},                        //

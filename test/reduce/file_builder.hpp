@@ -37,6 +37,7 @@ struct field_spec {
     field_form form = field_form::scalar;
     std::uint16_t count = 1;
     std::uint16_t offset = 0;  // set by the builder
+    bool flow = false;
 };
 
 struct event_spec {
@@ -227,6 +228,11 @@ public:
         put(entry + 16, event.fields.size(), 2);
         put(entry + 18, event.name.size(), 2);
         put(entry + 20, event.fixed_bytes, 4);
+        std::uint64_t flows = 0;
+        for (std::size_t i = 0; i < event.fields.size(); ++i) {
+            if (event.fields[i].flow) flows |= std::uint64_t{1} << i;
+        }
+        put(entry + 24, flows, 8);
         std::uint64_t text = entry + 32 + event.fields.size() * 8;
         put_text(text, event.name);
         text += event.name.size();

@@ -8,9 +8,9 @@
 /// @code
 ///   clock TICKS MONOTONIC REALTIME [WIDTH]
 ///   process PID NAME
-///   event ID NAME [span|counter] [total=N] [FIELD:TYPE ...]     TYPE: u64 i8 f32 bool char
-///   address,
-///                                                               u16[3] fixed, u32[] variable
+///   event ID NAME [span|counter] [total=N] [FIELD:TYPE ...]     TYPE: u64 i8 f32 bool char flow
+///                                                               address, u16[3] fixed,
+///                                                               u32[] variable
 ///   lane PROCESS THREAD NAME [DEPTH]
 ///   open LANE TIME [POSITION]     record LANE TIME EVENT VALUE... [+begin +end +cut +interval]
 ///   raw LANE TIME ID WORD...      close LANE TIME      lost LANE REFUSED TOO_LONG NESTED
@@ -187,6 +187,8 @@ private:
                     if (!count.empty()) field.count = static_cast<std::uint16_t>(parse(count));
                     type.resize(bracket);
                 }
+                field.flow = type == "flow";
+                if (field.flow) type = "u64";
                 if (types.count(type) == 0) fail("no type " + type);
                 field.type = types.at(type);
                 spec.fields.push_back(field);

@@ -411,6 +411,33 @@ BOOST_AUTO_TEST_CASE(a_range_of_time_gives_the_same_as_leaving_out_the_rest) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_range_of_time_begins_with_the_last_sub_buffer_that_ends_then) {
+    file_builder b;
+    b.clock_reading(0, 0, 1'000);
+    const auto& tick = b.event({1, "tick", {{"n"}}});
+    const auto lane = b.lane(b.process(1), 1);
+    std::uint64_t n = 0;
+    for (const std::uint64_t begin : {10U, 20U, 20U, 20U, 30U}) {
+        b.open(lane, begin);
+        b.record(lane, begin, tick, {n++});
+        b.record(lane, begin < 20 ? 20 : begin, tick, {n++});
+    }
+    scratch_file file;
+    b.save(file.path());
+    const auto trace = reduce::trace_file::open(file.path());
+    reduce::filter what;
+    what.from = 20;
+    what.to = 1000;
+    for (const bool backward : {false, true}) {
+        auto cursor = backward ? trace.backward(what) : trace.forward(what);
+        std::size_t records = 0;
+        while (const auto* item = cursor.next()) {
+            records += std::holds_alternative<reduce::record_view>(*item) ? 1 : 0;
+        }
+        BOOST_TEST(records == 9U);  // all but the first
+    }
+}
+
 BOOST_AUTO_TEST_CASE(statistics_add_up) {
     busy b(2, 100, 64);
     b.file.wipe(1);  // some of lane 1

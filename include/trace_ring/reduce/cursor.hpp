@@ -25,6 +25,7 @@
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/record_run.hpp>
+#include <trace_ring/reduce/seek/index_window.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -68,9 +69,8 @@ public:
         return {record(), std::exchange(left_, 0), stride_, positions_};
     }
 
-    /// All that is left (when following: for now): calls `visit` with each record_view, loss_item
-    /// and clock_jump. The quickest way to read: inlined, so that what `visit` counts can stay in
-    /// registers.
+    /// All that is left (when following: for now): `visit` gets each record_view, loss_item and
+    /// clock_jump. The quickest way to read: inlined, so that what it counts can stay in registers.
     template <class Visit>
     [[gnu::always_inline]] void for_each(Visit&& visit) {
         while (const item* one = next()) {
@@ -171,15 +171,33 @@ private:
             limit = turned(std::min(turned(limit), turned(end)));
         }
         std::uint32_t count = list.count_within(way_, limit);
+        if (!filter_.positions.empty()) {
+            const auto of = list.count_within(way_, filter_.positions_of(*lane_->lane()), count);
+            if (of.skip != 0 || of.keep == 0) {
+                list.take(way_, of.keep == 0 ? count : of.skip);
+                return false;
+            }
+            count = of.keep;
+        }
         const lane_info& whose = list.owner(way_, *lane_->lane());
         const event_type* const type = in_.type_of(whose, list.next_id(way_));
-        if ((!filter_.events.empty() && !wants(type)) || !filter_.wants_thread(whose)) {
+        if (!wants(type) || !filter_.wants_thread(whose)) {
             list.take(way_, count);
             return false;
         }
         const std::ptrdiff_t stride = list.stride(way_);
-        const record_view first = list.view(way_, &whose, type);
+        record_view first = list.view(way_, &whose, type);
+        // Looking for what is alike again after each that is wanted would take the square of time.
+        if (filter_.condition && type != nullptr && type->variable) count = std::min(count, 64U);
         count = static_cast<std::uint32_t>(first.alike(count, stride));
+        if (filter_.condition) {
+            const auto of = record_run::of(first, count, stride, positions_);
+            const auto [skip, take] = filter_.condition->choose(of);
+            if (skip != 0) list.take(way_, static_cast<std::uint32_t>(skip));
+            if (take == 0) return false;
+            first = of[skip];
+            count = static_cast<std::uint32_t>(take);
+        }
         item_ = first;
         list.take(way_, count);
         stride_ = stride;
@@ -207,10 +225,11 @@ private:
     }
 
     [[nodiscard]] bool wants(const event_type* type) {
-        if (type == nullptr) return filter_.wants_event({});
-        if (type->number >= wanted_.size()) wanted_.resize(in_.events().types().size());
-        auto& known = wanted_[type->number];
-        if (known == 0) known = filter_.wants_event(type->name) ? 1 : 2;
+        if (filter_.events.empty() && !filter_.condition) return true;
+        const std::size_t number = type == nullptr ? 0 : type->number + 1;
+        if (number >= wanted_.size()) wanted_.resize(in_.events().types().size() + 1);
+        auto& known = wanted_[number];
+        if (known == 0) known = filter_.may_want(type) ? 1 : 2;
         return known == 1;
     }
     /// Whether what is no record is wanted.
@@ -218,18 +237,27 @@ private:
         const auto* loss = std::get_if<loss_item>(&item_);
         if (loss != nullptr && loss->lane == nullptr) return true;
         const std::uint64_t time = time_of(item_);
-        return time >= filter_.from && time <= filter_.to;
+        if (time < filter_.from || time > filter_.to) return false;
+        if (filter_.positions.empty()) return true;
+        const auto wanted = filter_.positions_of(*lane_->lane());
+        return loss != nullptr ? wanted.has_any(loss->at, loss->count)
+                               : wanted.has_any(std::get_if<clock_jump>(&item_)->at, 1);
     }
 
     /// Looks for sub-buffers, all or only new ones; `later`: not for the last time.
     void scan(bool first, bool later) {
         const chain_scan scanner(in_);
-        const bool timed = !filter_.all_time();
-        chain_list found = live_.look(!first || timed ? look_at::index : look_at::headers, later,
-                                      wanted_of{*this});
+        const bool part = !filter_.unbounded();
+        const auto slots = [&] {
+            const bool timed = first && !follow_ && filter_.positions.empty();
+            index_window window(in_, timed ? filter_.from : 0, timed ? filter_.to : ~0ULL);
+            return window.find([this](const lane_info& lane) { return filter_.wants(lane); });
+        };
+        chain_list found = live_.look(!first || part ? look_at::index : look_at::headers, later,
+                                      wanted_of{*this}, slots);
         if (first) {
             *strays_ = std::move(found.strays);
-            if (filter_.all_lanes()) add_file(found.chains);
+            if (filter_.all_lanes()) add_file(found.chains, part);
         }
         for (auto& chain : found.chains) {
             lane_reader& reader = reader_of(in_.note_lane(chain.lane));
@@ -237,14 +265,17 @@ private:
                 std::erase_if(chain.links,
                               [&](auto& link) { return !scanner.complete(chain.lane, link); });
             }
-            if (first && !follow_ && !timed) place(reader, chain);
-            if (first && timed) scanner.trim(chain, filter_.from, filter_.to);
+            if (first && !follow_ && !part) place(reader, chain);
+            if (first && !filter_.all_time()) scanner.trim(chain, filter_.from, filter_.to);
+            if (first && !filter_.positions.empty()) {
+                scanner.trim(chain, filter_.positions_of(*reader.lane()));
+            }
             reader.add(std::move(chain));
         }
         for (const auto& lane : in_.lanes()) {
             if (!lane.listed || !filter_.wants(lane) || by_lane_.count(lane.number) != 0) continue;
             lane_reader& reader = reader_of(lane);
-            if (first && !follow_ && !timed) place(reader, {});
+            if (first && !follow_ && !part) place(reader, {});
         }
         if (follow_) set_horizon();
         order_lanes();
@@ -254,8 +285,7 @@ private:
     struct wanted_of {
         cursor& in;
         std::uint32_t lane = 0;  // was asked for last
-        bool wanted = false;
-        bool met = false;
+        bool wanted = false, met = false;
         position newest = no_position;
 
         [[nodiscard]] bool operator()(std::uint32_t number, position at) {
@@ -280,18 +310,11 @@ private:
     }
 
     void order_lanes() {
-        std::vector<std::size_t> by_number(readers_.size());
-        for (std::size_t i = 0; i < by_number.size(); ++i) by_number[i] = i;
-        const auto number = [this](std::size_t i) {
-            return readers_[i].lane() == nullptr ? 0 : readers_[i].lane()->number;
-        };
-        std::sort(by_number.begin(), by_number.end(),
-                  [&](std::size_t a, std::size_t b) { return number(a) < number(b); });
         lane_ = nullptr;
         queue_.clear();
-        for (std::size_t i = 0; i < by_number.size(); ++i) {
-            const auto rank = static_cast<std::uint32_t>(turned(i));
-            push(readers_[by_number[i]], rank);
+        std::uint64_t rank = 0;
+        for (lane_reader* const each : by_number(readers_)) {
+            push(*each, static_cast<std::uint32_t>(turned(rank++)));
         }
     }
 
@@ -323,14 +346,16 @@ private:
         }
     }
 
-    /// What concerns no lane that is still known.
-    void add_file(const std::vector<chain>& chains) {
+    /// What concerns no lane that is still known. `part`: the chains come from the index, which
+    /// does not tell what was lost.
+    void add_file(std::vector<chain>& chains, bool part) {
         lane_reader file(in_, nullptr, way_, false);
         const auto& ring = in_.ring();
         std::uint64_t kept = 0;
         loss_counts told;
-        for (const auto& chain : chains) {
+        for (auto& chain : chains) {
             if (in_.note_lane(chain.lane).listed) continue;
+            if (part) (void)chain_scan(in_).complete(chain.lane, chain.links.back());
             kept += chain.links.back().first + chain.links.back().records;
             told += told_by(chain);
         }
@@ -344,7 +369,7 @@ private:
         };
         add(true, loss_cause::overwritten, ring.folded_written, kept);
         for (const auto cause : counted_by_writers) {
-            add(true, cause, ring.folded_lost[cause], told[cause]);
+            if (!part) add(true, cause, ring.folded_lost[cause], told[cause]);
         }
         add(false, loss_cause::refused, ring.refused_without_lane, 0);
         readers_.push_back(std::move(file));
@@ -367,9 +392,8 @@ private:
     std::size_t left_ = 0;         // how many of them still are to be
     std::vector<entry_list> pool_;
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();
-    std::vector<std::uint8_t> wanted_;  // by number of the event type: 0 unknown, 1 yes, 2 no
-    std::uint64_t horizon_ = ~std::uint64_t{0};
-    std::uint64_t newest_ = 0;
+    std::vector<std::uint8_t> wanted_;  // by number of the event type: 0 not asked, 1 yes, 2 no
+    std::uint64_t horizon_ = ~std::uint64_t{0}, newest_ = 0;
     item item_{loss_item{}};
 };
 

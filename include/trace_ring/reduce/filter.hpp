@@ -7,31 +7,64 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <trace_ring/glob.hpp>
+#include <trace_ring/position.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
+#include <trace_ring/reduce/where/condition.hpp>
 
 namespace trace_ring::inline v1::reduce {
+
+/// Positions from `from` to before `to` of one lane, or of each.
+struct position_range {
+    std::uint32_t lane = 0;  ///< 0: each
+    position from = 0;
+    position to = ~position{0};
+
+    /// Whether any of the `count` from `at` on is in it; 0 counts as one.
+    [[nodiscard]] bool has_any(position at, std::uint64_t count) const noexcept {
+        const std::uint64_t more = count > 1 ? count - 1 : 0;
+        return at < to && (at >= from || from - at <= more);
+    }
+};
 
 /// What is wanted of a trace; everything, by default. Losses and clock jumps of the lanes and the
 /// time wanted always come along: they may hide what is looked for.
 struct filter {
-    std::vector<std::string> events{};     ///< globs, any of which may match; none: all events
-    std::vector<std::uint32_t> threads{};  ///< kernel thread ids; none: all
-    std::vector<std::uint32_t> lanes{};    ///< lane numbers; none: all
-    std::uint64_t from = 0;                ///< ticks
-    std::uint64_t to = ~std::uint64_t{0};
+    std::vector<std::string> events{};        ///< globs, any of which may match; none: all events
+    std::vector<std::uint32_t> threads{};     ///< kernel thread ids; none: all
+    std::vector<std::uint32_t> lanes{};       ///< lane numbers; none: all
+    std::uint64_t from = 0;                   ///< ticks
+    std::uint64_t to = ~std::uint64_t{0};     ///< the last that is wanted
+    std::vector<position_range> positions{};  ///< of a lane, only what is in all that concern it
+    std::shared_ptr<const where::condition> condition{};  ///< of what records say; null: nothing
 
-    [[nodiscard]] bool all_lanes() const noexcept { return threads.empty() && lanes.empty(); }
+    [[nodiscard]] bool all_lanes() const {
+        return threads.empty() && lanes.empty() && (!condition || !condition->chooses_lanes());
+    }
     [[nodiscard]] bool all_time() const noexcept { return from == 0 && to == ~std::uint64_t{0}; }
-    [[nodiscard]] bool wants(const lane_info& lane) const noexcept {
+    /// All of every lane that is wanted.
+    [[nodiscard]] bool unbounded() const noexcept { return all_time() && positions.empty(); }
+    [[nodiscard]] position_range positions_of(const lane_info& lane) const noexcept {
+        position_range all{lane.number};
+        for (const auto& each : positions) {
+            if (each.lane != 0 && each.lane != lane.number) continue;
+            all.from = std::max(all.from, each.from);
+            all.to = std::min(all.to, each.to);
+        }
+        return all;
+    }
+    [[nodiscard]] bool wants(const lane_info& lane) const {
         const auto in = [](const auto& list, std::uint32_t value) {
             return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
         };
-        return (lane.handed_on != 0 || in(threads, lane.thread)) && in(lanes, lane.number);
+        return (lane.handed_on != 0 || in(threads, lane.thread)) && in(lanes, lane.number) &&
+               (!condition || condition->may_want(lane));
     }
     /// Of a lane that was handed on the records alone tell whose they are.
     [[nodiscard]] bool wants_thread(const lane_info& lane) const noexcept {
@@ -42,6 +75,11 @@ struct filter {
         return events.empty() ||
                std::any_of(events.begin(), events.end(),
                            [name](const auto& glob) { return matches_glob(glob, name); });
+    }
+    /// Of a type; null: one that the dictionary lacks. False: no record of it is wanted.
+    [[nodiscard]] bool may_want(const event_type* type) const {
+        return wants_event(type == nullptr ? std::string_view() : type->name) &&
+               (!condition || condition->may_want(type));
     }
 };
 

@@ -58,19 +58,33 @@ public:
         if (count != 0) first_.record_.step(stride, positions);
     }
 
+    /// `count` records, the first of which is `first`.
+    [[nodiscard]] static record_run of(const record_view& first, std::size_t count,
+                                       std::ptrdiff_t stride, std::ptrdiff_t positions) noexcept {
+        record_run made;
+        made.first_.record_ = first;
+        made.first_.left_ = count;
+        made.first_.stride_ = stride;
+        made.first_.positions_ = positions;
+        return made;
+    }
+
     [[nodiscard]] std::size_t size() const noexcept { return first_.left_; }
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
     /// The first of them, if there is one.
     [[nodiscard]] const record_view& front() const noexcept { return first_.record_; }
     /// The last of them, if there is one.
-    [[nodiscard]] record_view back() const noexcept {
-        record_view last = first_.record_;
-        if (!empty()) {
-            const auto steps = static_cast<std::ptrdiff_t>(size() - 1);
-            last.step(first_.stride_ * steps, first_.positions_ * steps);
-        }
-        return last;
+    [[nodiscard]] record_view back() const noexcept { return (*this)[empty() ? 0 : size() - 1]; }
+    /// Number `i` of them.
+    [[nodiscard]] record_view operator[](std::size_t i) const noexcept {
+        record_view one = first_.record_;
+        const auto steps = static_cast<std::ptrdiff_t>(i);
+        one.step(first_.stride_ * steps, first_.positions_ * steps);
+        return one;
     }
+    /// From one to the next in memory, in bytes; negative when reading backward. They have one
+    /// length, and the upper half of their times is the same.
+    [[nodiscard]] std::ptrdiff_t stride() const noexcept { return first_.stride_ * 8; }
     [[nodiscard]] iterator begin() const noexcept { return first_; }
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 

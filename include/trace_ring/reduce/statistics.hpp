@@ -65,8 +65,17 @@ struct trace_statistics {
     }
 };
 
+/// Told of all that `count` reads, lane by lane: a model of what its last argument may be.
+struct no_observer {
+    /// A record, and those directly after it that are of the same lane, event and length.
+    void records(const record_view&, const record_run&) const noexcept {}
+    /// Something of this lane is missing here, or its time goes back; null: of no lane.
+    void gap(const lane_info*) const noexcept {}
+};
+
 /// Reads all that `what` wants, lane by lane.
-[[nodiscard]] inline trace_statistics count(tables& in, const filter& what) {
+template <class Observer = no_observer>
+[[nodiscard]] trace_statistics count(tables& in, const filter& what, Observer&& observer = {}) {
     trace_statistics sum;
     std::map<const event_type*, event_statistics> events;
     std::map<const lane_info*, lane_statistics> lanes;
@@ -105,17 +114,22 @@ struct trace_statistics {
                 note_fault(*record);
                 for (const record_view& other : rest) note_fault(other);
             }
+            observer.records(*record, rest);
         } else if (const auto* loss = std::get_if<loss_item>(next)) {
             in_lane(loss->lane).lost.add(loss->cause, loss->count);
             sum.lost.add(loss->cause, loss->count);
             if (loss->cause == loss_cause::damaged) note(loss->offset, loss->what);
+            observer.gap(loss->lane);
         } else {
             ++sum.clock_jumps;
+            observer.gap(std::get_if<clock_jump>(next)->lane);
         }
     }
     if (sum.records == 0) sum.first_time = 0;
     for (const auto& type : in.events().types()) {
-        if (what.wants_event(type.name) && type.total) events[&type].total = in.total_of(type);
+        if (!type.total || !what.wants_event(type.name)) continue;
+        if (what.condition && !what.condition->may_want(&type)) continue;
+        events[&type].total = in.total_of(type);
     }
     for (const auto& each : in.lanes()) {
         if (what.wants(each)) lanes[&each];

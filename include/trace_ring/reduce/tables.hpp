@@ -78,6 +78,12 @@ public:
         read_clocks();
     }
 
+    /// What all dates are put later by: for a trace from a machine whose clock was wrong.
+    void shift_realtime(std::int64_t ns) {
+        shift_ = static_cast<std::uint64_t>(ns);
+        read_clocks();
+    }
+
     /// The file lists a lane that it did not when this was read. Changes nothing.
     [[nodiscard]] bool has_new_lanes() const {
         bool any = false;
@@ -213,19 +219,42 @@ private:
 
     static constexpr std::size_t number_field = offsetof(layout::lane_entry, number);
 
+    /// How many rows of the lane table to read: the table of a large trace has thousands, given out
+    /// from the first on. As many as lanes were numbered, and what follows up to a stretch in which
+    /// no lane was ever entered, as the number may be damaged.
+    [[nodiscard]] std::uint32_t lane_rows() const {
+        constexpr std::uint32_t stretch = 64;
+        std::uint32_t numbered[2] = {};
+        (void)source_.read(plan_.ring + offsetof(layout::ring_state, last_lane), numbered,
+                           sizeof numbered);
+        std::uint32_t rows = std::min(numbered[0], plan_.lane_count);
+        std::vector<std::uint64_t> next;
+        while (rows < plan_.lane_count) {
+            const std::uint32_t more = std::min(stretch, plan_.lane_count - rows);
+            constexpr std::size_t row_words = sizeof(layout::lane_entry) / 8;
+            next.assign(more * row_words, 0);
+            (void)source_.read(plan_.lanes + std::uint64_t{rows} * sizeof(layout::lane_entry),
+                               next.data(), next.size() * 8);
+            if (std::all_of(next.begin(), next.end(), [](std::uint64_t w) { return w == 0; }))
+                break;
+            rows += more;
+        }
+        return rows;
+    }
     /// Calls `visit` with the row of each lane in the file's table, as it was and as it was after
     /// that.
     template <class Visit>
     void for_each_lane(Visit&& visit) const {
         using layout::lane_entry;
-        const std::uint64_t bytes = std::uint64_t{plan_.lane_count} * sizeof(lane_entry);
+        const std::uint32_t rows = lane_rows();
+        const std::uint64_t bytes = std::uint64_t{rows} * sizeof(lane_entry);
         const auto words = region(plan_.lanes, bytes);
         // A row that is given to another lane just now would be a mixture: numbers are compared,
         // before and after, and what changed is read the next time.
         // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B
         thread_fence(acquire);
         const auto again = region(plan_.lanes, bytes);
-        for (std::size_t i = 0; i < plan_.lane_count; ++i) {
+        for (std::size_t i = 0; i < rows; ++i) {
             const table_row row{words, plan_.lanes, i * sizeof(lane_entry)};
             const table_row later{again, plan_.lanes, i * sizeof(lane_entry)};
             const auto number = row.get<std::uint32_t>(number_field);
@@ -285,7 +314,7 @@ private:
             }
             readings.push_back(
                 {u64(offsetof(clock_entry, ticks)), u64(offsetof(clock_entry, monotonic)),
-                 u64(offsetof(clock_entry, realtime)), u64(offsetof(clock_entry, width)),
+                 u64(offsetof(clock_entry, realtime)) + shift_, u64(offsetof(clock_entry, width)),
                  row.get<std::uint32_t>(offsetof(clock_entry, process))});
         }
         timeline_ = timeline(std::move(readings), clock_ == 0 ? 0 : ticks_per_second_);
@@ -305,6 +334,7 @@ private:
     std::uint32_t clock_ = 0;
     std::uint64_t ticks_per_second_ = 0;
     std::uint64_t created_ = 0;
+    std::uint64_t shift_ = 0;  // modulo 2^64
     ring_info ring_;
     std::vector<process_info> processes_;
     std::deque<lane_info> lanes_;

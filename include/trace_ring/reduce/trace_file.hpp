@@ -31,6 +31,7 @@
 #include <trace_ring/reduce/file/unfinished.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/seek/range.hpp>
 #include <trace_ring/reduce/statistics.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
@@ -55,6 +56,9 @@ public:
     [[nodiscard]] static trace_file of_descriptor(int fd, std::string name) {
         return trace_file(source::adopt(fd, std::move(name)));
     }
+
+    /// A trace that is a part of something larger: of a core dump (core/core_traces.hpp).
+    [[nodiscard]] static trace_file of_source(source from) { return trace_file(std::move(from)); }
 
     [[nodiscard]] const std::string& name() const noexcept { return tables_->name(); }
     [[nodiscard]] const std::deque<event_type>& event_types() const noexcept {
@@ -104,6 +108,16 @@ public:
     [[nodiscard]] trace_statistics statistics(const filter& what = {}) const {
         return count(*tables_, what);
     }
+    /// The same, and `observer` is told of all that is read (statistics.hpp).
+    template <class Observer>
+    [[nodiscard]] trace_statistics statistics(const filter& what, Observer&& observer) const {
+        return count(*tables_, what, observer);
+    }
+
+    /// Finds places in it as people tell them: dates, times, shares, positions.
+    [[nodiscard]] range_finder ranges() const { return range_finder(*tables_); }
+    /// Corrects the system's clock of whoever took the trace: all dates become later by so much.
+    void shift_realtime(std::int64_t ns) { tables_->shift_realtime(ns); }
 
     /// What was begun and never committed, for all that can be told (unfinished.hpp). It is not
     /// among the items that cursors give: a record counts from its commit on.

@@ -290,12 +290,14 @@ struct type_entry {
     shared_atomic<std::uint16_t> fields;
     shared_atomic<std::uint16_t> name_bytes;
     shared_atomic<std::uint32_t> fixed_bytes;  ///< of the payload before variable-length data
-    shared_atomic<std::uint64_t> reserved;
+    /// Bit i: field i, of u64, is the number of a flow (zero in files made before there were any).
+    shared_atomic<std::uint64_t> flow_fields;
 };
 static_assert(sizeof(type_entry) == 32);
 static_assert(offsetof(type_entry, id) == 12);
 static_assert(offsetof(type_entry, fields) == 16);
 static_assert(offsetof(type_entry, fixed_bytes) == 20);
+static_assert(offsetof(type_entry, flow_fields) == 24);
 inline constexpr std::uint32_t type_magic = 0x45505954;  ///< "TYPE"
 inline constexpr std::size_t dictionary_unit = 64;
 inline constexpr std::uint32_t max_event_id = 4095;

@@ -186,6 +186,11 @@ public:
         entry.fields.store(static_cast<std::uint16_t>(type.fields.size()), relaxed);
         entry.name_bytes.store(static_cast<std::uint16_t>(type.name.size()), relaxed);
         entry.fixed_bytes.store(type.fixed_bytes, relaxed);
+        std::uint64_t flows = 0;
+        for (std::size_t i = 0; i < type.fields.size() && i < most_flow_fields; ++i) {
+            if (type.fields[i].flow) flows |= std::uint64_t{1} << i;
+        }
+        entry.flow_fields.store(flows, relaxed);
         auto* const fields = reinterpret_cast<layout::field_entry*>(&entry + 1);
         auto* text = reinterpret_cast<shared_atomic<std::uint8_t>*>(fields + type.fields.size());
         const auto put = [&text](std::string_view from) {

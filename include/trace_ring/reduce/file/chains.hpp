@@ -18,6 +18,8 @@
 #include <trace_ring/position.hpp>
 #include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/file/chain.hpp>
+#include <trace_ring/reduce/filter.hpp>
+#include <trace_ring/reduce/seek/index_rows.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
@@ -28,6 +30,12 @@ namespace trace_ring::inline v1::reduce {
 /// before the sub-buffer opens.
 enum class look_at { headers, index };
 
+/// Slots from `begin` to before `end`.
+struct slot_range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+};
+
 class chain_scan {
 public:
     explicit chain_scan(const tables& in) noexcept : in_(in) {}
@@ -36,58 +44,19 @@ public:
     /// the sorting.
     template <class Wanted>
     [[nodiscard]] chain_list scan(look_at where, Wanted wanted) const {
+        const slot_range all[] = {{0, slots()}};
+        return scan(where, wanted, all);
+    }
+    /// The same of some slots only, in ascending ranges.
+    template <class Wanted>
+    [[nodiscard]] chain_list scan(look_at where, Wanted wanted,
+                                  std::span<const slot_range> ranges) const {
         chain_list out;
         collected all;
         std::uint32_t listed = 0;
-        const std::uint64_t present = in_.present();
-        const std::uint64_t stride = in_.plan().sub_buffer_bytes;
-        // A file cut inside its last sub-buffer: what is there of it is worth a look.
-        const std::uint64_t slots =
-            std::min(in_.plan().sub_buffer_limit,
-                     present + (in_.bytes().size() > in_.plan().bytes_for(present) ? 1 : 0));
-        std::vector<std::uint64_t> index;
-        std::vector<std::uint64_t> again;
-        constexpr std::uint64_t batch = 8192;
-        constexpr std::uint64_t ahead = 16;  // headers fetched while one is looked at
-        constexpr std::size_t head = sizeof(sub_buffer_header);
-        for (std::uint64_t slot = 0; slot < slots; ++slot) {
-            found one;
-            bool told = false;
-            if (where == look_at::index) {
-                if (slot % batch == 0) {
-                    const std::uint64_t at = in_.plan().index + slot * sizeof(layout::index_entry);
-                    index.assign(
-                        static_cast<std::size_t>(std::min(batch, slots - slot)) * index_words, 0);
-                    again.assign(index.size(), 0);
-                    (void)in_.bytes().read(at, index.data(), index.size() * 8);
-                    // An entry that is written just now would be a mixture: its position differs.
-                    // order: index.look:A pairs with index.write:A, here.index:A
-                    thread_fence(acquire);
-                    (void)in_.bytes().read(at, again.data(), again.size() * 8);
-                }
-                const auto word = static_cast<std::size_t>(slot % batch) * index_words;
-                told = index[word] == again[word] &&
-                       by_index({index.data() + word, index_words}, slot, one);
-                if (told && !wanted(one.lane, one.link.pos)) continue;
-            }
-            if (!told) {
-                const std::uint64_t offset = in_.plan().bytes_for(slot);
-                const std::uint64_t data = in_.bytes().next_data(offset);
-                if (data > offset + stride) {  // a hole in the file: nothing but zeros
-                    const std::uint64_t skip = (data - offset) / stride;
-                    if (skip >= slots - slot) break;
-                    if (where == look_at::headers) slot += skip - 1;
-                    continue;
-                }
-                in_.bytes().prefetch(offset + ahead * stride, head).fetch(head);
-                if (!by_header(offset, slot, listed, one)) continue;
-                if (one.lane == 0) {
-                    out.strays.push_back(one.link);
-                    continue;
-                }
-                if (!wanted(one.lane, one.link.pos)) continue;
-            }
-            all.links_of(one.lane).push_back(one.link);
+        for (const slot_range& range : ranges) {
+            scan_range(where, wanted, {range.begin, std::min(range.end, slots())}, listed, all,
+                       out.strays);
         }
         out.chains = std::move(all.chains);
         std::sort(out.chains.begin(), out.chains.end(),
@@ -95,7 +64,6 @@ public:
         for (auto& each : out.chains) put_in_order(each.links, out.strays);
         return out;
     }
-
     /// Looks at a link's header again, this time by the protocol that gives a consistent answer
     /// also while it is written. False if it is another sub-buffer by now.
     [[nodiscard]] bool complete(std::uint32_t lane, chain_link& link) const noexcept {
@@ -128,17 +96,22 @@ public:
         return complete(lane, link) && link.records > records;
     }
 
-    /// Leaves out of a chain what has nothing in [from, to], by binary search: within a lane time
-    /// does not go back.
+    /// Leaves out of a chain what has nothing in [from, to], by binary search. Where the clock's
+    /// readings or the lane's times say that time went back nothing is left out: all is to be read.
+    /// What neither shows (there and back within one sub-buffer) may be missed.
     void trim(chain& what, std::uint64_t from, std::uint64_t to) const {
         auto& links = what.links;
+        if (!in_.time().consistent() || !in_order_of_time(links)) return;
         const auto after = [](std::uint64_t time, const chain_link& l) {
             return time < l.base_time;
         };
         const auto last = std::upper_bound(links.begin(), links.end(), to, after);
         what.cut_end = last != links.end();
         links.erase(last, links.end());
-        auto first = std::upper_bound(links.begin(), links.end(), from, after);
+        // What begins at `from` may come after records of that very time.
+        auto first = std::lower_bound(
+            links.begin(), links.end(), from,
+            [](const chain_link& l, std::uint64_t time) { return l.base_time < time; });
         if (first != links.begin()) --first;
         what.cut_begin = first != links.begin();
         if (what.cut_begin) {
@@ -148,19 +121,52 @@ public:
             }
         }
         links.erase(links.begin(), first);
-        for (auto& link : links) {
-            if (link.positions_known || !link.readable) continue;
-            link.positions_known = complete(what.lane, link);
-        }
+    }
+    /// Leaves out what has none of these positions, by binary search: looks at a logarithm of the
+    /// lane's headers. Where one cannot be read nothing is left out.
+    void trim(chain& what, const position_range& range) const {
+        auto& links = what.links;
+        bool told = true;
+        const auto first_after = [&](position pos) {
+            std::size_t low = 0;
+            for (std::size_t high = links.size(); told && low < high;) {
+                const std::size_t middle = low + (high - low) / 2;
+                auto& link = links[middle];
+                told = link.positions_known || complete(what.lane, link);
+                link.first <= pos ? low = middle + 1 : high = middle;
+            }
+            return low;
+        };
+        const std::size_t end = range.to == ~position{0} ? links.size() : first_after(range.to);
+        const std::size_t after = first_after(range.from);
+        if (!told || end < after) return;
+        const std::size_t begin = std::max<std::size_t>(after, 1) - 1;
+        what.cut_end = what.cut_end || end != links.size();
+        links.erase(links.begin() + static_cast<std::ptrdiff_t>(end), links.end());
+        if (begin == 0) return;
+        what.cut_begin = true;
+        const auto& before = links[begin - 1];
+        what.start.reset();
+        if (before.positions_known) what.start = before.first + before.records;
+        links.erase(links.begin(), links.begin() + static_cast<std::ptrdiff_t>(begin));
     }
 
 private:
-    static constexpr std::size_t index_words = sizeof(layout::index_entry) / 8;
-
     struct found {
         std::uint32_t lane = 0;
         chain_link link;
     };
+
+    [[nodiscard]] static bool in_order_of_time(const std::vector<chain_link>& links) noexcept {
+        constexpr std::uint64_t open = ~std::uint64_t{0};
+        std::uint64_t last = 0;
+        for (const chain_link& each : links) {
+            if (each.base_time < last) return false;
+            last = each.last_time == open ? each.base_time : each.last_time;
+            if (last < each.base_time) return false;
+        }
+        return true;
+    }
 
     /// Chains in the order in which their lanes were met.
     struct collected {
@@ -179,6 +185,55 @@ private:
             return chains[last_at].links;
         }
     };
+
+    /// Sub-buffers that may be there. A file cut inside its last one: what is there of it is worth
+    /// a look.
+    [[nodiscard]] std::uint64_t slots() const noexcept {
+        const std::uint64_t present = in_.present();
+        return std::min(in_.plan().sub_buffer_limit,
+                        present + (in_.bytes().size() > in_.plan().bytes_for(present) ? 1 : 0));
+    }
+    template <class Wanted>
+    void scan_range(look_at where, Wanted& wanted, slot_range range, std::uint32_t& listed,
+                    collected& all, std::vector<chain_link>& strays) const {
+        const std::uint64_t stride = in_.plan().sub_buffer_bytes;
+        index_rows index;
+        constexpr std::uint64_t batch = 8192;
+        constexpr std::uint64_t ahead = 16;  // headers fetched while one is looked at
+        constexpr std::size_t head = sizeof(sub_buffer_header);
+        for (std::uint64_t slot = range.begin; slot < range.end; ++slot) {
+            found one;
+            bool told = false;
+            if (where == look_at::index) {
+                const auto row = static_cast<std::size_t>((slot - range.begin) % batch);
+                if (row == 0) {
+                    index.read(in_, slot,
+                               static_cast<std::size_t>(std::min(batch, range.end - slot)));
+                }
+                index_row entry;
+                told = index.get(row, entry) && by_index(entry, slot, one);
+                if (told && !wanted(one.lane, one.link.pos)) continue;
+            }
+            if (!told) {
+                const std::uint64_t offset = in_.plan().bytes_for(slot);
+                const std::uint64_t data = in_.bytes().next_data(offset);
+                if (data > offset + stride) {  // a hole in the file: nothing but zeros
+                    const std::uint64_t skip = (data - offset) / stride;
+                    if (skip >= range.end - slot) break;
+                    if (where == look_at::headers) slot += skip - 1;
+                    continue;
+                }
+                in_.bytes().prefetch(offset + ahead * stride, head).fetch(head);
+                if (!by_header(offset, slot, listed, one)) continue;
+                if (one.lane == 0) {
+                    strays.push_back(one.link);
+                    continue;
+                }
+                if (!wanted(one.lane, one.link.pos)) continue;
+            }
+            all.links_of(one.lane).push_back(one.link);
+        }
+    }
 
     /// Sorts by position what is in the order of slots: in a ring where everything is in its place,
     /// newer ones, then older ones. A second link at a position is made a stray.
@@ -227,13 +282,13 @@ private:
     }
 
     /// False: the index does not tell, the header must.
-    [[nodiscard]] bool by_index(std::span<const std::uint64_t> entry, std::uint64_t slot,
+    [[nodiscard]] bool by_index(const index_row& entry, std::uint64_t slot,
                                 found& out) const noexcept {
-        out.lane = static_cast<std::uint32_t>(entry[3]);
-        out.link.pos = entry[0];
+        out.lane = entry.lane;
+        out.link.pos = entry.pos;
         out.link.slot = slot;
-        out.link.base_time = entry[1];
-        out.link.last_time = entry[2] != 0 ? entry[2] : ~std::uint64_t{0};
+        out.link.base_time = entry.first_time;
+        out.link.last_time = entry.last_time != 0 ? entry.last_time : ~std::uint64_t{0};
         return out.lane != 0 && right_slot(out.link.pos, slot);
     }
 
@@ -272,10 +327,10 @@ private:
         // Damaged, or of a lane that the table does not have, which may be damage or a lane long
         // gone: the index may know better.
         found other;
-        std::uint64_t entry[index_words] = {};
+        std::uint64_t entry[index_rows::row_words] = {};
         (void)in_.bytes().read(in_.plan().index + slot * sizeof(layout::index_entry), entry,
                                sizeof entry);
-        const bool told = by_index(entry, slot, other);
+        const bool told = by_index(index_rows::row_of(entry), slot, other);
         if (link.fault == link_fault::none) {
             const auto* named = told && other.link.pos == link.pos && other.lane != out.lane
                                     ? in_.find_lane(other.lane)

@@ -158,6 +158,21 @@ public:
         }
         return low;
     }
+    /// Of so many records next: those to be left out before the first whose position is wanted, and
+    /// how many are wanted from that one on.
+    struct wanted_positions {
+        std::uint32_t skip;
+        std::uint32_t keep;
+    };
+    [[nodiscard]] wanted_positions count_within(direction way, const position_range& range,
+                                                std::uint32_t count) const noexcept {
+        const bool forward = way == direction::forward;
+        const position first = forward ? position_ : position_ - count;  // the lowest of them
+        const position low = std::clamp(range.from, first, first + count);
+        const position high = std::clamp(range.to, low, first + count);
+        const position skip = forward ? low - first : first + count - high;
+        return {static_cast<std::uint32_t>(skip), static_cast<std::uint32_t>(high - low)};
+    }
     /// Whose the records next are, in this lane.
     [[nodiscard]] const lane_info& owner(direction way, const lane_info& lane) const noexcept {
         const lane_info* const whose = entry_(way).whose;

@@ -24,12 +24,14 @@ public:
 
     /// Reads the tables again, then looks for sub-buffers; both once more if lanes began in
     /// between. Where they always do, some are left to the next look, if there is one (`later`),
-    /// or found without what the tables say of them. `wanted` as chain_scan::scan has it.
-    template <class Wanted>
-    [[nodiscard]] chain_list look(look_at where, bool later, const Wanted& wanted) {
+    /// or found without what the tables say of them. `wanted` as chain_scan::scan has it;
+    /// `ranges()` tells, by the tables as they are then, which slots to look at.
+    template <class Wanted, class Ranges>
+    [[nodiscard]] chain_list look(look_at where, bool later, const Wanted& wanted,
+                                  const Ranges& ranges) {
         in_->refresh();
         for (int tries = most_tries;; --tries) {
-            chain_list found = chain_scan(*in_).scan(where, wanted);
+            chain_list found = chain_scan(*in_).scan(where, wanted, ranges());
             find_strangers(found);
             if (strangers_.empty()) return found;
             // A lane is listed before it has a sub-buffer. If nobody has come since the tables were
@@ -44,6 +46,13 @@ public:
             }
             in_->refresh();
         }
+    }
+
+    template <class Wanted>
+    [[nodiscard]] chain_list look(look_at where, bool later, const Wanted& wanted) {
+        return look(where, later, wanted, [this] {
+            return std::vector<slot_range>{{0, in_->plan().sub_buffer_limit}};
+        });
     }
 
 private:

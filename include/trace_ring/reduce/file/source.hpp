@@ -27,6 +27,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/reduce/core/extents.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
@@ -100,8 +101,8 @@ private:
     std::size_t done_ = 0;
 };
 
-/// A file or a span of memory. Copies share the descriptor, which the last one closes. Reading is
-/// safe from several threads at once.
+/// A file, a span of memory, or extents of one of these. Copies share the descriptor, which the
+/// last one closes. Reading is safe from several threads at once.
 class source {
 public:
     /// Opens a regular file. Throws std::system_error if it cannot be opened, format_error if it is
@@ -126,7 +127,9 @@ public:
         }
         if (!S_ISREG(status.st_mode)) {
             throw format_error(s.name_, 0,
-                               S_ISDIR(status.st_mode) ? "a directory" : "not a regular file");
+                               S_ISDIR(status.st_mode)    ? "a directory"
+                               : S_ISFIFO(status.st_mode) ? "a pipe, and not a regular file"
+                                                          : "not a regular file");
         }
         // A dense file says at least its size here; then its holes are not worth asking for.
         s.sparse_ = static_cast<std::uint64_t>(status.st_blocks) * 512 <
@@ -146,12 +149,31 @@ public:
         return s;
     }
 
+    /// What lies in extents of `whole`, one after the other, as if they were a file: read where
+    /// they are, at any alignment, and nothing is copied. Bytes that `whole` does not have (any
+    /// more) end what is read. Memory must not be written to meanwhile. Throws format_error if they
+    /// are more than can be counted.
+    [[nodiscard]] static source of_extents(const source& whole, std::span<const extent> extents,
+                                           std::string name) {
+        auto parts = std::make_shared<extent_list>();
+        for (const auto& each : extents) {
+            if (!(whole.parts_ ? whole.parts_->translate(each, *parts) : parts->add(each))) {
+                throw format_error(std::move(name), each.offset, "an extent without end");
+            }
+        }
+        source s = whole;
+        s.name_ = std::move(name);
+        s.parts_ = std::move(parts);
+        return s;
+    }
+
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     /// The descriptor, or -1 for memory.
     [[nodiscard]] int fd() const noexcept { return file_ ? *file_ : -1; }
 
     /// Bytes there are now: a file grows, and may shrink.
     [[nodiscard]] std::uint64_t size() const noexcept {
+        if (parts_) return parts_->size();
         if (!file_) return memory_.size();
         impl::file_status status{};
         return impl::status_of(*file_, status) == 0 ? static_cast<std::uint64_t>(status.st_size)
@@ -161,13 +183,14 @@ public:
     /// Copies up to `bytes` from `offset`, a multiple of 8, and returns how many were there.
     [[nodiscard]] std::size_t read(std::uint64_t offset, void* into,
                                    std::size_t bytes) const noexcept {
+        if (parts_) return read_parts(offset, into, bytes);
         return file_ ? read_file(offset, into, bytes) : read_memory(offset, into, bytes);
     }
 
     /// Memory that will be read soon: at least a line of 64 bytes.
     [[nodiscard]] coming prefetch(std::uint64_t offset, std::size_t bytes,
                                   bool down = false) const noexcept {
-        if (offset >= memory_.size() || memory_.size() - offset < bytes) return {};
+        if (parts_ || offset >= memory_.size() || memory_.size() - offset < bytes) return {};
         return {memory_.data() + offset, bytes, down};
     }
 
@@ -175,9 +198,7 @@ public:
     /// that is not known.
     [[nodiscard]] std::uint64_t next_data(std::uint64_t offset) const noexcept {
         if (!sparse_) return offset;
-        const std::int64_t at = impl::seek_data(*file_, offset);
-        if (at < 0) return errno == ENXIO ? ~std::uint64_t{0} : offset;
-        return std::max(offset, static_cast<std::uint64_t>(at));
+        return parts_ ? next_data_in_parts(offset) : next_data_in_file(offset);
     }
 
     /// The header of the sub-buffer at `offset`, for a first look: of a live one it may be a
@@ -198,7 +219,7 @@ public:
     /// `out.bytes` is less than the commit word says: a walk of it finds records missing.
     [[nodiscard]] copy_result copy(std::uint64_t offset, std::span<std::uint64_t> into,
                                    sub_buffer_copy& out) const noexcept {
-        if (!file_) {
+        if (!file_ && !parts_) {
             const std::size_t bytes = into.size() * 8;
             if (offset <= memory_.size() && memory_.size() - offset >= bytes) {
                 return copy_sub_buffer(memory_.data() + offset, into, out);
@@ -208,6 +229,41 @@ public:
     }
 
 private:
+    [[nodiscard]] std::size_t read_parts(std::uint64_t offset, void* into,
+                                         std::size_t bytes) const noexcept {
+        auto* const to = static_cast<std::byte*>(into);
+        std::size_t done = 0;
+        parts_->visit(offset, bytes, [&](std::uint64_t, const extent& from) {
+            const auto most = static_cast<std::size_t>(from.bytes);
+            std::size_t got = 0;
+            if (file_) {
+                got = read_file(from.offset, to + done, most);
+            } else if (from.offset < memory_.size()) {
+                const auto at = static_cast<std::size_t>(from.offset);
+                got = std::min(most, memory_.size() - at);
+                std::memcpy(to + done, memory_.data() + at, got);
+            }
+            done += got;
+            return got == most;
+        });
+        return done;
+    }
+
+    [[nodiscard]] std::uint64_t next_data_in_file(std::uint64_t offset) const noexcept {
+        const std::int64_t at = impl::seek_data(*file_, offset);
+        if (at < 0) return errno == ENXIO ? ~std::uint64_t{0} : offset;
+        return std::max(offset, static_cast<std::uint64_t>(at));
+    }
+    [[nodiscard]] std::uint64_t next_data_in_parts(std::uint64_t offset) const noexcept {
+        std::uint64_t found = ~std::uint64_t{0};
+        parts_->visit(offset, ~std::uint64_t{0}, [&](std::uint64_t at, const extent& from) {
+            const std::uint64_t skipped = next_data_in_file(from.offset) - from.offset;
+            if (skipped < from.bytes) found = at + skipped;
+            return skipped >= from.bytes;
+        });
+        return found;
+    }
+
     /// Reads of a file are ordered by fences between them. Within one the kernel copies upwards, so
     /// that what comes after the mark of an entry is as new as the mark where loads keep their
     /// order (x86); elsewhere an entry that appears at this moment may look damaged once.
@@ -326,6 +382,7 @@ private:
     std::span<const std::byte> memory_;
     std::string name_;
     bool sparse_ = false;
+    std::shared_ptr<const extent_list> parts_;  ///< if these alone are meant
 };
 
 }  // namespace trace_ring::inline v1::reduce

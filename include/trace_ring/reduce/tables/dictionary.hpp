@@ -32,6 +32,7 @@ struct field_info {
     field_form form = field_form::scalar;
     std::uint16_t count = 1;   ///< elements of a fixed array, else 1
     std::uint16_t offset = 0;  ///< in the payload; of a variable field: of its length word
+    bool flow = false;         ///< its elements, u64, are numbers of flows: record/event.hpp
 
     [[nodiscard]] bool variable() const noexcept { return form == field_form::variable; }
 };
@@ -192,6 +193,10 @@ private:
             }
             type.name = text(fields_end, name_bytes);
             std::size_t name_at = fields_end + name_bytes;
+            const auto flows = get<std::uint64_t>(offsetof(type_entry, flow_fields));
+            if (count < most_flow_fields && flows >> count != 0) {
+                return fault(offsetof(type_entry, flow_fields), "a flow that is no field");
+            }
             type.fields.reserve(count);
             for (std::size_t i = 0; i < count; ++i) {
                 const std::size_t at = sizeof(type_entry) + i * sizeof(field_entry);
@@ -214,6 +219,10 @@ private:
                 if (field.offset % unit != 0 || field.offset + length > type.fixed_bytes) {
                     return fault(at + offsetof(field_entry, offset),
                                  "a field outside its event's records");
+                }
+                field.flow = i < most_flow_fields && (flows >> i & 1U) != 0;
+                if (field.flow && (field.type != field_type::u64 || field.variable())) {
+                    return fault(offsetof(type_entry, flow_fields), "a flow that is no number");
                 }
                 const std::size_t field_name =
                     get<std::uint16_t>(at + offsetof(field_entry, name_bytes));

@@ -91,7 +91,9 @@ public:
     /// Ns since the first reading, taken when the trace was set up; negative before.
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
         if (readings_.empty()) return 0;
-        return monotonic_ns(ticks) - static_cast<std::int64_t>(readings_.front().monotonic);
+        // Modulo 2^64: the numbers may come from a damaged file.
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(monotonic_ns(ticks)) -
+                                         readings_.front().monotonic);
     }
 
 private:

@@ -1,0 +1,122 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Which kind of file something is, by what is in it, whatever its name:
+///
+/// | kind    | recognised by                                                                    |
+/// |---------|----------------------------------------------------------------------------------|
+/// | `trace` | "traceRNG" (`layout::file_magic`) at the beginning, in either byte order         |
+/// | `core`  | X'7F' "ELF" at the beginning: also of what is ELF, but no core dump              |
+/// | `spool` | a record of CP interface data at the beginning, or one of the types that this    |
+/// |         | library adds, with a length that it can have; or, where the beginning is damaged |
+/// |         | or another type, one of the first 16 spool records of 4 KiB that is sound from   |
+/// |         | its first record to its tail                                                     |
+///
+/// A trace of branches is a trace file whose events are branches. Kinds do not overlap: the other
+/// two begin with bytes that are types whose length no CPTRAP reader knows.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <trace_ring/record/cptrap/spool.hpp>
+#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/reduce/core/elf_core.hpp>
+#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/format_error.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+enum class file_kind : std::uint8_t { trace, spool, core };
+
+namespace impl {
+
+/// A compressed file by its first bytes; empty if it is none that is known.
+[[nodiscard]] inline std::string_view compression_of(std::span<const std::byte> from) noexcept {
+    struct known {
+        std::array<std::uint8_t, 4> magic;
+        std::size_t bytes;
+        std::string_view name;
+    };
+    constexpr known all[] = {{{0x28, 0xB5, 0x2F, 0xFD}, 4, "zstd"},
+                             {{0x04, 0x22, 0x4D, 0x18}, 4, "lz4"},
+                             {{0xFD, '7', 'z', 'X'}, 4, "xz"},
+                             {{0x1F, 0x8B}, 2, "gzip"},
+                             {{'B', 'Z', 'h'}, 3, "bzip2"}};
+    for (const auto& each : all) {
+        if (from.size() >= each.bytes &&
+            std::equal(each.magic.begin(),
+                       each.magic.begin() + static_cast<std::ptrdiff_t>(each.bytes), from.begin(),
+                       [](std::uint8_t a, std::byte b) { return std::byte{a} == b; })) {
+            return each.name;
+        }
+    }
+    return {};
+}
+
+/// One of the first spool records speaks for a spool file; of the first, its first record does.
+[[nodiscard]] inline bool is_spool(const source& from) {
+    constexpr std::uint64_t looks = 16;
+    constexpr std::size_t bytes = record::spool_record_bytes;
+    std::vector<std::uint64_t> words(bytes / 8);
+    for (std::uint64_t i = 0; i < looks; ++i) {
+        const std::size_t got = from.read(i * bytes, words.data(), bytes);
+        std::size_t records = 0;
+        bool known = false;  // its first record
+        const auto stop = record::walk_spool(
+            std::as_bytes(std::span(words)).first(got), record::cptrap_lengths{},
+            [&](std::size_t, const record::cptrap_view& one) {
+                if (records++ == 0) {
+                    known = one.type == record::cptrap_type::interface || one.entry() || one.lost();
+                }
+            });
+        if (i == 0 && known) return true;
+        if (records != 0 && stop.why == record::spool_end::whole) return true;
+        if (got < bytes) break;
+    }
+    return false;
+}
+
+}  // namespace impl
+
+/// Throws format_error, which says what was looked for, if it is none of these kinds. A kind is
+/// recognised by its beginning; whether the rest holds together, its reader tells. Reads at most 64
+/// KiB.
+[[nodiscard]] inline file_kind recognise(const source& from) {
+    std::uint64_t first = 0;
+    std::array<std::byte, 16> head{};
+    const std::size_t there = from.read(0, head.data(), head.size());
+    if (there == 0) throw format_error(from.name(), 0, "the file is empty");
+    std::copy_n(head.begin(), 8, reinterpret_cast<std::byte*>(&first));
+    if (first == layout::file_magic || first == layout::file_magic_swapped) {
+        return file_kind::trace;
+    }
+    const auto begins = std::span<const std::byte>(head).first(there);
+    if (elf_core::is_elf(begins)) return file_kind::core;
+    if (impl::is_spool(from)) return file_kind::spool;
+    std::string what =
+        "neither a trace file (begins with \"traceRNG\"), nor a CPTRAP file (with a record, type "
+        "X'3F'), nor an ELF core dump; it begins with";
+    for (const auto byte : begins.first(std::min<std::size_t>(there, 8))) {
+        constexpr char digits[] = "0123456789abcdef";
+        what += ' ';
+        what += digits[std::to_integer<unsigned>(byte) >> 4U];
+        what += digits[std::to_integer<unsigned>(byte) & 15U];
+    }
+    if (const auto name = impl::compression_of(begins); !name.empty()) {
+        what += ": decompress it first (";
+        what += name;
+        what += ')';
+    }
+    throw format_error(from.name(), 0, what);
+}
+
+}  // namespace trace_ring::inline v1::reduce

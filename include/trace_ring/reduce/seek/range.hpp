@@ -1,0 +1,248 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a `when` means in a trace: the first tick of its clock that is not before it. So ranges
+/// [from, to) that follow one another have each record once, and a record is in a range if the time
+/// that is shown for it is.
+/// @code
+///   reduce::filter what;
+///   if (trace.ranges().limit(what, reduce::parse_when("13:00:03"), reduce::parse_when("+90s"))) {
+///       read(trace.forward(what));
+///   }
+/// @endcode
+/// A record whose time is an interval counts by its beginning. Where the system's clock was set
+/// while the trace was taken, a date may have been there twice: then it is one of the two. Of a
+/// trace whose clock was never read beside the system's, only shares and positions mean something.
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <variant>
+
+#include <trace_ring/position.hpp>
+#include <trace_ring/reduce/cursor.hpp>
+#include <trace_ring/reduce/filter.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/seek/time_extent.hpp>
+#include <trace_ring/reduce/seek/when.hpp>
+#include <trace_ring/reduce/tables.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// Begin and end of what is read together, in ns of a clock that all of it shares.
+struct common_span {
+    std::int64_t begin = 0;  ///< when the first trace was set up
+    std::int64_t first = 0;  ///< of the first record
+    std::int64_t last = 0;   ///< of the last record
+};
+
+/// Ns since 1970 of a date or a time of day; `first_day` is any moment of that day. Nothing if the
+/// system knows no such local time.
+[[nodiscard]] inline std::optional<std::int64_t> realtime_of(const when& what,
+                                                             std::int64_t first_day) {
+    constexpr std::int64_t day = impl::day_ns;
+    constexpr std::int64_t second = impl::second_ns;
+    const auto floor = [](std::int64_t value, std::int64_t unit) {
+        return value / unit - (value % unit < 0 ? 1 : 0);
+    };
+    const bool of_day = what.what == when::form::time_of_day;
+    constexpr std::int64_t farthest = 9'100'000'000'000'000'000;  // a damaged clock's
+    first_day = std::clamp(first_day, -farthest, farthest);
+    if (what.zone) {
+        const std::int64_t east = std::int64_t{*what.zone} * second;
+        const std::int64_t days = of_day ? floor(first_day + east, day) : what.day;
+        return days * day + what.ns - east;
+    }
+    tm parts{};
+    const std::int64_t of_that_day = of_day ? floor(first_day, second) : what.day * 86'400;
+    auto moment = static_cast<time_t>(of_that_day);
+    if (std::int64_t{moment} != of_that_day) return std::nullopt;  // it has 32 bits
+    if ((of_day ? ::localtime_r(&moment, &parts) : ::gmtime_r(&moment, &parts)) == nullptr) {
+        return std::nullopt;
+    }
+    const std::int64_t seconds = what.ns / second;
+    parts.tm_hour = static_cast<int>(seconds / 3600);
+    parts.tm_min = static_cast<int>(seconds / 60 % 60);
+    parts.tm_sec = static_cast<int>(seconds % 60);
+    parts.tm_isdst = -1;
+    parts.tm_wday = -1;  // stays so if it fails: -1 is also a moment
+    moment = ::mktime(&parts);
+    if (parts.tm_wday == -1) return std::nullopt;
+    return static_cast<std::int64_t>(moment) * second + what.ns % second;
+}
+
+class range_finder {
+public:
+    /// Looks at what there is now. `in` must outlive it.
+    explicit range_finder(tables& in) : in_(in), extent_(extent_of(in)) {}
+
+    [[nodiscard]] const time_extent& whole() const noexcept { return extent_; }
+
+    /// The span of this trace, by the system's clock.
+    [[nodiscard]] common_span span() const noexcept {
+        const auto& time = in_.time();
+        const auto at = [&](std::uint64_t ticks) { return time.realtime_ns(ticks); };
+        const std::int64_t begin =
+            time.readings().empty() ? at(extent_.first) : at(time.readings().front().ticks);
+        return {begin, at(extent_.first), at(extent_.last)};
+    }
+
+    /// A place: what is from it on. Nothing if it cannot be told: the clock is not known.
+    struct place {
+        std::uint64_t ticks = 0;             ///< the first that is not before it
+        std::optional<position_range> of{};  ///< and these positions only
+    };
+    /// `shared`: several traces are read together; times and shares are those of the whole.
+    [[nodiscard]] std::optional<place> find(const when& what,
+                                            const std::optional<common_span>& shared = {}) const {
+        using form = when::form;
+        if (what.what == form::record) return of_record(what);
+        if (what.what == form::per_cent && !shared) return place{of_share(what)};
+        const auto& time = in_.time();
+        if (!time.known()) return std::nullopt;
+        const auto at_realtime = [&](std::int64_t ns) {
+            return place{first_at(ns, [&](std::uint64_t t) { return time.realtime_ns(t); })};
+        };
+        const common_span all = shared.value_or(span());
+        switch (what.what) {
+            case form::date:
+            case form::time_of_day: {
+                const auto ns = realtime_of(what, all.begin);
+                return ns ? std::optional(at_realtime(*ns)) : std::nullopt;
+            }
+            case form::since_begin:
+                if (shared) return at_realtime(plus(all.begin, what.ns));
+                return place{relative(what.ns)};
+            case form::before_end:
+                if (what.ns == 0)
+                    return shared ? at_realtime(plus(all.last, 1)) : place{after_all()};
+                if (shared) return at_realtime(minus(all.last, what.ns));
+                return place{relative(minus(time.relative_ns(extent_.last), what.ns))};
+            default:
+                break;
+        }
+        if (what.share == 0) return place{};
+        const double part = static_cast<double>(what.share) / static_cast<double>(when::whole);
+        const auto length = static_cast<double>(minus(all.last, all.first));
+        return at_realtime(what.share == when::whole
+                               ? plus(all.last, 1)
+                               : plus(all.first, static_cast<std::int64_t>(length * part)));
+    }
+
+    /// Adds [from, to) to what is wanted; false if one of them cannot be told. What is wanted of an
+    /// empty range is nothing: `from` exceeds `to` in the filter then.
+    [[nodiscard]] bool limit(filter& what, const std::optional<when>& from,
+                             const std::optional<when>& to,
+                             const std::optional<common_span>& shared = {}) const {
+        if (from) {
+            const auto found = find(*from, shared);
+            if (!found) return false;
+            what.from = std::max(what.from, found->ticks);
+            if (found->of) what.positions.push_back(*found->of);
+        }
+        if (to) {
+            auto found = find(*to, shared);
+            if (!found) return false;
+            if (found->of) {
+                found->of->to = found->of->from;
+                found->of->from = 0;
+                what.positions.push_back(*found->of);
+            }
+            // Of its own lane, what comes before a record at the very same time, too.
+            const bool before = to->what != when::form::record;
+            if (before && found->ticks == 0) {  // before all: a range that has nothing
+                what.from = std::max<std::uint64_t>(what.from, 1);
+                what.to = 0;
+            } else if (before || to->lane != 0) {
+                what.to = std::min(what.to, found->ticks - (before ? 1 : 0));
+            }
+        }
+        return true;
+    }
+
+    /// True if nothing of the trace can be in what is wanted of its time.
+    [[nodiscard]] bool outside(const filter& what) const noexcept {
+        return extent_.empty || what.from > what.to || what.from > extent_.last ||
+               what.to < extent_.first;
+    }
+
+private:
+    [[nodiscard]] static std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
+        std::int64_t sum = 0;
+        if (!__builtin_add_overflow(a, b, &sum)) return sum;
+        return b > 0 ? std::numeric_limits<std::int64_t>::max()
+                     : std::numeric_limits<std::int64_t>::min();
+    }
+    [[nodiscard]] static std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
+        std::int64_t rest = 0;
+        if (!__builtin_sub_overflow(a, b, &rest)) return rest;
+        return b < 0 ? std::numeric_limits<std::int64_t>::max()
+                     : std::numeric_limits<std::int64_t>::min();
+    }
+    [[nodiscard]] std::uint64_t after_all() const noexcept {
+        return extent_.last == ~std::uint64_t{0} ? extent_.last : extent_.last + 1;
+    }
+    [[nodiscard]] std::uint64_t relative(std::int64_t ns) const {
+        return first_at(ns, [this](std::uint64_t t) { return in_.time().relative_ns(t); });
+    }
+
+    /// The first tick whose time by `clock` is `ns` or later: 0 if all of the trace is; by
+    /// galloping on where the trace does not go so far yet.
+    template <class Clock>
+    [[nodiscard]] std::uint64_t first_at(std::int64_t ns, const Clock& clock) const {
+        std::uint64_t low = extent_.first;  // before `ns`
+        if (clock(low) >= ns) return 0;
+        std::uint64_t step = std::max<std::uint64_t>(extent_.last - extent_.first, 1);
+        std::uint64_t high = low;
+        do {
+            if (high > (~std::uint64_t{0} >> 1) - step) return ~std::uint64_t{0};
+            low = high;
+            high += step;
+            step *= 2;
+        } while (clock(high) < ns);
+        while (high - low > 1) {
+            const std::uint64_t middle = low + (high - low) / 2;
+            clock(middle) < ns ? low = middle : high = middle;
+        }
+        return high;
+    }
+
+    [[nodiscard]] std::uint64_t of_share(const when& what) const noexcept {
+        if (what.share == 0) return 0;
+        if (what.share == when::whole) return after_all();
+        const double part = static_cast<double>(what.share) / static_cast<double>(when::whole);
+        const auto length = static_cast<double>(extent_.last - extent_.first);
+        const auto ticks = static_cast<std::uint64_t>(length * part);  // less than 2^64: part < 1
+        return extent_.first + std::min(ticks, extent_.last - extent_.first);
+    }
+
+    [[nodiscard]] std::optional<place> of_record(const when& what) const {
+        place found;
+        found.of = position_range{what.lane, what.at};
+        if (what.lane == 0) return found;
+        // Where it is lost, the time of the next that is there.
+        filter one;
+        one.lanes = {what.lane};
+        one.positions = {*found.of};
+        cursor from(in_, one, direction::forward);
+        while (const item* next = from.next()) {
+            if (const auto* record = std::get_if<record_view>(next)) {
+                found.ticks = record->time();
+                return found;
+            }
+        }
+        found.ticks = after_all();
+        return found;
+    }
+
+    tables& in_;
+    time_extent extent_;
+};
+
+}  // namespace trace_ring::inline v1::reduce

@@ -1,0 +1,66 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Which slot holds which position, as the ring goes round.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/position.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/reduce/tables.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// The index of a trace with one ring, as its tables say now, in the order of positions.
+class sub_buffer_order {
+public:
+    explicit sub_buffer_order(const tables& in) noexcept : in_(in) {
+        const position newest = in.ring().cursor;
+        const std::uint64_t limit = in.plan().sub_buffer_limit;
+        const std::uint64_t capacity = std::min({in.ring().capacity, in.present(), limit});
+        std::uint64_t quota = 0;
+        (void)in.bytes().read(in.plan().ring + offsetof(layout::ring_state, quotas) +
+                                  offsetof(layout::ring_state::quota, sub_buffers),
+                              &quota, sizeof quota);
+        if (newest == no_position || newest > last_position || quota != 0) {
+            return;
+        }
+        const std::uint64_t slot = slot_of(newest, limit);
+        if (slot >= capacity) return;  // the ring is about to go round, or grows
+        newest_slot_ = slot;
+        count_ = capacity_ = newest > limit ? capacity : slot + 1;
+    }
+
+    /// Places there are; 0: nothing is known of an order.
+    [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
+    /// From the oldest on.
+    [[nodiscard]] std::uint64_t slot(std::uint64_t place) const noexcept {
+        return (newest_slot_ + 1 + place) % capacity_;
+    }
+    /// The position that is there, unless an older one is held.
+    [[nodiscard]] position at(std::uint64_t place) const noexcept {
+        const std::uint64_t slot = this->slot(place);
+        const position round = in_.ring().cursor - newest_slot_;  // of slot 0
+        return slot <= newest_slot_ ? round + slot : round + slot - in_.plan().sub_buffer_limit;
+    }
+
+    /// Where a position is; `size()` if it is not there in its turn.
+    [[nodiscard]] std::uint64_t place_of(position pos) const noexcept {
+        const std::uint64_t slot = slot_of(pos, in_.plan().sub_buffer_limit);
+        if (pos == no_position || slot >= capacity_) return count_;
+        const std::uint64_t place = (slot + capacity_ - newest_slot_ - 1) % capacity_;
+        return at(place) == pos ? place : count_;
+    }
+
+private:
+    const tables& in_;
+    std::uint64_t newest_slot_ = 0;
+    std::uint64_t capacity_ = 1;
+    std::uint64_t count_ = 0;
+};
+
+}  // namespace trace_ring::inline v1::reduce

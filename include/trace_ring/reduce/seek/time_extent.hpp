@@ -1,0 +1,110 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// When a trace begins and ends, without reading it: by the lane table, a few entries of the index
+/// and the newest sub-buffers of the lanes that may hold the last record.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <trace_ring/position.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/reduce/seek/index_rows.hpp>
+#include <trace_ring/reduce/seek/index_window.hpp>
+#include <trace_ring/reduce/tables.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// In ticks of the trace's clock.
+struct time_extent {
+    bool empty = true;        ///< no sub-buffer is there
+    std::uint64_t first = 0;  ///< when the oldest sub-buffer that is there was opened
+    std::uint64_t last = 0;   ///< of the last record
+};
+
+namespace impl {
+
+class extent_search {
+public:
+    explicit extent_search(const tables& in) : in_(in) {}
+
+    [[nodiscard]] time_extent find() {
+        const sub_buffer_order order(in_);
+        // Sub-buffers are opened about in the order of positions: within some dozens.
+        constexpr std::uint64_t edge = 256;
+        const std::uint64_t limit = in_.plan().sub_buffer_limit;
+        if (order.size() > 2 * edge) {
+            for (std::uint64_t i = 0; i < edge; ++i) {
+                note(order.slot(i));
+                note(order.slot(order.size() - 1 - i));
+            }
+            for (const auto& lane : in_.lanes()) {
+                if (lane.listed && lane.newest != no_position) note(slot_of(lane.newest, limit));
+            }
+        } else {
+            for (std::uint64_t slot = 0; slot < std::min(in_.present(), limit); ++slot) note(slot);
+        }
+        if (out_.empty) return out_;
+        // Those that may end last, first; one that is open may go on for ever.
+        std::sort(ends_.begin(), ends_.end(),
+                  [](const end& a, const end& b) { return a.latest > b.latest; });
+        for (const end& each : ends_) {
+            if (each.latest <= out_.last) break;
+            out_.last = std::max(out_.last, last_record(each));
+        }
+        out_.last = std::max(out_.last, out_.first);
+        return out_;
+    }
+
+private:
+    struct end {
+        std::uint64_t latest = 0;
+        std::uint64_t slot = 0;
+        position pos = no_position;
+    };
+
+    void note(std::uint64_t slot) {
+        index_row row;
+        rows_.read(in_, slot, 1);
+        if (!rows_.get(0, row) || row.pos == no_position || row.lane == 0 ||
+            slot_of(row.pos, in_.plan().sub_buffer_limit) != slot) {
+            return;
+        }
+        out_.first = out_.empty ? row.first_time : std::min(out_.first, row.first_time);
+        out_.empty = false;
+        ends_.push_back({row.last_time != 0 ? row.last_time : ~std::uint64_t{0}, slot, row.pos});
+    }
+    [[nodiscard]] std::uint64_t last_record(const end& of) {
+        words_.resize(in_.plan().sub_buffer_bytes / 8);
+        sub_buffer_copy head;
+        if (in_.bytes().copy(in_.plan().bytes_for(of.slot), words_, head) != copy_result::copied ||
+            head.state.pos != of.pos) {
+            return 0;
+        }
+        std::uint64_t last = 0;
+        (void)walk_records(words_, head, [&](std::size_t, std::uint64_t time, std::uint32_t) {
+            last = std::max(last, time);
+        });
+        return last;
+    }
+
+    const tables& in_;
+    time_extent out_;
+    std::vector<end> ends_;
+    index_rows rows_;
+    std::vector<std::uint64_t> words_;
+};
+
+}  // namespace impl
+
+/// The tables as they are. In the order of lanes, and a few copies of sub-buffers.
+[[nodiscard]] inline time_extent extent_of(const tables& in) {
+    return impl::extent_search(in).find();
+}
+
+}  // namespace trace_ring::inline v1::reduce

@@ -1,0 +1,240 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Whether an expression makes sense for the events that there are, before any record is read. A
+/// name that no event has for a field is a mistake, and so is a comparison that makes no sense for
+/// every event that has what it asks for. Of events for which it does not and others for which it
+/// does, it is right: it selects nothing of the former.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/reduce/tables.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/where/compiled/clause.hpp>
+#include <trace_ring/reduce/where/compiled/leaf.hpp>
+#include <trace_ring/reduce/where/expression.hpp>
+#include <trace_ring/reduce/where/kinds.hpp>
+
+namespace trace_ring::inline v1::reduce::where {
+
+class checker {
+public:
+    /// For traces that are read together: what makes sense for one of them does. Both must outlive
+    /// it.
+    checker(const expression& what, std::span<const tables* const> traces)
+        : what_(what), traces_(traces) {}
+
+    /// The first mistake in the text's order; nothing if there is none. Linear in the expression
+    /// and the number of events, but for conditions within conditions.
+    [[nodiscard]] std::optional<mistake> find() {
+        for (const auto* trace : traces_) {
+            for (const auto& type : trace->events().types()) {
+                for (const auto& field : type.fields) fields_.insert(field.name);
+            }
+        }
+        names(what_);
+        if (first_) return first_;
+        // Not where an event's name has already decided; and what is decided for all events, then
+        // for each of them.
+        for (const bool decided : {true, false}) {
+            for_each_type([&](const tables& in, const event_type* type) {
+                condition({in, type, true}, what_, decided);
+            });
+            if (decided) seen_ = judged_;
+        }
+        for (const auto& [where, found] : judged_) {
+            if (!found.sound && found.why) note(*found.why);
+        }
+        return first_;
+    }
+
+private:
+    /// What was found of one comparison, or other condition.
+    struct judgement {
+        bool sound = false;  // for some event
+        std::optional<mistake> why;
+    };
+
+    template <class Visit>
+    void for_each_type(const Visit& visit) const {
+        for (const auto* trace : traces_) {
+            for (const auto& type : trace->events().types()) visit(*trace, &type);
+            if (trace->events().types().empty()) visit(*trace, nullptr);
+        }
+    }
+
+    void note(const mistake& found) {
+        if (!first_ || found.column < first_->column) first_ = found;
+    }
+
+    void names(const expression& at) {
+        const bool field = at.what == form::field || at.what == form::element ||
+                           (at.what == form::name && meaning(at) == named::field);
+        if (field && !fields_.contains(at.word)) {
+            std::string what = "no event has a field '" + at.word + "'";
+            if (fields_.empty()) {
+                what += ": the trace has no fields yet";
+            } else if (const auto near = nearest(at.word); !near.empty()) {
+                what += "; did you mean '" + std::string(near) + "'?";
+            }
+            note({at.column, at.length, std::move(what)});
+        }
+        for (const auto& part : at.parts) names(part);
+    }
+
+    [[nodiscard]] std::string_view nearest(std::string_view name) const {
+        constexpr std::size_t longest = 64;
+        if (name.size() > longest) return {};
+        std::size_t best = std::max<std::size_t>(1, name.size() / 3) + 1;
+        std::string_view found;
+        const auto look = [&](std::string_view other) {
+            if (other.size() > longest) return;
+            if (const std::size_t far = distance(name, other); far < best) {
+                best = far;
+                found = other;
+            }
+        };
+        for (const auto known : known_names) look(known);
+        for (const auto& each : fields_) look(each);
+        return found;
+    }
+    /// Letters to be added, left out, exchanged with others or with their neighbours.
+    [[nodiscard]] static std::size_t distance(std::string_view a, std::string_view b) {
+        std::vector<std::size_t> before(b.size() + 1);
+        std::vector<std::size_t> last(b.size() + 1);
+        std::vector<std::size_t> now(b.size() + 1);
+        for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+        for (std::size_t i = 1; i <= a.size(); ++i) {
+            now[0] = i;
+            for (std::size_t j = 1; j <= b.size(); ++j) {
+                now[j] = std::min(
+                    {last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U)});
+                if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+                    now[j] = std::min(now[j], before[j - 2] + 1);
+                }
+            }
+            std::swap(before, last);
+            std::swap(last, now);
+        }
+        return last[b.size()];
+    }
+
+    /// Looks at all conditions of an expression; `decided`: only as far as the answer is open.
+    void condition(const setting& where, const expression& at, bool decided) {
+        switch (at.what) {
+            case form::all_of:
+            case form::any_of: {
+                const truth enough = at.what == form::all_of ? truth::no : truth::yes;
+                for (const auto& part : at.parts) {
+                    condition(where, part, decided);
+                    if (decided && clause::make(part, where).constant() == enough) return;
+                }
+                return;
+            }
+            case form::none_of:
+                condition(where, at.parts[0], decided);
+                return;
+            case form::truth:
+                return;
+            case form::compared: {
+                const auto kinds = compared_kinds(at, at.parts[0], at.parts[1], where.type);
+                judge(at, kinds.left, kinds.right);
+                for (const auto& part : at.parts) {
+                    if (is_condition(part)) condition(where, part, decided);
+                }
+                return;
+            }
+            case form::among:
+                set(where, at);
+                return;
+            case form::like: {
+                kind_of found = impl::find_kind(at.parts[0], where.type, true);
+                if (found.is != kind::text && found.is != kind::missing &&
+                    found.is != kind::wrong) {
+                    found = impl::wrong(
+                        at.parts[0], std::string(to_string(found.is)) + ", where a text is needed");
+                }
+                judge(at, found, found);
+                return;
+            }
+            default: {
+                kind_of found = impl::find_kind(at, where.type, false);
+                if (found.is != kind::truth && found.is != kind::missing &&
+                    found.is != kind::wrong) {
+                    found = impl::wrong(
+                        at, std::string(to_string(found.is)) + ", where a condition is needed");
+                }
+                judge(at, found, found);
+            }
+        }
+    }
+    [[nodiscard]] static bool is_condition(const expression& at) noexcept {
+        return at.what >= form::compared;
+    }
+    void set(const setting& where, const expression& at) {
+        kind_of left;
+        kind_of worst{kind::truth};
+        for (std::size_t i = 1; i < at.parts.size(); ++i) {
+            const auto& each = at.parts[i];
+            if (!is_constant(each)) {
+                worst = impl::wrong(each, "a set holds only what does not depend on records");
+                left = worst;
+                break;
+            }
+            auto kinds = compared_kinds(each, at.parts[0], each, where.type);
+            left = kinds.left;
+            const bool alone = i % 2 != 0 && same_place(each, at.parts[i + 1]);
+            if (kinds.right.is == kind::text && !alone && i % 2 != 0) {
+                kinds.right = impl::wrong(each, "texts have no ranges");
+            } else if (kinds.left.is == kind::truth) {
+                kinds.right = impl::wrong(at.parts[0], "a condition, where a value is needed");
+            }
+            if (kinds.right.is == kind::wrong) {
+                worst = kinds.right;
+                break;
+            }
+        }
+        judge(at, left, worst);
+    }
+    [[nodiscard]] static bool same_place(const expression& a, const expression& b) noexcept {
+        return a.column == b.column && a.word == b.word;
+    }
+
+    void judge(const expression& at, const kind_of& left, const kind_of& right) {
+        if (seen_.contains(&at)) return;
+        auto& found = judged_[&at];
+        if (right.is == kind::wrong) {
+            if (!found.why) found.why = right.why;
+        } else if (left.is != kind::missing && right.is != kind::missing) {
+            found.sound = true;
+        }
+    }
+
+    const expression& what_;
+    std::span<const tables* const> traces_;
+    std::set<std::string_view> fields_;
+    std::unordered_map<const expression*, judgement> judged_;
+    std::unordered_map<const expression*, judgement> seen_;
+    std::optional<mistake> first_;
+};
+
+/// The first mistake in an expression, for traces that are read together; nothing if there is none.
+[[nodiscard]] inline std::optional<mistake> check(const expression& what,
+                                                  std::span<const tables* const> traces) {
+    return checker(what, traces).find();
+}
+
+}  // namespace trace_ring::inline v1::reduce::where

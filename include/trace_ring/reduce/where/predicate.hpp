@@ -1,0 +1,138 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// An expression as a filter has it: made ready for each event of a trace when its first record
+/// comes, and asked for 64 records at a time.
+/// @code
+///   using namespace trace_ring::reduce::where;
+///   auto trace = trace_ring::reduce::trace_file::open("orders.trace");
+///   auto large = expression::compare(expression::of_name("price"), comparison::more,
+///                                    expression::of(std::uint64_t{1000}));
+///   trace_ring::reduce::filter what;
+///   what.condition = std::make_shared<predicate>(trace.about(), std::move(large));
+///   auto cursor = trace.forward(what);
+/// @endcode
+/// What the expression says of names that no event has, and of what cannot be compared, is unknown,
+/// and selects nothing; `check` (check.hpp) tells of it beforehand.
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/reduce/record_run.hpp>
+#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/tables.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/tables/timeline.hpp>
+#include <trace_ring/reduce/tables/writers.hpp>
+#include <trace_ring/reduce/where/compiled/clause.hpp>
+#include <trace_ring/reduce/where/compiled/leaf.hpp>
+#include <trace_ring/reduce/where/compiled/ranges.hpp>
+#include <trace_ring/reduce/where/compiled/term.hpp>
+#include <trace_ring/reduce/where/condition.hpp>
+#include <trace_ring/reduce/where/expression.hpp>
+#include <trace_ring/reduce/where/outline.hpp>
+
+namespace trace_ring::inline v1::reduce::where {
+
+/// Of one trace, whose tables must outlive it. Not to be used by two threads at once.
+class predicate : public condition {
+public:
+    predicate(const tables& in, expression what)
+        : in_(in), what_(std::move(what)), outline_(in, what_) {}
+
+    /// Ticks from and to which all that can be wanted lies, as the clock is known now; nothing if
+    /// nothing can be. For `filter::from` and `filter::to`, and so for a seek by the index.
+    [[nodiscard]] std::optional<range> ticks() const { return outline_.ticks(in_.time()); }
+
+    [[nodiscard]] bool chooses_lanes() const override { return outline_.chooses_lanes(); }
+    [[nodiscard]] bool may_want(const lane_info& lane) const override {
+        return outline_.may_want(lane);
+    }
+    [[nodiscard]] bool may_want(const event_type* type) const override {
+        const auto wanted = [](const clause& of) {
+            return of.constant().value_or(truth::yes) == truth::yes;
+        };
+        return wanted(ready(type, true)) || wanted(ready(type, false));
+    }
+
+    [[nodiscard]] portion choose(const record_run& of) const override {
+        const record_view& first = of.front();
+        const clause& what = ready(first.known() ? &first.type() : nullptr, first.has_fields());
+        if (const auto known = what.constant()) {
+            return known == truth::yes ? portion{0, of.size()} : portion{of.size(), 0};
+        }
+        portion found;
+        for (block next{of}; next.begin < of.size(); next.begin += next.count) {
+            next.count = std::min(of.size() - next.begin, std::size_t{64});
+            const std::uint64_t all = next.all();
+            std::uint64_t yes = what.which(next, all).yes & all;
+            if (found.take == 0) {
+                if (yes == 0) continue;
+                const auto before = static_cast<std::size_t>(std::countr_zero(yes));
+                found.skip = next.begin + before;
+                yes >>= before;
+                found.take = static_cast<std::size_t>(std::countr_one(yes));
+                if (before + found.take < next.count) return found;
+            } else {
+                const auto more = static_cast<std::size_t>(std::countr_one(yes));
+                found.take += more;
+                if (more < next.count) return found;
+            }
+        }
+        if (found.take == 0) found.skip = of.size();
+        return found;
+    }
+
+    /// Of one record.
+    [[nodiscard]] truth ask(const record_view& record) const {
+        const record_run alone = record_run::of(record, 1, 1, 1);
+        const masks found = ready(record.known() ? &record.type() : nullptr, record.has_fields())
+                                .which({alone, 0, 1}, 1);
+        return (found.yes & 1) != 0 ? truth::yes : (found.no & 1) != 0 ? truth::no : truth::unknown;
+    }
+
+private:
+    /// How the clock is known: with other readings times are others.
+    struct readings {
+        std::size_t count = 0;
+        std::uint64_t last = 0;
+        double rate = 0;
+        friend bool operator==(const readings&, const readings&) = default;
+
+        [[nodiscard]] static readings of(const timeline& time) noexcept {
+            const auto all = time.readings();
+            return {all.size(), all.empty() ? 0 : all.back().ticks, time.ns_per_tick()};
+        }
+    };
+
+    [[nodiscard]] const clause& ready(const event_type* type, bool has_fields) const {
+        if (const auto now = readings::of(in_.time()); now != clock_) {
+            clauses_.clear();
+            clock_ = now;
+        }
+        const std::size_t at =
+            (type == nullptr ? 0 : 2 * (type->number + 1)) + (has_fields ? 1 : 0);
+        if (at >= clauses_.size()) clauses_.resize(std::max(at + 1, 2 * clauses_.size()));
+        auto& one = clauses_[at];
+        if (one == nullptr) {
+            one = std::make_unique<clause>(clause::make(what_, {in_, type, has_fields}));
+        }
+        return *one;
+    }
+
+    const tables& in_;
+    expression what_;
+    outline outline_;
+    mutable readings clock_;
+    mutable std::vector<std::unique_ptr<clause>> clauses_;
+};
+
+}  // namespace trace_ring::inline v1::reduce::where
