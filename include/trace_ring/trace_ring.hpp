@@ -14,6 +14,10 @@
 // what is written
 #include <trace_ring/record/branch_record.hpp>
 #include <trace_ring/record/cp_entry.hpp>
+#include <trace_ring/record/cptrap/ring_record.hpp>
+#include <trace_ring/record/cptrap/selection.hpp>
+#include <trace_ring/record/cptrap/spool.hpp>
+#include <trace_ring/record/cptrap_record.hpp>
 #include <trace_ring/record/das_entry.hpp>
 #include <trace_ring/record/event.hpp>
 
@@ -42,8 +46,12 @@
 #include <trace_ring/policy/gate/gate.hpp>
 #include <trace_ring/policy/gate/static_key.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
+#include <trace_ring/policy/notify/barrier.hpp>
+#include <trace_ring/policy/notify/futex.hpp>
 #include <trace_ring/policy/notify/never.hpp>
 #include <trace_ring/policy/notify/notify.hpp>
+#include <trace_ring/policy/notify/threshold.hpp>
+#include <trace_ring/policy/notify/ways.hpp>
 #include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapped.hpp>
@@ -54,6 +62,10 @@
 #include <trace_ring/ring/presets.hpp>
 #include <trace_ring/ring/ring.hpp>
 #include <trace_ring/ring/sub_buffers/drain.hpp>
+
+// CPTRAP: data handed over by code, and the spool file that it goes to
+#include <trace_ring/ring/cptrap/interface.hpp>
+#include <trace_ring/ring/cptrap/spool.hpp>
 
 // the historic tables, in a guest's storage
 #include <trace_ring/ring/das/das_table.hpp>
@@ -69,9 +81,24 @@
 
 // sessions that empty it in place
 #include <trace_ring/drain/drainable.hpp>
+#include <trace_ring/drain/listener.hpp>
 #include <trace_ring/drain/session.hpp>
 
 // reading what was recorded, and showing it
+#include <trace_ring/exporter/chrome.hpp>
+#include <trace_ring/exporter/cptrap/cptrap_json.hpp>
+#include <trace_ring/exporter/cptrap/cptrap_text.hpp>
+#include <trace_ring/exporter/csv.hpp>
+#include <trace_ring/exporter/ctf.hpp>
+#include <trace_ring/exporter/html.hpp>
 #include <trace_ring/exporter/json.hpp>
+#include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
+#include <trace_ring/reduce/core/core_traces.hpp>
+#include <trace_ring/reduce/core/elf_core.hpp>
+#include <trace_ring/reduce/cptrap/spool_reader.hpp>
+#include <trace_ring/reduce/kind/file_kind.hpp>
+#include <trace_ring/reduce/seek/clock_offset.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
+#include <trace_ring/reduce/where/check.hpp>
+#include <trace_ring/reduce/where/predicate.hpp>

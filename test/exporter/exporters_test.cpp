@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <bit>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -156,6 +160,31 @@ BOOST_AUTO_TEST_CASE(numbers_are_exact_and_json_stays_valid) {
                  "\"fields\":{\"a\":\"NaN\",\"b\":\"-Infinity\",\"c\":[\"Infinity\",5e-324,-0,"
                  "1.7976931348623157e+308,0.1,1e+21],\"d\":18446744073709551615,"
                  "\"e\":-9223372036854775808,\"f\":true,\"g\":{\"hex\":\"ff\"},\"h\":\"0x0\"}"));
+}
+
+BOOST_AUTO_TEST_CASE(floating_point_numbers_are_the_shortest_that_read_back) {
+    std::mt19937_64 random(7);
+    const auto check = [](double value) {
+        char expected[64];
+        const auto end = std::to_chars(expected, expected + sizeof expected, value).ptr;
+        exporter::text_buffer out;
+        exporter::impl::append_floating(out, value);
+        if (out.view() == std::string_view(expected, end)) return;
+        BOOST_ERROR(std::string(out.view()) << " is not " << std::string(expected, end));
+    };
+    for (const double value : {0.0, -0.0, 0.001, 0.0005, 99999.999, 100000.0, 0.1 + 0.2, 1e-3}) {
+        check(value);
+        check(-value);
+        check(std::nextafter(value, 1e9));
+        check(std::nextafter(value, -1e9));
+    }
+    for (int i = 0; i < 20000; ++i) {
+        const auto number = static_cast<double>(random() % 200'000'000);
+        check(number / 1000);
+        check(-number / 10000);
+        check(std::nextafter(number / 1000, 0));
+        check(std::bit_cast<double>(random()));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(local_time_has_date_and_nanoseconds) {

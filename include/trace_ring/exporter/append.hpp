@@ -10,9 +10,11 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace trace_ring::inline v1::exporter {
@@ -27,25 +29,55 @@ public:
     /// Forgets the text and keeps the memory.
     void clear() noexcept { size_ = 0; }
 
-    text_buffer& operator+=(char c) {
+    [[gnu::always_inline]] text_buffer& operator+=(char c) {
         *room(1) = c;
         ++size_;
         return *this;
     }
-    text_buffer& operator+=(std::string_view text) {
-        std::copy_n(text.data(), text.size(), room(text.size()));
+    [[gnu::always_inline]] text_buffer& operator+=(std::string_view text) {
+        copy(text.data(), text.size(), room(text.size()));
         size_ += text.size();
         return *this;
     }
     /// Where at least `bytes` characters can be written; `add` then tells how many were.
-    [[nodiscard]] char* room(std::size_t bytes) {
-        if (capacity_ - size_ < bytes) grow(bytes);
+    [[nodiscard, gnu::always_inline]] char* room(std::size_t bytes) {
+        if (capacity_ - size_ < bytes) [[unlikely]]
+            grow(bytes);
         return begin_.get() + size_;
     }
     void add(std::size_t bytes) noexcept { size_ += bytes; }
+    /// What was written before, to be written anew; good until the text grows.
+    [[nodiscard]] char* at(std::size_t offset) noexcept { return begin_.get() + offset; }
 
 private:
-    void grow(std::size_t bytes) {
+    /// Words are mostly shorter than a call of memcpy is worth: two copies that overlap.
+    [[gnu::always_inline]] static void copy(const char* from, std::size_t bytes, char* to) {
+        struct sixteen {
+            std::uint64_t low, high;
+        };
+        if (bytes > 32) {
+            std::memcpy(to, from, bytes);
+        } else if (bytes > 16) {
+            copy_both_ends<sixteen>(from, bytes, to);
+        } else if (bytes >= 8) {
+            copy_both_ends<std::uint64_t>(from, bytes, to);
+        } else if (bytes >= 4) {
+            copy_both_ends<std::uint32_t>(from, bytes, to);
+        } else {
+            for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i];
+        }
+    }
+    template <class Part>
+    [[gnu::always_inline]] static void copy_both_ends(const char* from, std::size_t bytes,
+                                                      char* to) {
+        Part first, last;
+        std::memcpy(&first, from, sizeof first);
+        std::memcpy(&last, from + bytes - sizeof last, sizeof last);
+        std::memcpy(to, &first, sizeof first);
+        std::memcpy(to + bytes - sizeof last, &last, sizeof last);
+    }
+
+    [[gnu::noinline, gnu::cold]] void grow(std::size_t bytes) {
         const std::size_t capacity = std::max(2 * capacity_, size_ + bytes + 4096);
         std::unique_ptr<char[]> more(new char[capacity]);
         std::copy_n(begin_.get(), size_, more.get());
@@ -70,22 +102,49 @@ inline void append_number(text_buffer& out, T value, int base = 10) {
 template <class T>
 inline void append_floating(text_buffer& out, T value) {
     constexpr std::size_t most = 64;
-    char* const at = out.room(most);
+    char* at = out.room(most);
+    // Numbers with up to three decimal places are frequent and need no search for the shortest
+    // text: of decimals with at most 15 digits no two are the same double, so the one found is it.
+    // From 100000 on the shortest may have an exponent; -0 has a sign.
+    if constexpr (std::is_same_v<T, double>) {
+        const double size = value < 0 ? -value : value;
+        if (size > 0 && size < 100'000) {
+            // A quarter more: the product may lie just below the whole number that it should be.
+            const auto thousandths = static_cast<std::uint32_t>(size * 1000 + 0.25);
+            if (static_cast<double>(thousandths) / 1000 == size) {
+                char* const begin = at;
+                if (value < 0) *at++ = '-';
+                at = std::to_chars(at, at + 8, thousandths / 1000).ptr;
+                std::uint32_t rest = thousandths % 1000;
+                if (rest != 0) *at++ = '.';
+                for (std::uint32_t unit = 100; rest != 0; rest %= unit, unit /= 10) {
+                    *at++ = static_cast<char>('0' + rest / unit);
+                }
+                return out.add(static_cast<std::size_t>(at - begin));
+            }
+        }
+    }
     out.add(static_cast<std::size_t>(std::to_chars(at, at + most, value).ptr - at));
 }
-inline void append_padded(text_buffer& out, std::uint64_t value, std::size_t width) {
-    char* const at = out.room(width);
-    for (std::size_t i = width; i > 0; --i) {
-        at[i - 1] = static_cast<char>('0' + value % 10);
-        value /= 10;
+/// The last `Width` digits, with zeros in front.
+template <std::size_t Width>
+inline void append_padded(text_buffer& out, std::uint64_t value) {
+    static_assert(Width <= 9, "trace_ring: digits of a number of 32 bits");
+    auto rest = static_cast<std::uint32_t>(value);
+    char* const at = out.room(Width);
+    std::size_t i = Width;
+    for (; i > 1; i -= 2, rest /= 100) {  // two at a time: each waits for the division before it
+        at[i - 1] = static_cast<char>('0' + rest % 100 % 10);
+        at[i - 2] = static_cast<char>('0' + rest % 100 / 10);
     }
-    out.add(width);
+    if (i == 1) at[0] = static_cast<char>('0' + rest % 10);
+    out.add(Width);
 }
 /// Nanoseconds as seconds: 1.000000042.
 inline void append_seconds(text_buffer& out, std::uint64_t ns) {
     append_number(out, ns / 1'000'000'000);
     out += '.';
-    append_padded(out, ns % 1'000'000'000, 9);
+    append_padded<9>(out, ns % 1'000'000'000);
 }
 inline void append_hex_byte(text_buffer& out, unsigned byte) {
     constexpr char digits[] = "0123456789abcdef";

@@ -27,74 +27,20 @@
 ///   `fields`; its `event` is null if the dictionary lacks it.
 /// - The lane of a loss is null if it concerns none.
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/json/value.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 
 namespace trace_ring::inline v1::exporter {
-
-namespace impl {
-
-[[nodiscard]] inline bool is_utf8(std::string_view text) noexcept {
-    while (!text.empty()) {
-        const std::size_t length = utf8_length(text);
-        if (length == 0) return false;
-        text.remove_prefix(length);
-    }
-    return true;
-}
-
-/// A JSON string; what is not UTF-8 becomes U+FFFD.
-inline void append_json_string(text_buffer& out, std::string_view text) {
-    out += '"';
-    std::size_t done = 0;
-    std::size_t i = 0;
-    while (i < text.size()) {
-        const auto c = static_cast<unsigned char>(text[i]);
-        const std::size_t length = c < 0x80 ? 1 : utf8_length(text.substr(i));
-        if (length > 1 || (length == 1 && c >= 0x20 && c != 0x7F && c != '"' && c != '\\')) {
-            i += length;
-            continue;
-        }
-        out += text.substr(done, i - done);
-        if (length == 0) {
-            out += "\\ufffd";
-        } else if (c == '"' || c == '\\') {
-            out += '\\';
-            out += text[i];
-        } else {
-            out += "\\u00";
-            append_hex_byte(out, c);
-        }
-        done = ++i;
-    }
-    out += text.substr(done);
-    out += '"';
-}
-
-template <class T>
-inline void append_json_floating(text_buffer& out, T value) {
-    if (std::isnan(value)) {
-        out += "\"NaN\"";
-    } else if (std::isinf(value)) {
-        out += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-    } else {
-        append_floating(out, value);
-    }
-}
-
-}  // namespace impl
 
 /// Appends items as JSON lines. Keeps what it needs of event types, so use one for a whole trace.
 class json_writer {
@@ -176,7 +122,7 @@ private:
             const std::string_view name = words->fields[i];
             if (i++ != 0) out += ',';
             out += name;
-            append_value(out, value);
+            impl::append_json_value(out, value);
             if (!value.cut()) return;
             if (!cut_.empty()) cut_ += ',';
             cut_ += name.substr(0, name.size() - 1);
@@ -186,53 +132,6 @@ private:
         out += R"(,"cut":[)";
         out += cut_.view();
         out += ']';
-    }
-
-    static void append_value(text_buffer& out, const reduce::field_value& value) {
-        if (value.is_text()) return append_text(out, value.text());
-        if (value.form() == field_form::scalar) return append_scalar(out, value);
-        out += '[';
-        for (std::size_t i = 0; i < value.size(); ++i) {
-            if (i != 0) out += ',';
-            append_scalar(out, value.at(i));
-        }
-        out += ']';
-    }
-    static void append_text(text_buffer& out, std::string_view text) {
-        if (impl::is_utf8(text)) return impl::append_json_string(out, text);
-        out += R"({"hex":")";
-        impl::append_hex(out, std::as_bytes(std::span(text.data(), text.size())));
-        out += R"("})";
-    }
-    static void append_scalar(text_buffer& out, const reduce::field_value& value) {
-        switch (value.type()) {
-            case field_type::u8:
-            case field_type::u16:
-            case field_type::u32:
-            case field_type::u64:
-                return impl::append_number(out, value.u64());
-            case field_type::i8:
-            case field_type::i16:
-            case field_type::i32:
-            case field_type::i64:
-                return impl::append_number(out, value.i64());
-            case field_type::f32:
-                return impl::append_json_floating(out, value.f32());
-            case field_type::f64:
-                return impl::append_json_floating(out, value.f64());
-            case field_type::boolean:
-                out += value.boolean() ? "true" : "false";
-                return;
-            case field_type::character: {
-                const char c = static_cast<char>(value.u64());
-                return append_text(out, {&c, 1});
-            }
-            case field_type::address:
-                out += "\"0x";
-                impl::append_number(out, value.u64(), 16);
-                out += '"';
-                return;
-        }
     }
 
     void append_loss(text_buffer& out, const reduce::loss_item& loss) const {

@@ -19,9 +19,11 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -91,6 +93,31 @@ public:
         }
     }
 
+    /// After the time before which a record was not written: how much later it may have been.
+    void append_bound(text_buffer& out, std::uint64_t time, std::optional<std::uint64_t> latest) {
+        out += " ~";
+        if (latest) {
+            out += '+';
+            const std::uint64_t ticks = *latest - time;
+            if (options_.time == time_format::raw || !time_->known()) {
+                impl::append_number(out, ticks);
+            } else {
+                const std::int64_t ns = time_->relative_ns(*latest) - time_->relative_ns(time);
+                impl::append_seconds(out,
+                                     static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0)));
+            }
+        }
+    }
+
+    /// Of a record the event alone, without its fields.
+    void append_event(text_buffer& out, const reduce::record_view& record) {
+        append_event(out, record, record.known() ? &prepare(record.type()) : nullptr);
+    }
+    /// The fields alone, each after a space; of a faulty record its bytes.
+    void append_fields(text_buffer& out, const reduce::record_view& record) {
+        append_fields(out, record, record.known() ? &prepare(record.type()) : nullptr);
+    }
+
 private:
     // What is the same in each record of an event, escaped once.
     struct prepared {
@@ -99,36 +126,9 @@ private:
         std::vector<std::string> fields;  // " name="
     };
 
-    /// After the time before which a record was not written: how much later it may have been.
-    void append_bound(text_buffer& out, const reduce::record_view& record) {
-        out += " ~";
-        if (const auto latest = record.latest()) {
-            out += '+';
-            const std::uint64_t ticks = *latest - record.time();
-            if (options_.time == time_format::raw || !time_->known()) {
-                impl::append_number(out, ticks);
-            } else {
-                const std::int64_t ns =
-                    time_->relative_ns(*latest) - time_->relative_ns(record.time());
-                impl::append_seconds(out,
-                                     static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0)));
-            }
-        }
-    }
-
-    void append_record(text_buffer& out, const reduce::record_view& record) {
-        colour(out, "\x1b[2m");
-        append_time(out, record.time());
-        if (record.interval()) append_bound(out, record);
-        out += ' ';
-        append_thread(out, record.lane());
-        colour(out, "\x1b[0m");
-        out += ' ';
-        const bool faulty = !record.fault().empty();
-        colour(out, faulty ? "\x1b[31m" : "\x1b[36m");
-        const prepared* words = nullptr;
-        if (record.known()) {
-            words = &prepare(record.type());
+    static void append_event(text_buffer& out, const reduce::record_view& record,
+                             const prepared* words) {
+        if (words != nullptr) {
             out += words->name;
         } else {
             out += "event#";
@@ -136,8 +136,10 @@ private:
         }
         if (record.begins()) out += ":begin";
         if (record.ends()) out += ":end";
-        colour(out, "\x1b[0m");
-        if (faulty) {
+    }
+    void append_fields(text_buffer& out, const reduce::record_view& record,
+                       const prepared* words) const {
+        if (words == nullptr || !record.fault().empty()) {
             out += " raw=";
             impl::append_hex(out, record.payload());
             return;
@@ -147,6 +149,37 @@ private:
             out += words->fields[i++];
             append_value(out, value);
         });
+    }
+
+    // A live lane's entry changes under its address: all that is shown of it is compared.
+    struct shown_thread {
+        const reduce::lane_info* of = nullptr;
+        std::uint32_t thread = 0;
+        std::uint32_t pid = 0;
+        std::uint32_t depth = 0;
+        bool listed = false;
+        std::string name;
+        text_buffer text;
+
+        [[nodiscard]] bool is(const reduce::lane_info& lane) const noexcept {
+            return of == &lane && thread == lane.thread && pid == lane.pid && depth == lane.depth &&
+                   listed == lane.listed && name == lane.name;
+        }
+    };
+
+    void append_record(text_buffer& out, const reduce::record_view& record) {
+        colour(out, "\x1b[2m");
+        append_time(out, record.time());
+        if (record.interval()) append_bound(out, record.time(), record.latest());
+        out += ' ';
+        append_thread(out, record.lane());
+        colour(out, "\x1b[0m");
+        out += ' ';
+        colour(out, record.fault().empty() ? "\x1b[36m" : "\x1b[31m");
+        const prepared* const words = record.known() ? &prepare(record.type()) : nullptr;
+        append_event(out, record, words);
+        colour(out, "\x1b[0m");
+        append_fields(out, record, words);
     }
 
     void append_value(text_buffer& out, const reduce::field_value& value) const {
@@ -242,7 +275,22 @@ private:
         colour(out, "\x1b[0m");
     }
 
-    void append_thread(text_buffer& out, const reduce::lane_info& lane) const {
+    /// Who recorded, in brackets; of lanes seen lately as it was made then.
+    void append_thread(text_buffer& out, const reduce::lane_info& lane) {
+        shown_thread& shown = threads_[lane.number % threads_.size()];
+        if (!shown.is(lane)) {
+            shown.of = &lane;
+            shown.thread = lane.thread;
+            shown.pid = lane.pid;
+            shown.depth = lane.depth;
+            shown.listed = lane.listed;
+            shown.name = lane.name;
+            shown.text.clear();
+            make_thread(shown.text, lane);
+        }
+        out += shown.text.view();
+    }
+    void make_thread(text_buffer& out, const reduce::lane_info& lane) const {
         out += '[';
         if (!lane.listed) {
             out += "lane ";
@@ -267,9 +315,12 @@ private:
 
     void append_local(text_buffer& out, std::int64_t ns) {
         constexpr std::int64_t second = 1'000'000'000;
-        const std::int64_t seconds = ns / second - (ns % second < 0 ? 1 : 0);
-        if (seconds != shown_second_ || shown_.empty()) {
-            shown_second_ = seconds;
+        // Modulo 2^64: the times may be far apart.
+        auto within = static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(shown_from_);
+        if (within >= second || shown_.empty()) {
+            const std::int64_t seconds = ns / second - (ns % second < 0 ? 1 : 0);
+            within = static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(seconds) * second;
+            shown_from_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) - within);
             shown_.clear();
             const auto when = static_cast<time_t>(seconds);
             tm parts{};
@@ -284,7 +335,7 @@ private:
         }
         out += shown_.view();
         out += '.';
-        impl::append_padded(out, static_cast<std::uint64_t>(ns - seconds * second), 9);
+        impl::append_padded<9>(out, within);
     }
 
     [[nodiscard]] const prepared& prepare(const reduce::event_type& type) {
@@ -313,7 +364,8 @@ private:
     const reduce::timeline* time_;
     text_options options_;
     std::vector<prepared> prepared_;
-    std::int64_t shown_second_ = 0;
+    std::array<shown_thread, 64> threads_;
+    std::int64_t shown_from_ = 0;  // ns at which the second in `shown_` begins
     text_buffer shown_;
     text_buffer own_;
 };

@@ -1,0 +1,243 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Items as Chrome's trace events, one JSON object that chrome://tracing, Perfetto and speedscope
+/// open: spans as B and E, moments as i, counters as C, flows as s and t, names of processes and
+/// threads as M.
+/// @code
+///   {"displayTimeUnit":"ns","traceEvents":[
+///   {"ph":"M","name":"thread_name","pid":1200,"tid":1234,"args":{"name":"worker"}},
+///   {"ph":"B","name":"request","cat":"event","pid":1200,"tid":1234,"ts":0.000,"args":{"n":1}},
+///   {"ph":"E","name":"request","cat":"event","pid":1200,"tid":1234,"ts":17.042}
+///   ],"otherData":{"origin_ns":"1714567296123456789"}}
+/// @endcode
+/// - `ts` is in microseconds, exact to the nanosecond, since the first record, whose time is
+///   `origin_ns`, nanoseconds since 1970 (ticks, if `clock` says so: the clock is not known). So a
+///   double holds it for three months.
+/// - Values as exporter/json/value.hpp has them; integers beyond 2^53 are strings, because viewers
+///   read numbers as doubles. In counters all are numbers: the digits are exact, curves are not.
+/// - A record that is part of a flow is a B, an E, or an X of no length, to which the s or t after
+///   it binds: s for the first that bears a number, t for the others. What the last one is, is not
+///   known. Memory is some 40 bytes for each number of a flow.
+/// - Losses have the category "loss". What is said of a mark beside its fields is called
+///   trace_ring.x. How spans nest whose ends are missing, and which tracks there are:
+///   viewer/stage.hpp, viewer/tracks.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/json/value.hpp>
+#include <trace_ring/exporter/viewer/marks.hpp>
+#include <trace_ring/exporter/viewer/roles.hpp>
+#include <trace_ring/exporter/viewer/stage.hpp>
+#include <trace_ring/exporter/viewer/tracks.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/tables.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+class chrome_writer {
+public:
+    explicit chrome_writer(field_roles roles = {}) : stage_(*this, std::move(roles)) {}
+    chrome_writer(const chrome_writer&) = delete;
+
+    /// Another trace that comes into the same output; for each before the first item. `in` must
+    /// outlive this.
+    std::size_t add(const reduce::tables& in, std::string_view name) {
+        return stage_.add(in, name);
+    }
+    static void begin(text_buffer& out) { out += R"({"displayTimeUnit":"ns","traceEvents":[)"; }
+    /// The next item, which is not before those that came.
+    void append(text_buffer& out, std::size_t from, const reduce::item& what) {
+        stage_.append(out, from, what);
+    }
+    void end(text_buffer& out) {
+        stage_.end(out);
+        out += "\n],\"otherData\":{\"origin_ns\":\"";
+        impl::append_number(out, *stage_.origin());
+        out += '"';
+        for (std::size_t i = 0; i < stage_.sources(); ++i) {
+            if (stage_.dated(i)) continue;
+            out += R"(,"clock":"not known: ns are ticks")";
+            break;
+        }
+        out += "}}\n";
+    }
+
+private:
+    friend class viewer_stage<chrome_writer>;
+
+    void process(text_buffer& out, const viewer_process& what) {
+        name(out, "process_name", what.id, 0, what.name);
+    }
+    void track(text_buffer& out, const viewer_track& what) {
+        name(out, "thread_name", what.process->id, what.id, what.name);
+    }
+    void name(text_buffer& out, std::string_view what, std::int32_t process, std::int32_t thread,
+              std::string_view value) {
+        next(out);
+        out += R"({"ph":"M","name":")";
+        out += what;
+        out += R"(","pid":)";
+        impl::append_number(out, process);
+        out += R"(,"tid":)";
+        impl::append_number(out, thread);
+        out += R"(,"args":{"name":)";
+        impl::append_json_string(out, value);
+        out += "}}";
+    }
+
+    void begin(text_buffer& out, const viewer_mark& mark) {
+        event(out, "B", mark);
+        arguments(out, mark);
+        arrows(out, mark);
+    }
+    void end(text_buffer& out, const viewer_mark& mark) {
+        arrows(out, mark);
+        event(out, "E", mark);
+        arguments(out, mark);
+    }
+    void instant(text_buffer& out, const viewer_mark& mark) {
+        if (mark.flows.empty()) {
+            event(out, "i", mark);
+            out += R"(,"s":"t")";
+        } else {
+            event(out, "X", mark);
+            out += R"(,"dur":0)";
+        }
+        arguments(out, mark);
+        arrows(out, mark);
+    }
+    void counters(text_buffer& out, const viewer_mark& mark,
+                  std::span<const viewer_sample> samples) {
+        event(out, "C", mark);
+        const prepared& words = prepare(*mark.event);
+        const char* between = R"(,"args":{)";
+        for (const auto& sample : samples) {
+            out += between;
+            between = ",";
+            out += words.fields[sample.field];
+            if (sample.value.type() == field_type::boolean) {
+                out += sample.value.boolean() ? '1' : '0';
+            } else {
+                impl::append_json_scalar(out, sample.value, wide_integers::numbers);
+            }
+        }
+        out += "}}";
+    }
+
+    // What is the same in each record of an event.
+    struct prepared {
+        std::string name;
+        std::vector<std::string> fields;  // "name":
+    };
+
+    void next(text_buffer& out) {
+        out += any_ ? ",\n" : "\n";
+        any_ = true;
+    }
+    void time(text_buffer& out, const viewer_mark& mark) {
+        out += R"(,"pid":)";
+        impl::append_number(out, mark.on->process->id);
+        out += R"(,"tid":)";
+        impl::append_number(out, mark.on->id);
+        out += R"(,"ts":)";
+        // Unsigned: of two traces one may have begun a little before.
+        const auto from = static_cast<std::uint64_t>(*stage_.origin());
+        auto ns = static_cast<std::uint64_t>(mark.ns) - from;
+        if (mark.ns < *stage_.origin()) {
+            out += '-';
+            ns = 0 - ns;
+        }
+        impl::append_number(out, ns / 1000);
+        out += '.';
+        impl::append_padded<3>(out, ns % 1000);
+    }
+    void event(text_buffer& out, std::string_view phase, const viewer_mark& mark) {
+        next(out);
+        out += R"({"ph":")";
+        out += phase;
+        out += R"(","name":)";
+        if (mark.event != nullptr) {
+            out += std::string_view(prepare(*mark.event).name);
+        } else {
+            impl::append_json_string(out, mark.name);
+        }
+        out += R"(,"cat":")";
+        out += to_string(mark.category);
+        out += '"';
+        time(out, mark);
+    }
+    void arguments(text_buffer& out, const viewer_mark& mark) {
+        const char* between = R"(,"args":{)";
+        const auto key = [&] {
+            out += between;
+            between = ",";
+        };
+        if (mark.record != nullptr && mark.event != nullptr) {
+            const prepared& words = prepare(*mark.event);
+            std::size_t i = 0;
+            mark.record->for_each_field([&](const auto&, const reduce::field_value& value) {
+                key();
+                out += words.fields[i++];
+                impl::append_json_value(out, value, wide_integers::strings);
+            });
+        }
+        for (const auto& note : mark.notes) {
+            key();
+            out += '"';
+            out += to_string(note.key);
+            out += "\":";
+            if (note.is_text) {
+                impl::append_json_string(out, note.text);
+            } else {
+                impl::append_json_integer(out, note.number, wide_integers::strings);
+            }
+        }
+        out += *between == ',' && between[1] == '\0' ? "}}" : "}";
+    }
+    void arrows(text_buffer& out, const viewer_mark& mark) {
+        for (const std::uint64_t id : mark.flows) {
+            next(out);
+            out += flows_.insert(id).second ? R"({"ph":"s")" : R"({"ph":"t","bp":"e")";
+            out += R"(,"name":"flow","cat":"flow","id":"0x)";
+            impl::append_number(out, id, 16);
+            out += '"';
+            time(out, mark);
+            out += '}';
+        }
+    }
+
+    [[nodiscard]] const prepared& prepare(const viewer_event& event) {
+        if (event.number >= prepared_.size()) prepared_.resize(event.number + 1);
+        prepared& words = prepared_[event.number];
+        if (words.name.empty()) {
+            text_buffer text;
+            impl::append_json_string(text, event.type->name);
+            words.name = text.view();
+            for (const auto& field : event.type->fields) {
+                text.clear();
+                impl::append_json_string(text, field.name);
+                text += ':';
+                words.fields.emplace_back(text.view());
+            }
+        }
+        return words;
+    }
+
+    viewer_stage<chrome_writer> stage_;
+    std::vector<prepared> prepared_;
+    std::unordered_set<std::uint64_t> flows_;  // those that have begun
+    bool any_ = false;
+};
+
+}  // namespace trace_ring::inline v1::exporter

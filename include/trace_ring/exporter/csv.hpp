@@ -1,0 +1,380 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Items as comma-separated values (RFC 4180: lines end with CR LF), one row an item, under one
+/// header row:
+/// @code
+///   kind,time_ns,ticks,interval,latest_ns,latest_ticks,lane,position,pid,tid,thread,depth,event,id,
+///   span,cause,count,offset,from_ticks,fault,raw,cut,"order.sent.id","order.sent.price",more
+/// @endcode
+/// - `kind` is record, loss or clock_jump; the columns that follow mean what they mean in
+///   exporter/json.hpp, and are empty where they mean nothing. With several files, `file` is the
+///   second.
+/// - Each field of each event type has a column, EVENT.FIELD, whichever process or file it is from
+///   (a second field of the same name in an event: EVENT.FIELD#2; another event and field whose
+///   names make the same: @2). So filtering by `event` gives a table without holes. The types are
+///   those that are known when the header is written, less those that are filtered out. The fields
+///   of types that a live trace adds later are in `more`, as a JSON object.
+/// - Integers are exact, floating-point numbers the shortest that read back as the same (nan, inf,
+///   -inf), addresses 0x7f00, booleans true and false, arrays JSON in quotes: "[1,2]".
+/// - Text is always in quotes, so that "" is an empty text and nothing is no text. It is never a
+///   formula to a spreadsheet: text that begins with = + - @ ' (or their wide forms), tab, CR or
+///   LF, or with hex:, has a ' in front. Bytes that are not UTF-8, or hold control characters other
+///   than tab, CR and LF, are hex:00ff. So: take one ' from the front, or else decode hex:, to have
+///   the text back.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/json/value.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/filter.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/tables.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+struct csv_options {
+    bool files = false;                 ///< a column tells the file
+    std::vector<std::string> events{};  ///< globs: only these have columns; none: all
+};
+
+namespace impl {
+
+/// Text as a cell that no spreadsheet takes for a formula, and no terminal for a command.
+inline void append_csv_text(text_buffer& out, std::string_view text) {
+    bool plain = true;
+    for (std::size_t i = 0; i < text.size() && plain;) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        if (c >= 0x20 && c < 0x7F) {
+            ++i;
+            continue;
+        }
+        const std::size_t length = utf8_length(text.substr(i));
+        const bool control =
+            length == 1
+                ? (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F
+                : length == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+        plain = length != 0 && !control;
+        i += length;
+    }
+    if (!plain) {
+        out += "hex:";
+        return append_hex(out, std::as_bytes(std::span(text.data(), text.size())));
+    }
+    out += '"';
+    constexpr std::string_view first = "=+-@'\t\r\n";
+    constexpr std::string_view longer[] = {"hex:", "\xEF\xBC\x9D", "\xEF\xBC\x8B", "\xEF\xBC\x8D",
+                                           "\xEF\xBC\xA0"};
+    if (!text.empty() && (first.find(text[0]) != first.npos ||
+                          std::any_of(std::begin(longer), std::end(longer),
+                                      [text](auto each) { return text.starts_with(each); }))) {
+        out += '\'';
+    }
+    for (std::size_t quote = 0; (quote = text.find('"')) != text.npos;) {
+        out += text.substr(0, quote + 1);
+        out += '"';
+        text.remove_prefix(quote + 1);
+    }
+    out += text;
+    out += '"';
+}
+
+}  // namespace impl
+
+class csv_writer {
+public:
+    explicit csv_writer(csv_options options = {}) {
+        wanted_.events = std::move(options.events);
+        files_ = options.files;
+    }
+
+    /// Another trace that comes into the same output; for each before `begin`. `in` must outlive
+    /// this.
+    std::size_t add(const reduce::tables& in, std::string_view name) {
+        source made;
+        made.in = &in;
+        text_buffer text;
+        impl::append_csv_text(text, name);
+        made.name = text.view();
+        sources_.push_back(std::move(made));
+        return sources_.size() - 1;
+    }
+    /// The header row.
+    void begin(text_buffer& out) {
+        out += files_ ? "kind,file" : "kind";
+        for (const std::string_view name : fixed) {
+            out += ',';
+            out += name;
+        }
+        for (source& each : sources_) {
+            for (const auto& type : each.in->events().types()) {
+                if (wanted_.wants_event(type.name)) enter(out, each, type);
+            }
+        }
+        out += ",more\r\n";
+    }
+    void append(text_buffer& out, std::size_t from, const reduce::item& what) {
+        source& its = sources_[from];
+        if (const auto* record = std::get_if<reduce::record_view>(&what)) {
+            append_record(out, its, *record);
+        } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
+            append_loss(out, its, *loss);
+        } else {
+            append_jump(out, its, std::get<reduce::clock_jump>(what));
+        }
+        out += "\r\n";
+    }
+    static void end(text_buffer&) {}
+
+private:
+    enum class cell : std::size_t {
+        time_ns,
+        ticks,
+        interval,
+        latest_ns,
+        latest_ticks,
+        lane,
+        position,
+        pid,
+        tid,
+        thread,
+        depth,
+        event,
+        id,
+        span,
+        cause,
+        count,
+        offset,
+        from_ticks,
+        fault,
+        raw,
+        cut,
+    };
+    static constexpr std::string_view fixed[] = {
+        "time_ns", "ticks", "interval", "latest_ns",  "latest_ticks", "lane", "position",
+        "pid",     "tid",   "thread",   "depth",      "event",        "id",   "span",
+        "cause",   "count", "offset",   "from_ticks", "fault",        "raw",  "cut"};
+
+    static_assert(std::size(fixed) == static_cast<std::size_t>(cell::cut) + 1);
+
+    /// Where the fields of an event type go.
+    struct layout {
+        bool known = false;
+        std::vector<std::pair<std::size_t, std::size_t>> cells;  // column and field, by column
+    };
+    struct source {
+        const reduce::tables* in = nullptr;
+        std::string name;             // as a cell
+        std::vector<layout> layouts;  // by number of the type
+    };
+
+    void enter(text_buffer& out, source& its, const reduce::event_type& type) {
+        if (type.number >= its.layouts.size()) its.layouts.resize(type.number + 1);
+        layout& made = its.layouts[type.number];
+        made.known = true;
+        std::map<std::string_view, unsigned> met;
+        for (std::size_t i = 0; i < type.fields.size(); ++i) {
+            const unsigned which = ++met[type.fields[i].name];
+            const auto [at, is_new] = columns_.emplace(
+                std::tuple(type.name, type.fields[i].name, which), columns_.size());
+            if (is_new) {
+                std::string name = type.name + '.' + type.fields[i].name;
+                if (which > 1) name += '#' + std::to_string(which);
+                unsigned& taken = names_[name];
+                if (++taken > 1) name += '@' + std::to_string(taken);
+                out += ',';
+                impl::append_csv_text(out, name);
+            }
+            made.cells.emplace_back(at->second, i);
+        }
+        std::sort(made.cells.begin(), made.cells.end());
+    }
+
+    // Cells are written from left to right; `column_` of the fixed ones are behind.
+    void row(text_buffer& out, const source& its, std::string_view kind) {
+        out += kind;
+        if (files_) {
+            out += ',';
+            out += std::string_view(its.name);
+        }
+        column_ = 0;
+    }
+    void skip(text_buffer& out, std::size_t cells) {
+        std::fill_n(out.room(cells), cells, ',');
+        out.add(cells);
+        column_ += cells;
+    }
+    /// Goes to that cell, which is one of those to come.
+    void to(text_buffer& out, cell where) {
+        skip(out, static_cast<std::size_t>(where) + 1 - column_);
+    }
+    template <class T>
+    void number(text_buffer& out, cell where, T value) {
+        to(out, where);
+        impl::append_number(out, value);
+    }
+    void text(text_buffer& out, cell where, std::string_view value) {
+        to(out, where);
+        impl::append_csv_text(out, value);
+    }
+    void to_fields(text_buffer& out) { skip(out, std::size(fixed) - column_); }
+    void to_end(text_buffer& out) { skip(out, std::size(fixed) + columns_.size() + 1 - column_); }
+    void time(text_buffer& out, const source& its, std::uint64_t ticks) {
+        if (its.in->time().known()) number(out, cell::time_ns, its.in->time().realtime_ns(ticks));
+        number(out, cell::ticks, ticks);
+    }
+
+    void append_record(text_buffer& out, source& its, const reduce::record_view& record) {
+        row(out, its, "record");
+        time(out, its, record.time());
+        if (record.interval()) {
+            to(out, cell::interval);
+            out += "true";
+            if (const auto latest = record.latest()) {
+                const auto& clock = its.in->time();
+                if (clock.known()) number(out, cell::latest_ns, clock.realtime_ns(*latest));
+                number(out, cell::latest_ticks, *latest);
+            }
+        }
+        const auto& lane = record.lane();
+        number(out, cell::lane, lane.number);
+        number(out, cell::position, record.position());
+        if (lane.listed) {
+            number(out, cell::pid, lane.pid);
+            number(out, cell::tid, lane.thread);
+            text(out, cell::thread, lane.name);
+            number(out, cell::depth, lane.depth);
+        }
+        if (record.known()) {
+            text(out, cell::event, record.name());
+        }
+        if (!record.fault().empty()) number(out, cell::id, record.id());
+        if (record.begins() || record.ends()) {
+            to(out, cell::span);
+            out += !record.ends() ? "begin" : record.begins() ? "begin end" : "end";
+        }
+        if (!record.fault().empty()) {
+            text(out, cell::fault, record.fault());
+            to(out, cell::raw);
+            impl::append_hex(out, record.payload());
+            return to_end(out);
+        }
+        values_.clear();
+        record.for_each_field([this](const reduce::field_info&, const reduce::field_value& value) {
+            values_.push_back(value);
+        });
+        append_cut(out, record.type());
+        to_fields(out);
+        const auto& type = record.type();
+        const bool listed = type.number < its.layouts.size() && its.layouts[type.number].known;
+        if (values_.empty()) return to_end(out);
+        if (!listed) {
+            to_end(out);
+            return append_more(out, type);
+        }
+        for (const auto& [column, field] : its.layouts[type.number].cells) {
+            skip(out, std::size(fixed) + column + 1 - column_);
+            append_value(out, values_[field]);
+        }
+        to_end(out);
+    }
+
+    void append_cut(text_buffer& out, const reduce::event_type& type) {
+        cell_.clear();
+        for (std::size_t i = 0; i < values_.size(); ++i) {
+            if (!values_[i].cut()) continue;
+            cell_ += cell_.empty() ? '[' : ',';
+            impl::append_json_string(cell_, type.fields[i].name);
+        }
+        if (cell_.empty()) return;
+        cell_ += ']';
+        to(out, cell::cut);
+        impl::append_csv_text(out, cell_.view());
+    }
+    void append_more(text_buffer& out, const reduce::event_type& type) {
+        cell_.clear();
+        cell_ += '{';
+        for (std::size_t i = 0; i < values_.size(); ++i) {
+            if (i != 0) cell_ += ',';
+            impl::append_json_string(cell_, type.fields[i].name);
+            cell_ += ':';
+            impl::append_json_value(cell_, values_[i]);
+        }
+        cell_ += '}';
+        impl::append_csv_text(out, cell_.view());
+    }
+    void append_value(text_buffer& out, const reduce::field_value& value) {
+        if (value.is_text()) return impl::append_csv_text(out, value.text());
+        if (value.form() != field_form::scalar) {
+            cell_.clear();
+            impl::append_json_value(cell_, value);
+            return impl::append_csv_text(out, cell_.view());
+        }
+        switch (value.type()) {
+            case field_type::f32:
+                return impl::append_floating(out, value.f32());
+            case field_type::f64:
+                return impl::append_floating(out, value.f64());
+            case field_type::address:
+                out += "0x";
+                return impl::append_number(out, value.u64(), 16);
+            case field_type::character: {
+                const char c = static_cast<char>(value.u64());
+                return impl::append_csv_text(out, {&c, 1});
+            }
+            default:  // as in JSON
+                return impl::append_json_scalar(out, value, wide_integers::numbers);
+        }
+    }
+
+    void append_loss(text_buffer& out, const source& its, const reduce::loss_item& loss) {
+        row(out, its, "loss");
+        if (loss.lane != nullptr) {
+            time(out, its, loss.time);
+            number(out, cell::lane, loss.lane->number);
+            number(out, cell::position, loss.at);
+        }
+        text(out, cell::cause, to_string(loss.cause));
+        number(out, cell::count, loss.count);
+        if (loss.cause == loss_cause::damaged) {
+            number(out, cell::offset, loss.offset);
+            text(out, cell::fault, loss.what);
+        }
+        to_end(out);
+    }
+    void append_jump(text_buffer& out, const source& its, const reduce::clock_jump& jump) {
+        row(out, its, "clock_jump");
+        time(out, its, jump.time);
+        if (jump.lane != nullptr) number(out, cell::lane, jump.lane->number);
+        number(out, cell::position, jump.at);
+        number(out, cell::from_ticks, jump.from);
+        to_end(out);
+    }
+
+    reduce::filter wanted_;
+    bool files_ = false;
+    std::vector<source> sources_;
+    std::map<std::tuple<std::string, std::string, unsigned>, std::size_t> columns_;
+    std::map<std::string, unsigned> names_;  // of columns, and how often
+    std::size_t column_ = 0;                 // of the row: cells written or passed over
+    std::vector<reduce::field_value> values_;
+    text_buffer cell_;
+};
+
+}  // namespace trace_ring::inline v1::exporter

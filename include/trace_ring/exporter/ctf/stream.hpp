@@ -1,0 +1,128 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// One stream of a CTF trace: the packet that is being filled, and what the next one has to say of
+/// those before.
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/reduce/tables/writers.hpp>
+
+namespace trace_ring::inline v1::exporter::impl {
+
+static_assert(std::endian::native == std::endian::little, "as the trace files themselves");
+
+/// A number as its bytes.
+template <class T>
+inline void append_bytes(text_buffer& out, T value) {
+    static_assert(std::is_arithmetic_v<T>);
+    std::memcpy(out.room(sizeof value), &value, sizeof value);
+    out.add(sizeof value);
+}
+/// A string with the zero behind it, printable. An empty one is `-`: babeltrace2 2.0 shows another
+/// one in the place of a string that is empty.
+inline void append_ctf_string(text_buffer& out, std::string_view text) {
+    append_escaped(out, text.empty() ? "-" : text, 0);
+    out += '\0';
+}
+
+/// Not more than 64 KiB a packet, and a record.
+class ctf_stream {
+public:
+    ctf_stream(std::string name, std::uint64_t instance, std::string_view file)
+        : name_(std::move(name)), file_(file), instance_(instance) {}
+
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    [[nodiscard]] std::uint64_t last() const noexcept { return last_; }
+    [[nodiscard]] bool full() const noexcept { return events_.size() >= 64 * 1024; }
+    /// Bytes of the packet's events so far.
+    [[nodiscard]] std::size_t size() const noexcept { return events_.size(); }
+    /// The packet says whose its events are: true if this is not who records into it now.
+    [[nodiscard]] bool other_owner(const reduce::lane_info* lane) const noexcept {
+        return lane != owner_;
+    }
+    /// Of the next packet. Before that, `close` what there is.
+    void set_owner(const reduce::lane_info* lane) {
+        owner_ = lane;
+        about_.clear();
+        append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->number);
+        append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->pid);
+        append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->thread);
+        append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->depth);
+        append_ctf_string(about_, lane == nullptr ? std::string_view() : lane->name);
+        if (!file_.empty()) append_ctf_string(about_, file_);
+    }
+    /// From here on so many more are missing. Before that, `close` what there is.
+    void lose(std::uint64_t events) noexcept {
+        discarded_ = events > ~discarded_ ? ~std::uint64_t{0} : discarded_ + events;
+    }
+
+    /// Where the next event's bytes go, after its header. `time` is not before `last`.
+    [[nodiscard]] text_buffer& event(std::uint32_t id, std::uint64_t time) {
+        if (events_.empty()) first_ = time;
+        last_ = time;
+        append_bytes(events_, id);
+        append_bytes(events_, time);
+        return events_;
+    }
+
+    /// Ends the packet, if there is something in it: `to(name, bytes)` gets its bytes.
+    template <class To>
+    void close(const To& to) {
+        if (events_.empty()) return;
+        // What was lost before a stream's first packet is lost to readers, which count from it.
+        if (packets_ == 0 && discarded_ != 0) {
+            const std::uint64_t lost = discarded_;
+            discarded_ = 0;
+            put(to, {}, first_);
+            discarded_ = lost;
+        }
+        put(to, events_.view(), last_);
+        events_.clear();
+    }
+
+private:
+    template <class To>
+    void put(const To& to, std::string_view events, std::uint64_t end) {
+        constexpr std::size_t header_bytes = 16 + 6 * 8;
+        const std::uint64_t bits =
+            std::uint64_t{8} * (header_bytes + about_.size() + events.size());
+        packet_.clear();
+        append_bytes(packet_, std::uint32_t{0xC1FC1FC1});
+        append_bytes(packet_, std::uint32_t{0});
+        append_bytes(packet_, instance_);
+        append_bytes(packet_, first_);
+        append_bytes(packet_, end);
+        append_bytes(packet_, bits);
+        append_bytes(packet_, bits);
+        append_bytes(packet_, packets_++);
+        append_bytes(packet_, discarded_);
+        packet_ += about_.view();
+        packet_ += events;
+        to(std::string_view(name_), packet_.view());
+    }
+
+    std::string name_;
+    std::string_view file_;
+    std::uint64_t instance_;
+    const reduce::lane_info* owner_ = nullptr;
+    text_buffer about_;  // what the packet says of its owner
+    text_buffer events_;
+    text_buffer packet_;
+    std::uint64_t first_ = 0;
+    std::uint64_t last_ = 0;
+    std::uint64_t packets_ = 0;
+    std::uint64_t discarded_ = 0;
+};
+
+}  // namespace trace_ring::inline v1::exporter::impl

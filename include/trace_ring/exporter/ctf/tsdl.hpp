@@ -1,0 +1,340 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The metadata of a CTF 1.8 trace, in TSDL: what is the same in every trace, and a declaration for
+/// each class of events, made from the dictionary.
+///
+/// Field names. Readers of CTF 1.8 take one leading underscore off a field's name, so that every
+/// name may be written with one and none is a keyword: `int` is `_int`. Beyond that,
+/// - a byte that no identifier has is `_xNN_`, with two lower-case hexadecimal digits; so is an
+///   underscore that is followed by x and two such digits. No name at all is `_x_`, and what is
+///   called `_x_` is `_x5f_x_`. `ctf_original_name` tells the name again.
+/// - A name that the event has already gets `_x_2`, `_x_3` and so on behind it.
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+namespace impl {
+
+[[nodiscard]] inline int hex_digit(char c) noexcept {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+/// `text` at `at` is an underscore, x and two digits.
+[[nodiscard]] inline bool is_mangled(std::string_view text, std::size_t at) noexcept {
+    return text.size() - at >= 4 && text[at] == '_' && text[at + 1] == 'x' &&
+           hex_digit(text[at + 2]) >= 0 && hex_digit(text[at + 3]) >= 0;
+}
+
+}  // namespace impl
+
+/// A name of any bytes as an identifier, without the leading underscore. Linear.
+[[nodiscard]] inline std::string ctf_name(std::string_view name) {
+    if (name.empty()) return "_x_";
+    std::string out;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+        const char c = name[i];
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        const bool mangle =
+            c == '_' ? impl::is_mangled(name, i) || name == "_x_" : !letter && (c < '0' || c > '9');
+        if (!mangle || (i != 0 && name == "_x_")) {
+            out += c;
+            continue;
+        }
+        constexpr char digits[] = "0123456789abcdef";
+        const auto byte = static_cast<unsigned char>(c);
+        out += "_x";
+        out += digits[byte >> 4];
+        out += digits[byte & 15U];
+        out += '_';
+    }
+    return out;
+}
+
+/// The name that `ctf_name` made `name` of.
+[[nodiscard]] inline std::string ctf_original_name(std::string_view name) {
+    if (name == "_x_") return {};
+    std::string out;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+        if (impl::is_mangled(name, i) && i + 4 < name.size() && name[i + 4] == '_') {
+            out +=
+                static_cast<char>(impl::hex_digit(name[i + 2]) * 16 + impl::hex_digit(name[i + 3]));
+            i += 4;
+        } else {
+            out += name[i];
+        }
+    }
+    return out;
+}
+
+namespace impl {
+
+/// What a class of events has beside its type: each combination that occurs is a class of its own.
+struct ctf_flavour {
+    static constexpr std::uint64_t begins = 1;
+    static constexpr std::uint64_t ends = 2;
+    static constexpr std::uint64_t bare = 4;       ///< without fields: the end of a span
+    static constexpr std::uint64_t faulty = 8;     ///< the payload's bytes, and what is wrong
+    static constexpr std::uint64_t interval = 16;  ///< the time is a lower bound
+    static constexpr std::uint64_t late = 32;  ///< earlier than what stands before it in the stream
+    static constexpr std::uint64_t cut = 64;   ///< some field was cut
+    static constexpr std::uint64_t bytes = 128;  ///< all text as bytes
+    /// A text as bytes: field `i`.
+    [[nodiscard]] static constexpr std::uint64_t bytes_of(std::size_t i) noexcept {
+        constexpr std::size_t told_apart = 56;
+        return i < told_apart ? std::uint64_t{256} << i : bytes;
+    }
+    [[nodiscard]] static constexpr bool has_bytes(std::uint64_t flavour, std::size_t i) noexcept {
+        return (flavour & (bytes | bytes_of(i))) != 0;
+    }
+};
+
+/// A string literal. `text` is made printable first, as in text.hpp: a name's control characters
+/// appear as \xNN, and reach no terminal.
+inline void append_tsdl_string(text_buffer& out, std::string_view text) {
+    text_buffer printable;
+    append_escaped(printable, text, 0);
+    out += '"';
+    for (const char c : printable.view()) {
+        if (c == '"' || c == '\\') out += '\\';
+        out += c;
+    }
+    out += '"';
+}
+
+/// The names of one structure's members.
+class ctf_members {
+public:
+    /// As it is to be written.
+    [[nodiscard]] std::string next(std::string_view name) {
+        const std::string first = '_' + ctf_name(name);
+        std::string unique = first;
+        for (std::size_t i = 2; !used_.insert(unique).second; ++i) {
+            unique = first + "_x_" + std::to_string(i);
+        }
+        return unique;
+    }
+
+private:
+    std::set<std::string> used_;
+};
+
+[[nodiscard]] inline std::string_view tsdl_type(field_type type) noexcept {
+    switch (type) {
+        case field_type::u8:
+        case field_type::character:
+            return "u8";
+        case field_type::u16:
+            return "u16";
+        case field_type::u32:
+            return "u32";
+        case field_type::u64:
+            return "u64";
+        case field_type::i8:
+            return "i8";
+        case field_type::i16:
+            return "i16";
+        case field_type::i32:
+            return "i32";
+        case field_type::i64:
+            return "i64";
+        case field_type::f32:
+            return "f32";
+        case field_type::f64:
+            return "f64";
+        case field_type::boolean:
+            return "boolean";
+        case field_type::address:
+            return "address";
+    }
+    return "u8";
+}
+
+inline void append_tsdl_field(text_buffer& out, const reduce::field_info& field, bool bytes,
+                              ctf_members& members) {
+    const bool text = field.type == field_type::character;
+    out += "        ";
+    if (text && !bytes) {
+        out += "string ";
+        out += members.next(field.name);
+        out += ";\n";
+        return;
+    }
+    const std::string_view type = text ? "byte" : tsdl_type(field.type);
+    if (field.form == field_form::scalar) {
+        out += type;
+        out += ' ';
+        out += members.next(field.name);
+        out += ";\n";
+        return;
+    }
+    if (field.form == field_form::array && !text) {
+        out += type;
+        out += ' ';
+        out += members.next(field.name);
+        out += '[';
+        append_number(out, field.count);
+        out += "];\n";
+        return;
+    }
+    const std::string length = members.next('_' + field.name + "_length");
+    out += "u16 ";
+    out += length;
+    out += "; ";
+    out += type;
+    out += ' ';
+    out += members.next(field.name);
+    out += '[';
+    out += length;
+    out += "];\n";
+}
+
+/// The declaration of a class of events. `type` null: the dictionary lacks event `id`.
+inline void append_tsdl_event(text_buffer& out, std::uint32_t number,
+                              const reduce::event_type* type, std::uint32_t id,
+                              std::uint64_t flavour) {
+    using f = ctf_flavour;
+    std::string name = type != nullptr ? type->name : "event#" + std::to_string(id);
+    if ((flavour & f::begins) != 0) name += ":begin";
+    if ((flavour & f::ends) != 0) name += ":end";
+    out += "event {\n    name = ";
+    append_tsdl_string(out, name);
+    out += ";\n    id = ";
+    append_number(out, number);
+    out += ";\n    stream_id = 0;\n";
+    if ((flavour & (f::interval | f::late | f::cut)) != 0) {
+        out += "    context := struct {\n";
+        if ((flavour & f::late) != 0) out += "        i64 _time;\n";
+        if ((flavour & f::interval) != 0) {
+            out += "        boolean _bounded;\n        i64 _latest;\n";
+        }
+        if ((flavour & f::cut) != 0) out += "        string _cut;\n";
+        out += "    };\n";
+    }
+    out += "    fields := struct {\n";
+    if ((flavour & f::faulty) != 0) {
+        out += "        string _fault;\n        u16 __raw_length; byte _raw[__raw_length];\n";
+    } else if (type != nullptr && (flavour & f::bare) == 0) {
+        ctf_members members;
+        for (std::size_t i = 0; i < type->fields.size(); ++i) {
+            append_tsdl_field(out, type->fields[i], f::has_bytes(flavour, i), members);
+        }
+    }
+    out += "    };\n};\n";
+}
+
+inline constexpr std::uint32_t ctf_lost = 0;
+inline constexpr std::uint32_t ctf_damaged = 1;
+inline constexpr std::uint32_t ctf_jump = 2;
+
+/// The classes of what stands in the place of records that are not there.
+inline void append_tsdl_gaps(text_buffer& out) {
+    for (const auto number : {ctf_lost, ctf_damaged}) {
+        out += "event {\n    name = \"trace_ring:lost\";\n    id = ";
+        append_number(out, number);
+        out += ";\n    stream_id = 0;\n    fields := struct {\n        enum : u8 {";
+        for (std::size_t i = 0; i < loss_cause_count; ++i) {
+            out += i == 0 ? " " : ", ";
+            append_tsdl_string(out, to_string(static_cast<loss_cause>(i)));
+            out += " = ";
+            append_number(out, i);
+        }
+        out += " } _cause;\n        u64 _count;\n        u64 _position;\n";
+        if (number == ctf_damaged) out += "        u64 _offset;\n        string _fault;\n";
+        out += "    };\n};\n";
+    }
+    out += "event {\n    name = \"trace_ring:clock_jump\";\n    id = ";
+    append_number(out, ctf_jump);
+    out +=
+        ";\n    stream_id = 0;\n    fields := struct {\n        i64 _from;\n        i64 _to;\n"
+        "        u64 _position;\n    };\n};\n";
+}
+
+/// What stands before the events. Times are nanoseconds after `offset_ns`, which are since 1970 if
+/// `absolute`.
+inline void append_tsdl_head(text_buffer& out, std::uint64_t offset_ns, std::uint64_t precision_ns,
+                             bool absolute, bool several) {
+    out +=
+        "/* CTF 1.8 */\n"
+        "typealias integer { size = 8; align = 8; } := u8;\n"
+        "typealias integer { size = 16; align = 8; } := u16;\n"
+        "typealias integer { size = 32; align = 8; } := u32;\n"
+        "typealias integer { size = 64; align = 8; } := u64;\n"
+        "typealias integer { size = 8; align = 8; signed = true; } := i8;\n"
+        "typealias integer { size = 16; align = 8; signed = true; } := i16;\n"
+        "typealias integer { size = 32; align = 8; signed = true; } := i32;\n"
+        "typealias integer { size = 64; align = 8; signed = true; } := i64;\n"
+        "typealias integer { size = 8; align = 8; base = 16; } := byte;\n"
+        "typealias integer { size = 64; align = 8; base = 16; } := address;\n"
+        "typealias floating_point { exp_dig = 8; mant_dig = 24; align = 8; } := f32;\n"
+        "typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := f64;\n"
+        "typealias enum : u8 { \"false\" = 0, \"true\" = 1 } := boolean;\n"
+        "trace {\n"
+        "    major = 1;\n"
+        "    minor = 8;\n"
+        "    byte_order = le;\n"
+        "    packet.header := struct {\n"
+        "        u32 magic;\n"
+        "        u32 stream_id;\n"
+        "        u64 stream_instance_id;\n"
+        "    };\n"
+        "};\n"
+        "env {\n"
+        "    tracer_name = \"trace_ring\";\n"
+        "};\n"
+        "clock {\n"
+        "    name = trace;\n"
+        "    description = ";
+    out += absolute ? "\"nanoseconds since 1970, by the trace's clock readings\""
+                    : "\"ticks: what they are worth is not known\"";
+    out += ";\n    freq = 1000000000;\n    precision = ";
+    append_number(out, precision_ns);
+    out += ";\n    offset_s = ";
+    append_number(out, offset_ns / 1'000'000'000);
+    out += ";\n    offset = ";
+    append_number(out, offset_ns % 1'000'000'000);
+    out += ";\n    absolute = ";
+    out += absolute ? "true" : "false";
+    out +=
+        ";\n};\n"
+        "typealias integer { size = 64; align = 8; map = clock.trace.value; } := instant;\n"
+        "stream {\n"
+        "    id = 0;\n"
+        "    packet.context := struct {\n"
+        "        instant timestamp_begin;\n"
+        "        instant timestamp_end;\n"
+        "        u64 content_size;\n"
+        "        u64 packet_size;\n"
+        "        u64 packet_seq_num;\n"
+        "        u64 events_discarded;\n"
+        "        u32 _lane;\n"
+        "        u32 _pid;\n"
+        "        u32 _tid;\n"
+        "        u32 _depth;\n"
+        "        string _thread;\n";
+    if (several) out += "        string _file;\n";
+    out +=
+        "    };\n"
+        "    event.header := struct {\n"
+        "        u32 id;\n"
+        "        instant timestamp;\n"
+        "    };\n"
+        "};\n";
+}
+
+}  // namespace impl
+
+}  // namespace trace_ring::inline v1::exporter

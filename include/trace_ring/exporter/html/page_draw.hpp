@@ -1,0 +1,324 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The page's script, second part: rows, and how they are drawn. A frame costs what is seen of it:
+/// the first span or instant of each pixel is found by binary search, and what a pixel holds by the
+/// difference of two sums, however many records there are.
+
+#include <string_view>
+
+namespace trace_ring::inline v1::exporter::impl {
+
+inline constexpr std::string_view html_draw = R"page(
+const rows = [];
+const rowOfOwner = new Uint32Array(owners.length);
+const perClass = new Float64Array(classes.length);
+let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
+{
+  const byLane = new Map();
+  owners.forEach((owner, i) => {
+    const key = owner.file + ':' + owner.lane;
+    let row = byLane.get(key);
+    if (!row) {
+      row = {owner, owners: 0, levels: [], open: [], t: new Growing(Float64Array),
+        r: new Growing(Uint32Array), losses: [], series: [], bySeries: new Map(), last: NaN, n: 0,
+        place: rows.length};
+      byLane.set(key, row);
+      rows.push(row);
+    }
+    ++row.owners;
+    rowOfOwner[i] = row.place;
+  });
+  const order = rows.slice().sort((a, b) => a.owner.file - b.owner.file || a.owner.pid - b.owner.pid ||
+    a.owner.tid - b.owner.tid || a.owner.depth - b.owner.depth || a.owner.lane - b.owner.lane);
+  const place = new Map(order.map((row, i) => [row, i]));
+  rowOfOwner.forEach((r, i) => { rowOfOwner[i] = place.get(rows[r]); });
+  rows.splice(0, rows.length, ...order);
+
+  const waiting = [];  // losses that no record has come after
+  for (let i = 0; i < count; ++i) {
+    const row = rows[rowOfOwner[who[i]]], kind = classes[what[i]], t = time[i];
+    ++perClass[what[i]];
+    if (what[i] === LOST) {
+      const loss = {r: i, a: row.last, b: NaN, ...lossOf(i)};
+      lostCount += loss.count;
+      row.losses.push(loss);
+      waiting.push([row, loss]);
+      continue;
+    }
+    ++row.n;
+    if (t < firstTime) firstTime = t;
+    if (t > lastTime) lastTime = t;
+    if (row.losses.length !== 0 && Number.isNaN(row.losses.at(-1).b)) {
+      for (let n = row.losses.length; n > 0 && Number.isNaN(row.losses[n - 1].b); --n) {
+        row.losses[n - 1].b = t;
+      }
+    }
+    if (t < row.last) {  // the clock went back: no span reaches over that
+      for (const [level, at] of row.open) if (level) level.end(at, row.last, level.r.a[at]);
+      row.open.length = 0;
+    }
+    row.last = t;
+    const type = kind.type;
+    if ((kind.how & BEGIN) && row.open.length < 256) {
+      const depth = row.open.length;
+      if (depth < DEEPEST) {
+        const level = row.levels[depth] || (row.levels[depth] = new Level());
+        row.open.push([level, level.s.n, type]);
+        level.begin(t, i);
+      } else {
+        row.open.push([null, 0, type]);
+      }
+    } else if ((kind.how & END) && row.open.some(([, , begun]) => begun === type)) {
+      for (;;) {  // what is within it and was not ended ends here too
+        const [level, at, begun] = row.open.pop();
+        if (level) level.end(at, t, begun === type ? i : level.r.a[at]);
+        if (begun === type) break;
+      }
+    } else if (kind.kind === 2 && kind.fields && !(kind.how & (FAULTY | BARE))) {
+      for (const [name, value] of valuesOf(i).fields) {
+        if (typeof value !== 'number' && typeof value !== 'bigint') continue;
+        const key = kind.name + '.' + name;
+        let series = row.bySeries.get(key);
+        if (!series) {
+          series = new Series(key);
+          series.type = kind.colour;
+          row.bySeries.set(key, series);
+          row.series.push(series);
+        }
+        series.t.push(t);
+        series.v.push(Number(value));
+        series.r.push(i);
+      }
+    } else {
+      row.t.push(t);
+      row.r.push(i);
+    }
+  }
+  if (firstTime > lastTime) [firstTime, lastTime] = [0, 1];
+  for (const [row, loss] of waiting) {
+    if (Number.isNaN(loss.a)) loss.a = Math.min(firstTime, loss.b || firstTime);
+    if (Number.isNaN(loss.b)) loss.b = lastTime;
+    if (loss.b < loss.a) [loss.a, loss.b] = [loss.b, loss.a];
+  }
+  for (const row of rows) {
+    // What is lost in one place, for whichever causes, is one gap.
+    row.gaps = [];
+    for (const loss of row.losses.slice().sort((a, b) => a.a - b.a || a.b - b.b)) {
+      const last = row.gaps.at(-1);
+      if (last && last.a === loss.a && last.b === loss.b) last.losses.push(loss);
+      else row.gaps.push({a: loss.a, b: loss.b, losses: [loss]});
+    }
+    row.gapBegins = Float64Array.from(row.gaps, gap => gap.a);
+    let reach = -Infinity;
+    row.gapReach = Float64Array.from(row.gaps, gap => reach = Math.max(reach, gap.b));
+    for (const level of row.levels) level.finish(lastTime);
+    for (const series of row.series) series.finish();
+    [row.t, row.r] = inOrder([row.t.done(), row.r.done()]);
+    row.open = null;
+  }
+}
+const AXIS = 26, TICKS = 15, BAR = 18, GRAPH = 34, PAD = 5;
+let tall = 0;
+for (const row of rows) {
+  row.y = tall;
+  row.ticksY = PAD;
+  row.levelsY = PAD + TICKS;
+  row.seriesY = row.levelsY + row.levels.length * BAR;
+  row.h = Math.max(row.seriesY + row.series.length * (GRAPH + 2) + PAD, 38);
+  tall += row.h;
+}
+
+// --- The view -------------------------------------------------------------------------------
+const canvas = $('view'), ctx = canvas.getContext('2d');
+const GUTTER = 168;
+const margin = Math.max((lastTime - firstTime) * 0.01, 1);
+const view = {a: firstTime - margin, b: lastTime + margin, y: 0, width: 0, height: 0, dpr: 1};
+const state = {selected: -1, hover: -1, range: null, matches: new Float64Array(0)};
+let look = {};
+// Told apart with every kind of colour vision (after Okabe and Ito); vermilion is for losses.
+const colours = ['#56b4e9', '#e69f00', '#2fb58a', '#cc79a7', '#f0e442', '#5a8fd6', '#a9b1b9'];
+function readLook() {
+  const style = getComputedStyle(document.documentElement);
+  for (const name of ['back', 'band', 'line', 'text', 'faint', 'accent', 'lost', 'range', 'bar-text'])
+    look[name] = style.getPropertyValue('--' + name).trim();
+  const tile = document.createElement('canvas'), size = 8 * view.dpr;
+  tile.width = tile.height = size;
+  const pen = tile.getContext('2d');
+  pen.strokeStyle = look.lost;
+  pen.lineWidth = 1.6 * view.dpr;
+  for (const shift of [-size, 0, size]) {
+    pen.beginPath();
+    pen.moveTo(shift - 1, size + 1);
+    pen.lineTo(shift + size + 1, -1);
+    pen.stroke();
+  }
+  readPixels();
+  look.hatch = ctx.createPattern(tile, 'repeat');
+  look.hatch.setTransform(new DOMMatrix().scale(1 / view.dpr));
+}
+const scale = () => (view.width - GUTTER) / (view.b - view.a);
+const xOf = t => GUTTER + (t - view.a) * scale();
+const timeAt = x => view.a + (x - GUTTER) / scale();
+
+const units = [[1e9, 's'], [1e6, 'ms'], [1e3, '\u00b5s'], [1, 'ns']];
+function length(ns, digits = 4) {
+  if (!meta.known) return Math.round(ns) + ' ticks';
+  const size = Math.abs(ns), [unit, name] = units.find(([u]) => size >= u) || units[3];
+  return Number((ns / unit).toPrecision(digits)) + ' ' + name;
+}
+function since(ns, step) {  // from the first record, to as many digits as tell two steps apart
+  if (!meta.known) return String(Math.round(ns));
+  const [unit, name] = units.find(([u]) => Math.abs(ns) >= u) || units[3];
+  const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(unit / step) - 1e-9)));
+  return (ns / unit).toFixed(digits) + ' ' + name;
+}
+function dateOf(ns) {
+  if (!meta.known) return 'tick ' + (BigInt(meta.base) + BigInt(Math.round(ns)));
+  const all = BigInt(meta.base) + BigInt(Math.round(ns));
+  const ms = all / 1000000n, date = new Date(Number(ms)), two = v => String(v).padStart(2, '0');
+  if (Number.isNaN(date.getTime())) return all + ' ns';
+  const rest = ((all % 1000000000n) + 1000000000n) % 1000000000n;
+  return date.getFullYear() + '-' + two(date.getMonth() + 1) + '-' + two(date.getDate()) + ' ' +
+    two(date.getHours()) + ':' + two(date.getMinutes()) + ':' + two(date.getSeconds()) + '.' +
+    String(rest).padStart(9, '0');
+}
+const threadOf = owner => owner.lane === 0 && !owner.tid ? 'no lane' :
+  owner.listed ? (owner.name || 'thread ' + owner.tid) + (owner.depth ? ' +' + owner.depth : '') :
+    'lane ' + owner.lane;
+const underOf = owner => owner.listed ? owner.pid + '/' + owner.tid : '';
+
+let letter = 7;  // about the width of one
+function clipped(text, width) {
+  let fits = Math.floor(width / letter);
+  if (text.length <= fits && ctx.measureText(text).width <= width) return text;
+  for (fits = Math.min(fits, text.length); fits > 2; fits -= Math.ceil(fits / 8)) {
+    const part = text.slice(0, fits - 1) + '\u2026';
+    if (ctx.measureText(part).width <= width) return part;
+  }
+  return '';
+}
+// Marks narrower than a bar are pixels of one picture, which is shown at once: a million records
+// are as many marks as the page is wide, and each would be a call otherwise.
+const sheet = {canvas: document.createElement('canvas'), width: 0, height: 0, image: null, pixels: null};
+sheet.pen = sheet.canvas.getContext('2d', {willReadFrequently: true});
+function clearSheet() {
+  const width = Math.ceil(view.width - GUTTER), height = Math.ceil(view.height - AXIS);
+  if (width !== sheet.width || height !== sheet.height) {
+    Object.assign(sheet, {width, height});
+    Object.assign(sheet.canvas, {width, height});
+    sheet.image = sheet.pen.createImageData(width, height);
+    sheet.pixels = new Uint32Array(sheet.image.data.buffer);
+  }
+  sheet.pixels.fill(0);
+}
+function showSheet() {
+  sheet.pen.putImageData(sheet.image, 0, 0);
+  ctx.imageSmoothingEnabled = false;
+  ctx.drawImage(sheet.canvas, GUTTER, AXIS, sheet.width, sheet.height);
+}
+// As the picture's memory has them: by class, all of it seen.
+const pixels = new Uint32Array(classes.length);
+function readPixels() {
+  classes.forEach((kind, i) => {
+    const rgb = parseInt(colourOf(i).slice(1), 16);
+    pixels[i] = (0xff000000 | (rgb & 255) << 16 | rgb & 0xff00 | rgb >> 16) >>> 0;
+  });
+}
+// Of the class of that number.
+const colourOf = kind => kind === JUMP ? look.lost : colours[classes[kind].colour % colours.length];
+const seenOf = (pixel, share) => (pixel & 0xffffff | Math.round(share * 255) << 24) >>> 0;
+function mark(x, y, w, h, pixel) {
+  const {width, height} = sheet, to = sheet.pixels;
+  const left = Math.max(Math.round(x) - GUTTER, 0), right = Math.min(Math.round(x + w) - GUTTER, width);
+  const top = Math.max(Math.round(y) - AXIS, 0), bottom = Math.min(Math.round(y + h) - AXIS, height);
+  if (right - left < 8) {
+    for (let line = top, at = top * width; line < bottom; ++line, at += width) {
+      for (let k = at + left; k < at + right; ++k) to[k] = pixel;
+    }
+  } else {
+    for (let line = top; line < bottom; ++line) to.fill(pixel, line * width + left, line * width + right);
+  }
+}
+// As `lower`, where the place is probably not far from `low`.
+function lowerNear(a, v, low) {
+  let step = 1;
+  while (low + step < a.length && a[low + step] < v) {
+    low += step;
+    step *= 2;
+  }
+  return lower(a, v, low, Math.min(low + step, a.length));
+}
+// Spans of two pixels and more go to `bars`.
+function markLevel(level, y, bars) {
+  const n = level.s.length, perPixel = 1 / scale();
+  for (let i = lower(level.reach, view.a); i < n && level.s[i] < view.b;) {
+    const x = xOf(level.s[i]), wide = (level.e[i] - level.s[i]) / perPixel;
+    if (wide >= 2) {
+      bars.push({x, y, wide, record: level.r[i]});
+      ++i;
+      continue;
+    }
+    // One pixel: how much of it is covered, in the colour of the longest of a few.
+    const px = Math.floor(x), next = Math.max(i + 1, lowerNear(level.s, timeAt(px + 1), i));
+    const busy = Math.min(1, (level.before[next] - level.before[i]) / perPixel);
+    let longest = i, most = 0;
+    for (let k = i, step = Math.max(1, next - i >> 2); k < next; k += step) {
+      const long = level.e[k] - level.s[k];
+      if (long > most) {
+        most = long;
+        longest = k;
+      }
+    }
+    mark(px, y, 1, BAR - 2, seenOf(pixels[what[level.r[longest]]], 0.35 + 0.65 * busy));
+    i = next;
+  }
+}
+function drawBars(bars) {
+  for (const {x, y, wide, record} of bars) {
+    const left = Math.max(x, GUTTER - 2), right = Math.min(x + wide, view.width + 2);
+    ctx.fillStyle = colourOf(what[record]);
+    ctx.fillRect(left, y, Math.max(right - left - (wide > 4 ? 0.75 : 0), 1), BAR - 2);
+    if (right - left < 26) continue;
+    const begin = Math.max(left, GUTTER), text = clipped(visible(classes[what[record]].name), right - begin - 8);
+    if (!text) continue;
+    ctx.fillStyle = look['bar-text'];
+    ctx.fillText(text, begin + 4, y + 12);
+  }
+}
+function markTicks(row, y, labels) {
+  for (let i = lower(row.t, view.a); i < row.t.length && row.t[i] < view.b;) {
+    const px = Math.floor(xOf(row.t[i]));
+    const next = Math.max(i + 1, lowerNear(row.t, timeAt(px + 2), i));
+    const h = Math.min(TICKS - 2, 8 + Math.log2(next - i));  // higher, the more there are
+    const room = (next < row.t.length ? xOf(row.t[next]) : view.width) - px;
+    mark(px, y + TICKS - 2 - h, room > 8 && next - i === 1 ? 3 : 2, h, pixels[what[row.r[i]]]);
+    if (room > 34 && next - i === 1) labels.push({x: px + 6, y: y + TICKS - 4, room: room - 12, record: row.r[i]});
+    i = next;
+  }
+}
+function markSeries(series, y) {
+  const low = Math.min(series.low, 0), high = Math.max(series.high, 0), h = GRAPH - 4;
+  const at = v => y + 2 + h - (high === low ? 0 : (v - low) / (high - low)) * h, zero = at(0);
+  const pixel = seenOf(pixels[what[series.r[0]]], 0.8);
+  // From the value that holds where the view begins; a pixel has the least and the greatest in it.
+  const part = (x, end, least, most) => {
+    const top = Math.min(at(most), zero), bottom = Math.max(at(least), zero);
+    mark(x, top, end - x, Math.max(bottom - top, 1), pixel);
+  };
+  let i = Math.max(0, lower(series.t, view.a) - 1);
+  const last = Math.min(Math.round(xOf(lastTime)) + 1, view.width);
+  while (i < series.t.length && series.t[i] < view.b) {
+    const px = Math.max(Math.round(xOf(series.t[i])), GUTTER);
+    const next = Math.max(i + 1, lowerNear(series.t, timeAt(px + 0.5), i));
+    part(px, px + 1, ...(next - i === 1 ? [series.v[i], series.v[i]] : series.within(i, next)));
+    const until = next < series.t.length ? Math.round(xOf(series.t[next])) : last;
+    if (until > px + 1) part(px + 1, until, series.v[next - 1], series.v[next - 1]);
+    i = next;
+  }
+}
+)page";
+
+}  // namespace trace_ring::inline v1::exporter::impl

@@ -1,0 +1,145 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Strings, numbers and the values of fields as JSON (RFC 8259), valid whatever the trace holds:
+/// text that is not UTF-8 is an object with its bytes, {"hex":"ff00"}, NaN and the infinities,
+/// which JSON lacks, are the strings "NaN", "Infinity", "-Infinity", addresses are strings,
+/// "0x7f00".
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/record_view.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+/// How integers are written that a double cannot hold: those beyond 2^53.
+enum class wide_integers {
+    numbers,  ///< exact; parsers that read every number as a double lose the last digits
+    strings,  ///< exact everywhere: "9007199254740993"
+};
+
+namespace impl {
+
+[[nodiscard]] inline bool is_utf8(std::string_view text) noexcept {
+    while (!text.empty()) {
+        const std::size_t length = utf8_length(text);
+        if (length == 0) return false;
+        text.remove_prefix(length);
+    }
+    return true;
+}
+
+/// A JSON string; what is not UTF-8 becomes U+FFFD.
+inline void append_json_string(text_buffer& out, std::string_view text) {
+    out += '"';
+    std::size_t done = 0;
+    std::size_t i = 0;
+    while (i < text.size()) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        const std::size_t length = c < 0x80 ? 1 : utf8_length(text.substr(i));
+        if (length > 1 || (length == 1 && c >= 0x20 && c != 0x7F && c != '"' && c != '\\')) {
+            i += length;
+            continue;
+        }
+        out += text.substr(done, i - done);
+        if (length == 0) {
+            out += "\\ufffd";
+        } else if (c == '"' || c == '\\') {
+            out += '\\';
+            out += text[i];
+        } else {
+            out += "\\u00";
+            append_hex_byte(out, c);
+        }
+        done = ++i;
+    }
+    out += text.substr(done);
+    out += '"';
+}
+
+template <class T>
+inline void append_json_floating(text_buffer& out, T value) {
+    if (std::isnan(value)) {
+        out += "\"NaN\"";
+    } else if (std::isinf(value)) {
+        out += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+    } else {
+        append_floating(out, value);
+    }
+}
+
+/// Text that is not UTF-8 becomes {"hex":"ff00"}.
+inline void append_json_text(text_buffer& out, std::string_view text) {
+    if (is_utf8(text)) return append_json_string(out, text);
+    out += R"({"hex":")";
+    append_hex(out, std::as_bytes(std::span(text.data(), text.size())));
+    out += R"("})";
+}
+
+/// 64 bits, signed or not.
+template <class T>
+inline void append_json_integer(text_buffer& out, T value, wide_integers wide) {
+    constexpr T most = T{1} << 53;
+    bool within = value <= most;
+    if constexpr (T(-1) < T(0)) within = within && value >= -most;
+    const bool quoted = !within && wide == wide_integers::strings;
+    if (quoted) out += '"';
+    append_number(out, value);
+    if (quoted) out += '"';
+}
+
+inline void append_json_scalar(text_buffer& out, const reduce::field_value& value,
+                               wide_integers wide) {
+    switch (value.type()) {
+        case field_type::u8:
+        case field_type::u16:
+        case field_type::u32:
+        case field_type::u64:
+            return append_json_integer(out, value.u64(), wide);
+        case field_type::i8:
+        case field_type::i16:
+        case field_type::i32:
+        case field_type::i64:
+            return append_json_integer(out, value.i64(), wide);
+        case field_type::f32:
+            return append_json_floating(out, value.f32());
+        case field_type::f64:
+            return append_json_floating(out, value.f64());
+        case field_type::boolean:
+            out += value.boolean() ? "true" : "false";
+            return;
+        case field_type::character: {
+            const char c = static_cast<char>(value.u64());
+            return append_json_text(out, {&c, 1});
+        }
+        case field_type::address:
+            out += "\"0x";
+            append_number(out, value.u64(), 16);
+            out += '"';
+            return;
+    }
+}
+
+/// A scalar, a string, or an array.
+inline void append_json_value(text_buffer& out, const reduce::field_value& value,
+                              wide_integers wide = wide_integers::numbers) {
+    if (value.is_text()) return append_json_text(out, value.text());
+    if (value.form() == field_form::scalar) return append_json_scalar(out, value, wide);
+    out += '[';
+    for (std::size_t i = 0; i < value.size(); ++i) {
+        if (i != 0) out += ',';
+        append_json_scalar(out, value.at(i), wide);
+    }
+    out += ']';
+}
+
+}  // namespace impl
+
+}  // namespace trace_ring::inline v1::exporter

@@ -1,0 +1,87 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What viewers of timelines are shown, whatever the format: viewer/stage.hpp makes it of items.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <trace_ring/exporter/viewer/tracks.hpp>
+#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+/// One event type, as it is drawn.
+struct viewer_event {
+    std::size_t number = 0;  ///< in the order in which they appeared
+    const reduce::event_type* type = nullptr;
+    std::vector<bool> flows;     ///< by field
+    std::vector<bool> counters;  ///< by field
+    bool any_flow = false;
+    bool any_counter = false;
+};
+
+/// What is said of a mark beside its record's fields.
+enum class note_key : std::uint8_t {
+    later_ns,  ///< a sampled clock: it happened up to so much later; "unknown" if that is not known
+    cut,       ///< names of fields that were cut
+    fault,
+    raw,    ///< payload in hex
+    begin,  ///< "lost": of a span
+    end,    ///< "lost": of a span
+    id,     ///< of an event that the dictionary lacks
+    cause,
+    count,
+    position,
+    offset,
+    back_ticks,
+};
+inline constexpr std::size_t note_keys = 12;
+[[nodiscard]] constexpr std::string_view to_string(note_key key) noexcept {
+    // Not what a field is likely to be called.
+    constexpr std::string_view names[note_keys] = {
+        "trace_ring.later_ns", "trace_ring.cut",      "trace_ring.fault",  "trace_ring.raw",
+        "trace_ring.begin",    "trace_ring.end",      "trace_ring.id",     "trace_ring.cause",
+        "trace_ring.count",    "trace_ring.position", "trace_ring.offset", "trace_ring.back_ticks"};
+    return names[static_cast<std::size_t>(key)];
+}
+/// A number, or a text.
+struct viewer_note {
+    note_key key{};
+    bool is_text = false;
+    std::uint64_t number = 0;
+    std::string text{};
+};
+
+enum class mark_category : std::uint8_t { event, loss, clock };
+[[nodiscard]] constexpr std::string_view to_string(mark_category category) noexcept {
+    constexpr std::string_view names[] = {"event", "loss", "clock"};
+    return names[static_cast<std::size_t>(category)];
+}
+
+/// Something at one moment of one track: a mark, or the begin or end of a span.
+struct viewer_mark {
+    const viewer_track* on = nullptr;
+    std::int64_t ns = 0;
+    mark_category category = mark_category::event;
+    const viewer_event* event = nullptr;          ///< null: `name` says what it is
+    std::string_view name;                        ///< any bytes
+    const reduce::record_view* record = nullptr;  ///< whose fields are shown; may be null
+    std::span<const viewer_note> notes;
+    std::span<const std::uint64_t> flows;  ///< that it is part of
+};
+
+/// A number of a curve: one field of one event of one process.
+struct viewer_sample {
+    std::size_t field = 0;
+    reduce::field_value value;
+};
+
+}  // namespace trace_ring::inline v1::exporter

@@ -1,0 +1,68 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a viewer draws a field as, beside showing its value: an arrow from the record before that
+/// bears the same number (a flow), or a curve (a counter). The dictionary says so of fields of type
+/// `flow` and of the events declared as `counter`; the reader may say so of others.
+
+#include <string>
+#include <vector>
+
+#include <trace_ring/glob.hpp>
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+/// Fields that are flows and counters beside those that the dictionary says are: globs of
+/// EVENT.FIELD. Flows are integers or addresses, alone or in a fixed or variable array; counters
+/// are numbers, alone. What is neither is not drawn, whatever is asked for.
+struct field_roles {
+    std::vector<std::string> flows{};
+    std::vector<std::string> counters{};
+
+    [[nodiscard]] bool is_flow(const reduce::event_type& event,
+                               const reduce::field_info& field) const {
+        return field.flow || (is_integer(field.type) && matches(flows, event, field));
+    }
+    [[nodiscard]] bool is_counter(const reduce::event_type& event,
+                                  const reduce::field_info& field) const {
+        if (field.form != field_form::scalar) return false;
+        const bool number = (is_integer(field.type) && field.type != field_type::address) ||
+                            field.type == field_type::f32 || field.type == field_type::f64 ||
+                            field.type == field_type::boolean;
+        if (!number || is_flow(event, field)) return false;
+        return event.kind == event_kind::counter || matches(counters, event, field);
+    }
+    /// Some field of this event is meant by `glob` and can be drawn so.
+    [[nodiscard]] static bool means(const std::string& glob, bool as_flow,
+                                    const reduce::event_type& event) {
+        const field_roles alone = as_flow ? field_roles{{glob}, {}} : field_roles{{}, {glob}};
+        for (const auto& field : event.fields) {
+            if (matches({glob}, event, field) &&
+                (as_flow ? alone.is_flow(event, field) : alone.is_counter(event, field))) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+private:
+    [[nodiscard]] static bool is_integer(field_type type) noexcept {
+        return type <= field_type::i64 || type == field_type::address;
+    }
+    [[nodiscard]] static bool matches(const std::vector<std::string>& globs,
+                                      const reduce::event_type& event,
+                                      const reduce::field_info& field) {
+        if (globs.empty()) return false;
+        const std::string name = event.name + '.' + field.name;
+        for (const auto& glob : globs) {
+            if (matches_glob(glob, name)) return true;
+        }
+        return false;
+    }
+};
+
+}  // namespace trace_ring::inline v1::exporter

@@ -1,0 +1,340 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Items as viewers of timelines want them: on tracks, with spans that nest, curves, arrows and
+/// marks. What the writers of such formats have in common; each has only to write it down.
+///
+/// - Times are nanoseconds: CLOCK_MONOTONIC, moved so that it was the date at the first reading of
+///   the clock. So a date that was set meanwhile moves nothing apart. Without a clock: ticks.
+/// - A span whose begin is lost is a mark where it ends. One whose end is lost ends with the span
+///   around it, and says so; where there is none, it stays open, as those do that were open at the
+///   end. Viewers draw these to the end of the trace.
+/// - Losses are marks on the track where they happened, at the time of the record before them: when
+///   it was is known no better. Those before the first record of all stand at its time.
+/// - When a lane's time goes back, the spans on its track end there, and it goes on on a new one.
+/// - A record of a counter event is drawn as a curve for each number in it. If it holds more than
+///   that (text, NaN, flows, a time that is a bound, a number beyond 2^63), it is a mark, too.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/viewer/marks.hpp>
+#include <trace_ring/exporter/viewer/roles.hpp>
+#include <trace_ring/exporter/viewer/tracks.hpp>
+#include <trace_ring/loss.hpp>
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/tables.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+/// `Writer` has, all with a text_buffer& first:
+///   process(const viewer_process&), track(const viewer_track&)   before the first mark there
+///   instant(const viewer_mark&), begin(const viewer_mark&), end(const viewer_mark&)
+///   counters(const viewer_mark&, std::span<const viewer_sample>) of the mark's event, not empty
+template <class Writer>
+class viewer_stage {
+public:
+    viewer_stage(Writer& to, field_roles roles) : to_(to), roles_(std::move(roles)) {}
+
+    std::size_t add(const reduce::tables& in, std::string_view name) {
+        sources_.push_back({&in, std::nullopt, {}});
+        return tracks_.add(in, name);
+    }
+
+    void append(text_buffer& out, std::size_t from, const reduce::item& what) {
+        if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
+            if (!origin_) {
+                early_.push_back({from, *loss, std::string(loss->what)});
+            } else {
+                append_loss(out, from, *loss);
+            }
+            return;
+        }
+        const std::int64_t ns = ns_of(from, reduce::time_of(what));
+        if (!origin_) start(out, ns);
+        if (const auto* record = std::get_if<reduce::record_view>(&what)) {
+            append_record(out, from, *record, ns);
+        } else {
+            append_jump(out, from, std::get<reduce::clock_jump>(what), ns);
+        }
+    }
+    /// All items have come. Afterwards `origin()` has a value.
+    void end(text_buffer& out) {
+        if (!origin_) start(out, 0);
+    }
+
+    /// The time of the first record; nothing before it came.
+    [[nodiscard]] const std::optional<std::int64_t>& origin() const noexcept { return origin_; }
+    /// Source `from` has a clock whose times are dates.
+    [[nodiscard]] bool dated(std::size_t from) const noexcept {
+        return sources_[from].in->time().known();
+    }
+    /// The first moment that the clock of source `from` was read at; `dated`.
+    [[nodiscard]] const reduce::clock_triple& first_reading(std::size_t from) const noexcept {
+        return sources_[from].in->time().readings().front();
+    }
+    [[nodiscard]] std::size_t sources() const noexcept { return sources_.size(); }
+
+private:
+    struct source {
+        const reduce::tables* in;
+        std::optional<std::uint64_t> shift;       // from CLOCK_MONOTONIC to dates, modulo 2^64
+        std::vector<const viewer_event*> events;  // by number of their type
+    };
+    struct early_loss {
+        std::size_t from;
+        reduce::loss_item loss;
+        std::string what;
+    };
+
+    // Bounded to what any format can bear: a damaged file may say anything.
+    [[nodiscard]] std::int64_t ns_of(std::size_t from, std::uint64_t ticks) {
+        source& its = sources_[from];
+        const auto& time = its.in->time();
+        std::uint64_t ns = ticks;
+        if (time.known()) {
+            if (!its.shift) {
+                const auto& first = time.readings().front();
+                its.shift = first.realtime - first.monotonic;
+            }
+            ns = static_cast<std::uint64_t>(time.monotonic_ns(ticks)) + *its.shift;
+            if (ns > most_ns && ns > ~std::uint64_t{0} / 4 * 3) return 0;  // before 1970
+        }
+        return static_cast<std::int64_t>(std::min(ns, most_ns));
+    }
+
+    void start(text_buffer& out, std::int64_t ns) {
+        origin_ = ns;
+        for (auto& each : early_) {
+            each.loss.what = each.what;
+            append_loss(out, each.from, each.loss);
+        }
+        early_ = {};
+    }
+
+    [[nodiscard]] auto announce(text_buffer& out) {
+        return [this, &out](const auto& what) {
+            if constexpr (requires { what.process; }) {
+                to_.track(out, what);
+            } else {
+                to_.process(out, what);
+            }
+        };
+    }
+
+    void append_record(text_buffer& out, std::size_t from, const reduce::record_view& record,
+                       std::int64_t time) {
+        viewer_track& track = tracks_.of(from, record.lane(), announce(out));
+        viewer_mark mark;
+        mark.on = &track;
+        mark.ns = track.advance(time);
+        mark.record = &record;
+        notes_.clear();
+        flows_.clear();
+        bool drawn = false;  // as curves, whole
+        if (record.known()) {
+            mark.event = &event_of(from, record.type());
+        } else {
+            unknown_ = "event#" + std::to_string(record.id());
+            mark.name = unknown_;
+            note(note_key::id, record.id());
+        }
+        if (!record.fault().empty()) {
+            raw_.clear();
+            impl::append_hex(raw_, record.payload());
+            note(note_key::fault, record.fault());
+            note(note_key::raw, raw_.view());
+        } else {
+            if (record.interval()) note_interval(from, record, time);
+            if (record.cut()) note_cut(record);
+            if (mark.event->any_flow) find_flows(*mark.event, record);
+            if (mark.event->any_counter) drawn = draw(out, mark, record);
+        }
+        mark.notes = notes_;
+        mark.flows = flows_;
+        if (mark.event == nullptr || (!record.begins() && !record.ends())) {
+            if (!drawn || mark.event->type->kind != event_kind::counter) to_.instant(out, mark);
+            return;
+        }
+        if (record.begins()) {
+            track.spans.begin(record.type());
+            to_.begin(out, mark);
+            mark.record = nullptr;
+            mark.notes = {};
+            mark.flows = {};
+        }
+        if (record.ends()) end_span(out, from, track, mark, record.type());
+    }
+
+    void end_span(text_buffer& out, std::size_t from, viewer_track& track, viewer_mark& mark,
+                  const reduce::event_type& type) {
+        std::size_t count = track.spans.closed_by(type);
+        if (count == 0) {
+            note(note_key::begin, "lost");
+            mark.notes = notes_;
+            return to_.instant(out, mark);
+        }
+        close(out, from, track, mark.ns, count - 1);
+        (void)track.spans.close();
+        to_.end(out, mark);
+    }
+    /// The innermost spans end without a record that says so.
+    void close(text_buffer& out, std::size_t from, viewer_track& track, std::int64_t ns,
+               std::size_t count) {
+        const viewer_note lost[] = {{note_key::end, true, 0, "lost"}};
+        for (; count > 0; --count) {
+            viewer_mark end;
+            end.on = &track;
+            end.ns = ns;
+            end.event = &event_of(from, track.spans.close());
+            end.notes = lost;
+            to_.end(out, end);
+        }
+    }
+
+    /// True: the curves show all that the record says.
+    bool draw(text_buffer& out, const viewer_mark& mark, const reduce::record_view& record) {
+        bool whole = notes_.empty();
+        samples_.clear();
+        std::size_t i = 0;
+        record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
+            const std::size_t field = i++;
+            if (!mark.event->counters[field]) {
+                whole = false;
+                return;
+            }
+            const bool floating =
+                value.type() == field_type::f32 || value.type() == field_type::f64;
+            const bool finite = !floating || std::isfinite(value.f64());
+            if (finite) samples_.push_back({field, value});
+            if (!finite || (value.type() == field_type::u64 && value.u64() > most_ns)) {
+                whole = false;
+            }
+        });
+        if (!samples_.empty()) to_.counters(out, mark, samples_);
+        return whole && !samples_.empty();
+    }
+
+    void find_flows(const viewer_event& event, const reduce::record_view& record) {
+        std::size_t i = 0;
+        record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
+            if (!event.flows[i++]) return;
+            for (std::size_t k = 0; k < value.size(); ++k) {
+                if (const std::uint64_t id = value.at(k).u64(); id != 0) flows_.push_back(id);
+            }
+        });
+    }
+
+    void append_loss(text_buffer& out, std::size_t from, const reduce::loss_item& loss) {
+        viewer_track& track = loss.lane != nullptr ? tracks_.of(from, *loss.lane, announce(out))
+                                                   : tracks_.of_source(from, announce(out));
+        const std::int64_t time = ns_of(from, loss.time);
+        viewer_mark mark;
+        mark.on = &track;
+        mark.ns = track.advance(std::max(time, *origin_));
+        mark.category = mark_category::loss;
+        const std::string name = "lost: " + std::string(to_string(loss.cause));
+        mark.name = name;
+        notes_.clear();
+        note(note_key::cause, to_string(loss.cause));
+        note(note_key::count, loss.count);
+        if (loss.lane != nullptr) note(note_key::position, loss.at);
+        if (loss.cause == loss_cause::damaged) {
+            note(note_key::offset, loss.offset);
+            note(note_key::fault, loss.what);
+        }
+        mark.notes = notes_;
+        to_.instant(out, mark);
+    }
+
+    void append_jump(text_buffer& out, std::size_t from, const reduce::clock_jump& jump,
+                     std::int64_t time) {
+        if (jump.lane == nullptr) return;
+        viewer_track& track = tracks_.of(from, *jump.lane, announce(out));
+        close(out, from, track, track.newest, track.spans.size());
+        viewer_mark mark;
+        mark.on = &track;
+        mark.ns = track.newest;
+        mark.category = mark_category::clock;
+        mark.name = "time goes back";
+        notes_.clear();
+        note(note_key::back_ticks, jump.from - jump.time);
+        note(note_key::position, jump.at);
+        mark.notes = notes_;
+        to_.instant(out, mark);
+        tracks_.after_jump(from, *jump.lane, announce(out)).newest = time;
+    }
+
+    void note(note_key key, std::uint64_t number) { notes_.push_back({key, false, number}); }
+    void note(note_key key, std::string_view text) {
+        notes_.push_back({key, true, 0, std::string(text)});
+    }
+    void note_interval(std::size_t from, const reduce::record_view& record, std::int64_t time) {
+        if (const auto latest = record.latest()) {
+            const std::int64_t until = ns_of(from, *latest);
+            note(note_key::later_ns, static_cast<std::uint64_t>(until > time ? until - time : 0));
+        } else {
+            note(note_key::later_ns, "unknown");
+        }
+    }
+    void note_cut(const reduce::record_view& record) {
+        std::string names;
+        record.for_each_field([&](const reduce::field_info& field, const auto& value) {
+            if (!value.cut()) return;
+            if (!names.empty()) names += ' ';
+            names += field.name;
+        });
+        if (!names.empty()) note(note_key::cut, names);
+    }
+
+    [[nodiscard]] const viewer_event& event_of(std::size_t from, const reduce::event_type& type) {
+        auto& events = sources_[from].events;
+        if (type.number >= events.size()) events.resize(type.number + 1);
+        const viewer_event*& known = events[type.number];
+        if (known == nullptr) {
+            viewer_event made;
+            made.number = events_.size();
+            made.type = &type;
+            for (const auto& field : type.fields) {
+                made.flows.push_back(roles_.is_flow(type, field));
+                made.counters.push_back(roles_.is_counter(type, field));
+                made.any_flow = made.any_flow || made.flows.back();
+                made.any_counter = made.any_counter || made.counters.back();
+            }
+            known = &events_.emplace_back(std::move(made));
+        }
+        return *known;
+    }
+
+    static constexpr std::uint64_t most_ns = std::numeric_limits<std::int64_t>::max();
+
+    Writer& to_;
+    field_roles roles_;
+    viewer_tracks tracks_;
+    std::vector<source> sources_;
+    std::deque<viewer_event> events_;
+    std::optional<std::int64_t> origin_;
+    std::vector<early_loss> early_;
+    std::vector<viewer_note> notes_;
+    std::vector<std::uint64_t> flows_;
+    std::vector<viewer_sample> samples_;
+    std::string unknown_;
+    text_buffer raw_;
+};
+
+}  // namespace trace_ring::inline v1::exporter

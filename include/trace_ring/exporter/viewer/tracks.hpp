@@ -1,0 +1,215 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The lines of a viewer, each of a thread of a process, and which record goes to which.
+///
+/// Viewers know a thread by its ids and let the spans of one line nest. So all that could spoil the
+/// nesting gets a line of its own, with a made-up id that no thread of Linux has: what was recorded
+/// inside an open record (depth above 0), another trace of the same thread, lanes whose thread is
+/// not known, and what follows when a clock was set back. Ids that two processes share (of two
+/// machines, or one after the other) are told apart by the time at which the process began.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/exporter/viewer/open_spans.hpp>
+#include <trace_ring/reduce/tables.hpp>
+#include <trace_ring/reduce/tables/writers.hpp>
+
+namespace trace_ring::inline v1::exporter {
+
+struct viewer_process {
+    std::size_t number = 0;  ///< in the order in which they appeared
+    std::int32_t id = 0;     ///< its pid, or a made-up one
+    std::string name;        ///< any bytes
+};
+
+struct viewer_track {
+    std::size_t number = 0;  ///< in the order in which they appeared
+    const viewer_process* process = nullptr;
+    std::int32_t id = 0;      ///< the thread's, or a made-up one
+    bool is_thread = false;   ///< the id is the thread's
+    std::string name;         ///< any bytes
+    std::int64_t newest = 0;  ///< ns of the record shown last
+    unsigned jumps = 0;       ///< of the clock, before it
+    open_spans spans;
+
+    /// A time as it is shown: not before what was shown last. Within a lane ticks do not go back;
+    /// nanoseconds may by a few, when a live trace's clock is known better than before.
+    std::int64_t advance(std::int64_t ns) noexcept {
+        newest = std::max(newest, ns);
+        return newest;
+    }
+};
+
+class viewer_tracks {
+public:
+    /// Another trace. `in` must outlive this.
+    std::size_t add(const reduce::tables& in, std::string_view name) {
+        sources_.push_back({&in, std::string(name), nullptr});
+        return sources_.size() - 1;
+    }
+
+    /// Calls `announce(const viewer_process&)` and `announce(const viewer_track&)` with what is
+    /// new. The result stays where it is.
+    template <class Announce>
+    viewer_track& of(std::size_t source, const reduce::lane_info& lane, Announce&& announce) {
+        return *line_of(source, lane, announce).now;
+    }
+    /// For what concerns no lane.
+    template <class Announce>
+    viewer_track& of_source(std::size_t source, Announce&& announce) {
+        viewer_track*& own = sources_[source].own;
+        if (own == nullptr) {
+            own = &make(stranger(source, announce), 0, "no lane", announce);
+        }
+        return *own;
+    }
+    /// The track on which this one goes on after a jump of its clock. The spans of the old one are
+    /// not open on it.
+    template <class Announce>
+    viewer_track& after_jump(std::size_t source, const reduce::lane_info& lane,
+                             Announce&& announce) {
+        line& its = line_of(source, lane, announce);
+        const viewer_track& before = *its.now;
+        const std::string plain = before.name.substr(0, before.name.rfind(jumped));
+        viewer_track& next =
+            make(*before.process, 0, plain + jumped + std::to_string(before.jumps + 1), announce);
+        next.jumps = before.jumps + 1;
+        its.now = &next;
+        return next;
+    }
+
+private:
+    static constexpr const char* jumped = ", clock jump ";
+
+    struct trace_source {
+        const reduce::tables* in;
+        std::string name;
+        viewer_track* own;
+    };
+    /// A thread, or what else has tracks, one after the other.
+    struct line {
+        viewer_track* now = nullptr;
+    };
+    // Source, process, thread, depth, processor + 1 where no thread is known, lane where nothing
+    // else is.
+    using thread_key = std::tuple<std::size_t, std::size_t, std::uint32_t, std::uint32_t,
+                                  std::uint32_t, std::uint32_t>;
+
+    template <class Announce>
+    line& line_of(std::size_t source, const reduce::lane_info& lane, Announce&& announce) {
+        if (&lane == last_lane_) return *last_;
+        line*& known = by_lane_[&lane];
+        if (known == nullptr) known = &find(source, lane, announce);
+        last_lane_ = &lane;
+        last_ = known;
+        return *known;
+    }
+    template <class Announce>
+    line& find(std::size_t source, const reduce::lane_info& lane, Announce&& announce) {
+        const viewer_process& process = process_of(source, lane, announce);
+        const bool of_thread = lane.listed && lane.thread != 0;
+        const std::uint32_t cpu = of_thread || !lane.cpu ? 0 : *lane.cpu + 1;
+        const thread_key key{source,
+                             process.number,
+                             of_thread ? lane.thread : 0,
+                             of_thread ? lane.depth : 0,
+                             cpu,
+                             of_thread || cpu != 0 ? 0 : lane.number};
+        line& known = by_thread_[key];
+        if (known.now == nullptr) {
+            std::string name = lane.name;
+            if (!of_thread) {
+                name = cpu != 0 ? "processor " + std::to_string(*lane.cpu)
+                                : "lane " + std::to_string(lane.number);
+            } else if (lane.depth != 0 || used_.count({process.id, lane.thread}) != 0) {
+                if (lane.depth != 0) name += '+' + std::to_string(lane.depth);
+                name += " (" + std::to_string(lane.thread) + ')';
+            }
+            known.now =
+                &make(process, of_thread && lane.depth == 0 ? lane.thread : 0, name, announce);
+        }
+        return known;
+    }
+    template <class Announce>
+    viewer_track& make(const viewer_process& process, std::uint32_t thread, std::string name,
+                       Announce&& announce) {
+        viewer_track track;
+        track.number = tracks_.size();
+        track.process = &process;
+        track.is_thread = is_id(thread) && used_.count({process.id, thread}) == 0;
+        track.id = track.is_thread ? static_cast<std::int32_t>(thread) : made_up();
+        used_.insert({process.id, static_cast<std::uint32_t>(track.id)});
+        track.name = std::move(name);
+        tracks_.push_back(std::move(track));
+        announce(std::as_const(tracks_.back()));
+        return tracks_.back();
+    }
+
+    template <class Announce>
+    const viewer_process& process_of(std::size_t source, const reduce::lane_info& lane,
+                                     Announce&& announce) {
+        const auto& processes = sources_[source].in->processes();
+        if (!lane.process || *lane.process >= processes.size()) return stranger(source, announce);
+        const reduce::process_info& process = processes[*lane.process];
+        return named({process.pid, process.start, process.name, 0}, process.pid,
+                     process.name.empty() ? "process " + std::to_string(process.pid) : process.name,
+                     announce);
+    }
+    /// The process of lanes whose process is not known.
+    template <class Announce>
+    const viewer_process& stranger(std::size_t source, Announce&& announce) {
+        return named({0, 0, {}, source + 1}, 0, sources_[source].name, announce);
+    }
+    // Its id, when it began, its name; of no known process the source + 1.
+    using process_key = std::tuple<std::uint32_t, std::uint64_t, std::string, std::size_t>;
+    template <class Announce>
+    const viewer_process& named(const process_key& key, std::uint32_t pid, const std::string& name,
+                                Announce&& announce) {
+        const auto [at, is_new] = by_process_.emplace(key, nullptr);
+        if (is_new) {
+            const bool own = is_id(pid) && pids_.insert(pid).second;
+            processes_.push_back(
+                {processes_.size(), own ? static_cast<std::int32_t>(pid) : made_up(), name});
+            at->second = &processes_.back();
+            announce(std::as_const(processes_.back()));
+        }
+        return *at->second;
+    }
+
+    // Linux gives ids up to 2^22; a damaged file may claim any.
+    static constexpr std::uint32_t most_id = 1U << 22;
+    [[nodiscard]] static bool is_id(std::uint32_t id) noexcept { return id != 0 && id <= most_id; }
+    [[nodiscard]] std::int32_t made_up() noexcept {
+        if (last_made_up_ < std::numeric_limits<std::int32_t>::max()) ++last_made_up_;
+        return last_made_up_;
+    }
+
+    std::vector<trace_source> sources_;
+    std::deque<viewer_process> processes_;
+    std::deque<viewer_track> tracks_;
+    std::map<process_key, const viewer_process*> by_process_;
+    std::map<thread_key, line> by_thread_;
+    std::unordered_map<const reduce::lane_info*, line*> by_lane_;
+    std::set<std::uint32_t> pids_;
+    std::set<std::pair<std::int32_t, std::uint32_t>> used_;  // process and thread ids
+    std::int32_t last_made_up_ = most_id;
+    const reduce::lane_info* last_lane_ = nullptr;
+    line* last_ = nullptr;
+};
+
+}  // namespace trace_ring::inline v1::exporter
