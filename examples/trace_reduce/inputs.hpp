@@ -13,15 +13,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
+#include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "formats.hpp"
 #include "options.hpp"
 
 namespace trace_reduce {
@@ -57,12 +57,8 @@ private:
 /// One file, and where its reading has come to.
 class input {
 public:
-    input(const std::string& path, const options& wanted, bool several, bool colour,
-          complaints& complain)
-        : file_(reduce::trace_file::open(path)),
-          complain_(complain),
-          text_(file_.time(), {wanted.time, colour, processes() > 1, several ? path : ""}),
-          json_(file_.time(), several ? path : "") {
+    input(reduce::source file, const options& wanted, complaints& complain)
+        : file_(reduce::trace_file::of_source(std::move(file))), complain_(complain) {
         what_.events = wanted.events;
         what_.threads = wanted.threads;
     }
@@ -70,8 +66,13 @@ public:
 
     [[nodiscard]] reduce::trace_file& file() noexcept { return file_; }
     [[nodiscard]] const reduce::filter& what() const noexcept { return what_; }
-    [[nodiscard]] exporter::text_writer& text() noexcept { return text_; }
+    [[nodiscard]] reduce::filter& what() noexcept { return what_; }
 
+    /// Its items are shown by `to`, which must outlive it.
+    void show_by(format& to) {
+        shown_by_ = &to;
+        number_ = to.add(file_.about(), file_.name());
+    }
     void start(const options& wanted) {
         cursor_.emplace(wanted.follow     ? file_.follow(what_)
                         : wanted.backward ? file_.backward(what_)
@@ -93,13 +94,7 @@ public:
         return file_.realtime_ns(reduce::time_of(*item_));
     }
 
-    void append(exporter::text_buffer& out, output_format format) {
-        if (format == output_format::text) {
-            text_.append(out, *item_);
-        } else {
-            json_.append(out, *item_);
-        }
-    }
+    void append(exporter::text_buffer& out) { shown_by_->append(out, number_, *item_); }
 
     /// What is wrong with the tables.
     void judge_tables() {
@@ -116,11 +111,6 @@ public:
     }
 
 private:
-    [[nodiscard]] std::ptrdiff_t processes() const {
-        return std::count_if(file_.processes().begin(), file_.processes().end(), [](const auto& p) {
-            return p.state != trace_ring::layout::presence::free;
-        });
-    }
     void judge() {
         if (const auto* loss = std::get_if<reduce::loss_item>(item_)) {
             if (loss->cause == trace_ring::loss_cause::damaged) {
@@ -136,27 +126,24 @@ private:
     reduce::trace_file file_;
     complaints& complain_;
     reduce::filter what_;
-    exporter::text_writer text_;
-    exporter::json_writer json_;
+    format* shown_by_ = nullptr;
+    std::size_t number_ = 0;
     std::optional<reduce::cursor> cursor_;
     const reduce::item* item_ = nullptr;
     std::size_t judged_ = 0;
 };
 
-/// Opens what can be opened and complains of the rest.
-[[nodiscard]] inline std::vector<std::unique_ptr<input>> open_all(const options& wanted,
-                                                                  bool colour,
+/// Reads what can be read of each and complains of the rest.
+[[nodiscard]] inline std::vector<std::unique_ptr<input>> open_all(std::vector<reduce::source> files,
+                                                                  const options& wanted,
                                                                   complaints& complain) {
     std::vector<std::unique_ptr<input>> inputs;
-    for (const auto& path : wanted.files) {
+    for (auto& file : files) {
         try {
-            inputs.push_back(
-                std::make_unique<input>(path, wanted, wanted.files.size() > 1, colour, complain));
+            inputs.push_back(std::make_unique<input>(std::move(file), wanted, complain));
             inputs.back()->judge_tables();
         } catch (const trace_ring::format_error& error) {
             complain.damage(error.file(), error.offset(), error.cause());
-        } catch (const std::system_error& error) {
-            complain.system(error.what());
         }
     }
     return inputs;
@@ -169,7 +156,9 @@ private:
     for (const auto& each : inputs) {
         if (each->peek() == nullptr) continue;
         if (inputs.size() == 1) return each.get();
-        if (best == nullptr || (backward ? each->key() > best->key() : each->key() < best->key())) {
+        // Of the same time: in the order of the files, and backward the other way round.
+        if (best == nullptr ||
+            (backward ? each->key() >= best->key() : each->key() < best->key())) {
             best = each.get();
         }
     }

@@ -9,16 +9,76 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
+#include <string>
+
+#include <trace_ring/reduce/seek/when.hpp>
+
+#include "cptrap/choice.hpp"
+#include "position/offset_text.hpp"
 
 namespace trace_reduce {
 
+namespace {
+
+constexpr const char* footer =
+    R"(EXPR: or || and && not !, == != < <= > >=, in {1, 0x10..0x1F}, ~ or like "glob" (!~), + - * /
+% &, numbers, 10ms (ns us ms s min h), "texts". Names are the events' fields (`odd name`,
+array[0]), and time (since the trace began), latest, ticks, event, thread and process (id or
+name), tid, pid, lane, position. What a record does not have is unknown, and does not select
+it, nor does its opposite. Whole numbers have 64 bits, stop at their limits, and compare as in
+mathematics; a comparison with a division by zero does not hold.
+
+Exit status: 0; 2 if a file is of no kind known or is damaged (what can be read is printed, and
+stderr says where: FILE: offset N: cause); 130 if interrupted, except when following;
+1 for anything else.)";
+
+/// A check of the parser's: what is wrong with a set of numbers.
+template <class Parse>
+auto cptrap_set(Parse parse) {
+    return [parse](const std::string& text) {
+        std::vector<bool> numbers;
+        return parse(text, numbers);
+    };
+}
+
+/// Throws if the format cannot bear what is asked of it.
+void check_format(const options& wanted) {
+    for (const auto& facts : known_formats) {
+        if (facts.value != wanted.format) continue;
+        const std::string name = std::string("--format ") + facts.name + " ";
+        if (wanted.backward && !facts.backward) {
+            throw CLI::ValidationError(name + "needs times that ascend: not with --backward");
+        }
+        if (wanted.follow && !facts.follow) {
+            throw CLI::ValidationError(name + "is whole or nothing: not with --follow");
+        }
+        if (wanted.statistics && !facts.statistics) {
+            throw CLI::ValidationError(name + "has no statistics: --stats is text or json");
+        }
+        if (facts.folder && wanted.output.empty()) {
+            throw CLI::ValidationError(name + "makes a folder: it needs --output DIR");
+        }
+        if ((!wanted.flows.empty() || !wanted.counters.empty()) && !facts.roles) {
+            throw CLI::ValidationError(name +
+                                       "draws nothing: --flow and --counter are for chrome and "
+                                       "perfetto");
+        }
+    }
+}
+
+}  // namespace
+
 bool parse(int argc, char** argv, options& into, int& status) {
     using trace_ring::exporter::time_format;
+    namespace reduce = trace_ring::reduce;
     CLI::App app(
-        "Shows the records of trace files, merged by time, and what was lost in its place.",
+        "Shows the records of trace files, merged by time, and what was lost in its place; those\n"
+        "of CPTRAP files; and the traces in core dumps. What a file is, its content says.",
         "trace-reduce");
     app.set_version_flag("--version", "trace-reduce " TRACE_RING_VERSION);
-    app.add_option("FILE", into.files, "Trace files: of programs that run, ended or were killed")
+    app.add_option(
+           "FILE", into.files,
+           "Trace files, of programs that run, ended or were killed; CPTRAP files; core dumps")
         ->required();
     auto* backward = app.add_flag("--backward", into.backward, "The newest records first");
     auto* limit = app.add_option("--limit", into.limit, "Stop after so many records");
@@ -31,19 +91,141 @@ bool parse(int argc, char** argv, options& into, int& status) {
                    "Only records of the thread with this id; may be given again")
         ->option_text("ID")
         ->allow_extra_args(false);
+    auto* where =
+        app.add_option("--where", into.where,
+                       "Only records for which this holds, as in 'event ~ \"order.*\" and (price * "
+                       "2 > 1e6 or not urgent)'; see below")
+            ->option_text("EXPR")
+            ->check([](const std::string& text) {
+                return text.empty() ? std::string("--where: an empty condition") : std::string();
+            });
+    const auto is_place = [](const std::string& what) {
+        return reduce::parse_when(what)
+                   ? std::string()
+                   : what + " is none of: " + std::string(reduce::forms_of_when);
+    };
+    auto* from = app.add_option("--from", into.from,
+                                "Only from there on: " + std::string(reduce::forms_of_when))
+                     ->option_text("WHEN")
+                     ->check(is_place);
+    auto* to = app.add_option("--to", into.to, "Only what is before that")
+                   ->option_text("WHEN")
+                   ->check(is_place);
+    auto* offset =
+        app.add_option("--offset", into.offsets,
+                       "Make the times of a file, told by its name or number, later by so much (or "
+                       "earlier: -0.25), where its machine's clock was wrong; may be given again")
+            ->option_text("FILE=SECONDS")
+            ->allow_extra_args(false)
+            ->check([](const std::string& what) {
+                return position::parse_offset(what)
+                           ? std::string()
+                           : what + " is no FILE=SECONDS, with up to nine decimal places";
+            });
+    auto* match =
+        app.add_option(
+               "--match", into.matches,
+               "Estimate the offsets to the first file by messages between the machines: the "
+               "event of sending and that of receiving, and the field in which they agree; "
+               "one event alone is a span, begun there and ended here. May be given again")
+            ->option_text("EVENT.FIELD[,EVENT.FIELD]")
+            ->allow_extra_args(false)
+            ->check([](const std::string& what) {
+                return position::parse_match(what) ? std::string()
+                                                   : what + " is no EVENT.FIELD[,EVENT.FIELD]";
+            });
     auto* statistics = app.add_flag("--stats", into.statistics,
                                     "Records, bytes, losses, events and lanes in numbers instead");
+    auto* fields = app.add_flag("--fields", into.measures.fields,
+                                "With --stats, of each event's fields: count, rate, minimum, "
+                                "maximum, mean and percentiles (within 0.4 %) of numbers, the most "
+                                "frequent values of texts, and the durations of spans");
+    auto* by = app.add_option("--by", into.measures.by,
+                              "With --stats: records by thread, lane, process, event, or the value "
+                              "of a field (field:NAME if it is called like one of these); with "
+                              "--fields its figures too. 10000 groups are kept, 500 with --fields: "
+                              "if there are more, the rarest are summed up");
+    by->option_text("FIELD");
+    auto* histogram = app.add_option("--histogram", into.measures.histograms,
+                                     "With --stats: how a field's values are distributed; a glob, "
+                                     "in which spans have a field 'duration'; may be given again");
+    histogram->option_text("EVENT.FIELD")->allow_extra_args(false);
+    auto* buckets =
+        app.add_option("--buckets", into.measures.linear,
+                       "Of histograms: by powers of two (log, the default), or of equal "
+                       "width (linear)");
+    buckets->option_text("log|linear")
+        ->transform(
+            CLI::Transformer(std::map<std::string, bool>{{"log", false}, {"linear", true}}));
+    auto* top = app.add_option("--top", into.measures.rows,
+                               "Of groups and frequent values: how many to show (10 by default)");
+    top->option_text("N")->check(CLI::PositiveNumber);
+    for (auto* each : {static_cast<CLI::Option*>(fields), by, histogram}) each->needs(statistics);
+    buckets->needs(histogram);
+    top->needs(statistics);
     auto* follow = app.add_flag("--follow", into.follow,
                                 "Go on with new records as they come, until interrupted");
     app.add_flag("--until-closed", into.until_closed,
                  "With --follow: until no program records into the files")
         ->needs(follow);
-    app.add_option("--format", into.format, "text (the default) or json: one object a line")
-        ->option_text("text|json")
-        ->transform(CLI::Transformer(std::map<std::string, output_format>{
-            {"text", output_format::text}, {"json", output_format::json}}));
-    app.add_option("--output", into.output, "Write to this file, whole or not at all")
-        ->option_text("FILE");
+    auto* types =
+        app.add_option("--type", into.types,
+                       "Of CPTRAP files only these types of records: interface, "
+                       "table_entry, an event of CP's trace table (start_io), a number, a "
+                       "range (0x13-0x15); several with commas, or given again");
+    types->option_text("SET")->allow_extra_args(false)->check(cptrap_set(parse_types));
+    auto* codes =
+        app.add_option("--code", into.codes,
+                       "Of CPTRAP files only interface data with these codes: 3,0x100-0x1FF");
+    codes->option_text("SET")->allow_extra_args(false)->check(cptrap_set(parse_codes));
+    auto* pages =
+        app.add_option("--page", into.pages,
+                       "Of CPTRAP files only these spool records of 4 KiB, from 0: 5, 5-7 or 5-");
+    pages->option_text("RANGE")->check([](const std::string& text) {
+        page_range range;
+        return parse_pages(text, range);
+    });
+    auto* browse =
+        app.add_flag("--browse", into.browse,
+                     "Show the records in the terminal, to be gone through, searched and "
+                     "filtered: h tells the keys; with --follow as they come");
+    auto* branches =
+        app.add_option("--branches", into.branches,
+                       "Of a branch trace (branch-trace makes them): the last branches, the newest "
+                       "first; the hottest edges or basic blocks; the calls as a tree; or how much "
+                       "of a function was run. --limit is rows then, 20 by default, and --thread a "
+                       "traced thread")
+            ->option_text("last|edges|blocks|calls|coverage=FUNCTION")
+            ->check([](const std::string& what) {
+                const bool known = what == "last" || what == "edges" || what == "blocks" ||
+                                   what == "calls" ||
+                                   (what.starts_with("coverage=") && what.size() > 9);
+                return known ? std::string()
+                             : what + " is none of last, edges, blocks, calls, coverage=FUNCTION";
+            });
+    std::map<std::string, output_format> formats;
+    for (const auto& each : known_formats) formats[each.name] = each.value;
+    auto* format =
+        app.add_option("--format", into.format,
+                       "text (the default); json: one object a line; csv: one row a record; chrome "
+                       "and perfetto: for these and other viewers of timelines; ctf: a folder that "
+                       "babeltrace2 and Trace Compass read; or html: a page with the timeline")
+            ->option_text("text|json|csv|chrome|perfetto|ctf|html")
+            ->transform(CLI::Transformer(formats));
+    app.add_option("--flow", into.flows,
+                   "In chrome and perfetto, tie records together that have the same number in this "
+                   "field, beside those of type flow; with * ? and [a-z]; may be given again")
+        ->option_text("EVENT.FIELD")
+        ->allow_extra_args(false);
+    app.add_option("--counter", into.counters,
+                   "In chrome and perfetto, draw this field as a curve, too; may be given again")
+        ->option_text("EVENT.FIELD")
+        ->allow_extra_args(false);
+    auto* result = app.add_option(
+        "--output", into.output,
+        "Write to this file, whole or not at all; of ctf: to this folder, which must not "
+        "be there, or be empty");
+    result->option_text("FILE|DIR");
     app.add_option("--time", into.time,
                    "Times as local date and time (the default), seconds since the trace began, "
                    "or ticks of its clock")
@@ -60,15 +242,24 @@ bool parse(int argc, char** argv, options& into, int& status) {
                                                               {"never", colouring::never}}));
     follow->excludes(backward)->excludes(statistics);
     statistics->excludes(backward)->excludes(limit);
-    app.footer(
-        "Exit status: 0; 2 if a file is no trace or is damaged (what can be read is printed, and\n"
-        "stderr says where: FILE: offset N: cause); 130 if interrupted, except when following;\n"
-        "1 for anything else.");
+    follow->excludes(to);
+    for (auto* each : {from, to, offset, match}) branches->excludes(each);
+    branches->excludes(backward)->excludes(statistics)->excludes(follow)->excludes(format);
+    branches->excludes(where);
+    browse->excludes(backward)->excludes(limit)->excludes(statistics)->excludes(branches);
+    browse->excludes(format)->excludes(result)->excludes(where);
+    for (auto* each : {from, to, offset, match}) browse->excludes(each);
+    for (auto* each : {types, codes, pages}) each->excludes(branches)->excludes(where);
+    app.footer(footer);
     app.failure_message([](const CLI::App*, const CLI::Error& error) {
         return std::string("trace-reduce: ") + error.what() + " (--help tells more)\n";
     });
     try {
         app.parse(argc, argv);
+        check_format(into);
+        // An empty text is not checked.
+        if (*from && into.from.empty()) throw CLI::ValidationError("--from", is_place(""));
+        if (*to && into.to.empty()) throw CLI::ValidationError("--to", is_place(""));
         return true;
     } catch (const CLI::ParseError& error) {
         status = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 1;

@@ -12,9 +12,30 @@
 
 #include <trace_ring/exporter/text.hpp>
 
+#include "measure/measures.hpp"
+
 namespace trace_reduce {
 
-enum class output_format { text, json };
+enum class output_format { text, json, csv, chrome, perfetto, ctf, html };
+/// What a format can bear.
+struct format_facts {
+    const char* name;
+    output_format value;
+    bool backward;    ///< times may descend
+    bool follow;      ///< what is written so far is good for something
+    bool statistics;  ///< --stats has it
+    bool roles;       ///< it draws flows and counters
+    bool folder;      ///< it is a folder of files, which has to be named
+};
+inline constexpr format_facts known_formats[] = {
+    {"text", output_format::text, true, true, true, false, false},
+    {"json", output_format::json, true, true, true, false, false},
+    {"csv", output_format::csv, true, true, false, false, false},
+    {"chrome", output_format::chrome, false, true, false, true, false},
+    {"perfetto", output_format::perfetto, false, true, false, true, false},
+    {"ctf", output_format::ctf, false, false, false, false, true},
+    {"html", output_format::html, false, false, false, false, false},
+};
 enum class colouring { automatic, always, never };
 
 struct options {
@@ -23,10 +44,23 @@ struct options {
     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
     std::vector<std::string> events;
     std::vector<std::uint32_t> threads;
+    std::string where;  ///< what records must be like; empty: anything
+    std::string from;   ///< reduce::parse_when; empty: from the beginning
+    std::string to;
+    std::vector<std::string> offsets;  ///< FILE=SECONDS
+    std::vector<std::string> matches;  ///< EVENT.FIELD[,EVENT.FIELD]
     bool statistics = false;
+    measure::question measures;  ///< with `statistics`
     bool follow = false;
     bool until_closed = false;
+    bool browse = false;
     output_format format = output_format::text;
+    std::vector<std::string> flows;     ///< globs of EVENT.FIELD
+    std::vector<std::string> counters;  ///< the same
+    std::vector<std::string> types;     ///< of CPTRAP files, as are codes and pages
+    std::vector<std::string> codes;
+    std::string pages;
+    std::string branches;  ///< what of a branch trace; empty: the records as they are
     std::string output;
     trace_ring::exporter::time_format time = trace_ring::exporter::time_format::local;
     colouring colour = colouring::automatic;

@@ -6,10 +6,12 @@
 /// Where the result goes: standard output, or a file that appears whole or not at all.
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -56,6 +58,11 @@ public:
     }
 
     [[nodiscard]] bool is_terminal() const noexcept { return ::isatty(fd_) != 0; }
+    /// Characters in a line: of the terminal, or 80.
+    [[nodiscard]] std::size_t columns() const noexcept {
+        struct winsize size {};
+        return ::ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col != 0 ? size.ws_col : 80;
+    }
     [[nodiscard]] trace_ring::exporter::text_buffer& text() noexcept { return text_; }
 
     /// Writes when enough has come together.

@@ -23,7 +23,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <exporter/csv_reader.hpp>
+#include <exporter/formats.hpp>
 #include <exporter/json_check.hpp>
+#include <exporter/perfetto_reader.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/recorder/recorder.hpp>
@@ -177,6 +180,86 @@ BOOST_AUTO_TEST_CASE(records_are_printed_forward_backward_and_in_part) {
     BOOST_TEST(raw.output == "121 [12 second] other\n");
 }
 
+BOOST_AUTO_TEST_CASE(a_condition_selects_records_beside_every_other_choice) {
+    scratch_file file;
+    const std::string path = saved(file, sample());
+    const std::string lost = "-- 1 record lost: overwritten (lane 1, from position 0)\n";
+    const std::string one = "0.000000111 [11 first] tick n=1\n";
+    const std::string two = "0.000000121 [12 second] other\n";
+    const std::string three = "0.000000131 [12 second] tick n=2\n";
+    const auto printed = [&](std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), {"--time", "relative", path, "--where"});
+        run program(arguments);
+        BOOST_TEST(program.wait() == 0);
+        BOOST_TEST(program.errors == "");
+        return program.output;
+    };
+    BOOST_TEST(printed({"n > 1"}) == lost + three);
+    BOOST_TEST(printed({"n in {1..2}", "--backward"}) == three + one + lost);
+    BOOST_TEST(printed({"not n == 1"}) == lost + three);  // of `other` it is not known
+    BOOST_TEST(printed({"true", "--limit", "1"}) == lost + one);
+    BOOST_TEST(printed({"true", "--event", "oth*"}) == lost + two);
+    BOOST_TEST(printed({"n >= 0", "--thread", "12"}) == three);
+    // Losses of the lanes and the time that are asked for come along.
+    BOOST_TEST(printed({"thread == 'second' and event ~ 'o*'"}) == two);
+    BOOST_TEST(printed({"thread == 11 || lane == 2 && n == 2"}) == lost + one + three);
+    BOOST_TEST(printed({"time > 112ns and time <= 130ns"}) == two);
+    BOOST_TEST(printed({"false"}) == "");
+    run json({path, "--where", "n == 2", "--format", "json"});
+    BOOST_TEST(json.wait() == 0);
+    BOOST_TEST(std::count(json.output.begin(), json.output.end(), '\n') == 2);
+    BOOST_TEST(json.output.find("\"n\":2") != std::string::npos);
+    run counted({path, "--where", "n == 2", "--stats"});
+    BOOST_TEST(counted.wait() == 0);
+    BOOST_TEST(counted.output.find("  records   1, 16 bytes\n") != std::string::npos);
+    BOOST_TEST(counted.output.find("  other\n") == std::string::npos);
+
+    // Of several files each is asked by its own dictionary, and a name need be known to one.
+    scratch_file second;
+    saved(second, sample(15, "tock"));
+    run several({path, second.path(), "--where", "event == \"tock\" and n > 1", "--time", "raw"});
+    BOOST_TEST(several.wait() == 0);
+    BOOST_TEST(several.output.ends_with(second.path() + ": 131 [12 second] tick n=2\n") == false);
+    BOOST_TEST(several.output.ends_with(second.path() + ": 131 [12 second] tock n=2\n"));
+    file_builder other;
+    other.event({1, "elsewhere", {{"only_there"}}});
+    saved(second, other);
+    run foreign({path, second.path(), "--where", "n == 2 or only_there == 1", "--time", "raw"});
+    BOOST_TEST(foreign.wait() == 0);
+    BOOST_TEST(foreign.output.find("tick n=2") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_wrong_condition_is_shown_with_the_place_and_nothing_is_read_or_written) {
+    namespace fs = std::filesystem;
+    scratch_file file;
+    const std::string path = saved(file, sample());
+    const auto said = [&](const std::string& text) {
+        const std::string out = path + ".out";
+        run program({path, "--where", text, "--output", out});
+        BOOST_TEST(program.wait() == 1);
+        BOOST_TEST(program.output == "");
+        BOOST_TEST(!fs::exists(out));
+        return program.errors;
+    };
+    BOOST_TEST(said("n > 1 and m == 2") ==
+               "trace-reduce: --where: column 11: no event has a field 'm'; did you mean 'n'?\n"
+               "  n > 1 and m == 2\n"
+               "            ^\n");
+    BOOST_TEST(said("n == \"one\"") ==
+               "trace-reduce: --where: column 3: a number compared with a text\n"
+               "  n == \"one\"\n"
+               "    ^~\n");
+    BOOST_TEST(said("n == (2 +") ==
+               "trace-reduce: --where: column 10: it ends where a value should follow\n"
+               "  n == (2 +\n"
+               "           ^\n");
+    BOOST_TEST(said("").starts_with("trace-reduce: "));
+    // Before any file is opened.
+    run nowhere({"/nonexistent/file", "--where", "n =="});
+    BOOST_TEST(nowhere.wait() == 1);
+    BOOST_TEST(nowhere.errors.starts_with("trace-reduce: --where: column 5: "));
+}
+
 BOOST_AUTO_TEST_CASE(json_is_one_valid_object_a_line) {
     scratch_file file;
     for (const char* what : {"--backward", "--stats"}) {
@@ -190,6 +273,63 @@ BOOST_AUTO_TEST_CASE(json_is_one_valid_object_a_line) {
         }
         BOOST_TEST(lines == (what == std::string("--stats") ? 1U : 4U));
     }
+}
+
+BOOST_AUTO_TEST_CASE(tables_and_viewers_get_their_formats) {
+    scratch_file first;
+    scratch_file second;
+    const std::vector<std::string> files{saved(first, sample()), saved(second, sample(15))};
+    const auto written = [](std::vector<std::string> arguments) {
+        run program(std::move(arguments));
+        BOOST_TEST(program.wait() == 0);
+        BOOST_TEST(program.errors == "");
+        return program.output;
+    };
+    const csv_reader one(written({files[0], "--format", "csv", "--event", "tick"}));
+    BOOST_REQUIRE(one.rows().size() == 4U);
+    BOOST_TEST(one.at(1, "cause").text == "overwritten");
+    BOOST_TEST(one.at(2, "tick.n").text == "1");
+    const csv_reader both(written({files[0], files[1], "--format", "csv", "--backward"}));
+    BOOST_REQUIRE(both.rows().size() == 9U);
+    BOOST_TEST(both.at(1, "file").plain() == files[1]);
+    BOOST_TEST(both.at(1, "tick.n").text == "2");
+
+    const std::string chrome = written({files[0], files[1], "--format", "chrome", "--counter",
+                                        "tick.n", "--flow", "*.n", "--limit", "5"});
+    BOOST_TEST(json_check::valid(chrome));
+    check_nesting(chrome);
+    BOOST_TEST(chrome.find(R"({"ph":"s","name":"flow","cat":"flow","id":"0x1",)") != chrome.npos);
+    BOOST_TEST(chrome.find(R"({"ph":"C",)") == chrome.npos);  // a flow is no counter
+    const perfetto_reader perfetto(
+        written({files[0], "--format", "perfetto", "--counter", "tick.n"}));
+    BOOST_TEST(perfetto.events() == 6U);  // a loss, three records, two of them with a number
+
+    // Whole, too, where it was told to stop, and into a file.
+    const std::string out = first.path() + ".json";
+    BOOST_TEST(written({files[0], "--format", "chrome", "--output", out, "--limit", "0"}) == "");
+    std::string text;
+    std::getline(std::ifstream(out), text, '\0');
+    std::filesystem::remove(out);
+    BOOST_TEST(json_check::valid(text));
+
+    for (const char* format : {"csv", "chrome", "perfetto"}) {
+        run none({files[0], "--format", format, "--stats"});
+        BOOST_TEST(none.wait() == 1);
+        BOOST_TEST(none.errors.find("--stats is text or json") != none.errors.npos);
+    }
+    for (const char* format : {"chrome", "perfetto"}) {
+        run back({files[0], "--format", format, "--backward"});
+        BOOST_TEST(back.wait() == 1);
+        BOOST_TEST(back.errors.find("needs times that ascend") != back.errors.npos);
+        run nothing({files[0], "--format", format, "--flow", "tick.m"});
+        BOOST_TEST(nothing.wait() == 1);
+        BOOST_TEST(nothing.output == "");
+        BOOST_TEST(nothing.errors ==
+                   "trace-reduce: --flow tick.m: no integer field of that name\n");
+    }
+    run text_flow({files[0], "--flow", "tick.n"});
+    BOOST_TEST(text_flow.wait() == 1);
+    BOOST_TEST(text_flow.errors.find("draws nothing") != text_flow.errors.npos);
 }
 
 BOOST_AUTO_TEST_CASE(statistics_name_records_losses_events_and_lanes) {
@@ -260,7 +400,8 @@ BOOST_AUTO_TEST_CASE(bad_input_is_named_with_its_offset_and_what_is_left_is_prin
     run none({path});
     BOOST_TEST(none.wait() == 2);
     BOOST_TEST(none.output == "");
-    BOOST_TEST(none.errors == "trace-reduce: " + path + ": offset 0: not a trace file\n");
+    BOOST_TEST(none.errors.starts_with("trace-reduce: " + path +
+                                       ": offset 0: neither a trace file (begins with"));
 
     auto b = sample();
     b.put(b.slot_at(2), 0, 4);
@@ -404,6 +545,20 @@ BOOST_AUTO_TEST_CASE(a_live_file_is_followed_until_its_writers_are_gone) {
     closing.read_lines(100);
     recorder.reset();
     BOOST_TEST(closing.wait() == 0);
+    run chosen({file.path(), "--follow", "--until-closed", "--where", "n % 10 == 3"});
+    BOOST_TEST(chosen.wait() == 0);
+    BOOST_TEST(std::count(chosen.output.begin(), chosen.output.end(), '\n') == 10);
+    for (const char* format : {"chrome", "perfetto", "csv"}) {
+        run whole({file.path(), "--follow", "--until-closed", "--format", format});
+        BOOST_TEST(whole.wait() == 0);
+        if (format == std::string("chrome")) {
+            BOOST_TEST(json_check::valid(whole.output));
+        } else if (format == std::string("perfetto")) {
+            BOOST_TEST(perfetto_reader(whole.output).events() == 100U);
+        } else {
+            BOOST_TEST(csv_reader(whole.output).rows().size() == 101U);
+        }
+    }
     run limited({file.path(), "--follow", "--limit", "7"});
     BOOST_TEST(limited.wait() == 0);
     BOOST_TEST(std::count(limited.output.begin(), limited.output.end(), '\n') == 7);

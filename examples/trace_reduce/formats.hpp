@@ -1,0 +1,175 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The formats that trace-reduce writes items in, behind one interface. What each can bear is in
+/// options.hpp, which the command line is checked by. One more: a line there, and one in
+/// make_format.
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/chrome.hpp>
+#include <trace_ring/exporter/csv.hpp>
+#include <trace_ring/exporter/ctf.hpp>
+#include <trace_ring/exporter/html.hpp>
+#include <trace_ring/exporter/json.hpp>
+#include <trace_ring/exporter/perfetto.hpp>
+#include <trace_ring/exporter/text.hpp>
+#include <trace_ring/exporter/viewer/roles.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/tables.hpp>
+
+#include "folder.hpp"
+#include "options.hpp"
+
+namespace trace_reduce {
+
+namespace reduce = trace_ring::reduce;
+namespace exporter = trace_ring::exporter;
+
+class format {
+public:
+    format() = default;
+    format(const format&) = delete;
+    virtual ~format() = default;
+
+    /// Another file that comes into the same output; all of them before `begin`. Returns its
+    /// number. `in` must outlive this.
+    virtual std::size_t add(const reduce::tables& in, std::string_view name) = 0;
+    /// What stands before the first item.
+    virtual void begin(exporter::text_buffer& out) = 0;
+    virtual void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what) = 0;
+    /// Makes it whole.
+    virtual void end(exporter::text_buffer& out) = 0;
+    /// Gives it its name, where the output does not.
+    virtual void commit() {}
+};
+
+/// Formats of lines, of which each file has a writer of its own.
+template <class Writer>
+class line_format : public format {
+public:
+    void begin(exporter::text_buffer&) final {}
+    void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what) final {
+        writers_[from].append(out, what);
+    }
+    void end(exporter::text_buffer&) final {}
+
+protected:
+    template <class... Arguments>
+    std::size_t enter(Arguments&&... arguments) {
+        writers_.emplace_back(std::forward<Arguments>(arguments)...);
+        return writers_.size() - 1;
+    }
+
+private:
+    std::vector<Writer> writers_;
+};
+
+class text_format final : public line_format<exporter::text_writer> {
+public:
+    text_format(const options& wanted, bool colour, bool several)
+        : time_(wanted.time), colour_(colour), several_(several) {}
+    std::size_t add(const reduce::tables& in, std::string_view name) override {
+        std::size_t processes = 0;
+        for (const auto& process : in.processes()) {
+            if (process.state != trace_ring::layout::presence::free) ++processes;
+        }
+        return enter(in.time(), exporter::text_options{.time = time_,
+                                                       .colour = colour_,
+                                                       .processes = processes > 1,
+                                                       .file = std::string(several_ ? name : "")});
+    }
+
+private:
+    exporter::time_format time_;
+    bool colour_;
+    bool several_;
+};
+
+class json_format final : public line_format<exporter::json_writer> {
+public:
+    explicit json_format(bool several) : several_(several) {}
+    std::size_t add(const reduce::tables& in, std::string_view name) override {
+        return enter(in.time(), several_ ? name : std::string_view());
+    }
+
+private:
+    bool several_;
+};
+
+/// Formats of which one writer takes all files.
+template <class Writer>
+class one_format final : public format {
+public:
+    template <class... Arguments>
+    explicit one_format(Arguments&&... arguments)
+        : writer_(std::forward<Arguments>(arguments)...) {}
+    std::size_t add(const reduce::tables& in, std::string_view name) override {
+        return writer_.add(in, name);
+    }
+    void begin(exporter::text_buffer& out) override { writer_.begin(out); }
+    void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what) override {
+        writer_.append(out, from, what);
+    }
+    void end(exporter::text_buffer& out) override { writer_.end(out); }
+
+private:
+    Writer writer_;
+};
+
+/// A folder of files: nothing goes to the output.
+class ctf_format final : public format {
+public:
+    explicit ctf_format(const std::string& path)
+        : folder_(path), writer_([this](std::string_view file, std::string_view bytes) {
+              folder_.append(file, bytes);
+          }) {}
+    std::size_t add(const reduce::tables& in, std::string_view name) override {
+        return writer_.add(in, name);
+    }
+    void begin(exporter::text_buffer&) override { writer_.begin(); }
+    void append(exporter::text_buffer&, std::size_t from, const reduce::item& what) override {
+        writer_.append(from, what);
+    }
+    void end(exporter::text_buffer&) override { writer_.end(); }
+    void commit() override { folder_.commit(); }
+
+private:
+    folder folder_;
+    exporter::ctf_writer writer_;
+};
+
+/// The one that is wanted. `colour`: of text. `several`: traces, which are then named.
+[[nodiscard]] inline std::unique_ptr<format> make_format(const options& wanted, bool colour,
+                                                         bool several) {
+    const exporter::field_roles roles{wanted.flows, wanted.counters};
+    switch (wanted.format) {
+        case output_format::text:
+            return std::make_unique<text_format>(wanted, colour, several);
+        case output_format::json:
+            return std::make_unique<json_format>(several);
+        case output_format::csv:
+            return std::make_unique<one_format<exporter::csv_writer>>(
+                exporter::csv_options{several, wanted.events});
+        case output_format::chrome:
+            return std::make_unique<one_format<exporter::chrome_writer>>(roles);
+        case output_format::perfetto:
+            return std::make_unique<one_format<exporter::perfetto_writer>>(roles);
+        case output_format::ctf:
+            return std::make_unique<ctf_format>(wanted.output);
+        case output_format::html:
+            return std::make_unique<one_format<exporter::html_writer>>();
+    }
+    throw std::logic_error("a format without a writer");
+}
+
+}  // namespace trace_reduce

@@ -1,0 +1,31 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Opens what trace-reduce was given, each file as what it is by its content: a trace file, a
+/// CPTRAP file, or a core dump with the traces that are in it.
+
+#include <string>
+#include <vector>
+
+#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/kind/file_kind.hpp>
+
+#include "../inputs.hpp"
+#include "../options.hpp"
+
+namespace trace_reduce {
+
+struct opened_files {
+    std::vector<reduce::source> traces;  ///< those of a core each by itself
+    std::vector<reduce::source> spools;
+};
+
+/// Complains of what cannot be opened, is of no kind, or cannot be asked what is wanted.
+[[nodiscard]] opened_files open_files(const options& wanted, complaints& complain);
+
+/// The file's kind if it is one. Complains if it is not, or cannot be opened.
+[[nodiscard]] bool is_trace(const std::string& path, complaints& complain);
+
+}  // namespace trace_reduce

@@ -1,0 +1,198 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What is counted of fields, spans and groups of records; pass.hpp counts it.
+/// - Fields: numbers.hpp for numbers, of arrays for each element; frequent.hpp for texts, single
+///   characters, booleans and addresses, of which a mean says nothing.
+/// - Spans: a begin and the next end of the same event in the same lane. What has lost its other
+/// end
+///   is counted, and so is what a gap in the lane may have torn apart: the spans open there.
+/// - Groups: by thread, lane, process, event, or the value of the field of a name.
+/// Memory is bounded: `most_words` here, `most_groups` and `most_open` in pass.hpp.
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/glob.hpp>
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+
+#include "frequent.hpp"
+#include "numbers.hpp"
+
+namespace trace_reduce::measure {
+
+namespace reduce = trace_ring::reduce;
+
+/// What is asked beyond the plain statistics.
+struct question {
+    bool fields = false;                    ///< of all events' fields and spans
+    std::string by;                         ///< groups: thread, lane, process, event, or a field
+    std::vector<std::string> histograms{};  ///< globs that match EVENT.FIELD
+    bool linear = false;                    ///< buckets of equal width, not of equal ratio
+    std::size_t rows = 10;                  ///< of groups and values
+
+    [[nodiscard]] bool any() const noexcept { return fields || !by.empty() || !histograms.empty(); }
+};
+
+/// Whether a glob such as `order.*.id` means this field of this event.
+[[nodiscard]] inline bool matches_field(std::string_view wanted, std::string_view event,
+                                        std::string_view field) {
+    std::string name(event);
+    name += '.';
+    name += field;
+    return trace_ring::matches_glob(wanted, name);
+}
+/// The field that a span's events have beside their own.
+inline constexpr std::string_view duration_name = "duration";
+
+using words = frequent<nothing>;
+inline constexpr std::size_t most_words = 1000;
+
+/// The values of one field.
+class field_measure {
+public:
+    explicit field_measure(const reduce::field_info& field)
+        : values_(made_for(field)), text_(is_text(field)) {}
+
+    [[nodiscard]] const numbers* as_numbers() const noexcept {
+        return std::get_if<numbers>(&values_);
+    }
+    [[nodiscard]] const words* as_words() const noexcept { return std::get_if<words>(&values_); }
+    [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+
+    void add(const reduce::field_value& value) {
+        if (text_) {
+            ++count_;
+            std::get<words>(values_).add(value.text());
+            return;
+        }
+        count_ += value.size();
+        for (std::size_t i = 0; i < value.size(); ++i) add_one(value.at(i));
+    }
+    void add(const field_measure& other) {
+        count_ += other.count_;
+        if (auto* const all = std::get_if<numbers>(&values_)) {
+            if (const auto* more = other.as_numbers()) all->add(*more);
+        } else if (const auto* more = other.as_words()) {
+            std::get<words>(values_).add(*more);
+        }
+    }
+
+private:
+    [[nodiscard]] static bool is_text(const reduce::field_info& field) noexcept {
+        return field.type == trace_ring::field_type::character &&
+               field.form != trace_ring::field_form::scalar;
+    }
+    [[nodiscard]] static std::variant<numbers, words> made_for(const reduce::field_info& field) {
+        using trace_ring::field_type;
+        switch (field.type) {
+            case field_type::u8:
+            case field_type::u16:
+            case field_type::u32:
+            case field_type::u64:
+                return numbers(numbers::kind::natural);
+            case field_type::i8:
+            case field_type::i16:
+            case field_type::i32:
+            case field_type::i64:
+                return numbers(numbers::kind::integer);
+            case field_type::f32:
+            case field_type::f64:
+                return numbers(numbers::kind::floating);
+            case field_type::boolean:
+            case field_type::character:
+            case field_type::address:
+                break;
+        }
+        return words(most_words);
+    }
+    void add_one(const reduce::field_value& value) {
+        if (auto* const all = std::get_if<numbers>(&values_)) {
+            if (all->what() == numbers::kind::natural) return all->add(value.u64());
+            if (all->what() == numbers::kind::integer) return all->add(value.i64());
+            return all->add(value.f64());
+        }
+        char digits[20];
+        std::get<words>(values_).add(name_of(value, digits));
+    }
+
+public:
+    /// A scalar as a word. `digits` is room for it.
+    [[nodiscard]] static std::string_view name_of(const reduce::field_value& value,
+                                                  char (&digits)[20]) {
+        using trace_ring::field_type;
+        if (value.type() == field_type::boolean) return value.boolean() ? "true" : "false";
+        if (value.type() == field_type::character) {
+            digits[0] = static_cast<char>(value.u64());
+            return {digits, 1};
+        }
+        digits[0] = '0';
+        digits[1] = 'x';
+        return {digits, std::to_chars(digits + 2, std::end(digits), value.u64(), 16).ptr};
+    }
+
+private:
+    std::variant<numbers, words> values_;
+    bool text_;
+    std::uint64_t count_ = 0;
+};
+
+/// The records of one event.
+struct event_measure {
+    std::uint64_t records = 0;
+    std::vector<std::optional<field_measure>> fields{};  ///< those wanted, in the event's order
+    numbers durations{};                                 ///< ns; ticks if the clock is not known
+    std::uint64_t uncertain = 0;  ///< durations between times that are lower bounds only
+    std::uint64_t unpaired = 0;   ///< begins without an end, ends without a begin
+
+    void add(const event_measure& other) {
+        records += other.records;
+        if (fields.size() < other.fields.size()) fields.resize(other.fields.size());
+        for (std::size_t i = 0; i < other.fields.size(); ++i) {
+            if (!other.fields[i]) continue;
+            if (fields[i]) {
+                fields[i]->add(*other.fields[i]);
+            } else {
+                fields[i] = other.fields[i];
+            }
+        }
+        durations.add(other.durations);
+        uncertain += other.uncertain;
+        unpaired += other.unpaired;
+    }
+};
+
+/// In the order of the dictionary.
+struct by_number {
+    bool operator()(const reduce::event_type* a, const reduce::event_type* b) const noexcept {
+        return a->number < b->number;
+    }
+};
+using event_measures = std::map<const reduce::event_type*, event_measure, by_number>;
+
+/// The records of one group, counted by its entry.
+struct group {
+    std::uint64_t bytes = 0;
+    event_measures events{};  ///< only if fields were asked for
+
+    void add(const group& other) {
+        bytes += other.bytes;
+        for (const auto& [type, what] : other.events) events[type].add(what);
+    }
+};
+using groups = frequent<group>;
+
+}  // namespace trace_reduce::measure

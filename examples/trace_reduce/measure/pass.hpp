@@ -1,0 +1,301 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// One pass over a trace, lane by lane, that counts what measures.hpp describes. It is told of runs
+/// of records, so that what they share is looked up once for all of them.
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/record_run.hpp>
+#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/tables/timeline.hpp>
+#include <trace_ring/reduce/tables/writers.hpp>
+
+#include "measures.hpp"
+
+namespace trace_reduce::measure {
+
+class pass {
+public:
+    static constexpr std::size_t most_groups = 10'000;
+    static constexpr std::size_t most_groups_with_fields = 500;
+    static constexpr std::size_t most_open = 1000;  ///< spans open in a lane
+
+    /// Both must outlive it.
+    pass(const question& what, const reduce::timeline& time)
+        : what_(what),
+          time_(time),
+          by_(what.by == "thread"    ? by::thread
+              : what.by == "lane"    ? by::lane
+              : what.by == "process" ? by::process
+              : what.by == "event"   ? by::event
+              : what.by.empty()      ? by::none
+                                     : by::field),
+          by_field_(what.by.starts_with("field:") ? what.by.substr(6) : what.by),
+          groups_(what.fields ? most_groups_with_fields : most_groups) {}
+
+    /// All of one lane, one event and one length, `first` and those after it.
+    void records(const reduce::record_view& first, const reduce::record_run& rest) {
+        if (!first.known()) {
+            if (by_ != by::none) plain_group(first, 1 + rest.size());
+            return;
+        }
+        plan& how = plan_of(first.type());
+        event_measure* of_event = nullptr;
+        if (how.any) {
+            of_event = &measure_in(all_, first.type(), how);
+            of_event->records += 1 + rest.size();
+        }
+        if (by_ == by::field) {
+            one_by_field(first, how, of_event);
+            for (const auto& each : rest) one_by_field(each, how, of_event);
+            return;
+        }
+        event_measure* of_group = nullptr;
+        if (by_ != by::none) {
+            group& in = plain_group(first, 1 + rest.size());
+            if (what_.fields) {
+                of_group = &measure_in(in.events, first.type(), how);
+                of_group->records += 1 + rest.size();
+            }
+        }
+        if (!how.any) return;
+        one(first, how, *of_event, of_group);
+        for (const auto& each : rest) one(each, how, *of_event, of_group);
+    }
+    /// Something of this lane is missing: what was open may have ended there.
+    void gap(const reduce::lane_info* lane) {
+        const auto found = lane == nullptr ? open_.end() : open_.find(lane);
+        if (found == open_.end()) return;
+        for (const auto& each : found->second) ++all_[each.type].unpaired;
+        found->second.clear();
+    }
+    /// After the last record: what was begun and did not end.
+    void finish() {
+        for (auto& each : open_) gap(each.first);
+    }
+
+    [[nodiscard]] const event_measures& events() const noexcept { return all_; }
+    [[nodiscard]] const groups& by_groups() const noexcept { return groups_; }
+
+private:
+    enum class by { none, thread, lane, process, event, field };
+
+    /// What is wanted of an event, found out once.
+    struct plan {
+        bool made = false;
+        bool any = false;
+        bool durations = false;
+        std::vector<bool> fields{};
+        std::size_t by = reduce::event_type::npos;  // field by which records are grouped
+    };
+    struct open_span {
+        const reduce::event_type* type;
+        std::uint64_t begin;
+        bool exact;
+        std::string group;  // by a field's value, which the end may not bear
+    };
+
+    [[nodiscard]] plan& plan_of(const reduce::event_type& type) {
+        if (type.number >= plans_.size()) plans_.resize(type.number + 1);
+        plan& how = plans_[type.number];
+        if (how.made) return how;
+        how.made = true;
+        const auto wanted = [&](std::string_view field) {
+            return what_.fields || std::any_of(what_.histograms.begin(), what_.histograms.end(),
+                                               [&](const std::string& each) {
+                                                   return matches_field(each, type.name, field);
+                                               });
+        };
+        for (const auto& field : type.fields) how.fields.push_back(wanted(field.name));
+        how.durations = type.kind == trace_ring::event_kind::span && wanted(duration_name);
+        how.any = what_.fields || how.durations ||
+                  std::find(how.fields.begin(), how.fields.end(), true) != how.fields.end();
+        if (by_ == by::field) how.by = type.find(by_field_);
+        return how;
+    }
+    [[nodiscard]] static event_measure& measure_in(event_measures& in,
+                                                   const reduce::event_type& type,
+                                                   const plan& how) {
+        event_measure& of = in[&type];
+        if (of.fields.empty() && !how.fields.empty()) {
+            of.fields.resize(how.fields.size());
+            for (std::size_t i = 0; i < how.fields.size(); ++i) {
+                if (how.fields[i]) of.fields[i].emplace(type.fields[i]);
+            }
+        }
+        return of;
+    }
+
+    group& plain_group(const reduce::record_view& first, std::uint64_t records) {
+        group& in = groups_.add(name_of_group(first), records);
+        in.bytes += records * first.bytes();
+        return in;
+    }
+    [[nodiscard]] std::string_view name_of_group(const reduce::record_view& record) {
+        const reduce::lane_info& lane = record.lane();
+        if (by_ == by::event) return record.known() ? record.name() : "(not in the dictionary)";
+        if (by_ == by::field) return "(none)";
+        if (&lane == named_lane_) return group_name_;
+        named_lane_ = &lane;
+        group_name_.clear();
+        if (by_ == by::lane) {
+            group_name_ = std::to_string(lane.number);
+        } else if (!lane.listed) {
+            group_name_ = "(no longer listed)";
+        } else if (by_ == by::process) {
+            group_name_ = std::to_string(lane.pid);
+        } else {
+            group_name_ = std::to_string(lane.pid) + '/' + std::to_string(lane.thread);
+            if (!lane.name.empty()) group_name_ += ' ' + lane.name;
+        }
+        return group_name_;
+    }
+
+    void one(const reduce::record_view& record, const plan& how, event_measure& of_event,
+             event_measure* of_group) {
+        add_fields(record, how, of_event, of_group);
+        if (!how.durations) return;
+        open_span span{};
+        if (!pair(record, {}, span)) return;
+        add_duration(record, span, of_event);
+        if (of_group != nullptr) add_duration(record, span, *of_group);
+    }
+    static void add_fields(const reduce::record_view& record, const plan& how,
+                           event_measure& of_event, event_measure* of_group) {
+        std::size_t i = 0;
+        record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
+            if (how.fields[i]) {
+                of_event.fields[i]->add(value);
+                if (of_group != nullptr) of_group->fields[i]->add(value);
+            }
+            ++i;
+        });
+    }
+
+    void one_by_field(const reduce::record_view& record, const plan& how, event_measure* of_event) {
+        key_.clear();
+        const bool has = how.by != reduce::event_type::npos && record.has_fields();
+        if (has) append_value(key_, record.field(how.by));
+        open_span span{};
+        const bool ended = how.durations && pair(record, has ? key_ : std::string(), span);
+        // The end of a span without fields is where its begin is.
+        const bool from_begin = !has && ended && !span.group.empty();
+        group& in = groups_.add(from_begin ? span.group : has ? key_ : std::string("(none)"));
+        in.bytes += record.bytes();
+        event_measure* of_group = nullptr;
+        if (what_.fields) {
+            of_group = &measure_in(in.events, record.type(), how);
+            ++of_group->records;
+        }
+        if (of_event == nullptr) return;
+        add_fields(record, how, *of_event, of_group);
+        if (!ended) return;
+        add_duration(record, span, *of_event);
+        if (of_group != nullptr) add_duration(record, span, *of_group);
+    }
+    static void append_value(std::string& out, const reduce::field_value& value) {
+        if (value.is_text()) {
+            out += value.text();
+            return;
+        }
+        const bool scalar = value.form() == trace_ring::field_form::scalar;
+        if (!scalar) out += '[';
+        for (std::size_t i = 0; i < value.size() && out.size() < groups::longest; ++i) {
+            if (i != 0) out += ' ';
+            append_scalar(out, value.at(i));
+        }
+        if (!scalar) out += ']';
+    }
+    static void append_scalar(std::string& out, const reduce::field_value& value) {
+        using trace_ring::field_type;
+        char digits[64];
+        const auto add = [&](auto number) {
+            out.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+        };
+        switch (value.type()) {
+            case field_type::u8:
+            case field_type::u16:
+            case field_type::u32:
+            case field_type::u64:
+                return add(value.u64());
+            case field_type::i8:
+            case field_type::i16:
+            case field_type::i32:
+            case field_type::i64:
+                return add(value.i64());
+            case field_type::f32:
+                return add(value.f32());
+            case field_type::f64:
+                return add(value.f64());
+            case field_type::boolean:
+            case field_type::character:
+            case field_type::address:
+                break;
+        }
+        char word[20];
+        out += field_measure::name_of(value, word);
+    }
+
+    /// Begins are kept; true for an end whose begin is known, which `span` then is.
+    [[nodiscard]] bool pair(const reduce::record_view& record, std::string group, open_span& span) {
+        if (!record.begins() && !record.ends()) return false;
+        auto& open = open_[&record.lane()];
+        const auto* const type = &record.type();
+        if (record.begins()) {
+            if (open.size() >= most_open) {
+                ++all_[open.front().type].unpaired;
+                open.erase(open.begin());
+            }
+            open.push_back({type, record.time(), !record.interval(), std::move(group)});
+            return false;
+        }
+        const auto found = std::find_if(open.rbegin(), open.rend(), [type](const open_span& each) {
+            return each.type == type;
+        });
+        if (found == open.rend() || record.time() < found->begin) {
+            ++all_[type].unpaired;
+            return false;
+        }
+        span = std::move(*found);
+        open.erase(std::next(found).base());
+        return true;
+    }
+    void add_duration(const reduce::record_view& end, const open_span& span,
+                      event_measure& into) const {
+        const std::uint64_t ticks = end.time() - span.begin;
+        into.durations.add(time_.known()
+                               ? static_cast<std::uint64_t>(std::clamp(
+                                     time_.ns(static_cast<double>(ticks)) + 0.5, 0.0, 9.2e18))
+                               : ticks);
+        if (!span.exact || end.interval()) ++into.uncertain;
+    }
+
+    const question& what_;
+    const reduce::timeline& time_;
+    by by_;
+    std::string by_field_;
+    std::vector<plan> plans_;  // by the event type's number
+    event_measures all_;
+    groups groups_;
+    std::unordered_map<const reduce::lane_info*, std::vector<open_span>> open_;
+    const reduce::lane_info* named_lane_ = nullptr;
+    std::string group_name_;
+    std::string key_;
+};
+
+}  // namespace trace_reduce::measure

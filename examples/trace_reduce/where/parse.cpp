@@ -1,0 +1,559 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// The grammar. In a file of its own: it takes long to compile.
+
+#include "parse.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <boost/spirit/home/x3.hpp>
+
+// What is said to be expected: what these wrap.
+namespace boost::spirit::x3 {
+template <class Subject, class Action>
+struct get_info<action<Subject, Action>> {
+    using result_type = std::string;
+    std::string operator()(const action<Subject, Action>& parser) const {
+        return what(parser.subject);
+    }
+};
+template <class Element, class Separator>
+struct get_info<list<Element, Separator>> {
+    using result_type = std::string;
+    std::string operator()(const list<Element, Separator>& parser) const {
+        return what(parser.left);
+    }
+};
+}  // namespace boost::spirit::x3
+
+namespace trace_reduce::where {
+namespace {
+
+namespace x3 = boost::spirit::x3;
+using trace_ring::reduce::where::comparison;
+using trace_ring::reduce::where::form;
+using trace_ring::reduce::where::number;
+
+/// Ends the parsing.
+struct fault {
+    const char* at;
+    std::size_t length;
+    std::string what;
+};
+
+/// Where the text begins.
+struct text_begin;
+
+[[nodiscard]] bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+// --- What tokens mean ----------------------------------------------------------------------------
+
+/// How many ns a unit has; 0 if it is none.
+[[nodiscard]] std::uint64_t unit_of(std::string_view name) {
+    struct unit {
+        std::string_view name;
+        std::uint64_t ns;
+    };
+    constexpr unit units[] = {{"ns", 1},
+                              {"us", 1'000},
+                              {"ms", 1'000'000},
+                              {"s", 1'000'000'000},
+                              {"min", 60'000'000'000},
+                              {"h", 3'600'000'000'000}};
+    for (const auto& each : units) {
+        if (each.name == name) return each.ns;
+    }
+    return 0;
+}
+
+[[nodiscard]] expression duration_of(const number& value, std::string_view token,
+                                     std::string_view unit) {
+    const std::uint64_t ns = unit_of(unit);
+    const auto wrong = [&](const char* what) { return fault{token.data(), token.size(), what}; };
+    if (ns == 0) {
+        throw fault{unit.data(), unit.size(),
+                    "'" + std::string(unit) +
+                        "' is no unit: there are ns, us, ms, s, min and h (a name begins with a "
+                        "letter)"};
+    }
+    expression made;
+    made.what = form::duration;
+    if (value.floating()) {
+        const double all = std::round(value.real() * static_cast<double>(ns));
+        if (!(all < 0x1p63)) throw wrong("a duration beyond 292 years");
+        made.value = number::of(static_cast<std::uint64_t>(all));
+    } else {
+        made.value = value * number::of(ns);
+        if (made.value > number::of(static_cast<std::uint64_t>(INT64_MAX))) {
+            throw wrong("a duration beyond 292 years");
+        }
+    }
+    return made;
+}
+
+/// `token` begins as a number does.
+[[nodiscard]] expression number_of(std::string_view token) {
+    const auto wrong = [&](const char* what) { return fault{token.data(), token.size(), what}; };
+    const bool hexadecimal =
+        token.size() > 1 && token[0] == '0' && (token[1] == 'x' || token[1] == 'X');
+    if (hexadecimal) {
+        std::uint64_t value = 0;
+        const char* const end = token.data() + token.size();
+        const auto [at, error] = std::from_chars(token.data() + 2, end, value, 16);
+        if (error == std::errc::result_out_of_range) throw wrong("a number beyond 64 bits");
+        if (error != std::errc{} || at != end) throw wrong("no hexadecimal number");
+        return expression::of(value);
+    }
+    std::size_t end = 0;
+    const auto digits = [&] {
+        while (end < token.size() && is_digit(token[end])) ++end;
+    };
+    digits();
+    bool real = false;
+    if (end + 1 < token.size() && token[end] == '.' && is_digit(token[end + 1])) {
+        real = true;
+        ++end;
+        digits();
+    }
+    if (end < token.size() && (token[end] == 'e' || token[end] == 'E')) {
+        const std::size_t sign =
+            end + 1 < token.size() && (token[end + 1] == '+' || token[end + 1] == '-') ? 1 : 0;
+        if (end + 1 + sign < token.size() && is_digit(token[end + 1 + sign])) {
+            real = true;
+            end += 1 + sign;
+            digits();
+        }
+    }
+    number value;
+    if (real) {
+        double read = 0;
+        if (std::from_chars(token.data(), token.data() + end, read).ec != std::errc{}) {
+            throw wrong("a number that no double holds");
+        }
+        value = number::of(read);
+    } else {
+        std::uint64_t read = 0;
+        if (std::from_chars(token.data(), token.data() + end, read).ec != std::errc{}) {
+            throw wrong("a number beyond 64 bits");
+        }
+        value = number::of(read);
+    }
+    if (end == token.size()) return expression::of(value);
+    return duration_of(value, token, token.substr(end));
+}
+
+/// What a text between quotes says.
+[[nodiscard]] std::string unquoted(std::string_view token) {
+    std::string out;
+    const char quote = token[0];
+    token = token.substr(1, token.size() - 2);
+    if (quote == '`') return std::string(token);
+    for (std::size_t i = 0; i < token.size(); ++i) {
+        if (token[i] != '\\') {
+            out += token[i];
+            continue;
+        }
+        const char* const at = token.data() + i;
+        const char c = token[++i];  // there is one: the closing quote was not escaped
+        constexpr std::string_view letters = "ntr\\\"'";
+        constexpr std::string_view meant = "\n\t\r\\\"'";
+        if (const auto found = letters.find(c); found != std::string_view::npos) {
+            out += meant[found];
+            continue;
+        }
+        if (c != 'x') throw fault{at, 2, R"(no such escape: a \ itself is written \\)"};
+        if (token.size() - i < 3) throw fault{at, 2, R"(\x is followed by two hexadecimal digits)"};
+        unsigned code = 0;
+        const auto [end, error] = std::from_chars(at + 2, at + 4, code, 16);
+        if (error != std::errc{} || end != at + 4) {
+            throw fault{at, 4, R"(\x is followed by two hexadecimal digits)"};
+        }
+        out += static_cast<char>(code);
+        i += 2;
+    }
+    return out;
+}
+
+// --- Building the tree ---------------------------------------------------------------------------
+
+void stretch_to(expression& all, const expression& last) {
+    all.length = last.column + last.length - all.column;
+}
+
+/// Makes what there is the first part of a new one.
+[[nodiscard]] expression around(form what, expression first) {
+    expression made;
+    made.what = what;
+    made.column = first.column;
+    made.length = first.length;
+    made.parts.push_back(std::move(first));
+    return made;
+}
+
+const auto take = [](auto& context) { x3::_val(context) = std::move(x3::_attr(context)); };
+
+/// A further part of a list that is joined by one operator, or by some of one rank.
+template <form What>
+struct join_by {
+    template <class Context>
+    void operator()(Context& context) const {
+        expression& all = x3::_val(context);
+        expression& next = x3::_attr(context);
+        if (all.what != What) all = around(What, std::move(all));
+        stretch_to(all, next);
+        all.parts.push_back(std::move(next));
+    }
+};
+template <form What>
+struct operate_by {
+    template <class Context>
+    void operator()(Context& context) const {
+        expression& all = x3::_val(context);
+        if (all.what != What) {
+            all = around(What, std::move(all));
+            all.signs = What == form::sum ? '+' : '*';
+        }
+        all.signs += x3::_attr(context);
+    }
+};
+/// The operand after that.
+const auto operand = [](auto& context) {
+    expression& all = x3::_val(context);
+    expression& next = x3::_attr(context);
+    stretch_to(all, next);
+    all.parts.push_back(std::move(next));
+};
+
+/// An operator, whose place is the comparison's.
+const auto compare_by = [](auto& context) {
+    expression made = std::move(x3::_attr(context));
+    made.parts.push_back(std::move(x3::_val(context)));
+    x3::_val(context) = std::move(made);
+};
+const auto compared_with = [](auto& context) {
+    x3::_val(context).parts.push_back(std::move(x3::_attr(context)));
+};
+/// One of a set: both ends of its range.
+const auto add_element = [](auto& context) {
+    expression& all = x3::_val(context);
+    for (auto& end : x3::_attr(context).parts) all.parts.push_back(std::move(end));
+};
+const auto set_glob = [](auto& context) {
+    x3::_val(context).word = std::move(x3::_attr(context).word);
+};
+const auto one_end = [](auto& context) {
+    expression& both = x3::_val(context);
+    both.parts.push_back(x3::_attr(context));
+    both.parts.push_back(std::move(x3::_attr(context)));
+};
+const auto other_end = [](auto& context) {
+    x3::_val(context).parts[1] = std::move(x3::_attr(context));
+};
+
+[[nodiscard]] std::string_view view(const auto& range) {
+    return {range.begin(), static_cast<std::size_t>(range.end() - range.begin())};
+}
+/// Makes what there is from a token, and notes where in the text that lies.
+void set(auto& context, expression made) {
+    const auto token = view(x3::_attr(context));
+    made.column = static_cast<std::size_t>(token.data() - x3::get<text_begin>(context));
+    made.length = token.size();
+    x3::_val(context) = std::move(made);
+}
+
+template <form What, comparison Sign = comparison::equal>
+struct becomes {
+    template <class Context>
+    void operator()(Context& context) const {
+        expression made;
+        made.what = What;
+        made.sign = Sign;
+        made.signs = x3::_val(context).signs;  // it is turned
+        set(context, std::move(made));
+    }
+};
+const auto negate = [](auto& context) {
+    expression& one = x3::_val(context);
+    one.signs = one.signs.empty() ? "!" : "";
+};
+/// The operator was said to be a "not": the comparison's result is turned.
+const auto finish_comparison = [](auto& context) {
+    expression& one = x3::_attr(context);
+    const bool turned = (one.what == form::among || one.what == form::like) && !one.signs.empty();
+    if (turned) {
+        one.signs.clear();
+        one = around(form::none_of, std::move(one));
+    }
+    x3::_val(context) = std::move(one);
+};
+const auto finish_not = [](auto& context) {
+    expression& all = x3::_val(context);
+    const bool turned = !all.signs.empty();
+    expression next = std::move(x3::_attr(context));
+    all = turned ? around(form::none_of, std::move(next)) : std::move(next);
+};
+
+const auto set_number = [](auto& context) { set(context, number_of(view(x3::_attr(context)))); };
+const auto set_text = [](auto& context) {
+    set(context, expression::of_text(unquoted(view(x3::_attr(context)))));
+};
+const auto set_field = [](auto& context) {
+    expression made = expression::of_text(unquoted(view(x3::_attr(context))));
+    made.what = form::field;
+    set(context, std::move(made));
+};
+const auto set_name = [](auto& context) {
+    set(context, expression::of_name(std::string(view(x3::_attr(context)))));
+};
+const auto set_index = [](auto& context) {
+    const auto token = view(x3::_attr(context));
+    const expression index = number_of(token);
+    if (index.what != form::constant || index.value.floating()) {
+        throw fault{token.data(), token.size(), "an element has a whole number"};
+    }
+    x3::_val(context).what = form::element;
+    x3::_val(context).value = index.value;
+};
+template <unsigned Value>
+struct set_truth {
+    template <class Context>
+    void operator()(Context& context) const {
+        expression made;
+        made.value = number::of(std::uint64_t{Value});
+        set(context, std::move(made));
+    }
+};
+const auto add_minus = [](auto& context) {
+    expression& all = x3::_val(context);
+    std::string signs = all.signs + '-';
+    if (all.signs.empty()) set(context, {});
+    all.signs = std::move(signs);
+};
+const auto finish_minus = [](auto& context) {
+    expression& all = x3::_val(context);
+    if (all.signs.empty()) return take(context);
+    all.what = form::negated;
+    stretch_to(all, x3::_attr(context));
+    all.parts.push_back(std::move(x3::_attr(context)));
+};
+const auto single_equals = [](auto& context) {
+    throw fault{x3::_attr(context).begin(), 1, "'=' alone: equal is written =="};
+};
+
+// --- The grammar ---------------------------------------------------------------------------------
+
+template <class Of>
+using rule = x3::rule<Of, expression>;
+
+struct condition_id {};
+struct all_id {};
+struct not_id {};
+struct comparison_id {};
+struct compared_id {};
+struct sign_id {};
+struct set_sign_id {};
+struct glob_sign_id {};
+struct element_id {};
+struct text_id {};
+struct value_id {};
+struct product_id {};
+struct signed_id {};
+struct primary_id {};
+
+const rule<condition_id> condition("a condition");
+const rule<all_id> all_of("a condition");
+const rule<not_id> negation("a condition");
+const rule<comparison_id> comparing("a condition");
+const rule<compared_id> compared("a condition");
+const rule<sign_id> sign("a comparison");
+const rule<set_sign_id> set_sign("in");
+const rule<glob_sign_id> glob_sign("like");
+const rule<element_id> element("a value");
+const rule<text_id> quoted_text("a text in quotes");
+const rule<value_id> value("a value");
+const rule<product_id> product("a value");
+const rule<signed_id> with_sign("a value");
+const rule<primary_id> primary("a value");
+
+const auto letter = x3::char_("a-zA-Z_");
+const auto digit = x3::char_("0-9");
+const auto skipped = x3::char_(" \t\n\v\f\r");  // x3::space is no test for every byte
+const auto in_name = x3::char_("a-zA-Z_0-9");
+[[nodiscard]] auto keyword(const char* word) {
+    return x3::lexeme[x3::lit(word) >> !in_name];
+}
+/// Its place is known.
+[[nodiscard]] auto token(const char* text) {
+    return x3::raw[x3::lit(text)];
+}
+const auto reserved = keyword("and") | keyword("or") | keyword("not") | keyword("in") |
+                      keyword("like") | keyword("true") | keyword("false");
+const auto name_token =
+    x3::raw[x3::lexeme[letter >> *in_name >> *(x3::char_('.') >> letter >> *in_name)]];
+const auto number_token =
+    x3::raw[x3::lexeme[digit >> (((x3::lit('x') | 'X') >> *in_name) |
+                                 (*digit >> -(x3::char_('.') >> +digit) >>
+                                  -(x3::char_("eE") >> x3::char_("+-") >> +digit) >> *in_name))]];
+[[nodiscard]] auto quoted(char quote) {
+    const auto inside = (x3::lit('\\') >> x3::char_) | (x3::char_ - quote - '\\');
+    return x3::raw[x3::lexeme[(x3::lit(quote) >> *inside) > quote]];
+}
+
+const auto condition_def = all_of[take] >>
+                           *((keyword("or") | "||") > all_of[join_by<form::any_of>{}]);
+const auto all_of_def = negation[take] >>
+                        *((keyword("and") | "&&") > negation[join_by<form::all_of>{}]);
+const auto negation_def =
+    *(keyword("not") | (x3::lit('!') >> !x3::char_("=~")))[negate] >> comparing[finish_not];
+const auto comparing_def = compared[finish_comparison];
+const auto compared_def = value[take] >> -((sign[compare_by] > value[compared_with]) |
+                                           (set_sign[compare_by] > '{' > element[add_element] >
+                                            *(',' > element[add_element]) > '}') |
+                                           (glob_sign[compare_by] > quoted_text[set_glob]));
+const auto sign_def = token("==")[becomes<form::compared, comparison::equal>{}] |
+                      token("!=")[becomes<form::compared, comparison::unequal>{}] |
+                      token("<=")[becomes<form::compared, comparison::at_most>{}] |
+                      token(">=")[becomes<form::compared, comparison::at_least>{}] |
+                      token("<")[becomes<form::compared, comparison::less>{}] |
+                      token(">")[becomes<form::compared, comparison::more>{}] |
+                      token("=")[single_equals];
+const auto set_sign_def = -keyword("not")[negate] >> x3::raw[keyword("in")][becomes<form::among>{}];
+const auto glob_sign_def =
+    ((&x3::lit("!~"))[negate] >> token("!~")[becomes<form::like>{}]) |
+    token("~")[becomes<form::like>{}] |
+    (-keyword("not")[negate] >> x3::raw[keyword("like")][becomes<form::like>{}]);
+const auto element_def = value[one_end] >> -(".." > value[other_end]);
+const auto quoted_text_def = quoted('"')[set_text] | quoted('\'')[set_text];
+const auto value_def = product[take] >>
+                       *(x3::char_("+-")[operate_by<form::sum>{}] > product[operand]);
+const auto product_def = with_sign[take] >>
+                         *((x3::char_("*/%")[operate_by<form::product>{}] |
+                            (x3::char_('&') >> !x3::lit('&'))[operate_by<form::product>{}]) >
+                           with_sign[operand]);
+const auto with_sign_def = *token("-")[add_minus] >> primary[finish_minus];
+const auto primary_def = number_token[set_number] | quoted_text[take] |
+                         ('(' > condition[take] > ')') | x3::raw[keyword("true")][set_truth<1>{}] |
+                         x3::raw[keyword("false")][set_truth<0>{}] |
+                         ((quoted('`')[set_field] | (!reserved >> name_token[set_name])) >>
+                          -('[' > number_token[set_index] > ']'));
+
+BOOST_SPIRIT_DEFINE(condition, all_of, negation, comparing, compared, sign, set_sign, glob_sign,
+                    element, quoted_text, value, product, with_sign, primary)
+
+// --- Mistakes ------------------------------------------------------------------------------------
+
+/// Where parentheses go deeper than may be; null if they do not.
+[[nodiscard]] const char* too_deep(std::string_view text) {
+    std::size_t depth = 0;
+    char quote = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (quote != 0) {
+            if (c == '\\' && quote != '`') ++i;
+            if (c == quote) quote = 0;
+        } else if (c == '"' || c == '\'' || c == '`') {
+            quote = c;
+        } else if (c == '(' && ++depth > deepest_nesting) {
+            return text.data() + i;
+        } else if (c == ')' && depth != 0) {
+            --depth;
+        }
+    }
+    return nullptr;
+}
+
+[[nodiscard]] mistake misplaced(std::string_view text, const char* at, std::string_view expected) {
+    const char* const end = text.data() + text.size();
+    while (at != end && (*at == ' ' || (*at >= '\t' && *at <= '\r'))) ++at;
+    mistake found{static_cast<std::size_t>(at - text.data()), at == end ? 0U : 1U, {}};
+    const std::string_view rest(at, static_cast<std::size_t>(end - at));
+    const auto begins_with = [&rest](auto... words) { return (rest.starts_with(words) || ...); };
+    if (expected == "eoi") {
+        if (begins_with('<', '>', "==", "!=")) {
+            found.what = "comparisons are not chained: write a < b and b < c";
+        } else if (begins_with('=')) {
+            found.what = "'=' alone: equal is written ==";
+        } else {
+            found.what = "'and', 'or' or the end is expected";
+        }
+        return found;
+    }
+    if (at == end) found.what = "it ends where ";
+    found.what += expected;
+    found.what += at == end ? " should follow" : " is expected";
+    return found;
+}
+
+}  // namespace
+
+std::variant<expression, mistake> parse(std::string_view text) {
+    const char* const begin = text.data();
+    if (text.size() > longest_expression) {
+        return mistake{longest_expression, 1,
+                       "longer than " + std::to_string(longest_expression) + " bytes"};
+    }
+    if (const char* const at = too_deep(text); at != nullptr) {
+        return mistake{
+            static_cast<std::size_t>(at - begin), 1,
+            "more than " + std::to_string(deepest_nesting) + " parentheses within each other"};
+    }
+    const char* at = begin;
+    const char* const end = begin + text.size();
+    expression made;
+    try {
+        const auto whole = x3::with<text_begin>(begin)[x3::eps > condition > x3::eoi];
+        if (!x3::phrase_parse(at, end, whole, skipped, made)) {
+            return misplaced(text, at, "a condition");
+        }
+    } catch (const x3::expectation_failure<const char*>& failure) {
+        return misplaced(text, failure.where(), failure.which());
+    } catch (const fault& found) {
+        return mistake{static_cast<std::size_t>(found.at - begin), found.length, found.what};
+    }
+    return made;
+}
+
+std::string describe(std::string_view text, const mistake& what) {
+    constexpr std::size_t before = 60;
+    constexpr std::size_t after = 40;
+    const std::size_t column = std::min(what.column, text.size());
+    const auto continues = [&](std::size_t at) {  // within a character of UTF-8
+        return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80;
+    };
+    std::size_t from = column > before ? column - before : 0;
+    while (continues(from) && from < column) ++from;
+    std::size_t to = std::min(text.size(), column + after);
+    while (continues(to)) ++to;
+    std::string line = from == 0 ? "  " : "  ...";
+    std::string mark(line.size(), ' ');
+    for (std::size_t i = from; i < to; ++i) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        line += c < 0x20 || c == 0x7F ? ' ' : text[i];
+        if (i < column && !continues(i)) mark += ' ';
+    }
+    if (to < text.size()) line += "...";
+    mark += '^';
+    for (std::size_t i = column + 1; i < std::min(to, column + what.length); ++i) {
+        if (!continues(i)) mark += '~';
+    }
+    std::size_t told = 1;
+    for (std::size_t i = 0; i < column; ++i) told += continues(i) ? 0U : 1U;
+    std::string said;
+    for (const char c : what.what) {
+        const auto code = static_cast<unsigned char>(c);
+        said += code < 0x20 || code == 0x7F ? '?' : c;
+    }
+    return "column " + std::to_string(told) + ": " + said + "\n" + line + "\n" + mark;
+}
+
+}  // namespace trace_reduce::where
