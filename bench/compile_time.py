@@ -10,12 +10,12 @@ header is an empty file, that of the sites the header. The sites are 1,000 event
 each recorded once, 50 in a function.
 """
 import argparse
-import json
 import os
-import resource
-import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True  # beside the sources
+import commands  # noqa: E402
 
 
 def sites(count):
@@ -29,15 +29,6 @@ def sites(count):
         lines += [f"    to.record<e{i}>(a, b);" for i in range(first, min(count, first + 50))]
         lines.append("}")
     return "\n".join(lines) + "\n"
-
-
-def seconds(command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode != 0:
-        sys.exit(f"compile_time.py: {' '.join(command)}\n{done.stderr}")
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main():
@@ -59,20 +50,11 @@ def main():
                 file.write(text)
         for repetition in range(given.repetitions):
             for number, (name, over, _) in enumerate(cases):
-                time = seconds([*given.compiler, "-std=c++20", f"-I{given.include}", "-c",
-                                os.path.join(folder, f"{number}.cpp"), "-o",
-                                os.path.join(folder, "out.o")])
-                entries.append({"family_index": number, "name": name, "run_name": name,
-                                "run_type": "iteration", "repetition_index": repetition,
-                                "threads": 1, "iterations": 1, "label": over, "time_unit": "ms",
-                                "cpu_time": time * 1e3, "real_time": time * 1e3})
-    version = subprocess.run([given.compiler[0], "-dumpfullversion"], capture_output=True,
-                             text=True, check=False).stdout.strip()
-    context = {"num_cpus": os.cpu_count(), "processor": "the same",
-               "compiler": f"{os.path.basename(given.compiler[0])} {version}",
-               "options": " ".join(given.compiler[1:]), "interleaved": "yes"}
-    with open(given.out, "w", encoding="utf-8") as file:
-        json.dump({"context": context, "benchmarks": entries}, file, indent=1)
+                time = commands.seconds([*given.compiler, "-std=c++20", f"-I{given.include}", "-c",
+                                         os.path.join(folder, f"{number}.cpp"), "-o",
+                                         os.path.join(folder, "out.o")])
+                entries.append(commands.entry(number, name, over, repetition, "ms", time * 1e3))
+    commands.write(given.out, entries, given.compiler)
 
 
 if __name__ == "__main__":

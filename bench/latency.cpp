@@ -156,9 +156,9 @@ struct bell {
     }
 };
 
-/// A reader on another processor, asleep when it is called.
-template <class Call>
-void measure_waking(benchmark::State& state, bell& line, Call call) {
+/// A reader on another processor, asleep when it is called. What `prepare` does takes no part.
+template <class Prepare, class Call>
+void measure_waking(benchmark::State& state, bell& line, Prepare prepare, Call call) {
     std::thread reader([&] {
         bench::pin(1);
         line.listen();
@@ -166,6 +166,7 @@ void measure_waking(benchmark::State& state, bell& line, Call call) {
     samples taken;
     const int count = bench::only_tried() ? 5 : 300;
     for (int i = 0; i < count; ++i) {
+        prepare();
         ::usleep(1000);
         const std::uint32_t next = line.rung.load(tr::acquire) + 1;
         const std::uint64_t from = ticks();
@@ -184,13 +185,15 @@ struct bare_waking {
     void operator()(std::uint64_t) {}
     static void counters(benchmark::State& state) {
         bell line;
-        measure_waking(state, line, [&] { line.ring(); });
+        measure_waking(
+            state, line, [] {}, [&] { line.ring(); });
     }
 };
 
-struct watched : tr::policies<tr::record::sub_buffers<>, tr::claim::single_writer,
-                              tr::storage::inline_bytes<MiB>,
-                              tr::notify::at_watermark<tr::notify::records(16)>> {};
+struct watched
+    : tr::policies<tr::record::sub_buffers<>, tr::claim::single_writer,
+                   tr::storage::inline_bytes<MiB>,
+                   tr::notify::at_watermark<tr::notify::records(16), tr::notify::by_callback>> {};
 
 /// From the record that passes the mark, its writing and the callback included.
 struct waking_at_watermark {
@@ -198,12 +201,19 @@ struct waking_at_watermark {
     static void counters(benchmark::State& state) {
         bell line;
         const auto ring = std::make_unique<tr::ring<watched>>();
+        auto consumer = ring->consumer();
         const tr::notify::callback wake{[](void* context, tr::notify::progress) noexcept {
                                             static_cast<bell*>(context)->ring();
                                         },
                                         &line};
         ring->notifier().tell(&wake);
-        measure_waking(state, line, [&] {
+        const auto arm = [&] {
+            while (!consumer.rearm()) {
+                while (consumer.next()) {
+                }
+            }
+        };
+        measure_waking(state, line, arm, [&] {
             const std::uint32_t before = line.rung.load(tr::acquire);
             for (std::uint64_t i = 0; line.rung.load(tr::acquire) == before; ++i)
                 ring->write(9, i, ~i);

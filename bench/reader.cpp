@@ -4,11 +4,14 @@
 /// @file
 /// Reading a trace of 256 MiB (and of 1 MiB where it is drained) of records of 24 bytes beside
 /// copying it, per record: sub-buffers summed in place; copied, checked and walked; decoded lane by
-/// lane forward and backward; lanes merged by time.
+/// lane forward and backward; lanes merged by time; asked for a field by a condition that selects
+/// none. Places in a trace of 1 GiB found beside reading all of it. And a trace of 1 MiB written in
+/// each format.
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -18,6 +21,8 @@
 #include <vector>
 
 #include <trace_ring/reduce/trace_file.hpp>
+#include <trace_ring/reduce/where/expression.hpp>
+#include <trace_ring/reduce/where/predicate.hpp>
 #include <trace_ring/trace_ring.hpp>
 
 #include "measure.hpp"
@@ -42,17 +47,24 @@ constexpr std::size_t sub_buffer = trace_ring::default_sub_buffer_bytes;
     return static_cast<std::int64_t>(bytes / sub_buffer * ((sub_buffer - 64) / 24));
 }
 
-/// A full trace in memory, by one thread or by several in turn.
+enum class writers { in_turn, together };
+
+/// A full trace in memory, by one thread or by several.
 class trace {
 public:
-    trace(std::size_t size, int threads)
+    trace(std::size_t size, int threads, writers how = writers::in_turn)
         : size_(size), recorder_{{.size = size, .sub_buffer_bytes = sub_buffer}} {
+        std::vector<std::thread> all;
         for (int t = 0; t < threads; ++t) {
-            std::thread([this, threads] {
+            all.emplace_back([this, threads] {
                 for (std::int64_t i = 0; i < held(size_) / threads; ++i) {
                     recorder_.record<sample>(static_cast<std::uint64_t>(i), std::uint64_t{7});
                 }
-            }).join();
+            });
+            if (how == writers::in_turn) all.back().join();
+        }
+        for (auto& each : all) {
+            if (each.joinable()) each.join();
         }
     }
     [[nodiscard]] std::span<const std::byte> bytes() const {
@@ -76,6 +88,14 @@ private:
 }
 [[nodiscard]] const trace& of_eight_lanes() {
     static const trace made(large(), 8);
+    return made;
+}
+
+[[nodiscard]] std::size_t largest() {
+    return bench::only_tried() ? 16 * MiB : 1024 * MiB;
+}
+[[nodiscard]] const trace& of_four_lanes() {
+    static const trace made(largest(), 4, writers::together);
     return made;
 }
 
@@ -259,10 +279,32 @@ struct decoded_singly {
     }
 };
 
-template <bool Forward, bool Merged>
+/// Item by item, and written in a format.
+template <class Writer>
+struct exported {
+    trace_ring::reduce::trace_file file = trace_ring::reduce::trace_file::from(small().bytes());
+    trace_ring::exporter::text_buffer out;
+
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        out.clear();
+        auto cursor = file.forward();
+        if constexpr (std::is_constructible_v<Writer, const trace_ring::reduce::timeline&>) {
+            Writer writer(file.time());
+            while (const auto* item = cursor.next()) writer.append(out, *item);
+        } else {
+            Writer writer;
+            const std::size_t from = writer.add(file.about(), "bench");
+            writer.begin(out);
+            while (const auto* item = cursor.next()) writer.append(out, from, *item);
+            writer.end(out);
+        }
+        benchmark::DoNotOptimize(out.size());
+    }
+};
+
+template <bool Forward, auto Of>
 struct decoded {
-    const trace& from = Merged ? of_eight_lanes() : of_one_lane();
-    trace_ring::reduce::trace_file file = trace_ring::reduce::trace_file::from(from.bytes());
+    trace_ring::reduce::trace_file file = trace_ring::reduce::trace_file::from(Of().bytes());
 
     [[gnu::noinline]] void operator()(std::uint64_t) {
         std::uint64_t sum = 0;
@@ -273,6 +315,51 @@ struct decoded {
             }
         });
         benchmark::DoNotOptimize(sum);
+    }
+};
+
+/// Every record asked for a field that each of them has, and none selected: neither the dictionary
+/// nor the index can tell.
+struct none_selected {
+    trace_ring::reduce::trace_file file =
+        trace_ring::reduce::trace_file::from(of_one_lane().bytes());
+
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        namespace where = trace_ring::reduce::where;
+        trace_ring::reduce::filter what;
+        what.condition = std::make_shared<where::predicate>(
+            file.about(),
+            where::expression::compare(where::expression::of_name("first"), where::comparison::more,
+                                       where::expression::of(~std::uint64_t{0} - 1)));
+        auto cursor = file.forward(what);
+        while (const auto* item = cursor.next()) {
+            if (std::holds_alternative<trace_ring::reduce::record_view>(*item)) {
+                throw std::runtime_error("a record that is not wanted");
+            }
+        }
+    }
+};
+
+/// Places anywhere in the trace, each with what was recorded in a hundred-thousandth of its time.
+template <bool Forward>
+struct sought {
+    static constexpr std::uint64_t places = 64;
+    trace_ring::reduce::trace_file file =
+        trace_ring::reduce::trace_file::from(of_four_lanes().bytes());
+    trace_ring::reduce::time_extent whole = file.ranges().whole();
+
+    [[gnu::noinline]] void operator()(std::uint64_t) {
+        std::uint64_t found = 0;
+        const std::uint64_t span = whole.last - whole.first;
+        for (std::uint64_t i = 0; i < places; ++i) {
+            trace_ring::reduce::filter what;
+            what.from = whole.first + span / places * ((i * 29) % places) + span / 200;
+            what.to = what.from + span / 100'000;
+            auto cursor = Forward ? file.forward(what) : file.backward(what);
+            while (cursor.next() != nullptr) ++found;
+        }
+        if (found == 0) throw std::runtime_error("nothing was found");
+        benchmark::DoNotOptimize(found);
     }
 };
 
@@ -296,10 +383,23 @@ int main(int argc, char** argv) {
     bench::add<copied_by_sub_buffer>("floor/memcpy_by_sub_buffer", floor, 1, many);
     bench::add<copied_and_checked>("reader/copy", floor, 1, many);
     bench::add<copied_and_walked>("reader/copy_and_walk", floor, 1, many);
-    bench::add<decoded<true, false>>("reader/forward", floor, 1, many);
-    bench::add<decoded<false, false>>("reader/backward", floor, 1, many);
-    bench::add<decoded<true, true>>("reader/merge_of_8_lanes", floor, 1, many);
+    bench::add<decoded<true, of_one_lane>>("reader/forward", floor, 1, many);
+    bench::add<decoded<false, of_one_lane>>("reader/backward", floor, 1, many);
+    bench::add<decoded<true, of_eight_lanes>>("reader/merge_of_8_lanes", floor, 1, many);
+    bench::add<none_selected>("reader/where", floor, 1, many);
     bench::add<decoded_singly<true>>("reader/forward_singly", floor, 1, many);
     bench::add<decoded_singly<false>>("reader/backward_singly", floor, 1, many);
+    namespace exporter = trace_ring::exporter;
+    bench::add<exported<exporter::text_writer>>("export/text/1MiB", in_cache, 1, few);
+    bench::add<exported<exporter::json_writer>>("export/json/1MiB", in_cache, 1, few);
+    bench::add<exported<exporter::csv_writer>>("export/csv/1MiB", in_cache, 1, few);
+    bench::add<exported<exporter::chrome_writer>>("export/chrome/1MiB", in_cache, 1, few);
+    bench::add<exported<exporter::perfetto_writer>>("export/perfetto/1MiB", in_cache, 1, few);
+    const std::int64_t most = held(largest());
+    constexpr auto places = static_cast<std::int64_t>(sought<true>::places);
+    bench::add<decoded<true, of_four_lanes>>("reader/whole/1GiB", floor, 1, most);
+    bench::add<decoded<false, of_four_lanes>>("reader/whole_backward/1GiB", floor, 1, most);
+    bench::add<sought<true>>("reader/seek/1GiB", "reader/whole/1GiB", 1, most * places);
+    bench::add<sought<false>>("reader/seek_backward/1GiB", "reader/whole/1GiB", 1, most * places);
     return bench::run(argc, argv);
 }

@@ -184,7 +184,7 @@ def table(run):
     if len(rows) > 1:
         yield from aligned(rows, left=(0, 7))
     for row in run.rows.values():
-        if row.name.startswith(("reader/", "drain/")) and row.median > 0:
+        if row.name.startswith(("reader/", "drain/", "export/")) and row.median > 0:
             yield (f"{row.name}: {1e3 / row.median:.3g} million records/s, "
                    f"{RECORD / row.median:.3g} GB/s")
         if row.counters:

@@ -15,6 +15,7 @@
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/policy/full/discard_newest.hpp>
+#include <trace_ring/policy/notify/at_watermark.hpp>
 #include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapped.hpp>
@@ -114,6 +115,16 @@ struct discarding_swapped : tr::policies<sequenced_record, tr::claim::compare_ex
 struct timed_records : tr::policies<tr::record::sub_buffers<>, storage_here> {};
 struct untimed_records : tr::policies<tr::record::sub_buffers<>, tr::clock::none, storage_here> {};
 
+/// What a threshold costs who does not come to it: the first crossing is told, and nobody arms it
+/// again.
+using threshold = tr::notify::at_watermark<tr::notify::percent(50)>;
+struct bare_watched : tr::policies<bare_record, tr::claim::single_writer, storage_here, threshold> {
+};
+struct sequenced_watched
+    : tr::policies<sequenced_record, tr::claim::single_writer, storage_here, threshold> {};
+struct untimed_watched
+    : tr::policies<tr::record::sub_buffers<>, tr::clock::none, storage_here, threshold> {};
+
 const std::string store = floors::name_of_store<3, floors::without_clock, bytes>();
 
 }  // namespace
@@ -140,5 +151,9 @@ int main(int argc, char** argv) {
     bench::add<sub_buffers<timed_records>>("sub_buffers/exact_clock",
                                            floors::name_of_store<3, floors::with_clock, bytes>());
     bench::add<sub_buffers<untimed_records>>("sub_buffers/no_clock", store);
+
+    bench::add<table<bare_watched>>("threshold/bare", "table/bare/single_writer");
+    bench::add<table<sequenced_watched>>("threshold/sequenced", "table/sequenced/single_writer");
+    bench::add<sub_buffers<untimed_watched>>("threshold/sub_buffers", "sub_buffers/no_clock");
     return bench::run(argc, argv);
 }

@@ -225,6 +225,19 @@ TARGETS = (
        lambda f, kind=kind: crowd(f, kind), 1.2)
       for name, kind in (("by thread", "exact_clock"), ("per_cpu", "per_cpu"))),
     ("T16", "rows in which a tracing peer is ahead of us", ahead, 0),
+    *(("P1", f"seek in 1 GiB{how}, by its full read",
+       lambda f, row=row: f.ratio(row, "reader/whole/1GiB"), 0.001)
+      for how, row in (("", "reader/seek/1GiB"), (", backward", "reader/seek_backward/1GiB"))),
+    *(("P2", f"backward by forward, {what}", lambda f, a=a, b=b: f.ratio(a, b), 1.1)
+      for what, a, b in (("one lane", "reader/backward", "reader/forward"),
+                         ("item by item", "reader/backward_singly", "reader/forward_singly"),
+                         ("four lanes", "reader/whole_backward/1GiB", "reader/whole/1GiB"))),
+    ("D1", "steps of a stepped program, its branches told: share of the bare ptrace loop's rate",
+     lambda f: rate(f, "branches/single_step", "floor/bare_ptrace"), 0.8, True),
+    ("W1", "a condition on a field that selects none: share of memcpy's rate",
+     lambda f: rate(f, "reader/where", "floor/memcpy/256MiB"), 0.2, True),
+    ("X1", "text by trace-reduce, by babeltrace2's rate on the same events",
+     lambda f: rate(f, "export/text", "floor/babeltrace2"), 10, True),
 )
 
 
