@@ -18,7 +18,8 @@ import tempfile
 OFFERED_BY = {
     "bits/chrono.h": "chrono", "bits/local_lim.h": "climits", "bits/utility.h": "utility",
     "bits/mman-map-flags-generic.h": "sys/mman.h", "bits/struct_stat.h": "sys/stat.h",
-    "bits/types/stack_t.h": "signal.h", "bits/types/struct_tm.h": "ctime", "syscall.h": "sys/syscall.h",
+    "bits/types/idtype_t.h": "sys/wait.h", "bits/types/siginfo_t.h": "signal.h",
+    "bits/types/struct_iovec.h": "sys/uio.h", "bits/types/stack_t.h": "signal.h", "bits/types/struct_tm.h": "ctime", "syscall.h": "sys/syscall.h",
     "elf.h": "link.h", "sys/types.h": "sys/stat.h", "errno.h": "cerrno", "stddef.h": "cstddef",
     "stdio.h": "cstdio",
 }
@@ -32,8 +33,8 @@ NOT_ASKED = (
     (r"ext/alloc_traits\.h|initializer_list|compare", "comes with containers and strings, as the standard says"),
     (r"features\.h", "comes with every header of the system"),
 )
-# Not asked for when only these are named: offered by <unistd.h>, and of <algorithm>.
-NOT_NAMED = re.compile(r"SEEK_\w+|(pop|push)_heap")
+# Not asked for when only these are named: offered by <unistd.h>, of <algorithm>, offered by <sys/wait.h>.
+NOT_NAMED = re.compile(r"SEEK_\w+|(pop|push)_heap|W(IF|EXIT|STOP|TERM)[A-Z]+")
 # Removal is asked for only if no such name is there: the tool does not see what is named in constraints,
 # or in templates that nobody instantiates.
 NAMES = {
@@ -52,7 +53,8 @@ NAMES = {
     "span": r"std::(span|as_bytes|as_writable_bytes)\b", "string": r"std::(string|to_string|getline|char_traits)\b",
     "string_view": r"std::string_view", "sys/mman.h": r"\b(MAP|PROT|MADV|MS)_[A-Z]+|::m(map|unmap|advise|protect)\b",
     "sys/prctl.h": r"\bprctl\b", "sys/random.h": r"\bgetrandom\b", "sys/stat.h": r"\bstat(64)?\b|::fstat|S_IS",
-    "sys/syscall.h": r"\bSYS_\w+",
+    "sys/syscall.h": r"\bSYS_\w+", "sys/uio.h": r"\biovec\b|::process_vm_\w+",
+    "sys/wait.h": r"\bW(IF|EXIT|STOP|TERM|NO)[A-Z]+|::wait(pid|id)\b",
     "type_traits": r"std::(is_\w+|conditional_t|remove_\w+|decay_t|enable_if_t|bool_constant|true_type|"
                    r"false_type|integral_constant|underlying_type_t|common_type_t|make_(un)?signed_t|"
                    r"invoke_result_t|type_identity\w*|has_unique\w+|add_\w+|void_t|conjunction\w*)",
