@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -336,6 +337,64 @@ BOOST_AUTO_TEST_CASE(a_table_of_any_stride_has_no_byte_of_the_library_among_its_
         const int expected = slot < 2 ? slot + 8 : slot + 1;
         for (int i = 0; i < 5; ++i) BOOST_TEST(bytes[slot * 5 + i] == expected);
     }
+}
+
+/// Slots of `Stride` bytes: each has a place of its own, and two that follow one another have no
+/// line in common, but where the ring ends or a block does.
+template <std::uint64_t Stride>
+void check_places() {
+    using trace_ring::slots::apart;
+    constexpr std::uint64_t width = trace_ring::slots::sharing_a_line(Stride);
+    constexpr std::uint64_t block = width * trace_ring::slots::lines_apart;
+    for (const std::uint64_t count :
+         {std::uint64_t{1}, std::uint64_t{2}, block - 1, block, block + 1, 3 * block + 7}) {
+        std::vector<bool> taken(count);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const std::uint64_t at = apart<Stride>(i, count);
+            BOOST_REQUIRE(at < count);
+            BOOST_REQUIRE(!taken[at]);
+            taken[at] = true;
+            const bool in_a_block = i / block < count / block;
+            BOOST_TEST((in_a_block || at == i));
+            if (width == 1 || !in_a_block || (i + 1) % trace_ring::slots::lines_apart == 0)
+                continue;
+            const std::uint64_t next = apart<Stride>(i + 1, count);
+            BOOST_TEST((at * Stride + Stride - 1) / 64 < next * Stride / 64, Stride << ": " << i);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(slots_of_many_writers_share_no_line_with_the_next) {
+    check_places<8>();
+    check_places<16>();
+    check_places<24>();
+    check_places<32>();
+    check_places<40>();
+    check_places<56>();
+    check_places<64>();
+    check_places<72>();
+    check_places<104>();
+    check_places<4096>();
+
+    struct three {
+        std::uint64_t word[3];
+    };
+    struct many
+        : policies<record::sequenced<three>, claim::fetch_add, storage::inline_bytes<256 * 32>> {};
+    const auto ring = std::make_unique<trace_ring::ring<many>>();
+    BOOST_TEST(ring->index_of(1) == 0U);
+    BOOST_TEST(ring->index_of(2) == 2U);
+    BOOST_TEST(ring->index_of(65) == 1U);
+    BOOST_TEST(ring->index_of(129) == 128U);
+    BOOST_TEST(ring->index_of(257) == 0U);
+    // One writer writes line by line.
+    struct one : policies<record::sequenced<three>, claim::single_writer,
+                          storage::inline_bytes<256 * 32>> {};
+    BOOST_TEST(std::make_unique<trace_ring::ring<one>>()->index_of(2) == 1U);
+    // And the historic entries lie as they did.
+    struct bare : policies<record::bare<three>, claim::fetch_add, storage::inline_bytes<256 * 24>> {
+    };
+    BOOST_TEST(std::make_unique<trace_ring::ring<bare>>()->index_of(2) == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(records_longer_than_a_register_file_are_copied_in_words) {

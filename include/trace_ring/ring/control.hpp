@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What a ring keeps of its own: 384 bytes in front of its records, wherever its storage lies, and
+/// What a ring keeps of its own: 448 bytes in front of its records, wherever its storage lies, and
 /// the same for every kind, every process and either word size. Members are grouped by who writes
 /// them, a cache line each. All zero is a ring at its beginning, so one in static storage needs no
 /// set-up; only one in a file needs the first line to say what it is.
@@ -25,7 +25,7 @@ namespace trace_ring::inline v1 {
 
 /// "TRRG" in a little-endian word.
 inline constexpr std::uint32_t ring_magic = 0x47525254;
-inline constexpr std::uint32_t ring_version = 1;
+inline constexpr std::uint32_t ring_version = 2;
 
 struct ring_control {
     // What the ring is. Written at set-up, but for `extent` (grows, by writers) and `stopped`.

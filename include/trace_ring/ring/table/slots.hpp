@@ -181,6 +181,38 @@ template <class T>
     return word.load(relaxed) == before ? found::record : found::overrun;
 }
 
+/// Lines of the block within which the slots of many writers are laid apart: a page.
+inline constexpr std::uint64_t lines_apart = 64;
+
+/// Of slots `stride` bytes long, the neighbours of which the last has no line in common with the
+/// first: a power of two, 1 where no two slots share a line.
+[[nodiscard]] constexpr std::uint64_t sharing_a_line(std::uint64_t stride) noexcept {
+    constexpr std::uint64_t line = 64;
+    std::uint64_t n = 1;
+    while (n * stride % line != 0 && (n - 1) * stride < line) n *= 2;
+    return n;
+}
+
+/// Where the slot that comes `i`-th (from 0) lies among `count`, if its neighbours in time are
+/// written by other threads at the same moment. One behind the other they would share lines, and a
+/// writer would lose its line between taking its slot and publishing it: two threads on two cores
+/// took 1.2 times the bare design's time, and 0.9 laid apart. In blocks of a page, so that a line
+/// is written to its end while it is still in the cache. Slots that fill no block lie in order.
+/// @code
+///   two to a line:  line 0     line 1     ..  line 63
+///                   [0] [64]   [1] [65]       [63] [127]     the next block: [128] [192] ..
+/// @endcode
+template <std::uint64_t Stride>
+[[nodiscard, gnu::always_inline]] constexpr std::uint64_t apart(std::uint64_t i,
+                                                                std::uint64_t count) noexcept {
+    constexpr std::uint64_t width = sharing_a_line(Stride);
+    constexpr std::uint64_t block = width * lines_apart;
+    if constexpr (width == 1) return i;
+    const std::uint64_t within = i % block;
+    if (i - within + block > count) return i;
+    return i - within + within % lines_apart * width + within / lines_apart;
+}
+
 /// Bytes of a sequenced slot: whole 64-bit words, the first the sequence.
 template <class T>
 inline constexpr std::size_t sequenced_stride = 8 + (sizeof(T) + 7) / 8 * 8;

@@ -134,10 +134,20 @@ public:
         return table_consumer<table_ring>(*this);
     }
 
+    /// The slot of a position. Positions begin at 1.
+    [[nodiscard, gnu::always_inline]] std::uint64_t index_of(position p) const noexcept {
+        const std::uint64_t in_order = frame::index_of(p);
+        if constexpr (sequenced && claim_policy::many_writers && !frame::full_policy::grows) {
+            return slots::apart<frame::stride>(in_order, frame::capacity());
+        } else {
+            return in_order;  // as the historic tables lie, or as more slots may follow
+        }
+    }
+
     /// For readers: copies position `p` out.
     [[nodiscard]] slots::found copy(position p, element& value) const noexcept {
         if (!frame::has_slot(p)) return slots::found::pending;
-        const std::byte* slot = frame::slot_at(frame::index_of(p));
+        const std::byte* slot = frame::slot_at(index_of(p));
         if constexpr (sequenced) {
             return slots::read_sequenced(slot, p, value);
         } else {
@@ -179,13 +189,13 @@ private:
     [[nodiscard, gnu::always_inline]] bool hold(position p) noexcept {
         frame::ask_ahead(p);
         if constexpr (sequenced && claim_policy::many_writers) {
-            if (slots::sequence(frame::slot_at(frame::index_of(p))).hold(p)) [[likely]]
+            if (slots::sequence(frame::slot_at(index_of(p))).hold(p)) [[likely]]
                 return true;
             frame::count_vacant();
             tell(p);  // whoever waits for this position
             return false;
         } else if constexpr (sequenced) {
-            slots::sequence(frame::slot_at(frame::index_of(p))).hold_alone(p);
+            slots::sequence(frame::slot_at(index_of(p))).hold_alone(p);
         } else {
             if constexpr (!claim_policy::many_writers) {
                 // relaxed: the fence orders it
