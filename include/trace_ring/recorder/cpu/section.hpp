@@ -79,31 +79,35 @@ inline constexpr std::size_t most_words_here = 4;
 #if defined(TRACE_RING_RSEQ)
 
 #if defined(__x86_64__)
-// r8: the lane's words, r9: the sub-buffer, r10d: its commit word, r11d: its first free byte.
+// eax: the time, read between the loads that do not wait for one another (recorder.hpp says why).
+// r8: the lane's words, r9: the sub-buffer, r10d: its commit word, r11d: its first free byte; edx:
+// where the record ends.
 #define TRACE_RING_HERE_FIND        \
     "movl %%fs:4(%[area]), %%r8d\n" \
     "cmpl %[cpus], %%r8d\n"         \
     "jae %l[failed]\n"              \
     "shlq $7, %%r8\n"               \
     "addq %[words], %%r8\n"         \
-    "movl %[thread], %%eax\n"       \
-    "cmpl 8(%%r8), %%eax\n"         \
+    "movl %[thread], %%r11d\n"      \
+    "cmpl 8(%%r8), %%r11d\n"        \
     "jne %l[failed]\n"              \
+    ".if %c[timed]\n"               \
+    "rdtsc\n"                       \
+    ".else\n"                       \
+    "xorl %%eax, %%eax\n"           \
+    ".endif\n"                      \
     "movq (%%r8), %%r9\n"           \
     "movl 48(%%r9), %%r10d\n"       \
     "movswl %%r10w, %%r11d\n"       \
-    "addl %[bias], %%r11d\n"
-#define TRACE_RING_HERE_CLOCK    \
-    "cmpl 16(%%r8), %%eax\n"     \
+    "addl %[bias], %%r11d\n"        \
+    ".if %c[timed]\n"               \
+    "cmpl %%edx, 12(%%r8)\n"        \
+    "jne %l[failed]\n"              \
+    ".endif\n"
+#define TRACE_RING_HERE_HEAD     \
+    "cmpl 16(%%r8), %%edx\n"     \
     "ja %l[failed]\n"            \
-    ".if %c[timed]\n"            \
-    "rdtsc\n"                    \
-    "cmpl %%edx, 12(%%r8)\n"     \
-    "jne %l[failed]\n"           \
     "movl %%eax, (%%r9,%%r11)\n" \
-    ".else\n"                    \
-    "movl $0, (%%r9,%%r11)\n"    \
-    ".endif\n"                   \
     "movl %[header], %%edx\n"    \
     "movl %%edx, 4(%%r9,%%r11)\n"
 #define TRACE_RING_HERE_COMMIT "movl %%r10d, 48(%%r9)\n" TRACE_RING_SEQUENCE_END
@@ -111,14 +115,14 @@ inline constexpr std::size_t most_words_here = 4;
     [area] "r"(table.area), [words] "r"(table.words), [cpus] "rm"(table.cpus),                \
         [thread] "m"(impl::own_thread), [header] "rm"(header), [bias] "i"(commit_word::bias), \
         [timed] "i"(Timed ? 1 : 0)
-#define TRACE_RING_APPEND_HERE(copy, ...)                                                \
-    asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_HERE_FIND                              \
-             "leal %c[length](%%r11), %%eax\n"                                           \
-             "addl %[grown], %%r10d\n" TRACE_RING_HERE_CLOCK copy TRACE_RING_HERE_COMMIT \
-             :                                                                           \
-             : TRACE_RING_HERE_INPUTS, [length] "i"(length),                             \
-               [grown] "i"(commit_word::one_record + length) __VA_OPT__(, ) __VA_ARGS__  \
-:TRACE_RING_SEQUENCE_CLOBBERED                                                           \
+#define TRACE_RING_APPEND_HERE(copy, ...)                                               \
+    asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_HERE_FIND                             \
+             "leal %c[length](%%r11), %%edx\n"                                          \
+             "addl %[grown], %%r10d\n" TRACE_RING_HERE_HEAD copy TRACE_RING_HERE_COMMIT \
+             :                                                                          \
+             : TRACE_RING_HERE_INPUTS, [length] "i"(length),                            \
+               [grown] "i"(commit_word::one_record + length) __VA_OPT__(, ) __VA_ARGS__ \
+:TRACE_RING_SEQUENCE_CLOBBERED                                                          \
              : failed)
 #define TRACE_RING_PUT(word, at) "movq %[" word "], " at "(%%r9,%%r11)\n"
 #define TRACE_RING_WORD "r"
@@ -139,34 +143,34 @@ static_assert(commit_word::bias == (8 << 12) + 8);
     "sxth w11, w10\n"                \
     "add w11, w11, #8, lsl #12\n"    \
     "add w11, w11, #8\n"
-#define TRACE_RING_HERE_CLOCK \
-    "ldr w13, [x8, #16]\n"    \
-    "cmp w12, w13\n"          \
-    "b.hi 9b\n"               \
-    "add x11, x9, x11\n"      \
-    "add x9, x9, #48\n"       \
-    ".if %c[timed]\n"         \
-    "mrs x12, cntvct_el0\n"   \
-    "ldr w13, [x8, #12]\n"    \
-    "lsr x8, x12, #32\n"      \
-    "cmp w8, w13\n"           \
-    "b.ne 9b\n"               \
-    ".else\n"                 \
-    "mov w12, wzr\n"          \
-    ".endif\n"                \
+#define TRACE_RING_HERE_HEAD \
+    "ldr w13, [x8, #16]\n"   \
+    "cmp w12, w13\n"         \
+    "b.hi 9b\n"              \
+    "add x11, x9, x11\n"     \
+    "add x9, x9, #48\n"      \
+    ".if %c[timed]\n"        \
+    "mrs x12, cntvct_el0\n"  \
+    "ldr w13, [x8, #12]\n"   \
+    "lsr x8, x12, #32\n"     \
+    "cmp w8, w13\n"          \
+    "b.ne 9b\n"              \
+    ".else\n"                \
+    "mov w12, wzr\n"         \
+    ".endif\n"               \
     "stp w12, %w[header], [x11]\n"
 #define TRACE_RING_HERE_COMMIT "stlr w10, [x9]\n" TRACE_RING_SEQUENCE_END
 #define TRACE_RING_HERE_INPUTS                                                         \
     [area] "r"(area_at(table.area)), [words] "r"(table.words), [cpus] "r"(table.cpus), \
         [thread] "r"(impl::own_thread), [header] "r"(header), [timed] "i"(Timed ? 1 : 0)
-#define TRACE_RING_APPEND_HERE(copy, ...)                                                  \
-    asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_HERE_FIND                                \
-             "add w12, w11, %w[length]\n"                                                  \
-             "add w10, w10, %w[grown]\n" TRACE_RING_HERE_CLOCK copy TRACE_RING_HERE_COMMIT \
-             :                                                                             \
-             : TRACE_RING_HERE_INPUTS, [length] "r"(length),                               \
-               [grown] "r"(commit_word::one_record + length) __VA_OPT__(, ) __VA_ARGS__    \
-:TRACE_RING_SEQUENCE_CLOBBERED                                                             \
+#define TRACE_RING_APPEND_HERE(copy, ...)                                                 \
+    asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_HERE_FIND                               \
+             "add w12, w11, %w[length]\n"                                                 \
+             "add w10, w10, %w[grown]\n" TRACE_RING_HERE_HEAD copy TRACE_RING_HERE_COMMIT \
+             :                                                                            \
+             : TRACE_RING_HERE_INPUTS, [length] "r"(length),                              \
+               [grown] "r"(commit_word::one_record + length) __VA_OPT__(, ) __VA_ARGS__   \
+:TRACE_RING_SEQUENCE_CLOBBERED                                                            \
              : failed)
 #define TRACE_RING_PUT(word, at) "str %x[" word "], [x11, #" at "]\n"
 #define TRACE_RING_WORD "rZ"
@@ -215,8 +219,8 @@ template <bool Timed>
     // order: here.record:B pairs with read:B, file.read:B, reclaim.find:B, reclaim.find:D
 #if defined(__x86_64__)
     asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_HERE_FIND
-             "leal (%%r11,%[length]), %%eax\n"
-             "leal %c[one](%%r10,%[length]), %%r10d\n" TRACE_RING_HERE_CLOCK
+             "leal (%%r11,%[length]), %%edx\n"
+             "leal %c[one](%%r10,%[length]), %%r10d\n" TRACE_RING_HERE_HEAD
              "leaq 8(%%r9,%%r11), %%r11\n"
              "movl %[count], %%eax\n"
              "testl %%eax, %%eax\n"
@@ -235,7 +239,7 @@ template <bool Timed>
     asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_HERE_FIND
              "add w12, w11, %w[length]\n"
              "add w10, w10, %w[one]\n"
-             "add w10, w10, %w[length]\n" TRACE_RING_HERE_CLOCK
+             "add w10, w10, %w[length]\n" TRACE_RING_HERE_HEAD
              "mov w12, %w[count]\n"
              "cbz w12, 6f\n"
              "sub x8, %[from], #8\n"
@@ -260,7 +264,7 @@ failed:
 #undef TRACE_RING_APPEND_HERE
 #undef TRACE_RING_HERE_INPUTS
 #undef TRACE_RING_HERE_COMMIT
-#undef TRACE_RING_HERE_CLOCK
+#undef TRACE_RING_HERE_HEAD
 #undef TRACE_RING_HERE_FIND
 
 #else

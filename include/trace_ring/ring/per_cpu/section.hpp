@@ -61,33 +61,36 @@ inline constexpr std::size_t most_words = 4;
 #if defined(TRACE_RING_RSEQ)
 
 #if defined(__x86_64__)
+// eax: the time, read between the loads that do not wait for one another (recorder.hpp says why).
 // r9: the sub-buffer, r10d: its commit word, r11d: its first free byte.
 #define TRACE_RING_SECTION_FIND      \
     "movl %%fs:4(%[area]), %%r8d\n"  \
     "cmpl 8(%[head]), %%r8d\n"       \
     "jae %l[failed]\n"               \
     "shlq $6, %%r8\n"                \
+    ".if %c[timed]\n"                \
+    "rdtsc\n"                        \
+    ".else\n"                        \
+    "xorl %%eax, %%eax\n"            \
+    ".endif\n"                       \
     "movl 64(%[head],%%r8), %%r9d\n" \
     "leaq (%[head],%%r9,8), %%r9\n"  \
     "movl 48(%%r9), %%r10d\n"        \
     "movswl %%r10w, %%r11d\n"        \
-    "addl %[bias], %%r11d\n"
-#define TRACE_RING_SECTION_CLOCK     \
+    "addl %[bias], %%r11d\n"         \
     ".if %c[timed]\n"                \
-    "rdtsc\n"                        \
     "cmpl %%edx, 68(%[head],%%r8)\n" \
     "jne %l[failed]\n"               \
-    "movl %%eax, (%%r9,%%r11)\n"     \
-    ".else\n"                        \
-    "movl $0, (%%r9,%%r11)\n"        \
-    ".endif\n"                       \
+    ".endif\n"
+#define TRACE_RING_SECTION_HEAD  \
+    "movl %%eax, (%%r9,%%r11)\n" \
     "movl %[header], 4(%%r9,%%r11)\n"
 #define TRACE_RING_SECTION_COMMIT "movl %%r10d, 48(%%r9)\n" TRACE_RING_SEQUENCE_END
 #define TRACE_RING_APPEND(copy, ...)                                                              \
     asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_SECTION_FIND                                    \
              "cmpl %[most], %%r11d\n"                                                             \
              "ja %l[failed]\n"                                                                    \
-             "addl %[grown], %%r10d\n" TRACE_RING_SECTION_CLOCK copy TRACE_RING_SECTION_COMMIT    \
+             "addl %[grown], %%r10d\n" TRACE_RING_SECTION_HEAD copy TRACE_RING_SECTION_COMMIT     \
              :                                                                                    \
              : [area] "r"(area), [head] "r"(head), [header] "ri"(header),                         \
                [bias] "i"(commit_word::bias), [most] "i"(SubBytes - length),                      \
@@ -111,25 +114,25 @@ inline constexpr std::size_t most_words = 4;
     "add w11, w11, #8, lsl #12\n"   \
     "add w11, w11, #8\n"
 static_assert(commit_word::bias == (8 << 12) + 8);
-#define TRACE_RING_SECTION_CLOCK \
-    "add x11, x9, x11\n"         \
-    "add x9, x9, #48\n"          \
-    ".if %c[timed]\n"            \
-    "mrs x12, cntvct_el0\n"      \
-    "ldr w13, [x8, #68]\n"       \
-    "lsr x8, x12, #32\n"         \
-    "cmp w8, w13\n"              \
-    "b.ne 9b\n"                  \
-    ".else\n"                    \
-    "mov w12, wzr\n"             \
-    ".endif\n"                   \
+#define TRACE_RING_SECTION_HEAD \
+    "add x11, x9, x11\n"        \
+    "add x9, x9, #48\n"         \
+    ".if %c[timed]\n"           \
+    "mrs x12, cntvct_el0\n"     \
+    "ldr w13, [x8, #68]\n"      \
+    "lsr x8, x12, #32\n"        \
+    "cmp w8, w13\n"             \
+    "b.ne 9b\n"                 \
+    ".else\n"                   \
+    "mov w12, wzr\n"            \
+    ".endif\n"                  \
     "stp w12, %w[header], [x11]\n"
 #define TRACE_RING_SECTION_COMMIT "stlr w10, [x9]\n" TRACE_RING_SEQUENCE_END
 #define TRACE_RING_APPEND(copy, ...)                                                              \
     asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_SECTION_FIND                                    \
              "cmp w11, %w[most]\n"                                                                \
              "b.hi 9b\n"                                                                          \
-             "add w10, w10, %w[grown]\n" TRACE_RING_SECTION_CLOCK copy TRACE_RING_SECTION_COMMIT  \
+             "add w10, w10, %w[grown]\n" TRACE_RING_SECTION_HEAD copy TRACE_RING_SECTION_COMMIT   \
              :                                                                                    \
              : [area] "r"(area_at(area)), [head] "r"(head), [header] "r"(header),                 \
                [most] "r"(SubBytes - length), [grown] "r"(commit_word::one_record + length),      \
@@ -181,10 +184,10 @@ template <std::uint32_t SubBytes, bool Timed>
     // order: cpu.record:B pairs with read:B
 #if defined(__x86_64__)
     asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_SECTION_FIND
-             "leal (%%r11,%[length]), %%eax\n"
-             "cmpl %[most], %%eax\n"
+             "leal (%%r11,%[length]), %%edx\n"
+             "cmpl %[most], %%edx\n"
              "ja %l[failed]\n"
-             "leal %c[one](%%r10,%[length]), %%r10d\n" TRACE_RING_SECTION_CLOCK
+             "leal %c[one](%%r10,%[length]), %%r10d\n" TRACE_RING_SECTION_HEAD
              "leaq 8(%%r9,%%r11), %%r11\n"
              "movl %[count], %%eax\n"
              "testl %%eax, %%eax\n"
@@ -206,7 +209,7 @@ template <std::uint32_t SubBytes, bool Timed>
              "cmp w12, %w[most]\n"
              "b.hi 9b\n"
              "add w10, w10, %w[one]\n"
-             "add w10, w10, %w[length]\n" TRACE_RING_SECTION_CLOCK
+             "add w10, w10, %w[length]\n" TRACE_RING_SECTION_HEAD
              "mov w12, %w[count]\n"
              "cbz w12, 6f\n"
              "sub x8, %[from], #8\n"
@@ -231,7 +234,7 @@ failed:
 #undef TRACE_RING_PUT
 #undef TRACE_RING_APPEND
 #undef TRACE_RING_SECTION_COMMIT
-#undef TRACE_RING_SECTION_CLOCK
+#undef TRACE_RING_SECTION_HEAD
 #undef TRACE_RING_SECTION_FIND
 
 #else
