@@ -318,7 +318,7 @@ private:
             return go_cold();
         }
         std::uint64_t head = 0;
-        if (write::readings_shared && write::shares_reading(sub->commit, before)) {
+        if (write::readings_shared && write::shares_reading(sub->commit, before)) [[likely]] {
             head = mark.reading.load(relaxed);
         } else if constexpr (write::timed) {
             if constexpr (write::readings_shared) now = write::read_halves();

@@ -84,8 +84,9 @@ struct write_path {
 
     /// The commit word as it was before a record.
     struct committed {
-        mark_type place;     ///< where the next record begins, less the bias
-        std::uint32_t word;  ///< known if it was read whole
+        mark_type place;  ///< where the next record begins, less the bias
+        // As wide as the place, or g++ moves it once more.
+        std::uint64_t word;  ///< known if it was read whole
     };
     [[gnu::always_inline]] static committed look(const shared_atomic<std::uint32_t>& commit) {
         if constexpr (whole_words) {
@@ -100,7 +101,7 @@ struct write_path {
                                                const committed& before, std::uint32_t more) {
         // order: record.commit:A pairs with read:B, file.read:B, reclaim.find:B
         if constexpr (whole_words) {
-            commit.store(before.word + more, release);
+            commit.store(static_cast<std::uint32_t>(before.word + more), release);
         } else {
             publish_add(commit, more);
         }
