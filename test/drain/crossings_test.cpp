@@ -42,7 +42,13 @@ BOOST_AUTO_TEST_CASE(each_of_many_crossings_is_told_once_to_a_reader_that_waits)
                                   },
                                   this};
     };
+    // By clang++ a tenth: where threads share their processors, the rest only repeats what g++ has
+    // done.
+#if defined(__clang__)
+    const std::uint64_t crossings = test::scaled(10'000'000) / (test::scale == 1 ? 10 : 1);
+#else
     const std::uint64_t crossings = test::scaled(10'000'000);
+#endif
     static trace_ring::ring<one_slot> ring;
     auto& line = ring.control().notified;
     auto& notifier = ring.notifier();
