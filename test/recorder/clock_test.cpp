@@ -64,7 +64,7 @@ struct now_and_then {
     using clock = tr::clock::sampled<4, hand_clock>;
 };
 
-struct number : tr::event<"number", tr::field<"n", std::uint64_t>> {};
+struct timed_number : tr::event<"number", tr::field<"n", std::uint64_t>> {};
 
 /// What a reader says of the time of each record.
 struct timing {
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_foreign_clock_is_read_on_the_hot_and_on_the_cold_path) {
     tr::basic_recorder<by_hand> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
     for (std::uint64_t i = 0; i < 100; ++i) {
         hand_clock::ticks = 5 * edge + 1000 + i * 100;
-        BOOST_REQUIRE(recorder.record<number>(i));
+        BOOST_REQUIRE(recorder.record<timed_number>(i));
     }
     test::trace_view view(recorder.bytes());
     BOOST_TEST(view.header().clock.load(tr::relaxed) == 77U);
@@ -123,10 +123,10 @@ BOOST_AUTO_TEST_CASE(time_never_goes_back_wherever_its_high_half_changes) {
         const std::uint64_t began = hand_clock::ticks;
         for (std::uint64_t i = 0; i < 100; ++i) {
             if (i % 7 == 3) {
-                auto one = recorder.reserve<number>(i);
+                auto one = recorder.reserve<timed_number>(i);
                 BOOST_REQUIRE(one.commit());
             } else {
-                BOOST_REQUIRE(recorder.record<number>(i));
+                BOOST_REQUIRE(recorder.record<timed_number>(i));
             }
         }
         test::trace_view view(recorder.bytes());
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(a_thread_that_records_once_in_an_age_needs_no_new_sub_buffe
     tr::basic_recorder<by_hand> recorder({.size = 8 * 4096});
     for (std::uint64_t i = 0; i < 60; ++i) {
         hand_clock::ticks += 3 * edge;
-        BOOST_REQUIRE(recorder.record<number>(i));
+        BOOST_REQUIRE(recorder.record<timed_number>(i));
     }
     test::trace_view view(recorder.bytes());
     BOOST_TEST(view.sub_buffers().size() == 1U);
@@ -167,9 +167,9 @@ BOOST_AUTO_TEST_CASE(a_record_that_just_fits_goes_elsewhere_if_a_time_record_mus
     hand_clock::step = 1;
     tr::basic_recorder<by_hand> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
     // 28 records of 16 bytes fill a sub-buffer of 512 to the last byte.
-    for (std::uint64_t i = 0; i < 27; ++i) BOOST_REQUIRE(recorder.record<number>(i));
+    for (std::uint64_t i = 0; i < 27; ++i) BOOST_REQUIRE(recorder.record<timed_number>(i));
     hand_clock::ticks += 2 * edge;
-    BOOST_REQUIRE(recorder.record<number>(std::uint64_t{27}));
+    BOOST_REQUIRE(recorder.record<timed_number>(std::uint64_t{27}));
     test::trace_view view(recorder.bytes());
     BOOST_TEST(view.sub_buffers().size() == 2U);
     BOOST_TEST(view.records().back().time > 3 * edge);
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(a_record_that_just_fits_goes_elsewhere_if_a_time_record_mus
 
 BOOST_AUTO_TEST_CASE(without_a_clock_records_bear_none) {
     tr::basic_recorder<untimed> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
-    for (std::uint64_t i = 0; i < 50; ++i) BOOST_REQUIRE(recorder.record<number>(i));
+    for (std::uint64_t i = 0; i < 50; ++i) BOOST_REQUIRE(recorder.record<timed_number>(i));
     test::trace_view view(recorder.bytes());
     BOOST_TEST(view.header().clock.load(tr::relaxed) == 0U);
     for (const auto& r : view.records()) BOOST_REQUIRE(r.time == 0U);
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(without_a_clock_records_bear_none) {
 BOOST_AUTO_TEST_CASE(the_system_s_clock_can_be_asked_for) {
     const std::uint64_t before = tr::clock::monotonic::now();
     tr::basic_recorder<by_monotonic> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
-    for (std::uint64_t i = 0; i < 50; ++i) BOOST_REQUIRE(recorder.record<number>(i));
+    for (std::uint64_t i = 0; i < 50; ++i) BOOST_REQUIRE(recorder.record<timed_number>(i));
     test::trace_view view(recorder.bytes());
     const auto all = view.records();
     BOOST_TEST(all.front().time >= before);
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(the_system_s_clock_can_be_asked_for) {
 BOOST_AUTO_TEST_CASE(a_clock_that_cannot_be_used_is_replaced_by_the_system_s) {
     const std::uint64_t before = tr::clock::monotonic::now();
     tr::basic_recorder<by_broken> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
-    for (std::uint64_t i = 0; i < 50; ++i) BOOST_REQUIRE(recorder.record<number>(i));
+    for (std::uint64_t i = 0; i < 50; ++i) BOOST_REQUIRE(recorder.record<timed_number>(i));
     test::trace_view view(recorder.bytes());
     BOOST_TEST(view.header().clock.load(tr::relaxed) == tr::clock::monotonic::kind);
     const auto all = view.records();
@@ -217,8 +217,8 @@ BOOST_AUTO_TEST_CASE(who_joins_a_trace_goes_by_its_clock) {
     tr::recorder second({.file = folder / "u", .size = 16 * 512, .sub_buffer_bytes = 512});
     tr::basic_recorder<by_monotonic> third({.file = folder / "u", .exists = tr::if_exists::attach});
     for (std::uint64_t i = 0; i < 30; ++i) {
-        BOOST_REQUIRE(second.record<number>(2 * i));
-        BOOST_REQUIRE(third.record<number>(2 * i + 1));
+        BOOST_REQUIRE(second.record<timed_number>(2 * i));
+        BOOST_REQUIRE(third.record<timed_number>(2 * i + 1));
     }
     test::trace_view view(second.bytes());
     auto all = view.records();
@@ -230,9 +230,9 @@ BOOST_AUTO_TEST_CASE(who_joins_a_trace_goes_by_its_clock) {
 BOOST_AUTO_TEST_CASE(a_sampled_clock_is_read_once_in_n_records_and_bounds_the_others) {
     hand_clock::step = 1;
     tr::basic_recorder<now_and_then> recorder({.size = 4096});
-    recorder.record<number>(std::uint64_t{0});
+    recorder.record<timed_number>(std::uint64_t{0});
     const std::uint64_t before = hand_clock::ticks;
-    for (std::uint64_t i = 1; i < 14; ++i) recorder.record<number>(i);
+    for (std::uint64_t i = 1; i < 14; ++i) recorder.record<timed_number>(i);
     BOOST_TEST(hand_clock::ticks - before == 3U);  // for records 4, 8 and 12
     auto seen = timings(recorder);
     BOOST_REQUIRE(seen.size() == 14U);
@@ -255,14 +255,14 @@ BOOST_AUTO_TEST_CASE(a_sampled_clock_is_read_once_in_n_records_and_bounds_the_ot
 BOOST_AUTO_TEST_CASE(a_sampled_clock_is_read_after_a_pause_a_reservation_and_at_each_sub_buffer) {
     hand_clock::step = 1;
     tr::basic_recorder<now_and_then> recorder({.size = 64 * 512, .sub_buffer_bytes = 512});
-    for (std::uint64_t i = 0; i < 6; ++i) recorder.record<number>(i);
+    for (std::uint64_t i = 0; i < 6; ++i) recorder.record<timed_number>(i);
     recorder.pause_ends();
-    recorder.record<number>(std::uint64_t{6});
-    recorder.record<number>(std::uint64_t{7});
-    recorder.reserve<number>(std::uint64_t{8}).commit();
-    recorder.record<number>(std::uint64_t{9});
+    recorder.record<timed_number>(std::uint64_t{6});
+    recorder.record<timed_number>(std::uint64_t{7});
+    recorder.reserve<timed_number>(std::uint64_t{8}).commit();
+    recorder.record<timed_number>(std::uint64_t{9});
     // 28 records a sub-buffer: number 28 begins the next, whatever was due.
-    for (std::uint64_t i = 10; i < 60; ++i) recorder.record<number>(i);
+    for (std::uint64_t i = 10; i < 60; ++i) recorder.record<timed_number>(i);
     const auto seen = timings(recorder);
     BOOST_REQUIRE(seen.size() == 60U);
     for (const std::size_t exact : {0U, 4U, 6U, 8U, 12U, 28U, 32U, 56U}) {
@@ -278,7 +278,7 @@ BOOST_AUTO_TEST_CASE(a_sampled_clock_is_read_after_a_pause_a_reservation_and_at_
 BOOST_AUTO_TEST_CASE(a_sampled_time_never_goes_back_when_the_high_half_changes) {
     hand_clock::step = 0x6000'0000;
     tr::basic_recorder<now_and_then> recorder({.size = 64 * 512, .sub_buffer_bytes = 512});
-    for (std::uint64_t i = 0; i < 300; ++i) recorder.record<number>(i);
+    for (std::uint64_t i = 0; i < 300; ++i) recorder.record<timed_number>(i);
     hand_clock::step = 1;
     const auto seen = timings(recorder);
     BOOST_REQUIRE(seen.size() == 300U);

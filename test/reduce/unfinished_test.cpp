@@ -37,10 +37,10 @@ struct killed {
     std::uint32_t lane = file.lane(process, 1234);
     std::uint64_t at = 0;
 
-    explicit killed(std::uint64_t position = 1, std::uint64_t time = 1000) {
-        file.open(lane, time, position);
+    explicit killed(std::uint64_t first = 1, std::uint64_t time = 1000) {
+        file.open(lane, time, first);
         for (std::uint64_t i = 0; i < 3; ++i) file.record(lane, ++time, tick, {i});
-        at = file.slot_at(position);
+        at = file.slot_at(first);
     }
     /// The first byte that is not committed.
     [[nodiscard]] std::uint64_t end() const {
