@@ -36,6 +36,7 @@
 ///
 /// for each list of values that the ring's `put` is to take.
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -92,6 +93,18 @@ concept lays_out = requires(std::span<std::byte> into, const Values&... values) 
     { R::lay_out(into, values...) } -> std::same_as<laid_out>;
     { R::most_bytes } -> std::convertible_to<std::size_t>;
 };
+
+/// Writes a record of these values, laid out on the stack, into `ring`, and returns what its
+/// `write_bytes` does. Signal-safe where that is; linear in the record's bytes.
+template <class R, class Ring, class... Values>
+requires lays_out<R, Values...>
+bool put_laid_out(Ring& ring, const Values&... values) noexcept {
+    static_assert(R::most_bytes <= Ring::max_payload,
+                  "trace_ring: longer than a sub-buffer can hold");
+    std::array<std::byte, R::most_bytes> bytes;
+    const laid_out laid = R::lay_out(bytes, values...);
+    return ring.write_bytes(laid.id, std::span<const std::byte>(bytes.data(), laid.bytes));
+}
 
 /// One of the three layouts.
 template <class R>

@@ -114,12 +114,7 @@ public:
     template <class... V>
     requires record::lays_out<typename Kind::record_policy, V...>
     bool put(const V&... values) noexcept {
-        using made_by = typename Kind::record_policy;
-        static_assert(made_by::most_bytes <= max_payload,
-                      "trace_ring: longer than a sub-buffer can hold");
-        std::array<std::byte, made_by::most_bytes> bytes;
-        const record::laid_out laid = made_by::lay_out(bytes, values...);
-        return write_bytes(laid.id, std::span<const std::byte>(bytes.data(), laid.bytes));
+        return record::put_laid_out<typename Kind::record_policy>(*this, values...);
     }
     /// A record to be filled, with at most `Most` bytes of payload: so much it takes of the stack.
     /// `flags` are those of record_word. Empty if the gate is closed, or it is longer.

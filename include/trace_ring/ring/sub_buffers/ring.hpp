@@ -11,7 +11,6 @@
 /// limit word says how far it may go: 0 while a record is open, so that what begins meanwhile, in a
 /// signal handler or in the caller itself, is told apart by the compare that it needs anyway.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -109,12 +108,7 @@ public:
     template <class... V>
     requires record::lays_out<typename Kind::record_policy, V...>
     bool put(const V&... values) noexcept {
-        using made_by = typename Kind::record_policy;
-        static_assert(made_by::most_bytes <= max_payload,
-                      "trace_ring: longer than a sub-buffer can hold");
-        std::array<std::byte, made_by::most_bytes> bytes;
-        const record::laid_out laid = made_by::lay_out(bytes, values...);
-        return write_bytes(laid.id, std::span<const std::byte>(bytes.data(), laid.bytes));
+        return record::put_laid_out<typename Kind::record_policy>(*this, values...);
     }
 
     /// Closes a record that was left by longjmp: by the writer, when it knows that none is open.
