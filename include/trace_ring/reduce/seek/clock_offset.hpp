@@ -22,6 +22,8 @@
 #include <limits>
 #include <optional>
 
+#include <trace_ring/reduce/seek/saturating.hpp>
+
 namespace trace_ring::inline v1::reduce {
 
 /// Nanoseconds; constant memory.
@@ -34,12 +36,12 @@ public:
     /// A message to the other machine: sent not before `sent` by the clock here, received not after
     /// `received` by the clock there.
     void forth(std::int64_t sent, std::int64_t received) noexcept {
-        const std::int64_t bound = plus(minus(received, sent), widened_);
+        const std::int64_t bound = impl::plus(impl::minus(received, sent), widened_);
         upper_ = forth_++ == 0 ? bound : std::min(upper_, bound);
     }
     /// One from there: sent by the clock there, received by the clock here.
     void back(std::int64_t sent, std::int64_t received) noexcept {
-        const std::int64_t bound = minus(minus(sent, received), widened_);
+        const std::int64_t bound = impl::minus(impl::minus(sent, received), widened_);
         lower_ = back_++ == 0 ? bound : std::max(lower_, bound);
     }
 
@@ -96,18 +98,6 @@ private:
 
     [[nodiscard]] std::uint64_t width() const noexcept {
         return static_cast<std::uint64_t>(upper_) - static_cast<std::uint64_t>(lower_);
-    }
-    [[nodiscard]] static std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
-        std::int64_t sum = 0;
-        if (!__builtin_add_overflow(a, b, &sum)) return sum;
-        return b > 0 ? std::numeric_limits<std::int64_t>::max()
-                     : std::numeric_limits<std::int64_t>::min();
-    }
-    [[nodiscard]] static std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
-        std::int64_t rest = 0;
-        if (!__builtin_sub_overflow(a, b, &rest)) return rest;
-        return b < 0 ? std::numeric_limits<std::int64_t>::max()
-                     : std::numeric_limits<std::int64_t>::min();
     }
 
     std::int64_t widened_;

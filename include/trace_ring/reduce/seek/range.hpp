@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <variant>
@@ -29,6 +28,7 @@
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/seek/saturating.hpp>
 #include <trace_ring/reduce/seek/time_extent.hpp>
 #include <trace_ring/reduce/seek/when.hpp>
 #include <trace_ring/reduce/tables.hpp>
@@ -117,22 +117,22 @@ public:
                 return ns ? std::optional(at_realtime(*ns)) : std::nullopt;
             }
             case form::since_begin:
-                if (shared) return at_realtime(plus(all.begin, what.ns));
+                if (shared) return at_realtime(impl::plus(all.begin, what.ns));
                 return place{relative(what.ns)};
             case form::before_end:
                 if (what.ns == 0)
-                    return shared ? at_realtime(plus(all.last, 1)) : place{after_all()};
-                if (shared) return at_realtime(minus(all.last, what.ns));
-                return place{relative(minus(time.relative_ns(extent_.last), what.ns))};
+                    return shared ? at_realtime(impl::plus(all.last, 1)) : place{after_all()};
+                if (shared) return at_realtime(impl::minus(all.last, what.ns));
+                return place{relative(impl::minus(time.relative_ns(extent_.last), what.ns))};
             default:
                 break;
         }
         if (what.share == 0) return place{};
         const double part = static_cast<double>(what.share) / static_cast<double>(when::whole);
-        const auto length = static_cast<double>(minus(all.last, all.first));
+        const auto length = static_cast<double>(impl::minus(all.last, all.first));
         return at_realtime(what.share == when::whole
-                               ? plus(all.last, 1)
-                               : plus(all.first, static_cast<std::int64_t>(length * part)));
+                               ? impl::plus(all.last, 1)
+                               : impl::plus(all.first, static_cast<std::int64_t>(length * part)));
     }
 
     /// Adds [from, to) to what is wanted; false if one of them cannot be told. What is wanted of an
@@ -173,18 +173,6 @@ public:
     }
 
 private:
-    [[nodiscard]] static std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
-        std::int64_t sum = 0;
-        if (!__builtin_add_overflow(a, b, &sum)) return sum;
-        return b > 0 ? std::numeric_limits<std::int64_t>::max()
-                     : std::numeric_limits<std::int64_t>::min();
-    }
-    [[nodiscard]] static std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
-        std::int64_t rest = 0;
-        if (!__builtin_sub_overflow(a, b, &rest)) return rest;
-        return b < 0 ? std::numeric_limits<std::int64_t>::max()
-                     : std::numeric_limits<std::int64_t>::min();
-    }
     [[nodiscard]] std::uint64_t after_all() const noexcept {
         return extent_.last == ~std::uint64_t{0} ? extent_.last : extent_.last + 1;
     }
