@@ -35,6 +35,7 @@
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/x86/branch_source.hpp>
 #include <trace_ring/x86/linux/aux_buffer.hpp>
+#include <trace_ring/x86/linux/perf_event.hpp>
 #include <trace_ring/x86/linux/perf_host.hpp>
 #include <trace_ring/x86/linux/perf_ring.hpp>
 
@@ -60,8 +61,7 @@ public:
     /// Opens the event, disabled. Throws perf_unavailable, which says which condition fails, and
     /// setup_error for a size that is none.
     explicit perf_bts(const perf_bts_options& options = {}, perf_host host = {})
-        : host_(std::move(host)),
-          event_(open(options, host_)),
+        : event_(open(options, std::move(host))),
           ring_("intel_bts", event_.get(), options.data_bytes, true),
           area_(map_area(options)),
           aux_(area_.bytes(), ring_.word(offsetof(::perf_event_mmap_page, aux_head)),
@@ -72,13 +72,13 @@ public:
 
     /// Begins, or goes on. Throws setup_error.
     void start() {
-        control(PERF_EVENT_IOC_ENABLE, "cannot be enabled");
+        event_.enable();
         running_ = true;
         ended_ = false;
     }
     /// No branch is stored from now on. What was is there to be read.
     void stop() {
-        control(PERF_EVENT_IOC_DISABLE, "cannot be disabled");
+        event_.disable();
         running_ = false;
     }
     /// Waits until there is something to be read, or the thread has ended, `milliseconds` at most
@@ -136,27 +136,15 @@ public:
     }
 
 private:
-    [[nodiscard]] static file_descriptor open(const perf_bts_options& options,
-                                              const perf_host& host) {
+    [[nodiscard]] static perf_event open(const perf_bts_options& options, perf_host host) {
         if (!is_perf_size(options.aux_bytes) || !is_perf_size(options.data_bytes)) {
             throw setup_error("intel_bts", "sizes must be powers of two, and whole pages", EINVAL);
         }
         const auto type = host.number(intel_bts_type);
         if (!type) throw perf_unavailable("intel_bts", why_no_bts(host), ENODEV);
         ::perf_event_attr attr{};
-        attr.size = sizeof attr;
         attr.type = static_cast<std::uint32_t>(*type);
-        attr.sample_period = 1;
-        attr.disabled = 1;
-        attr.exclude_kernel = 1;
-        attr.exclude_hv = 1;
-        attr.enable_on_exec = options.on_exec ? 1 : 0;
-        const int fd = host.open(attr, options.thread, options.cpu);
-        if (fd < 0) {
-            const int error = errno;
-            throw perf_unavailable("intel_bts", why_not_opened(host, error), error);
-        }
-        return file_descriptor(fd);
+        return {"intel_bts", {options.thread, options.cpu, options.on_exec}, attr, std::move(host)};
     }
 
     [[nodiscard]] perf_mapping map_area(const perf_bts_options& options) {
@@ -175,10 +163,6 @@ private:
         }
     }
 
-    void control(unsigned long request, const char* failed) {
-        if (host_.control(event_.get(), request) != 0)
-            throw setup_error("intel_bts", failed, errno);
-    }
     [[nodiscard]] bool hung_up() const noexcept {
         ::pollfd one{event_.get(), 0, 0};
         return ::poll(&one, 1, 0) > 0 && (one.revents & POLLHUP) != 0;
@@ -206,8 +190,7 @@ private:
         if (!snapshot_) aux_.note_gap(at, 0, cause);
     }
 
-    perf_host host_;
-    file_descriptor event_;
+    perf_event event_;
     perf_ring ring_;
     perf_mapping area_;
     aux_buffer aux_;

@@ -24,6 +24,7 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/x86/branch_source.hpp>
+#include <trace_ring/x86/linux/perf_event.hpp>
 #include <trace_ring/x86/linux/perf_host.hpp>
 #include <trace_ring/x86/linux/perf_ring.hpp>
 
@@ -47,18 +48,17 @@ public:
     /// processor without a branch trace store the samples would be no branches), and setup_error
     /// for a size that is none.
     explicit perf_samples(const perf_samples_options& options = {}, perf_host host = {})
-        : host_(std::move(host)),
-          event_(open(options, host_)),
+        : event_(open(options, std::move(host))),
           ring_("branch-instructions", event_.get(), options.bytes, false),
           running_(options.on_exec) {}
 
     /// Throws setup_error.
     void start() {
-        control(PERF_EVENT_IOC_ENABLE, "cannot be enabled");
+        event_.enable();
         running_ = true;
     }
     void stop() {
-        control(PERF_EVENT_IOC_DISABLE, "cannot be disabled");
+        event_.disable();
         running_ = false;
     }
 
@@ -118,8 +118,7 @@ private:
     static_assert(sizeof(sample) == 24 && offsetof(sample, ip) == 8 &&
                   offsetof(sample, address) == 16);
 
-    [[nodiscard]] static file_descriptor open(const perf_samples_options& options,
-                                              const perf_host& host) {
+    [[nodiscard]] static perf_event open(const perf_samples_options& options, perf_host host) {
         constexpr const char* name = "branch-instructions";
         if (!is_perf_size(options.bytes)) {
             throw setup_error(name, "the size must be a power of two, and whole pages", EINVAL);
@@ -128,26 +127,11 @@ private:
             throw perf_unavailable(name, *reason, ENODEV);
         }
         ::perf_event_attr attr{};
-        attr.size = sizeof attr;
         attr.type = PERF_TYPE_HARDWARE;
         attr.config = PERF_COUNT_HW_BRANCH_INSTRUCTIONS;
-        attr.sample_period = 1;
         attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
-        attr.disabled = 1;
-        attr.exclude_kernel = 1;
-        attr.exclude_hv = 1;
         attr.exclude_idle = 1;
-        attr.enable_on_exec = options.on_exec ? 1 : 0;
-        const int fd = host.open(attr, options.thread, options.cpu);
-        if (fd < 0) {
-            const int error = errno;
-            throw perf_unavailable(name, why_not_opened(host, error), error);
-        }
-        return file_descriptor(fd);
-    }
-    void control(unsigned long request, const char* failed) {
-        if (host_.control(event_.get(), request) != 0)
-            throw setup_error("branch-instructions", failed, errno);
+        return {name, {options.thread, options.cpu, options.on_exec}, attr, std::move(host)};
     }
     template <class Visit>
     void missing(Visit&& visit, loss_cause cause) {
@@ -155,8 +139,7 @@ private:
         visit(branch_gap{0, cause, 0});
     }
 
-    perf_host host_;
-    file_descriptor event_;
+    perf_event event_;
     perf_ring ring_;
     loss_counts lost_;
     std::uint64_t filtered_ = 0;
