@@ -188,7 +188,8 @@ bool parse(int argc, char** argv, options& into, int& status) {
     auto* browse =
         app.add_flag("--browse", into.browse,
                      "Show the records in the terminal, to be gone through, searched and "
-                     "filtered: h tells the keys; with --follow as they come");
+                     "filtered, in the range and by the conditions given: h tells the keys; with "
+                     "--follow as they come");
     auto* branches =
         app.add_option("--branches", into.branches,
                        "Of a branch trace (branch-trace makes them): the last branches, the newest "
@@ -247,8 +248,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
     branches->excludes(backward)->excludes(statistics)->excludes(follow)->excludes(format);
     branches->excludes(where);
     browse->excludes(backward)->excludes(limit)->excludes(statistics)->excludes(branches);
-    browse->excludes(format)->excludes(result)->excludes(where);
-    for (auto* each : {from, to, offset, match}) browse->excludes(each);
+    browse->excludes(format)->excludes(result);
     for (auto* each : {types, codes, pages}) each->excludes(branches)->excludes(where);
     app.footer(footer);
     app.failure_message([](const CLI::App*, const CLI::Error& error) {

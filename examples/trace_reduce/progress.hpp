@@ -4,9 +4,10 @@
 
 /// @file
 /// Tells a person that waits how far it is: on standard error, if that is a terminal and the result
-/// goes elsewhere.
+/// goes elsewhere. And ends what such a person does not want to wait for.
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -21,6 +22,9 @@
 #include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_reduce {
+
+/// Someone wants an end.
+struct interruption {};
 
 class progress {
 public:
@@ -79,18 +83,22 @@ private:
     std::uint64_t last_ = 0;
 };
 
-/// Tells how far counting is, and passes on what it is told.
+/// Tells how far counting is, throws `interruption` when `interrupted` is set, and passes on what
+/// it is told.
 template <class Observer>
 class told_on {
 public:
-    told_on(progress& to, const trace_ring::reduce::tables& in, Observer& next)
+    told_on(progress& to, const trace_ring::reduce::tables& in,
+            const volatile std::sig_atomic_t& interrupted, Observer& next)
         : to_(to),
+          interrupted_(interrupted),
           whole_(static_cast<double>(in.present()) *
                  static_cast<double>(in.plan().sub_buffer_bytes)),
           next_(next) {}
 
     void records(const trace_ring::reduce::record_view& first,
                  const trace_ring::reduce::record_run& rest) {
+        if (interrupted_ != 0) throw interruption{};
         next_.records(first, rest);
         records_ += 1 + rest.size();
         bytes_ += (1 + rest.size()) * first.bytes();
@@ -103,6 +111,7 @@ public:
 
 private:
     progress& to_;
+    const volatile std::sig_atomic_t& interrupted_;
     double whole_;
     Observer& next_;
     std::uint64_t records_ = 0;

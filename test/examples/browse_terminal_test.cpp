@@ -169,6 +169,84 @@ BOOST_AUTO_TEST_CASE(one_goes_through_a_trace_by_keys) {
     BOOST_TEST(b.screen.unknown() == "");
 }
 
+BOOST_AUTO_TEST_CASE(it_opens_with_a_condition_and_another_is_typed) {
+    scratch_file file;
+    thousand().save(file.path());
+    browser b({file.path(), "--event", "tick", "--where", "n % 10 == 7"}, 12, 120);
+    BOOST_TEST(b.has(1, " tick n=7"));
+    BOOST_TEST(b.has(10, " tick n=97"));
+    BOOST_TEST(b.has(11, "filter tick where n % 10 == 7"));
+    b.type(end);
+    BOOST_TEST(b.has(10, " tick n=997"));
+    b.type("f");
+    BOOST_TEST(b.has(11, "filter: tick where n % 10 == 7"));
+    b.type(" and m > 3\r");
+    BOOST_TEST(b.has(11, "column 28: no event has a field 'm'"));
+    BOOST_TEST(b.has(10, " tick n=997"));
+    b.type(home);
+    BOOST_TEST(b.has(11, "filter tick where n % 10 == 7  lost"));
+    BOOST_TEST(b.has(1, " tick n=7"));
+    // What was refused is there to be put right.
+    b.type("f");
+    BOOST_TEST(b.has(11, "filter: tick where n % 10 == 7 and m > 3"));
+    b.type("\x7F\x7F\x7F\x7F\x7Fn > 500\r");
+    BOOST_TEST(b.has(11, "filter tick where n % 10 == 7 and n > 500"));
+    b.type(home);
+    BOOST_TEST(b.has(1, " tick n=507"));
+    b.type("f\x15where event ~ \"gr*\" and n < 300\r");
+    b.type(home);
+    BOOST_TEST(b.has(1, "e n=50"));
+    BOOST_TEST(b.has(3, "e n=250"));
+    BOOST_TEST(b.wait([&] { return b.screen.line(4).empty(); }));
+    BOOST_TEST(b.has(11, "filter where event ~ \"gr*\" and n < 300"));
+    b.type("q");
+    BOOST_TEST(b.end() == 0);
+    BOOST_TEST(b.restored());
+}
+
+BOOST_AUTO_TEST_CASE(it_opens_in_a_range_of_files_whose_clocks_were_put_right) {
+    scratch_file first, second;
+    thousand().save(first.path());
+    thousand().save(second.path());
+    // The second is half a microsecond later, and so each of its records comes after its twin.
+    browser b({first.path(), second.path(), "--offset", "2=0.0000005", "--from", "+100us", "--to",
+               "+200us", "--where", "n % 2 == 0"},
+              12, 160);
+    BOOST_TEST(b.has(0, " tick n=100"));
+    BOOST_TEST(b.has(1, " tick n=100"));
+    BOOST_TEST(b.has(2, " tick n=102"));
+    BOOST_TEST(b.has(11, "from +100us to +200us  filter where n % 2 == 0"));
+    b.type(end);
+    BOOST_TEST(b.has(10, " tick n=198"));
+    b.type("f\x15\r");
+    b.type(home);
+    BOOST_TEST(b.has(0, " tick n=99"));
+    BOOST_TEST(b.has(1, " tick n=99"));
+    b.type("k");
+    BOOST_TEST(b.has(11, "from +100us to +200us  lost"));
+    b.type("q");
+    BOOST_TEST(b.end() == 0);
+    BOOST_TEST(b.restored());
+}
+
+BOOST_AUTO_TEST_CASE(what_it_cannot_show_is_told_before_the_terminal_is_taken) {
+    scratch_file file;
+    thousand().save(file.path());
+    const auto refused = [&](std::vector<std::string> arguments, const char* why) {
+        arguments.push_back(file.path());
+        browser b(std::move(arguments), 12, 200);
+        BOOST_TEST(b.end() == 1);
+        std::string all;
+        for (int y = 0; y < 12; ++y) all += b.screen.line(y) + '\n';
+        BOOST_TEST(all.find(why) != std::string::npos, all);
+        BOOST_TEST(b.restored());
+    };
+    refused({"--where", "n >"}, "--where: column 4: ");
+    refused({"--where", "m == 1"}, "--where: column 1: no event has a field 'm'");
+    refused({"--offset", "3=1"}, "no file of that name or number");
+    refused({"--page", "1"}, "are for CPTRAP files, and there is none");
+}
+
 BOOST_AUTO_TEST_CASE(a_live_recorder_is_followed) {
     scratch_file file;
     file.remove();

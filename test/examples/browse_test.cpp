@@ -342,14 +342,202 @@ BOOST_AUTO_TEST_CASE(filters_choose_events_and_threads_and_keep_the_place) {
     shows.mark('a');
     shows.filter("");
     BOOST_TEST(shown(shows).size() == 10U);
-    // What an expression chooses, when there is one.
-    selection third;
-    third.where = [](const auto&, const auto& record) { return record.field(0).u64() % 3 == 0; };
-    model some(all, third, shown_time::raw, "");
-    some.resize(4000);
-    BOOST_TEST(shown(some)[3999].ends_with("n=11997"));
-    some.end();
-    BOOST_TEST(here(some).ends_with("n=19998"));
+}
+
+BOOST_AUTO_TEST_CASE(conditions_are_typed_beside_events_and_threads) {
+    scratch_file file;
+    many one(20'000);
+    one.b.save(file.path());
+    traces all;
+    all.add(trace_ring::reduce::trace_file::open(file.path()));
+    model shows(all, {}, shown_time::raw, "");
+    shows.resize(4000);
+    shows.filter("where n % 3 == 0");
+    BOOST_TEST(shows.message() == "");
+    BOOST_TEST(shown(shows).size() == 4000U);
+    BOOST_TEST(shown(shows)[3999].ends_with("n=11997"));
+    shows.end();
+    BOOST_TEST(here(shows).ends_with("n=19998"));
+    BOOST_TEST(shows.status().find("filter where n % 3 == 0") != std::string::npos);
+    shows.filter("  ra* t*  where  n >= 10999 and n < 11001");
+    shows.home();
+    BOOST_TEST(shown(shows).size() == 2U);
+    BOOST_TEST(shown(shows)[0].ends_with("tick n=11000"));  // at the same time, in a lane before
+    BOOST_TEST(shown(shows)[1].ends_with("rare n=10999"));
+    shows.filter("12 where event == 'rare'");
+    for (const auto& each : shown(shows)) {
+        BOOST_TEST(each.find("[12 thread] rare") != std::string::npos, each);
+    }
+    // By time, forward and back: n=3000 to 3002 are at 1000 + 1000 * 7.
+    shows.filter("where time == 8us");
+    shows.end();
+    BOOST_TEST(shown(shows).size() == 3U);
+    shows.home();
+    BOOST_TEST(here(shows).ends_with("n=3000"), here(shows));
+    shows.by_lines(100);
+    BOOST_TEST(here(shows).ends_with("n=3002"));
+    shows.filter("where time < 0s or n == 70000");
+    BOOST_TEST(shows.message() == "nothing matches where time < 0s or n == 70000");
+    shows.filter("");
+    BOOST_TEST(shown(shows).size() == 4000U);
+}
+
+BOOST_AUTO_TEST_CASE(a_mistake_in_a_condition_is_told_with_its_column_and_changes_nothing) {
+    scratch_file file, other;
+    small().save(file.path());
+    many(100).b.save(other.path());
+    traces all;
+    all.add(trace_ring::reduce::trace_file::open(file.path()));
+    all.add(trace_ring::reduce::trace_file::open(other.path()));
+    model shows(all, {}, shown_time::raw, "");
+    shows.resize(10);
+    shows.filter("tick where n == 2");
+    BOOST_TEST(shows.message() == "");
+    const auto before = shown(shows);
+    const std::pair<const char*, const char*> wrong[] = {
+        {"where", "column 6: it ends where a condition should follow"},
+        {"where ", "column 7: it ends where a condition should follow"},
+        {"tick where n ==", "column 16: "},
+        {"tick 11 where n == 2 oder n == 3", "column 22: "},
+        {"where nn == 2", "column 7: no event has a field 'nn'; did you mean 'n'?"},
+        {"where  n == 'two'", "column 10: a number compared with a text"},
+        {"gr\xC3\xB6\xC3\x9F where m == 1", "column 12: no event has a field 'm'"},
+        {"where \x01", "column 7: "},
+    };
+    for (const auto& [text, why] : wrong) {
+        shows.clear_message();
+        shows.filter(text);
+        BOOST_TEST(shows.message().starts_with(why), shows.message());
+        BOOST_TEST(shows.message().find('\n') == std::string::npos);
+        BOOST_TEST(shows.filter_text() == "tick where n == 2");
+        BOOST_TEST(shows.filter_draft() == text);
+        BOOST_TEST(shown(shows) == before);
+    }
+    // What one of the traces has is no mistake; and the draft is what there is again.
+    shows.filter("where event == 'rare' or event == 'other.thing'");
+    BOOST_TEST(shows.filter_draft() == "where event == 'rare' or event == 'other.thing'");
+    shows.home();
+    BOOST_TEST(shown(shows).size() == 2U);  // the other is what is lost
+    BOOST_TEST(shown(shows)[1].ends_with("other.thing"));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_looked_for_in_vain_can_be_stopped) {
+    scratch_file file;
+    many one(400'000);
+    one.b.save(file.path());
+    traces all;
+    all.add(trace_ring::reduce::trace_file::open(file.path()));
+    for (const char* filter : {"no.such.event", "where n > 1000000", "tick where n == 399998"}) {
+        model shows(all, {}, shown_time::raw, "");
+        shows.resize(10);
+        std::size_t calls = 0;
+        shows.go_on = [&calls](double) { return ++calls < 2; };
+        shows.filter(filter);
+        BOOST_TEST(calls == 2U);  // and what is read for one command is not read on for the next
+        BOOST_TEST(shows.message() == "stopped");
+        BOOST_TEST(shown(shows).empty());
+        BOOST_TEST(calls == 2U);
+        shows.clear_message();
+        shows.go_on = [&calls](double) { return ++calls < 1000; };
+        shows.end();
+        const bool there = filter[0] == 't';
+        BOOST_TEST(shown(shows).size() == (there ? 1U : 0U));
+        if (there) BOOST_TEST(here(shows).ends_with("n=399998"), here(shows));
+        BOOST_TEST(calls > 4U);
+        BOOST_TEST(calls < 100U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(nothing_beyond_its_limits_is_shown_of_a_trace) {
+    scratch_file file;
+    many one(30'000, 1'000'000);  // three records a millisecond
+    one.b.save(file.path());
+    const auto opened = [&] { return trace_ring::reduce::trace_file::open(file.path()); };
+    {
+        trace_ring::reduce::filter limits;
+        limits.from = 2'000'000'000;
+        limits.to = 2'999'999'999;
+        traces all;
+        all.add(opened(), limits);
+        model shows(all, {}, shown_time::raw, "", "from +2s to +3s");
+        shows.resize(20);
+        BOOST_TEST(here(shows).ends_with("n=6000"), here(shows));
+        shows.by_lines(-1);
+        BOOST_TEST(here(shows).ends_with("n=6000"));
+        BOOST_TEST(shows.status().find("  0.0%  from +2s to +3s") != std::string::npos);
+        shows.end();  // of three at one time, that of the last lane
+        BOOST_TEST(here(shows).ends_with("n=8997"), here(shows));
+        shows.by_lines(1);
+        BOOST_TEST(here(shows).ends_with("n=8997"));
+        BOOST_TEST(shows.status().find("  99.9%  from") != std::string::npos);
+        shows.go("50%");
+        BOOST_TEST(shows.here()->ticks / 10'000'000 == 250U);
+        shows.go("1.5");
+        BOOST_TEST(here(shows).ends_with("n=6000"));
+        shows.go("9");
+        BOOST_TEST(here(shows).ends_with("n=8997"));
+        shows.home();
+        std::size_t lines = 0;
+        for (; !here(shows).ends_with("n=8997"); shows.by_lines(1)) ++lines;
+        BOOST_TEST(lines == 2999U);
+        shows.filter("rare where n > 6999");  // n=6999 and 7999 are there, too
+        BOOST_TEST(shown(shows).size() == 2U);
+        BOOST_TEST(shows.status().find("from +2s to +3s  filter rare where n > 6999") !=
+                   std::string::npos);
+    }
+    {
+        trace_ring::reduce::filter limits;
+        limits.positions.push_back({2, 100, 103});
+        limits.positions.push_back({1, 0, 0});
+        limits.positions.push_back({3, 0, 0});
+        limits.positions.push_back({4, 0, 0});
+        traces all;
+        all.add(opened(), limits);
+        model shows(all, {}, shown_time::raw, "");
+        shows.resize(20);
+        BOOST_TEST(shown(shows).size() == 3U);
+        BOOST_TEST(shows.here()->position == 100U);
+        shows.end();
+        BOOST_TEST(shows.here()->position == 102U);
+    }
+    const std::pair<std::uint64_t, std::uint64_t> empty[] = {
+        {5000, 4000}, {0, 999}, {20'000'000'000, ~std::uint64_t{0}}, {1, 0}};
+    for (const auto& [from, to] : empty) {
+        trace_ring::reduce::filter limits;
+        limits.from = from;
+        limits.to = to;
+        traces all;
+        all.add(opened(), limits);
+        model shows(all, {}, shown_time::raw, "");
+        shows.resize(20);
+        BOOST_TEST(shown(shows).empty());
+        shows.end();
+        shows.go("50%");
+        shows.filter("tick");
+        shows.home();
+        BOOST_TEST(shown(shows).empty());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(traces_are_merged_by_dates_that_were_put_right) {
+    scratch_file file, other;
+    small().save(file.path());
+    small().save(other.path());
+    traces all;
+    all.add(trace_ring::reduce::trace_file::open(file.path()));
+    auto later = trace_ring::reduce::trace_file::open(other.path());
+    later.shift_realtime(15);
+    all.add(std::move(later));
+    model shows(all, {}, shown_time::local, "");
+    shows.resize(20);
+    shows.filter("tick where n >= 2");
+    std::string numbers;
+    for (const auto& each : shown(shows)) {
+        if (const auto at = each.find("n="); at != std::string::npos) {
+            numbers += each.substr(at + 2) + ' ';
+        }
+    }
+    BOOST_TEST(numbers == "2 3 2 3 ");  // at 131, 141, 146 and 156
 }
 
 BOOST_AUTO_TEST_CASE(marks_are_come_back_to_and_measured_from) {

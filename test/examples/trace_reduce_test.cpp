@@ -6,7 +6,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -585,6 +587,63 @@ BOOST_AUTO_TEST_CASE(an_interrupt_prints_what_there_is) {
     const auto lines = std::count(program.output.begin(), program.output.end(), '\n');
     BOOST_TEST(lines > 100);
     BOOST_TEST(lines < 100'000);
+}
+
+/// Of the children that were waited for.
+double processor_seconds() {
+    rusage used{};
+    ::getrusage(RUSAGE_CHILDREN, &used);
+    const auto seconds = [](const timeval& of) {
+        return static_cast<double>(of.tv_sec) + static_cast<double>(of.tv_usec) / 1e6;
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupt_is_answered_where_nothing_is_wanted) {
+    // Records of two lanes in turn, which takes longest to pass over.
+    file_builder b({.sub_buffer_bytes = 32768, .sub_buffers = 3000});
+    const auto& event = b.event({1, "tick", {}});
+    const auto& other = b.event({2, "tock", {}});
+    const auto process = b.process(1);
+    const std::uint32_t lanes[] = {b.lane(process, 1), b.lane(process, 2)};
+    for (const auto lane : lanes) b.open(lane, 0);
+    for (std::uint64_t n = 0; n < 6'000'000; ++n) {
+        const auto lane = lanes[n % 2];
+        const auto& one = n % 3 == 0 ? event : other;
+        if (b.record(lane, n, one, {})) continue;
+        b.open(lane, n);
+        b.record(lane, n, one, {});
+    }
+    scratch_file file;
+    saved(file, b);
+    const auto took = [](run& program, int& status) {
+        const double before = processor_seconds();
+        status = program.wait();
+        return processor_seconds() - before;
+    };
+    for (const std::vector<std::string>& asked :
+         std::vector<std::vector<std::string>>{{"--event", "no.such.event"},
+                                               {"--event", "no.such.event", "--backward"},
+                                               {"--event", "no.such.event", "--stats"},
+                                               {"--stats"}}) {
+        auto arguments = asked;
+        arguments.push_back(file.path());
+        int status = 0;
+        run whole(arguments);
+        const double all = took(whole, status);
+        BOOST_TEST(status == 0);
+        // As soon as the signal is caught; too early, it ends the program itself.
+        double until = all;
+        for (int wait = 4; wait < 1000; wait += wait / 4) {
+            run program(arguments);
+            std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+            program.signal(SIGINT);
+            until = took(program, status);
+            if (status != 1000 + SIGINT) break;
+        }
+        BOOST_TEST(status == 130);
+        BOOST_TEST(until < all * 0.7, asked.back() << ": " << until << " of " << all);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

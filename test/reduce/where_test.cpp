@@ -680,6 +680,56 @@ BOOST_AUTO_TEST_CASE(whose_and_when_is_asked_by_names_that_are_no_fields) {
     BOOST_TEST(t.count("1us <= time and 2us > time") == t.count("ticks >= 2000 and ticks < 3000"));
 }
 
+/// Wants everything it is asked for, and counts; throws now and then.
+struct counting : where::condition {
+    mutable std::size_t chosen = 0, passed = 0, calls = 0;
+    std::size_t throws_each = 0;
+
+    void call() const {
+        if (++calls % 3 == 0 && throws_each != 0) throw calls;
+    }
+    [[nodiscard]] portion choose(const reduce::record_run& of) const override {
+        call();
+        chosen += of.size();
+        return {0, of.size()};
+    }
+    void pass_over(std::size_t count) const override {
+        call();
+        passed += count;
+    }
+};
+
+BOOST_AUTO_TEST_CASE(a_condition_is_told_of_what_is_passed_over_and_may_throw) {
+    opened t;
+    const std::size_t all = t.made.records().size();
+    for (const std::size_t throws : {0U, 1U}) {
+        for (const bool backward : {false, true}) {
+            for (const char* glob : {"no.such.event", "bare", "*"}) {
+                auto counts = std::make_shared<counting>();
+                counts->throws_each = throws;
+                reduce::filter what;
+                what.events = {glob};
+                what.condition = counts;
+                auto cursor = backward ? t.file.backward(what) : t.file.forward(what);
+                std::size_t read = 0, thrown = 0;
+                for (;;) {
+                    try {
+                        const auto* item = cursor.next();
+                        if (item == nullptr) break;
+                        if (std::holds_alternative<reduce::record_view>(*item)) ++read;
+                    } catch (const std::size_t&) {
+                        ++thrown;
+                    }
+                }
+                BOOST_TEST(counts->chosen == read);
+                BOOST_TEST(counts->chosen + counts->passed == all);
+                BOOST_TEST(read == (glob[0] == '*' ? all : glob[0] == 'b' ? 4U : 0U));
+                BOOST_TEST((thrown != 0) == (throws != 0));
+            }
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_sampled_clock_gives_bounds_and_no_instants) {
     file_builder b;
     b.clock_reading(0, 0, 1'700'000'000'000'000'000);

@@ -3,17 +3,18 @@
 
 #include "browse.hpp"
 
+#include <memory>
+#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 
-#include <trace_ring/reduce/format_error.hpp>
-#include <trace_ring/reduce/trace_file.hpp>
+#include <trace_ring/reduce/filter.hpp>
 
+#include "../where/select.hpp"
 #include "model.hpp"
 #include "trace.hpp"
 #include "view.hpp"
@@ -33,6 +34,13 @@ std::string filter_of(const options& wanted) {
     for (const auto each : wanted.threads) {
         text += (text.empty() ? "" : " ") + std::to_string(each);
     }
+    if (!wanted.where.empty()) text += (text.empty() ? "where " : " where ") + wanted.where;
+    return text;
+}
+std::string range_of(const options& wanted) {
+    std::string text;
+    if (!wanted.from.empty()) text += "from " + wanted.from;
+    if (!wanted.to.empty()) text += (text.empty() ? "to " : " to ") + wanted.to;
     return text;
 }
 
@@ -132,7 +140,7 @@ private:
             const char name[] = {static_cast<char>(key), '\0'};
             if (on_.ask(name, text, ended_)) what_.search(text, key == '?');
         } else if (key == 'f') {
-            text = what_.filter_text();
+            text = what_.filter_draft();
             if (on_.ask("filter: ", text, ended_)) what_.filter(text);
         } else if (key == 'm' || key == '\'') {
             on_.tell(key == 'm' ? "mark: a letter" : "go to mark: its letter");
@@ -192,29 +200,28 @@ private:
 
 }  // namespace
 
-void browse(const options& wanted, complaints& complain, const volatile std::sig_atomic_t& ended) {
+void browse(const std::vector<std::unique_ptr<input>>& from, const options& wanted,
+            const std::optional<where::expression>& condition, complaints& complain,
+            const volatile std::sig_atomic_t& ended) {
     traces all;
-    for (const auto& path : wanted.files) {
-        try {
-            auto file = reduce::trace_file::open(path);
-            for (const auto& damage : file.damages()) {
-                complain.damage(file.name(), damage.offset, damage.what);
-            }
-            all.add(std::move(file));
-        } catch (const trace_ring::format_error& error) {
-            complain.damage(error.file(), error.offset(), error.cause());
-        } catch (const std::system_error& error) {
-            complain.system(error.what());
+    for (const auto& each : from) {
+        reduce::filter limits;
+        limits.from = each->what().from;
+        limits.to = each->what().to;
+        limits.positions = each->what().positions;
+        all.add(std::move(each->file()), std::move(limits));
+    }
+    const selection what{wanted.events, wanted.threads, condition};
+    if (condition) {
+        if (const auto wrong = all.check(*condition)) {
+            throw where::wrong_expression(wanted.where, *wrong);
         }
     }
-    if (all.size() == 0) return;
     std::vector<window::damage> found;
-    selection what;
-    what.events = wanted.events;
-    what.threads = wanted.threads;
     {
         screen on;
-        model shown(all, std::move(what), static_cast<shown_time>(wanted.time), filter_of(wanted));
+        model shown(all, what, static_cast<shown_time>(wanted.time), filter_of(wanted),
+                    range_of(wanted));
         if (wanted.follow) shown.follow(true);
         session(shown, on, ended).run();
         found = shown.damages();

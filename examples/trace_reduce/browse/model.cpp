@@ -43,13 +43,14 @@ std::string printed(const char* format, Values... values) {
 
 }  // namespace
 
-model::model(traces& of, selection what, shown_time time, std::string filter)
+model::model(traces& of, selection what, shown_time time, std::string filter, std::string range)
     : of_(of),
       what_(std::move(what)),
-      window_(of, what_),
+      window_(of, what_, [this] { return goes_on(); }),
       time_(time),
       columns_(column_count),
-      filter_(std::move(filter)) {
+      filter_(std::move(filter)),
+      range_(std::move(range)) {
     for (const auto which : {column::time, column::thread, column::event, column::fields}) {
         toggle(which);
     }
@@ -70,16 +71,19 @@ bool model::told(std::size_t& count, const line& at) {
     return ++count % calls_between != 0 || go_on(percent_of(at.key));
 }
 
+/// Once stopped, a command reads no more.
+bool model::goes_on() {
+    stopped_ = stopped_ || !go_on(-1);
+    return !stopped_;
+}
 /// Reads until this line is there. False: there is none, or reading was stopped.
 bool model::grow_to(std::int64_t number) {
-    std::size_t passed = 0;
     while (!window_.has(number)) {
+        if (stopped_) return false;
         const bool up = number < window_.begin();
         const auto grown = up ? window_.grow_up() : window_.grow_down();
         if (grown == window::grown::no) return false;
-        if (grown == window::grown::passed_over) {
-            if (++passed % calls_between == 0 && !go_on(-1)) return false;
-        }
+        if (grown == window::grown::passed_over && !goes_on()) return false;
     }
     return true;
 }
@@ -217,7 +221,7 @@ void model::search_from(bool backward) {
             break;
         }
     }
-    message_ = stopped ? "stopped" : "not found: " + sought_;
+    message_ = stopped || stopped_ ? "stopped" : "not found: " + sought_;
     if (window_.has(from_number) && window_.at(from_number).same(from->at)) {
         settle();
     } else {
@@ -227,11 +231,13 @@ void model::search_from(bool backward) {
 
 void model::filter(std::string_view text) {
     std::string why;
-    auto wanted = parse_selection(text, why);
+    auto wanted = parse_selection(text, of_, why);
     if (!wanted) {
         message_ = why;
+        refused_ = text;
         return;
     }
+    refused_.clear();
     const auto from = here_place();
     const bool followed = following_;
     if (followed) follow(false);
@@ -245,7 +251,7 @@ void model::filter(std::string_view text) {
         start(key, 0);
     }
     if (followed) follow(true);
-    if (window_.empty()) message_ = "nothing matches " + filter_;
+    if (window_.empty()) message_ = stopped_ ? "stopped" : "nothing matches " + filter_;
 }
 
 void model::toggle(column which) {
@@ -310,9 +316,16 @@ void model::follow(bool on) {
 }
 bool model::poll() {
     if (!following_) return false;
+    stopped_ = false;
     const std::int64_t before = window_.end();
     std::size_t read = 0;
-    while (window_.grow_down() != window::grown::no) {
+    for (;;) {
+        const auto grown = window_.grow_down();
+        if (grown == window::grown::no) break;
+        if (grown == window::grown::passed_over) {
+            if (!goes_on()) break;
+            continue;
+        }
         // More than anyone reads, and more may come than can be read: on from the newest.
         if (++read < 4 * window::most) continue;
         end();
@@ -460,6 +473,7 @@ std::string model::status() {
         text += text_.view();
         text += printed("  %.1f%%", percent_of(at->key));
     }
+    if (!range_.empty()) text += "  " + range_;
     if (!filter_.empty()) text += "  filter " + filter_;
     const auto lost = of_.lost();
     if (lost.total() == 0) {

@@ -43,8 +43,9 @@ struct row {
 
 class model {
 public:
-    /// `of` must outlive it. Begins at the first line; `filter` as parse_selection has it.
-    model(traces& of, selection what, shown_time time, std::string filter);
+    /// `of` must outlive it. Begins at the first line; `filter` is `what` as parse_selection has
+    /// it, `range` says what the limits of `of` are, if they have any.
+    model(traces& of, selection what, shown_time time, std::string filter, std::string range = "");
     model(const model&) = delete;
 
     /// So many lines can be shown.
@@ -52,11 +53,15 @@ public:
     [[nodiscard]] std::size_t lines() const noexcept { return lines_; }
     /// The lines shown now; fewer than `lines` if there are no more.
     [[nodiscard]] std::vector<row> rows();
-    /// File, time, position, filter, what is lost: for the line below.
+    /// File, time, position, range, filter, what is lost: for the line below.
     [[nodiscard]] std::string status();
     /// What the last command had to say; empty if nothing.
     [[nodiscard]] const std::string& message() const noexcept { return message_; }
-    void clear_message() { message_.clear(); }
+    /// Before another command: nothing was said, and nothing was stopped.
+    void clear_message() {
+        message_.clear();
+        stopped_ = false;
+    }
 
     void by_lines(std::int64_t count);
     void by_pages(std::int64_t count);
@@ -70,13 +75,19 @@ public:
     void search(std::string_view text, bool backward);
     /// Once more; `other_way`: in the opposite direction.
     void search_again(bool other_way);
-    /// Is called now and then by what takes long, with per cent done; false: stop.
+    /// Is called now and then by what takes long, with per cent done, negative where that is not
+    /// known; false: stop.
     std::function<bool(double)> go_on = [](double) { return true; };
     /// What to highlight in the rows; empty if it is a glob.
     [[nodiscard]] std::string_view sought_text() const noexcept;
 
+    /// As parse_selection has it. What makes no sense is told, and the filter stays as it was.
     void filter(std::string_view text);
     [[nodiscard]] const std::string& filter_text() const noexcept { return filter_; }
+    /// What to begin with when a filter is to be typed: the one refused last, or the one there is.
+    [[nodiscard]] const std::string& filter_draft() const noexcept {
+        return refused_.empty() ? filter_ : refused_;
+    }
     void toggle(column which);
     [[nodiscard]] bool shows(column which) const noexcept {
         return columns_[static_cast<std::size_t>(which)];
@@ -105,6 +116,7 @@ private:
         std::int64_t row = 0;  // on the screen
     };
 
+    [[nodiscard]] bool goes_on();
     [[nodiscard]] bool grow_to(std::int64_t number);
     void settle();
     void start(std::uint64_t key, std::int64_t row);
@@ -129,11 +141,14 @@ private:
     shown_time time_;
     std::vector<bool> columns_;
     std::string filter_;
+    std::string refused_;
+    std::string range_;
     std::string sought_;
     bool sought_backward_ = false;
     std::map<char, line> marks_;
     std::optional<char> last_mark_;
     bool following_ = false;
+    bool stopped_ = false;
     std::string message_;
     exporter::text_buffer text_;
 };

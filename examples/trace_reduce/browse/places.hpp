@@ -16,7 +16,9 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 
+#include "../where/parse.hpp"
 #include "trace.hpp"
 
 namespace trace_reduce::browse {
@@ -185,16 +187,31 @@ template <class T>
     return of.key_of(0, first_at(0, relative(0), *length));
 }
 
-/// What chooses records: globs of events and ids of threads, with spaces between. The one place
-/// where more may be understood; nothing, with `why`, if it makes no sense.
+/// What chooses records: globs of events and ids of threads, with spaces between, and after the
+/// word `where` a condition as --where has it. Nothing, with `why` in one line, if it makes no
+/// sense for these traces; columns count from the beginning of the text.
 [[nodiscard]] inline std::optional<selection> parse_selection(std::string_view text,
-                                                              std::string& why) {
+                                                              const traces& of, std::string& why) {
     selection wanted;
-    while (!text.empty()) {
-        const std::size_t space = text.find(' ');
-        std::string_view word = text.substr(0, space);
-        text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+    for (std::string_view rest = text; !rest.empty();) {
+        const std::size_t space = rest.find(' ');
+        std::string_view word = rest.substr(0, space);
+        rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
         if (word.empty()) continue;
+        if (word == "where") {
+            auto found = where::parse(rest);
+            auto* wrong = std::get_if<where::mistake>(&found);
+            std::optional<where::mistake> unsound;
+            if (wrong == nullptr) {
+                wanted.where = std::get<where::expression>(std::move(found));
+                unsound = of.check(*wanted.where);
+                if (!unsound) break;
+                wrong = &*unsound;
+            }
+            wrong->column += text.size() - rest.size();
+            why = where::describe_in_line(text, *wrong);
+            return std::nullopt;
+        }
         if (word.find_first_not_of("0123456789") == std::string_view::npos) {
             const auto thread = impl::take_number<std::uint32_t>(word);
             if (!thread || !word.empty()) {

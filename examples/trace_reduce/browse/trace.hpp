@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +28,8 @@
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
+#include <trace_ring/reduce/where/check.hpp>
+#include <trace_ring/reduce/where/expression.hpp>
 
 namespace trace_reduce::browse {
 
@@ -36,17 +38,20 @@ namespace exporter = trace_ring::exporter;
 
 /// Which records are shown.
 struct selection {
-    std::vector<std::string> events{};     ///< globs
-    std::vector<std::uint32_t> threads{};  ///< kernel thread ids
-    /// Of the others; empty: all.
-    std::function<bool(const reduce::trace_file&, const reduce::record_view&)> where{};
+    std::vector<std::string> events{};                 ///< globs
+    std::vector<std::uint32_t> threads{};              ///< kernel thread ids
+    std::optional<reduce::where::expression> where{};  ///< what they say; nothing: anything
+
+    [[nodiscard]] bool all() const noexcept { return events.empty() && threads.empty() && !where; }
 };
 
 /// One file.
 class trace {
 public:
-    explicit trace(reduce::trace_file&& file)
+    /// Of `limits` only times and positions count: all that is shown lies within them.
+    trace(reduce::trace_file&& file, reduce::filter&& limits)
         : file_(std::move(file)),
+          limits_(std::move(limits)),
           times_{writer(exporter::time_format::local), writer(exporter::time_format::relative),
                  writer(exporter::time_format::raw)} {
         look();
@@ -54,7 +59,9 @@ public:
 
     [[nodiscard]] reduce::trace_file& file() noexcept { return file_; }
     [[nodiscard]] const reduce::trace_file& file() const noexcept { return file_; }
-    /// When its first and its last sub-buffers were begun or ended, in ticks, as far as is known.
+    [[nodiscard]] const reduce::filter& limits() const noexcept { return limits_; }
+    /// When its first and its last sub-buffers were begun or ended, in ticks, as far as is known
+    /// and within the limits.
     [[nodiscard]] std::uint64_t first() const noexcept { return first_; }
     [[nodiscard]] std::uint64_t last() const noexcept { return last_; }
     /// Ticks that some hundred sub-buffers span; all of them if there are few.
@@ -120,6 +127,10 @@ public:
         constexpr std::uint64_t few = 2048;
         stretch_ = count <= few ? unknown
                                 : std::max<std::uint64_t>((last_ - first_) / count * (few / 4), 1);
+        if (limits_.from <= limits_.to) {
+            first_ = std::clamp(first_, limits_.from, limits_.to);
+            last_ = std::clamp(last_, limits_.from, limits_.to);
+        }
     }
 
 private:
@@ -130,6 +141,7 @@ private:
     }
 
     reduce::trace_file file_;
+    reduce::filter limits_;
     exporter::text_writer times_[3];
     std::uint64_t first_ = 0;
     std::uint64_t last_ = 0;
@@ -140,7 +152,9 @@ private:
 /// All of them. A key orders the records of all: of one file its ticks, of several realtime.
 class traces {
 public:
-    void add(reduce::trace_file&& file) { all_.emplace_back(std::move(file)); }
+    void add(reduce::trace_file&& file, reduce::filter limits = {}) {
+        all_.emplace_back(std::move(file), std::move(limits));
+    }
 
     [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
     [[nodiscard]] trace& operator[](std::size_t i) noexcept { return all_[i]; }
@@ -190,6 +204,13 @@ public:
     }
     void look() {
         for (auto& each : all_) each.look();
+    }
+    /// What is wrong with an expression for all of them together; nothing if nothing is.
+    [[nodiscard]] std::optional<reduce::where::mistake> check(
+        const reduce::where::expression& what) const {
+        std::vector<const reduce::tables*> each_one;
+        for (const auto& each : all_) each_one.push_back(&each.file().about());
+        return reduce::where::check(what, each_one);
     }
     [[nodiscard]] bool live() const noexcept {
         return std::any_of(all_.begin(), all_.end(),

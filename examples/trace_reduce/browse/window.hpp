@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -55,7 +56,9 @@ class window {
 public:
     static constexpr std::size_t most = 16'384;  ///< lines kept
 
-    window(traces& of, const selection& what) : of_(of), what_(what) {}
+    /// `go_on` is asked whether it is to, where reading again takes long.
+    window(traces& of, const selection& what, std::function<bool()> go_on)
+        : of_(of), what_(what), go_on_(std::move(go_on)) {}
 
     /// Numbers of the lines that are there: from `begin` to before `end`.
     [[nodiscard]] std::int64_t begin() const noexcept { return first_; }
@@ -89,8 +92,8 @@ public:
     void stop_following() { forward_.reset(); }
 
     enum class grown { yes, no, passed_over };
-    /// Another line after the last. `no`: there is none (now). `passed_over`: one was read that is
-    /// not wanted, ask again.
+    /// Another line after the last. `no`: there is none (now). `passed_over`: many were read that
+    /// are not wanted, ask again.
     grown grow_down() {
         if (!forward_) {
             if (lines_.empty() && anchor_ == std::numeric_limits<std::uint64_t>::max()) {
@@ -98,9 +101,13 @@ public:
             }
             reopen_forward(way::forward);
         }
-        const auto next = forward_->next();
+        reading::found next;
+        try {
+            next = forward_->next();
+        } catch (const pause&) {
+            return grown::passed_over;
+        }
         if (next.what == nullptr) return grown::no;
-        if (!next.wanted) return grown::passed_over;
         lines_.push_back(made_of(next));
         if (lines_.size() > most) drop_first();
         return grown::yes;
@@ -111,9 +118,13 @@ public:
             if (lines_.empty()) return grown::no;
             backward_.emplace(of_, what_, way::backward, border_);
         }
-        const auto next = backward_->next();
+        reading::found next;
+        try {
+            next = backward_->next();
+        } catch (const pause&) {
+            return grown::passed_over;
+        }
         if (next.what == nullptr) return grown::no;
-        if (!next.wanted) return grown::passed_over;
         lines_.push_front(made_of(next));
         --first_;
         if (lines_.size() > most) drop_last();
@@ -158,9 +169,14 @@ private:
         }
         forward_.emplace(of_, what_, to, last.key);
         for (bool met = false; !met;) {
-            const auto next = forward_->next();
+            reading::found next;
+            try {
+                next = forward_->next();
+            } catch (const pause&) {
+                if (go_on_()) continue;
+                break;
+            }
             if (next.what == nullptr) break;  // gone, or held back for now
-            if (!next.wanted) continue;
             lines_.push_back(made_of(next));
             met = lines_.back().same(last);
             if (met && none) first_ = number + 1 - static_cast<std::int64_t>(lines_.size());
@@ -275,6 +291,7 @@ private:
 
     traces& of_;
     const selection& what_;
+    std::function<bool()> go_on_;
     std::deque<line> lines_;
     std::int64_t first_ = 0;
     std::uint64_t anchor_ = 0;  // where `forward_` begins if there are no lines

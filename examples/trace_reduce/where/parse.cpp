@@ -523,37 +523,49 @@ std::variant<expression, mistake> parse(std::string_view text) {
     return made;
 }
 
-std::string describe(std::string_view text, const mistake& what) {
-    constexpr std::size_t before = 60;
-    constexpr std::size_t after = 40;
-    const std::size_t column = std::min(what.column, text.size());
-    const auto continues = [&](std::size_t at) {  // within a character of UTF-8
-        return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80;
-    };
-    std::size_t from = column > before ? column - before : 0;
-    while (continues(from) && from < column) ++from;
-    std::size_t to = std::min(text.size(), column + after);
-    while (continues(to)) ++to;
-    std::string line = from == 0 ? "  " : "  ...";
-    std::string mark(line.size(), ' ');
-    for (std::size_t i = from; i < to; ++i) {
-        const auto c = static_cast<unsigned char>(text[i]);
-        line += c < 0x20 || c == 0x7F ? ' ' : text[i];
-        if (i < column && !continues(i)) mark += ' ';
-    }
-    if (to < text.size()) line += "...";
-    mark += '^';
-    for (std::size_t i = column + 1; i < std::min(to, column + what.length); ++i) {
-        if (!continues(i)) mark += '~';
-    }
+namespace {
+
+/// Within a character of UTF-8.
+bool continues(std::string_view text, std::size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80;
+}
+
+}  // namespace
+
+std::string describe_in_line(std::string_view text, const mistake& what) {
     std::size_t told = 1;
-    for (std::size_t i = 0; i < column; ++i) told += continues(i) ? 0U : 1U;
+    for (std::size_t i = 0; i < std::min(what.column, text.size()); ++i) {
+        told += continues(text, i) ? 0U : 1U;
+    }
     std::string said;
     for (const char c : what.what) {
         const auto code = static_cast<unsigned char>(c);
         said += code < 0x20 || code == 0x7F ? '?' : c;
     }
-    return "column " + std::to_string(told) + ": " + said + "\n" + line + "\n" + mark;
+    return "column " + std::to_string(told) + ": " + said;
+}
+
+std::string describe(std::string_view text, const mistake& what) {
+    constexpr std::size_t before = 60;
+    constexpr std::size_t after = 40;
+    const std::size_t column = std::min(what.column, text.size());
+    std::size_t from = column > before ? column - before : 0;
+    while (continues(text, from) && from < column) ++from;
+    std::size_t to = std::min(text.size(), column + after);
+    while (continues(text, to)) ++to;
+    std::string line = from == 0 ? "  " : "  ...";
+    std::string mark(line.size(), ' ');
+    for (std::size_t i = from; i < to; ++i) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        line += c < 0x20 || c == 0x7F ? ' ' : text[i];
+        if (i < column && !continues(text, i)) mark += ' ';
+    }
+    if (to < text.size()) line += "...";
+    mark += '^';
+    for (std::size_t i = column + 1; i < std::min(to, column + what.length); ++i) {
+        if (!continues(text, i)) mark += '~';
+    }
+    return describe_in_line(text, what) + "\n" + line + "\n" + mark;
 }
 
 }  // namespace trace_reduce::where

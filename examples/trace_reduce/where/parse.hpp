@@ -42,7 +42,9 @@ inline constexpr std::size_t deepest_nesting = 64;            ///< parentheses w
 /// The expression, or what is wrong with it as a text. Throws std::bad_alloc only.
 [[nodiscard]] std::variant<expression, mistake> parse(std::string_view text);
 
-/// What is wrong, the text (of a long one, a part), and a mark below the place.
+/// The column, from 1, and what is wrong there: one line.
+[[nodiscard]] std::string describe_in_line(std::string_view text, const mistake& what);
+/// The same, then the text (of a long one, a part), and a mark below the place.
 [[nodiscard]] std::string describe(std::string_view text, const mistake& what);
 
 }  // namespace trace_reduce::where

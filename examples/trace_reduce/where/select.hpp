@@ -3,11 +3,14 @@
 #pragma once
 
 /// @file
-/// The condition of --where: read before any file is, made to fit all of them, and asked so that an
-/// interrupt does not have to wait for a record that is wanted.
+/// The condition of --where: read before any file is, made to fit all of them, and asked, as
+/// --event and --thread are, so that an interrupt does not have to wait for a record that is
+/// wanted.
 
 #include <algorithm>
 #include <csignal>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -17,11 +20,17 @@
 #include <vector>
 
 #include <trace_ring/reduce/filter.hpp>
+#include <trace_ring/reduce/record_run.hpp>
+#include <trace_ring/reduce/tables.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/tables/writers.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/check.hpp>
+#include <trace_ring/reduce/where/compiled/ranges.hpp>
 #include <trace_ring/reduce/where/condition.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
 
+#include "../progress.hpp"
 #include "parse.hpp"
 
 namespace trace_reduce::where {
@@ -41,52 +50,62 @@ struct wrong_expression : std::runtime_error {
     return std::get<expression>(std::move(found));
 }
 
-/// Someone wants an end.
-struct interruption {};
-
-/// A predicate that throws `interruption` when `interrupted` is set; what was read so far is read.
-class interruptible : public reduce::where::condition {
+/// What is asked of records, if anything, by someone who looks up now and then: `look` is told how
+/// many records are dealt with next, and may throw; what was read so far is read, and the same
+/// records come next.
+class attentive : public reduce::where::condition {
 public:
-    interruptible(const reduce::tables& in, const expression& what,
-                  const volatile std::sig_atomic_t& interrupted)
-        : asks_(in, what), interrupted_(interrupted) {}
+    attentive(const reduce::tables& in, const std::optional<expression>& what,
+              std::function<void(std::size_t)> look)
+        : look_(std::move(look)) {
+        if (what) asks_.emplace(in, *what);
+    }
 
-    [[nodiscard]] const reduce::where::predicate& asks() const noexcept { return asks_; }
-    [[nodiscard]] bool chooses_lanes() const override { return asks_.chooses_lanes(); }
+    /// Ticks from and to which all that can be wanted lies; nothing if that is not known.
+    [[nodiscard]] std::optional<reduce::where::range> ticks() const {
+        return asks_ ? asks_->ticks() : std::nullopt;
+    }
+    [[nodiscard]] bool chooses_lanes() const override { return asks_ && asks_->chooses_lanes(); }
     [[nodiscard]] bool may_want(const reduce::lane_info& lane) const override {
-        return asks_.may_want(lane);
+        return !asks_ || asks_->may_want(lane);
     }
     [[nodiscard]] bool may_want(const reduce::event_type* type) const override {
-        return asks_.may_want(type);
+        return !asks_ || asks_->may_want(type);
     }
     [[nodiscard]] portion choose(const reduce::record_run& of) const override {
-        if (interrupted_ != 0) throw interruption{};
-        return asks_.choose(of);
+        look_(of.size());
+        return asks_ ? asks_->choose(of) : portion{0, of.size()};
     }
+    void pass_over(std::size_t count) const override { look_(count); }
 
 private:
-    reduce::where::predicate asks_;
-    const volatile std::sig_atomic_t& interrupted_;
+    std::optional<reduce::where::predicate> asks_;
+    std::function<void(std::size_t)> look_;
 };
 
-/// Makes the filters of all inputs ask for `what`, if anything. `refers(input)` is its trace_file
-/// and its filter. Throws wrong_expression if it makes no sense for any of them.
+/// Makes the filters of all inputs ask for `what`, if anything, and those that pass over records
+/// see an interrupt. `refers(input)` is its trace_file and its filter. Throws wrong_expression if
+/// it makes no sense for any of them.
 template <class Inputs, class Refers>
 void select(const Inputs& inputs, const Refers& refers, const std::string& text,
             const std::optional<expression>& what, bool follow,
             const volatile std::sig_atomic_t& interrupted) {
-    if (!what) return;
-    std::vector<const reduce::tables*> traces;
-    for (const auto& each : inputs) traces.push_back(&refers(*each).first.about());
-    if (const auto found = reduce::where::check(*what, traces)) {
-        throw wrong_expression(text, *found);
+    if (what) {
+        std::vector<const reduce::tables*> traces;
+        for (const auto& each : inputs) traces.push_back(&refers(*each).first.about());
+        if (const auto found = reduce::where::check(*what, traces)) {
+            throw wrong_expression(text, *found);
+        }
     }
     for (const auto& each : inputs) {
         const auto [file, filter] = refers(*each);
-        auto asks = std::make_shared<interruptible>(file.about(), *what, interrupted);
+        if (!what && filter.events.empty() && filter.threads.empty()) continue;
+        auto asks = std::make_shared<attentive>(file.about(), what, [&interrupted](std::size_t) {
+            if (interrupted != 0) throw interruption{};
+        });
         // A clock that goes on is known better later; then bounds of now would be wrong.
         if (!follow && !file.live()) {
-            if (const auto ticks = asks->asks().ticks()) {
+            if (const auto ticks = asks->ticks()) {
                 filter.from = std::max(filter.from, ticks->low);
                 filter.to = std::min(filter.to, ticks->high);
             }

@@ -47,7 +47,7 @@ public:
     cursor(const cursor&) = delete;
 
     /// The next item, which is good until the next call; null at the end. When following, null
-    /// means that there is nothing new: call again later. Throws std::bad_alloc only.
+    /// means that there is nothing new: call again later. Throws std::bad_alloc, or as a condition.
     [[nodiscard, gnu::always_inline]] const item* next() {
         if (left_ == 0) return next_entry();
         --left_;
@@ -182,6 +182,7 @@ private:
         const lane_info& whose = list.owner(way_, *lane_->lane());
         const event_type* const type = in_.type_of(whose, list.next_id(way_));
         if (!wants(type) || !filter_.wants_thread(whose)) {
+            if (filter_.condition) filter_.condition->pass_over(count);
             list.take(way_, count);
             return false;
         }
@@ -313,9 +314,8 @@ private:
         lane_ = nullptr;
         queue_.clear();
         std::uint64_t rank = 0;
-        for (lane_reader* const each : by_number(readers_)) {
+        for (lane_reader* const each : by_number(readers_))
             push(*each, static_cast<std::uint32_t>(turned(rank++)));
-        }
     }
 
     /// When following, a record may be committed after one of another lane that is later by some

@@ -36,6 +36,9 @@ public:
     };
     /// Of a run that is not empty. May throw, and is asked again then.
     [[nodiscard]] virtual portion choose(const record_run& of) const = 0;
+    /// So many records in a row are passed over without `choose`: of their event or thread none is
+    /// wanted. May throw, and is told again then.
+    virtual void pass_over(std::size_t) const {}
 };
 
 }  // namespace trace_ring::inline v1::reduce::where

@@ -1,0 +1,248 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "traces.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <trace_ring/exporter/text.hpp>
+#include <trace_ring/exporter/viewer/roles.hpp>
+#include <trace_ring/reduce/filter.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/statistics.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
+
+#if defined(TRACE_REDUCE_BROWSE)
+#include "../browse/browse.hpp"
+#endif
+#include "../formats.hpp"
+#include "../measure/in_json.hpp"
+#include "../measure/in_text.hpp"
+#include "../measure/pass.hpp"
+#include "../position/offsets.hpp"
+#include "../position/ranges.hpp"
+#include "../progress.hpp"
+#include "../statistics.hpp"
+#include "../where/select.hpp"
+
+namespace trace_reduce {
+
+namespace {
+
+using inputs = std::vector<std::unique_ptr<input>>;
+
+/// What is to be drawn as a flow or a counter is there, unless it may come yet.
+void check_roles(const inputs& from, const options& wanted) {
+    if (wanted.follow) return;
+    const auto check = [&](const std::vector<std::string>& globs, bool flows) {
+        for (const auto& glob : globs) {
+            const bool there = std::any_of(from.begin(), from.end(), [&](const auto& each) {
+                const auto& types = each->file().event_types();
+                return std::any_of(types.begin(), types.end(), [&](const auto& type) {
+                    return exporter::field_roles::means(glob, flows, type);
+                });
+            });
+            if (there) continue;
+            throw std::runtime_error(flows ? "--flow " + glob + ": no integer field of that name"
+                                           : "--counter " + glob + ": no number of that name");
+        }
+    };
+    check(wanted.flows, true);
+    check(wanted.counters, false);
+}
+
+class trace_reduction {
+public:
+    trace_reduction(const inputs& from, const job& on)
+        : from_(from),
+          on_(on),
+          wanted_(on.wanted),
+          told_(::isatty(STDERR_FILENO) != 0 && !on.to.is_terminal()) {}
+
+    /// To the end, the limit or an interrupt.
+    void print(format& shown) {
+        for (const auto& each : from_) {
+            each->show_by(shown);
+            each->start(wanted_);
+        }
+        shown.begin(on_.to.text());
+        if (wanted_.follow) {
+            follow();
+        } else {
+            print_items();
+        }
+        shown.end(on_.to.text());
+        if (on_.interrupted == 0) shown.commit();
+    }
+
+    void count() try {
+        const std::size_t columns = on_.to.columns();
+        for (const auto& each : from_) {
+            if (on_.interrupted != 0) return;
+            text_buffer found;  // beyond the plain statistics
+            const auto sum = measured(*each, columns, found);
+            each->complain_of(sum);
+            auto& out = on_.to.text();
+            if (wanted_.format == output_format::json) {
+                in_json::show(out, each->file(), sum);
+                out += found.view();
+            } else {
+                exporter::text_writer times(each->file().time(), {.time = wanted_.time});
+                in_text::show(out, each->file(), sum, times);
+                out += found.view();
+                if (each != from_.back()) out += '\n';
+            }
+            on_.to.flush();
+        }
+    } catch (const interruption&) {
+        // The trace that was counted has no sum.
+    }
+
+private:
+    /// Prints items until there are none (now), or as many records as are wanted.
+    void print_items() try {
+        unsigned since = 0;
+        std::vector<time_span> spans;  // by which it is told how far it is
+        if (told_.wanted() && !wanted_.follow) {
+            for (const auto& each : from_) spans.emplace_back(each->file().about());
+        }
+        while (records_ < wanted_.limit && on_.interrupted == 0) {
+            input* const next = next_of(from_, wanted_.backward);
+            if (next == nullptr) return;
+            const bool is_record = std::holds_alternative<reduce::record_view>(*next->peek());
+            if (++since % 65536 == 0) {
+                // All files are as far as the one whose turn it is, by time.
+                std::optional<double> part;
+                for (std::size_t i = 0; i < spans.size(); ++i) {
+                    if (from_[i].get() == next) {
+                        part = spans[i].part(reduce::time_of(*next->peek()));
+                    }
+                }
+                told_.tell(records_, part && wanted_.backward ? 1 - *part : part);
+            }
+            next->append(on_.to.text());
+            next->pop();
+            on_.to.flush_some();
+            if (is_record) ++records_;
+        }
+    } catch (const interruption&) {
+        // Nothing was lost by it: what follows goes on from there.
+    }
+
+    [[nodiscard]] bool live() {
+        for (const auto& each : from_) {
+            each->file().refresh();
+            if (each->file().live()) return true;
+        }
+        return false;
+    }
+    void follow() {
+        for (;;) {
+            // Asked before: what is written until then is seen by the reading that follows.
+            const bool closed = wanted_.until_closed && !live();
+            print_items();
+            on_.to.flush();
+            if (on_.interrupted != 0 || closed || records_ >= wanted_.limit) break;
+            const std::timespec pause{0, 50'000'000};
+            ::nanosleep(&pause, nullptr);
+            for (const auto& each : from_) each->judge_tables();
+        }
+        on_.interrupted = 0;
+        if (records_ >= wanted_.limit) return;
+        for (const auto& each : from_) each->stop_following();
+        print_items();
+    }
+
+    /// Counts, and shows what was measured on the way, if that was asked for, in `into`.
+    reduce::trace_statistics measured(input& from, std::size_t columns, text_buffer& into) {
+        const auto counted = [&](auto&& observer) {
+            auto& file = from.file();
+            return file.statistics(from.what(),
+                                   told_on(told_, file.about(), on_.interrupted, observer));
+        };
+        if (!wanted_.measures.any()) return counted(reduce::no_observer());
+        const auto& time = from.file().time();
+        measure::pass measures(wanted_.measures, time);
+        auto sum = counted(measures);
+        measures.finish();
+        const double seconds = time.known() ? sum.seconds(time) : 0;
+        if (wanted_.format == output_format::json) {
+            measure::json_report(into, wanted_.measures, from.file().name(), seconds, time.known())
+                .show(measures);
+        } else {
+            measure::text_report(into, wanted_.measures, columns, sum.records, seconds,
+                                 time.known())
+                .show(measures);
+        }
+        return sum;
+    }
+
+    const inputs& from_;
+    const job& on_;
+    const options& wanted_;
+    progress told_;
+    std::uint64_t records_ = 0;
+};
+
+void browse_traces(const inputs& from, const std::optional<where::expression>& condition,
+                   const job& on) {
+#if defined(TRACE_REDUCE_BROWSE)
+    browse::browse(from, on.wanted, condition, on.complain, on.interrupted);
+#else
+    static_cast<void>(from);
+    static_cast<void>(condition);
+    on.complain.system("--browse: this program was built without ncurses");
+#endif
+}
+
+}  // namespace
+
+bool reduce_traces(std::vector<reduce::source> files,
+                   const std::optional<where::expression>& condition, const job& on) {
+    const auto& wanted = on.wanted;
+    if (!wanted.types.empty() || !wanted.codes.empty() || !wanted.pages.empty()) {
+        on.complain.system("--type, --code and --page are for CPTRAP files, and there is none");
+        return false;
+    }
+    const auto shown = make_format(wanted, on.coloured(), files.size() > 1);
+    const inputs from = open_all(std::move(files), wanted, on.complain);
+    if (from.empty()) return false;
+    text_buffer aside;  // a terminal is told before it is taken
+    if (!position::offsets(from, wanted, on.complain).apply(wanted.browse ? aside : on.to.text()) ||
+        !position::ranges(from, wanted, on.complain).apply()) {
+        return false;
+    }
+    if (wanted.browse) {
+        browse_traces(from, condition, on);
+        return true;
+    }
+    where::select(
+        from,
+        [](input& of) {
+            return std::pair<reduce::trace_file&, reduce::filter&>(of.file(), of.what());
+        },
+        wanted.where, condition, wanted.follow, on.interrupted);
+    check_roles(from, wanted);
+    trace_reduction reduction(from, on);
+    if (wanted.statistics) {
+        reduction.count();
+    } else {
+        reduction.print(*shown);
+    }
+    for (const auto& each : from) each->judge_tables();
+    on.to.flush();
+    return true;
+}
+
+}  // namespace trace_reduce

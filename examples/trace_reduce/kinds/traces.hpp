@@ -1,0 +1,23 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Traces, of files and in core dumps, through trace-reduce: merged by time, in any format, forward
+/// or backward, as they come, in numbers, or in the terminal.
+
+#include <optional>
+#include <vector>
+
+#include <trace_ring/reduce/file/source.hpp>
+
+#include "../where/parse.hpp"
+#include "job.hpp"
+
+namespace trace_reduce {
+
+/// `condition` is that of --where. False: there is nothing to show, and why was complained of.
+[[nodiscard]] bool reduce_traces(std::vector<reduce::source> files,
+                                 const std::optional<where::expression>& condition, const job& on);
+
+}  // namespace trace_reduce
