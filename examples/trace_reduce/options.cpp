@@ -100,12 +100,15 @@ bool parse(int argc, char** argv, options& into, int& status) {
                 return text.empty() ? std::string("--where: an empty condition") : std::string();
             });
     const auto is_place = [](const std::string& what) {
-        return reduce::parse_when(what)
+        spool_place place;
+        return reduce::parse_when(what) || parse_spool_place(what, place).empty()
                    ? std::string()
-                   : what + " is none of: " + std::string(reduce::forms_of_when);
+                   : what + " is none of: " + std::string(reduce::forms_of_when) +
+                         "; of a CPTRAP file: " + std::string(forms_of_spool_place);
     };
     auto* from = app.add_option("--from", into.from,
-                                "Only from there on: " + std::string(reduce::forms_of_when))
+                                "Only from there on: " + std::string(reduce::forms_of_when) +
+                                    "; of a CPTRAP file " + std::string(forms_of_spool_place))
                      ->option_text("WHEN")
                      ->check(is_place);
     auto* to = app.add_option("--to", into.to, "Only what is before that")

@@ -243,6 +243,7 @@ BOOST_AUTO_TEST_CASE(what_it_cannot_show_is_told_before_the_terminal_is_taken) {
     };
     refused({"--where", "n >"}, "--where: column 4: ");
     refused({"--where", "m == 1"}, "--where: column 1: no event has a field 'm'");
+    refused({"--from", "@4096"}, "--from @4096: of a trace a place is ");
     refused({"--offset", "3=1"}, "no file of that name or number");
     refused({"--page", "1"}, "are for CPTRAP files, and there is none");
 }

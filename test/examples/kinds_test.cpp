@@ -331,6 +331,126 @@ BOOST_AUTO_TEST_CASE(cptrap_records_are_chosen_by_type_code_and_page_both_ways) 
     }
 }
 
+BOOST_AUTO_TEST_CASE(ranges_of_cptrap_files_are_told_by_record_offset_and_share) {
+    const std::string file = folder / "spool";
+    write_spool(file);
+    const auto codes = [&](const std::string& arguments) {
+        std::string found;
+        for (std::istringstream in(printed(file + " " + arguments)); in;) {
+            std::string line;
+            std::getline(in, line);
+            if (const auto at = line.find("code "); at != std::string::npos) {
+                found += line.substr(at + 5, line.find(' ', at + 5) - at - 5) + " ";
+            }
+        }
+        return found;
+    };
+    // Spool record 1 has 0002 at 4096, 0B at 4114, 4B at 4138 and 012C at 4162.
+    BOOST_TEST(codes("--from '#1'") == "0002 0B 4B 012C 0004 ");
+    BOOST_TEST(codes("--from '#1' --backward") == "0004 012C 4B 0B 0002 ");
+    BOOST_TEST(codes("--to '#1'") == "0001 ");
+    BOOST_TEST(codes("--to '#1' --backward") == "0001 ");
+    BOOST_TEST(codes("--from 1:2") == "4B 012C 0004 ");
+    BOOST_TEST(codes("--from '#1:2' --to 2:0") == "4B 012C ");
+    BOOST_TEST(codes("--from 1:1 --to 1:3") == "0B 4B ");
+    BOOST_TEST(codes("--from 1:1 --to 1:3 --backward") == "4B 0B ");
+    BOOST_TEST(codes("--from 1:9") == "0004 ");
+    BOOST_TEST(codes("--from 0:0 --to 0:1") == "0001 ");
+    BOOST_TEST(codes("--from 0:1 --to '#0:7'") == "");
+    BOOST_TEST(codes("--from @4096") == "0002 0B 4B 012C 0004 ");
+    BOOST_TEST(codes("--from @4097") == "0B 4B 012C 0004 ");
+    BOOST_TEST(codes("--from @0x1012 --to @4162") == "0B 4B ");
+    BOOST_TEST(codes("--from @4114 --to @4163 --backward") == "012C 4B 0B ");
+    BOOST_TEST(codes("--to @1") == "0001 ");
+    BOOST_TEST(codes("--to @0") == "");
+    BOOST_TEST(codes("--to @0 --backward") == "");
+    BOOST_TEST(codes("--from @99999999") == "");
+    BOOST_TEST(codes("--from @99999999 --backward") == "");
+    BOOST_TEST(codes("--from @18446744073709551615 --to @18446744073709551615") == "");
+    BOOST_TEST(codes("--from '#18446744073709551615' --backward") == "");
+    BOOST_TEST(codes("--from 25%") == "0002 0B 4B 012C 0004 ");  // of 12288 bytes: 3072
+    BOOST_TEST(codes("--from 50%") == "0004 ");
+    BOOST_TEST(codes("--to 33.4% --backward") == "0002 0001 ");  // 4104
+    BOOST_TEST(codes("--from 0% --to 100%") == "0001 0002 0B 4B 012C 0004 ");
+    BOOST_TEST(codes("--from 100%") == "");
+    BOOST_TEST(codes("--from '#2' --to '#1'") == "");
+    BOOST_TEST(codes("--from '#2' --to '#1' --backward") == "");
+    // With each other choice.
+    BOOST_TEST(codes("--from 1:1 --type interface") == "012C 0004 ");
+    BOOST_TEST(codes("--from 1:3 --page 1") == "012C ");
+    BOOST_TEST(codes("--from 1:1 --to '#2' --page 1- --limit 2 --backward") == "012C 4B ");
+    BOOST_TEST(codes("--from 50% " + file) == "0004 0004 ");
+    BOOST_TEST(codes("--from 1:3 --follow --until-closed") == "012C 0004 ");
+    BOOST_TEST(printed(file + " --from 1:1 --to 1:3 --stats").find("records   2, 48 bytes\n") !=
+               std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_time_in_a_cptrap_file_is_refused_and_its_places_in_a_trace) {
+    const std::string spool = folder / "spool", trace = folder / "trace";
+    write_spool(spool);
+    small_trace(1).save(trace);
+    for (const std::string option : {"--from", "--to"}) {
+        for (const std::string when : {"2026-11-22", "13:00:03.25", "+1.5s", "-2s", "12:34"}) {
+            const auto all = reduce(spool + " " + option + "=" + when);
+            BOOST_TEST(all.status == 1);
+            BOOST_TEST(all.output == "");
+            BOOST_TEST(
+                all.errors.starts_with("trace-reduce: " + spool + ": " + option + ": \"" + when +
+                                       "\" is a time, which the records of a CPTRAP "
+                                       "file do not have: "),
+                all.errors);
+        }
+        for (const std::string place : {"@4096", "0:3", "\"#0:3\""}) {
+            const auto all = reduce(trace + " " + option + " " + place);
+            BOOST_TEST(all.status == 1);
+            BOOST_TEST(all.output == "");
+            BOOST_TEST(all.errors.find(": of a trace a place is ") != std::string::npos);
+        }
+        for (const std::string nothing : {"@", "@x", "@-1", "@4096x", "1:x", "5", "0:", "101%",
+                                          "@18446744073709551616", "\"#\"", "''"}) {
+            const auto all = reduce(spool + " " + option + " " + nothing);
+            BOOST_TEST(all.status == 1);
+            BOOST_TEST(all.output == "");
+            BOOST_TEST(all.errors.find("of a CPTRAP file: a spool record") != std::string::npos,
+                       all.errors);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_before_a_place_in_a_cptrap_file_is_not_read) {
+    // Its first pages, 512 GiB that are not there, and again its pages: who reads it all takes
+    // minutes.
+    const std::string file = folder / "spool";
+    write_spool(file);
+    const std::string pages = text_of(file);
+    constexpr std::uint64_t far = std::uint64_t{512} << 30U;
+    constexpr std::uint64_t page = far / 4096;
+    {
+        std::fstream grown(file, std::ios::in | std::ios::out | std::ios::binary);
+        grown.seekp(static_cast<std::streamoff>(far));
+        grown.write(pages.data(), static_cast<std::streamsize>(pages.size()));
+        BOOST_TEST_REQUIRE(grown.flush().good());
+    }
+    const std::string one = std::to_string(page + 1);
+    const auto limited = [&](const std::string& arguments) {
+        const std::string line = "timeout 30 " + std::string(TRACE_REDUCE) + " " + file + " " +
+                                 arguments + " > " + out + " 2> " + err;
+        const int status = std::system(line.c_str());
+        BOOST_TEST(WEXITSTATUS(status) == 0, arguments);
+        BOOST_TEST(text_of(err) == "");
+        return count(text_of(out), "code ");
+    };
+    BOOST_TEST(limited("--from '#" + one + "'") == 5U);
+    BOOST_TEST(limited("--from " + one + ":2") == 3U);
+    BOOST_TEST(limited("--from " + one + ":2 --backward") == 3U);
+    BOOST_TEST(limited("--from @" + std::to_string(far + 4114)) == 4U);
+    BOOST_TEST(limited("--from 99.999997%") == 6U);  // some 16 KiB before the end
+    BOOST_TEST(limited("--from '#" + one + "' --follow --until-closed") == 5U);
+    BOOST_TEST(limited("--from 1:1 --to 1:3 --backward") == 2U);
+    BOOST_TEST(limited("--to @4162 --backward") == 4U);
+    BOOST_TEST(limited("--from 1:1 --to 1:3") == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(cptrap_files_in_numbers_and_as_json) {
     const std::string file = folder / "spool";
     write_spool(file);

@@ -157,6 +157,32 @@ BOOST_AUTO_TEST_CASE(reading_begins_at_any_spool_record_in_either_direction) {
     BOOST_TEST((backward(reader) == reversed(all)));
 }
 
+BOOST_AUTO_TEST_CASE(each_item_knows_its_place_whatever_is_chosen) {
+    auto file = numbered(300);
+    auto reader = file.reader();
+    reader.select(record::cptrap_selection().codes(100, 200));
+    auto plain = file.reader();
+    std::uint64_t page = 0;
+    std::size_t index = 0, met = 0;
+    auto chosen = reader.next();
+    while (const auto item = plain.next()) {
+        if (item.number != page) index = 0;
+        page = item.number;
+        BOOST_TEST(item.index == index++);
+        if (!chosen || item.offset != chosen.offset) continue;
+        BOOST_TEST(chosen.number == item.number);
+        BOOST_TEST(chosen.index == item.index);
+        ++met;
+        chosen = reader.next();
+    }
+    BOOST_TEST(met == 101U);
+    file.at(page_bytes) = std::byte{0x3E};
+    reader.go_to(1);
+    const auto unreadable = reader.next();
+    BOOST_TEST((unreadable.what == kind::unreadable));
+    BOOST_TEST(unreadable.index == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(only_chosen_records_come_and_always_what_is_lost) {
     image file;
     for (std::uint16_t code = 0; code < 200; ++code) {

@@ -11,6 +11,7 @@
 #include <trace_ring/exporter/cptrap/names.hpp>
 #include <trace_ring/record/cp_entry.hpp>
 #include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/reduce/seek/when.hpp>
 
 namespace trace_reduce {
 
@@ -116,6 +117,35 @@ std::string parse_pages(std::string_view text, page_range& into) {
     } else if (auto fault = parse_range(text, ~std::uint64_t{0}, out.first, out.last);
                !fault.empty()) {
         return fault;
+    }
+    into = out;
+    return {};
+}
+
+std::string parse_spool_place(std::string_view text, spool_place& into) {
+    using trace_ring::reduce::when;
+    spool_place out;
+    if (text.starts_with('@')) {
+        const auto offset = number(text.substr(1));
+        if (!offset) return quoted(text) + " is no offset in a file";
+        out.what = spool_place::form::offset;
+        out.offset = *offset;
+    } else if (const auto known = trace_ring::reduce::parse_when(text)) {
+        if (known->what == when::form::per_cent) {
+            out.what = spool_place::form::share;
+            out.share = known->share;
+        } else if (known->what == when::form::record) {
+            out.page = known->lane != 0 ? known->lane : known->at;
+            out.index = known->lane != 0 ? known->at : 0;
+        } else {
+            return quoted(text) + " is a time, which the records of a CPTRAP file do not have: " +
+                   std::string(forms_of_spool_place);
+        }
+    } else {  // lanes count from 1, spool records from 0
+        const auto rest = text.substr(text.starts_with('#') ? 1 : 0);
+        const auto index = rest.starts_with("0:") ? number(rest.substr(2)) : std::nullopt;
+        if (!index) return quoted(text) + " is none of: " + std::string(forms_of_spool_place);
+        out.index = *index;
     }
     into = out;
     return {};

@@ -4,7 +4,7 @@
 
 /// @file
 /// CPTRAP files through trace-reduce: shown one after the other, as their records have no time by
-/// which they could be merged; forward, backward, from any page, as they grow, or in numbers.
+/// which they could be merged; forward, backward, from any place, as they grow, or in numbers.
 
 #include <csignal>
 #include <cstddef>
@@ -27,6 +27,7 @@
 #include "../options.hpp"
 #include "../output.hpp"
 #include "choice.hpp"
+#include "range.hpp"
 #include "statistics.hpp"
 
 namespace trace_reduce {
@@ -37,11 +38,11 @@ public:
     spool_reduction(std::vector<reduce::source> files, const options& wanted, bool colour,
                     complaints& complain, const volatile std::sig_atomic_t& interrupted)
         : wanted_(wanted), complain_(complain), interrupted_(interrupted) {
-        if (!wanted.pages.empty()) static_cast<void>(parse_pages(wanted.pages, pages_));
         const bool several = files.size() > 1;
         for (auto& each : files) {
             const std::string shown = several ? each.name() : "";
-            inputs_.push_back({reduce::spool_reader(std::move(each)),
+            const spool_range range(wanted, each.size());
+            inputs_.push_back({reduce::spool_reader(std::move(each)), range,
                                exporter::cptrap_text_writer(shown, colour),
                                exporter::cptrap_json_writer(shown)});
             if (!wanted.types.empty() || !wanted.codes.empty()) {
@@ -56,7 +57,7 @@ public:
             for (std::size_t i = inputs_.size(); i-- > 0;) print_backward(inputs_[i], to);
         } else {
             for (auto& each : inputs_) {
-                each.reader.go_to(pages_.first);
+                each.reader.go_to(each.range.first());
                 print_forward(each, to);
                 end(each, to);
             }
@@ -65,7 +66,7 @@ public:
 
     /// As they grow, until interrupted or, if that is wanted, until nobody writes to them.
     void follow(output& to) {
-        for (auto& each : inputs_) each.reader.go_to(pages_.first);
+        for (auto& each : inputs_) each.reader.go_to(each.range.first());
         for (;;) {
             bool live = false;  // asked before: what is written until then is seen afterwards
             for (const auto& each : inputs_) live = live || each.reader.live();
@@ -83,10 +84,11 @@ public:
     void count(output& to) {
         for (auto& each : inputs_) {
             spool_statistics sum;
-            each.reader.go_to(pages_.first);
+            each.reader.go_to(each.range.first());
             while (interrupted_ == 0) {
                 const auto item = each.reader.next();
-                if (!item || item.number > pages_.last) break;
+                if (!item || each.range.after(item)) break;
+                if (each.range.before(item)) continue;
                 judge(each, item);
                 sum.add(item);
             }
@@ -103,6 +105,7 @@ public:
 private:
     struct one_input {
         reduce::spool_reader reader;
+        spool_range range;
         exporter::cptrap_text_writer text;
         exporter::cptrap_json_writer json;
         /// The end that is not whole, while more may come. Of its bytes only the number is good.
@@ -112,10 +115,12 @@ private:
     void print_forward(one_input& from, output& to) {
         while (records_ < wanted_.limit && interrupted_ == 0) {
             const auto item = from.reader.next();
-            if (!item || item.number > pages_.last) {
-                if (item) from.reader.go_to(item.number);
+            if (!item) return;
+            if (from.range.after(item)) {
+                static_cast<void>(from.reader.previous());
                 return;
             }
+            if (from.range.before(item)) continue;
             from.torn = {};
             if (item.what == reduce::spool_item::kind::torn) {
                 from.torn = item;
@@ -125,10 +130,11 @@ private:
         }
     }
     void print_backward(one_input& from, output& to) {
-        from.reader.go_to(pages_.last == ~std::uint64_t{0} ? pages_.last : pages_.last + 1);
+        from.reader.go_to(from.range.end());
         while (records_ < wanted_.limit && interrupted_ == 0) {
             const auto item = from.reader.previous();
-            if (!item || item.number < pages_.first) return;
+            if (!item || from.range.before(item)) return;
+            if (from.range.after(item)) continue;
             show(from, item, to);
         }
     }
@@ -156,7 +162,6 @@ private:
     const options& wanted_;
     complaints& complain_;
     const volatile std::sig_atomic_t& interrupted_;
-    page_range pages_;
     std::vector<one_input> inputs_;
     std::uint64_t records_ = 0;
 };

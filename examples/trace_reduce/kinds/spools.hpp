@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "../cptrap/choice.hpp"
 #include "../cptrap/reduction.hpp"
 #include "job.hpp"
 #include "open.hpp"
@@ -24,6 +25,12 @@ namespace trace_reduce {
     }
     if (!wanted.where.empty()) {
         return "--where needs fields, which a CPTRAP file's records do not have";
+    }
+    for (const bool is_from : {true, false}) {
+        const auto& text = is_from ? wanted.from : wanted.to;
+        spool_place place;
+        const auto fault = text.empty() ? text : parse_spool_place(text, place);
+        if (!fault.empty()) return (is_from ? "--from: " : "--to: ") + fault;
     }
     if (wanted.browse) return "a CPTRAP file, which --browse does not show";
     if (wanted.format != output_format::text && wanted.format != output_format::json) {

@@ -31,6 +31,7 @@ public:
     /// something cannot be told, and was complained of.
     [[nodiscard]] bool apply() {
         if (wanted_.from.empty() && wanted_.to.empty()) return true;
+        if (!of_traces("--from ", wanted_.from) || !of_traces("--to ", wanted_.to)) return false;
         const auto begin = place(wanted_.from);
         const auto end = place(wanted_.to);
         for (const auto& each : from_) finders_.push_back(each->file().ranges());
@@ -61,7 +62,13 @@ public:
     }
 
 private:
-    /// Of what was checked when the command line was.
+    /// The command line was checked: what is none of these is a place in a CPTRAP file.
+    [[nodiscard]] bool of_traces(const char* option, const std::string& text) {
+        if (text.empty() || reduce::parse_when(text)) return true;
+        complain_.system(option + text + ": of a trace a place is " +
+                         std::string(reduce::forms_of_when));
+        return false;
+    }
     [[nodiscard]] static std::optional<reduce::when> place(const std::string& text) {
         return text.empty() ? std::nullopt : reduce::parse_when(text);
     }

@@ -47,6 +47,7 @@ struct spool_item {
     kind what = kind::end;
     record::spool_end why = record::spool_end::whole;  ///< of what is unreadable or torn
     std::uint64_t number = 0;                          ///< of the spool record, from 0
+    std::size_t index = 0;                             ///< in the spool record, from 0
     std::uint64_t offset = 0;                          ///< in the file
     std::span<const std::byte> bytes;                  ///< all of the record, or what is unreadable
     record::cptrap_view record{};
@@ -75,9 +76,11 @@ public:
     explicit spool_reader(source from) : from_(std::move(from)), page_(words) {}
 
     [[nodiscard]] const std::string& name() const noexcept { return from_.name(); }
+    /// Bytes there are now.
+    [[nodiscard]] std::uint64_t size() const noexcept { return from_.size(); }
     /// Spool records there are now, a torn last one included.
     [[nodiscard]] std::uint64_t spool_records() const noexcept {
-        const std::uint64_t bytes = from_.size();
+        const std::uint64_t bytes = size();
         return bytes / record::spool_record_bytes + (bytes % record::spool_record_bytes != 0);
     }
 
@@ -176,13 +179,14 @@ private:
         const auto stop = record::walk_spool(
             bytes, lengths_, [&](std::size_t offset, const record::cptrap_view& one) {
                 items_.push_back({spool_item::kind::record, record::spool_end::whole, number,
-                                  start + offset, one.bytes, one});
+                                  items_.size(), start + offset, one.bytes, one});
             });
         std::size_t missing = stop.offset;
         if (stop.why != record::spool_end::whole && stop.why != record::spool_end::cut) {
             items_.push_back({spool_item::kind::unreadable,
                               stop.why,
                               number,
+                              items_.size(),
                               start + stop.offset,
                               bytes.subspan(stop.offset),
                               {}});
@@ -192,6 +196,7 @@ private:
             items_.push_back({spool_item::kind::torn,
                               record::spool_end::cut,
                               number,
+                              items_.size(),
                               start + missing,
                               bytes.subspan(missing),
                               {}});
