@@ -209,6 +209,8 @@ std::vector<kind_of_file> kinds() {
         {"--format", "json"},
         {"--type", "interface", "--code", "0x1-0x7F"},
         {"--stats"},
+        {"--from", "0:2", "--to", "90%", "--backward"},
+        {"--from", "@24", "--follow", "--until-closed"},
     };
     return {{"trace", trace, of_traces},
             {"core", core_file(trace), of_cores},
