@@ -632,17 +632,23 @@ BOOST_AUTO_TEST_CASE(an_interrupt_is_answered_where_nothing_is_wanted) {
         run whole(arguments);
         const double all = took(whole, status);
         BOOST_TEST(status == 0);
-        // As soon as the signal is caught; too early, it ends the program itself.
+        // As soon as the signal is caught; too early, it ends the program itself. The best of
+        // three: on a busy machine it may be sent late.
         double until = all;
-        for (int wait = 4; wait < 1000; wait += wait / 4) {
+        int tries = 3;
+        for (int wait = 4; wait < 1000 && tries > 0; wait += wait / 4) {
             run program(arguments);
             std::this_thread::sleep_for(std::chrono::milliseconds(wait));
             program.signal(SIGINT);
-            until = took(program, status);
-            if (status != 1000 + SIGINT) break;
+            const double some = took(program, status);
+            if (status == 1000 + SIGINT) continue;
+            BOOST_TEST(status == 130);
+            until = std::min(until, some);
+            --tries;
         }
-        BOOST_TEST(status == 130);
-        BOOST_TEST(until < all * 0.7, asked.back() << ": " << until << " of " << all);
+        BOOST_TEST(tries == 0);
+        BOOST_TEST(until < all * 0.4, asked.back() << ": " << until << " of " << all);
+        BOOST_TEST_MESSAGE(asked.back() << ": " << until << " of " << all);
     }
 }
 
