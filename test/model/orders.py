@@ -105,7 +105,8 @@ NOT_CAUGHT = {
     process.look:A drain.keep:A copy.begin:A copy.end:A owner.commit:A registry.retire:A
     registry.retire:B process.alive:D grow:A registry.visit:A registry.visit:B
     registry.visit:C recorder.take:A recorder.give:A node.give:A node.take:B process.alive:C
-    process.alive:A file.read:A file.read:B file.read:C ring.attach:A guest.swap:A
+    process.alive:A file.read:A file.read:B file.read:C batch.read:A batch.read:B ring.attach:A
+    guest.swap:A
     guest.serialize:B cpu.current:A cpu.current:C cpu.current:B cpu.current:D cpu.current:E
     cpu.close:A cpu.give_back:B cpu.claim:A cpu.claim:B cpu.give_back:A cpu.record_alone:A
     cpu.install_alone:A cpu.reset_alone:A ring.session:A""",

@@ -99,7 +99,7 @@ struct write_path {
     /// The record is there.
     [[gnu::always_inline]] static void publish(shared_atomic<std::uint32_t>& commit,
                                                const committed& before, std::uint32_t more) {
-        // order: record.commit:A pairs with read:B, file.read:B, reclaim.find:B
+        // order: record.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
         if constexpr (whole_words) {
             commit.store(static_cast<std::uint32_t>(before.word + more), release);
         } else {

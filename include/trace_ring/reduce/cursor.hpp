@@ -24,6 +24,8 @@
 #include <trace_ring/reduce/file/live_scan.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/reading/read_ahead.hpp>
+#include <trace_ring/reduce/reading/unplaced.hpp>
 #include <trace_ring/reduce/record_run.hpp>
 #include <trace_ring/reduce/seek/index_window.hpp>
 #include <trace_ring/reduce/tables.hpp>
@@ -41,6 +43,7 @@ public:
           order_(order),
           follow_(follow),
           positions_(way == direction::forward ? 1 : -1) {
+        if (!follow && in.bytes().reads_rows()) ahead_ = std::make_unique<read_ahead>(in, order);
         scan(true, follow);
     }
     cursor(cursor&&) = default;
@@ -89,15 +92,12 @@ public:
         horizon_ = ~std::uint64_t{0};
         for (auto& reader : readers_) {
             reader.stop_following();
-            if (reader.lane() != nullptr) add_unplaced(reader, reader.told(), false);
+            if (reader.lane() != nullptr) unplaced::add(reader, reader.told(), false);
         }
         order_lanes();
     }
 
 private:
-    static constexpr loss_cause counted_by_writers[] = {loss_cause::refused, loss_cause::too_long,
-                                                        loss_cause::nested, loss_cause::abandoned};
-
     /// Backward, times and lane numbers count the other way round.
     [[nodiscard]] std::uint64_t turned(std::uint64_t time) const noexcept {
         return way_ == direction::forward ? time : ~time;
@@ -258,7 +258,9 @@ private:
                                       wanted_of{*this}, slots);
         if (first) {
             *strays_ = std::move(found.strays);
-            if (filter_.all_lanes()) add_file(found.chains, part);
+            if (filter_.all_lanes()) {
+                readers_.push_back(unplaced::of_file(in_, found.chains, *strays_, way_, part));
+            }
         }
         for (auto& chain : found.chains) {
             lane_reader& reader = reader_of(in_.note_lane(chain.lane));
@@ -266,17 +268,22 @@ private:
                 std::erase_if(chain.links,
                               [&](auto& link) { return !scanner.complete(chain.lane, link); });
             }
-            if (first && !follow_ && !part) place(reader, chain);
+            if (first && !follow_ && !part) unplaced::place(reader, chain);
             if (first && !filter_.all_time()) scanner.trim(chain, filter_.from, filter_.to);
             if (first && !filter_.positions.empty()) {
                 scanner.trim(chain, filter_.positions_of(*reader.lane()));
             }
+            if (ahead_ != nullptr) {
+                reader.use(*ahead_);
+                ahead_->add(chain);
+            }
             reader.add(std::move(chain));
         }
+        if (ahead_ != nullptr) ahead_->start();
         for (const auto& lane : in_.lanes()) {
             if (!lane.listed || !filter_.wants(lane) || by_lane_.count(lane.number) != 0) continue;
             lane_reader& reader = reader_of(lane);
-            if (first && !follow_ && !part) place(reader, {});
+            if (first && !follow_ && !part) unplaced::place(reader, {});
         }
         if (follow_) set_horizon();
         order_lanes();
@@ -330,51 +337,6 @@ private:
         newest_ = newest;
     }
 
-    /// What a lane lost that its sub-buffers do not tell of. It happened before its first record if
-    /// sub-buffers are missing there, else after its last.
-    void place(lane_reader& reader, const chain& what) {
-        add_unplaced(reader, told_by(what), !what.links.empty() && what.links.front().first != 0);
-    }
-    void add_unplaced(lane_reader& reader, const loss_counts& told, bool early) {
-        const lane_info& lane = *reader.lane();
-        if (!lane.listed) return;
-        for (const auto cause : counted_by_writers) {
-            if (lane.lost[cause] <= told[cause]) continue;
-            reader.add_unplaced(
-                early,
-                {cause, lane.lost[cause] - told[cause], early ? 0 : lane.written, &lane, 0, 0, {}});
-        }
-    }
-
-    /// What concerns no lane that is still known. `part`: the chains come from the index, which
-    /// does not tell what was lost.
-    void add_file(std::vector<chain>& chains, bool part) {
-        lane_reader file(in_, nullptr, way_, false);
-        const auto& ring = in_.ring();
-        std::uint64_t kept = 0;
-        loss_counts told;
-        for (auto& chain : chains) {
-            if (in_.note_lane(chain.lane).listed) continue;
-            if (part) (void)chain_scan(in_).complete(chain.lane, chain.links.back());
-            kept += chain.links.back().first + chain.links.back().records;
-            told += told_by(chain);
-        }
-        for (const auto& stray : *strays_) {
-            file.add_unplaced(true, {loss_cause::damaged, 0, 0, nullptr, 0,
-                                     stray.fault_offset(in_.plan()), to_string(stray.fault)});
-        }
-        const auto add = [&file](bool before, loss_cause cause, std::uint64_t all,
-                                 std::uint64_t less) {
-            if (all > less) file.add_unplaced(before, {cause, all - less, 0, nullptr, 0, 0, {}});
-        };
-        add(true, loss_cause::overwritten, ring.folded_written, kept);
-        for (const auto cause : counted_by_writers) {
-            if (!part) add(true, cause, ring.folded_lost[cause], told[cause]);
-        }
-        add(false, loss_cause::refused, ring.refused_without_lane, 0);
-        readers_.push_back(std::move(file));
-    }
-
     tables& in_;
     live_scan live_{in_};
     filter filter_;
@@ -391,6 +353,7 @@ private:
     std::ptrdiff_t positions_;     // 1 or -1
     std::size_t left_ = 0;         // how many of them still are to be
     std::vector<entry_list> pool_;
+    std::unique_ptr<read_ahead> ahead_;  // if any
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();
     std::vector<std::uint8_t> wanted_;  // by number of the event type: 0 not asked, 1 yes, 2 no
     std::uint64_t horizon_ = ~std::uint64_t{0}, newest_ = 0;

@@ -264,7 +264,8 @@ private:
             {&commit_of(sub), commit + said.bytes},
             {&lane.announced, cpu_words::announce(own_thread, now)},
         };
-        // order: here.note:A pairs with read:B, file.read:B, reclaim.find:B, reclaim.find:D
+        // order: here.note:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B,
+        // reclaim.find:D
         return rseq::store_if(table_.area, cpu, list, list + 4, std::end(list) - 1);
     }
     /// The words of a record of the library's own.

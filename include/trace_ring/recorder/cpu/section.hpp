@@ -186,7 +186,8 @@ template <bool Timed, std::size_t Count>
     [[maybe_unused]] const std::uint64_t* word) noexcept {
     static_assert(Count <= most_words_here);
     constexpr std::uint32_t length = record_header_bytes + 8 * Count;
-    // order: here.record:A pairs with read:B, file.read:B, reclaim.find:B, reclaim.find:D
+    // order: here.record:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B,
+    // reclaim.find:D
     if constexpr (Count == 0) {
         TRACE_RING_APPEND_HERE("");
     } else if constexpr (Count == 1) {
@@ -216,7 +217,8 @@ template <bool Timed>
                                             const std::uint64_t* from,
                                             std::uint32_t count) noexcept {
     const std::uint64_t length = record_header_bytes + std::uint64_t{count} * 8;
-    // order: here.record:B pairs with read:B, file.read:B, reclaim.find:B, reclaim.find:D
+    // order: here.record:B pairs with read:B, file.read:B, batch.read:A, reclaim.find:B,
+    // reclaim.find:D
 #if defined(__x86_64__)
     asm goto(TRACE_RING_SEQUENCE_BEGIN TRACE_RING_HERE_FIND
              "leal (%%r11,%[length]), %%edx\n"

@@ -81,7 +81,7 @@ inline cpu_lanes::next_step cpu_lanes::go_on(std::uint32_t cpu, cpu_words& lane,
     const std::uint32_t commit = sub.commit.load(relaxed);  // relaxed: the swap checks it
     // order: here.claim:B pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A
     if (!sub.state.compare_exchange_strong(state, reset, acq_rel)) return next_step::again;
-    // order: here.claim:A pairs with read:C, file.read:C, chain.look:B
+    // order: here.claim:A pairs with read:C, batch.read:B, file.read:C, chain.look:B
     thread_fence(release);
     if (stamped::from(state).state == static_cast<unsigned>(sub_buffer_state::closed)) {
         layout::ring_state& ring = core_.memory_.ring();
@@ -187,7 +187,8 @@ inline cpu_lanes::next_step cpu_lanes::close(std::uint32_t cpu, cpu_words& lane,
     const std::uint64_t closed_at = share_of(lane).cursor->load(relaxed);  // as close_lane
     const std::uint64_t now = core_.memory_.now();
     // order: here.written:A pairs with table.read:B, snapshot.copy:C
-    // order: here.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
+    // order: here.close:A pairs with read:A, file.read:A, batch.read:A, chain.look:A, claim:C,
+    // claim.next:A
     if (change(cpu, {{&lane.last, last}, {&sub.state, state}, {&commit_of(sub), commit}},
                {{&entry.written, records_to(sub, commit)},
                 {&sub.end_time, now},
@@ -268,7 +269,8 @@ inline void cpu_lanes::leave(cpu_words& lane) noexcept {
         index.closed_at.store(static_cast<std::uint32_t>(share_of(lane).cursor->load(relaxed)),
                               relaxed);
         index.last_time.store(now, relaxed);
-        // order: here.close:B pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A
+        // order: here.close:B pairs with read:A, file.read:A, batch.read:A, chain.look:A, claim:C,
+        // claim.next:A
         sub.state.store(state_word(seen.pos, sub_buffer_state::closed), release);
         drop_held(lane);
     };

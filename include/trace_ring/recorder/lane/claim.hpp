@@ -72,7 +72,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
             std::uint64_t{record_word::pack(record_word::time_id, time_record_bytes)} << 32;
         word_at<std::uint64_t>(sub, at).store(head, relaxed);
         word_at<std::uint64_t>(sub, at + 8).store(t, relaxed);
-        // order: time.commit:A pairs with read:B, file.read:B, reclaim.find:B
+        // order: time.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
         sub->commit.store(word + time_record_bytes, release);
         lane.high.store(high, relaxed);
     }
@@ -97,7 +97,7 @@ inline void core::close_lane(lane_state& lane, const share& of, std::uint64_t no
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
     // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
-    // drain.look:A, drain.hold:A, go_on:A, here.claim:B
+    // batch.read:A, drain.look:A, drain.hold:A, go_on:A, here.claim:B
     sub->state.store(state_word(at, sub_buffer_state::closed), release);
 }
 
@@ -161,7 +161,7 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
                                            acq_rel)) {
         return nullptr;
     }
-    // order: claim:A pairs with read:C, file.read:C, chain.look:B
+    // order: claim:A pairs with read:C, batch.read:B, file.read:C, chain.look:B
     thread_fence(release);
     if (closed) {
         // By lane, and not in one word for all: that would be passed round with each claim.

@@ -282,7 +282,7 @@ private:
 inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
     sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
     const std::uint32_t next = sub->commit.load(relaxed) + commit_word::one_record + bytes;
-    // order: cold.commit:A pairs with read:B, file.read:B, reclaim.find:B
+    // order: cold.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
     sub->commit.store(next, release);
 }
 

@@ -196,7 +196,7 @@ inline void core::write_owner(lane_state& lane, std::uint64_t t) noexcept {
     for (std::uint32_t i = 0; i < bytes / 8; ++i) {
         word_at<std::uint64_t>(sub, at + i * 8).store(words[i], relaxed);
     }
-    // order: owner.commit:A pairs with read:B, file.read:B, reclaim.find:B
+    // order: owner.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
     sub->commit.store(word + bytes, release);
     lane.high.store(static_cast<std::uint32_t>(t >> 32), relaxed);
     entry.writer.store(layout::writer_word(thread, depth), relaxed);

@@ -221,7 +221,7 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
         return now;
     }
     // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
-    // drain.look:A, drain.hold:A, here.claim:B
+    // batch.read:A, drain.look:A, drain.hold:A, here.claim:B
     sub.state.store(state_word(at, now), release);
     shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
     return now;
@@ -248,7 +248,7 @@ inline void core::take_back_rest(layout::lane_entry& entry) noexcept {
         // order: lane.written:C pairs with table.read:B, snapshot.copy:C
         if (written > entry.written.load(relaxed)) entry.written.store(written, release);
         // order: reclaim.close:B pairs with read:A, file.read:A, chain.look:A, claim:C,
-        // claim.next:A
+        // batch.read:A, claim.next:A
         sub.state.store(state_word(found.pos, sub_buffer_state::closed), release);
         shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
         ring.reclaimed.fetch_add(1, relaxed);

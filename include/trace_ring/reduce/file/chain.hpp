@@ -57,6 +57,8 @@ struct chain_link {
     std::uint32_t refused = 0;  ///< as the header counts
     std::uint32_t too_long = 0;
     std::uint32_t nested = 0;
+    std::uint32_t commit =
+        0;  ///< the commit word, if it was closed; 0: it was not, or is not known
     bool positions_known = false;  ///< where its records begin and end is: a header was looked at
     bool readable = true;
     link_fault fault = link_fault::none;

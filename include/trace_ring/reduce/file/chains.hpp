@@ -276,6 +276,7 @@ private:
         link.positions_known = true;
         link.first = head.first_position;
         link.records = head.records;
+        link.commit = closed ? commit_word::pack(head.records, head.bytes) : 0;
         link.refused = head.refused;
         link.too_long = head.too_long;
         link.nested = head.nested;

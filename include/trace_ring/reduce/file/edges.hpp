@@ -13,6 +13,7 @@
 #include <trace_ring/position.hpp>
 #include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/file/chain.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
@@ -36,6 +37,14 @@ struct hole {
     std::string_view what;
     std::uint64_t offset;
 
+    /// It was to be copied, from `at` in the file, which came to this.
+    void was_not_copied(copy_result result, std::uint64_t at) noexcept {
+        cause = loss_cause::overrun;
+        if (result != copy_result::damaged) return;
+        cause = loss_cause::damaged;
+        what = "a sub-buffer that cannot be read";
+        offset = at;
+    }
     /// Where what is missing by it ends, before `next`, of what lies in [from, to].
     [[nodiscard]] position end_before(const hole* next, position from, position to) const noexcept {
         if (next == nullptr) return to;

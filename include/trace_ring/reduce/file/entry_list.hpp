@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -52,6 +54,23 @@ public:
         words_.resize(in.plan().sub_buffer_bytes / 8);
         offset_ = in.plan().bytes_for(slot);
         return in.bytes().copy(offset_, words_, head_);
+    }
+
+    /// Where the words of a sub-buffer go that someone else copies, who then calls `copied`.
+    [[nodiscard]] std::span<std::uint64_t> room(const tables& in) {
+        words_.resize(in.plan().sub_buffer_bytes / 8);
+        return words_;
+    }
+    void copied(std::uint64_t offset, std::uint32_t commit) noexcept {
+        offset_ = offset;
+        source::tell(words_, commit, head_);
+    }
+    /// Takes the copy over that another has, which gets this one's memory; entries stay as they
+    /// are.
+    void take_copy(entry_list& other) noexcept {
+        words_.swap(other.words_);
+        std::swap(head_, other.head_);
+        std::swap(offset_, other.offset_);
     }
 
     void add(const loss_item& loss) { note(loss); }

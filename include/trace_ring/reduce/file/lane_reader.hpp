@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// One lane, read in either direction, one sub-buffer at a time. What is missing between two that
-/// can be read is told by their positions, and named after the reason why it cannot be read.
+/// One lane, read in either direction. What is missing between two sub-buffers that can be read is
+/// told by their positions, and named after the reason why it cannot be read.
 /// @code
 ///   sub-buffers of the lane   |   A    |           |   B   |   C    |  written
 ///   positions                 0        4           9      12       15       17
@@ -26,6 +26,7 @@
 #include <trace_ring/reduce/file/edges.hpp>
 #include <trace_ring/reduce/file/entry_list.hpp>
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/reading/read_ahead.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
@@ -50,6 +51,8 @@ public:
     }
     /// Damaged sub-buffers of unknown lanes, to be blamed for gaps; kept by the caller.
     void blame(const std::vector<chain_link>& strays) noexcept { strays_ = &strays; }
+    /// Copies of its sub-buffers are to be had there.
+    void use(read_ahead& ahead) noexcept { ahead_ = &ahead; }
 
     /// Sub-buffers, oldest first; when following, newer ones than before.
     void add(chain&& what) {
@@ -163,7 +166,9 @@ private:
     }
 
     [[nodiscard]] bool copy(const chain_link& link) {
-        result_ = list_.copy(*in_, link.slot);
+        auto* const made = ahead_ != nullptr ? ahead_->take(lane_->number, link.pos) : nullptr;
+        if (made != nullptr) list_.take_copy(*made);
+        result_ = made != nullptr ? copy_result::copied : list_.copy(*in_, link.slot);
         const auto& head = list_.head();
         return result_ == copy_result::copied && head.state.pos == link.pos &&
                (head.lane == lane_->number || link.fault != link_fault::none);
@@ -172,12 +177,7 @@ private:
         hole here = hole_of(link, in_->plan());
         if (link.readable) {
             if (copy(link)) return true;
-            here.cause = loss_cause::overrun;
-            if (result_ == copy_result::damaged) {
-                here.cause = loss_cause::damaged;
-                here.what = "a sub-buffer that cannot be read";
-                here.offset = list_.offset();
-            }
+            here.was_not_copied(result_, list_.offset());
         }
         if (!here.known) here.refused = 0;
         missing_.push_back(here);
@@ -385,16 +385,16 @@ private:
     std::vector<loss_item> first_losses_;
     std::vector<loss_item> last_losses_;
     const std::vector<chain_link>* strays_ = nullptr;
+    read_ahead* ahead_ = nullptr;
     loss_counts told_;
 
     entry_list list_;  // of the sub-buffer that is decoded
-    bool has_memory_ = false;
+    bool has_memory_ = false, misplaced_ = false, sound_ = true;
     copy_result result_ = copy_result::vacant;
     position first_ = 0;
     std::uint64_t last_time_ = 0;
     std::uint32_t consumed_ = 0;
     std::uint32_t seen_too_long_ = 0, seen_nested_ = 0;
-    bool misplaced_ = false, sound_ = true;
 };
 
 }  // namespace trace_ring::inline v1::reduce

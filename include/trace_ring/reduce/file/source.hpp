@@ -6,8 +6,9 @@
 /// Where a reader's bytes come from: a file, by descriptor, or memory, by relaxed words. Both may
 /// be written, and a file may also be cut short by anyone, while they are read. A file is therefore
 /// read into memory of one's own and never mapped: a mapping of a file that shrinks faults, and a
-/// library has no business with signal handlers. The price is one system call for each sub-buffer,
-/// less than a tenth of what it takes to walk and print its records.
+/// library has no business with signal handlers. The price is system calls: four for a sub-buffer
+/// that is copied alone (`copy`), one for many that lie in a row (`read_rows`; reading/batch.hpp
+/// tells how those are checked).
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -29,49 +30,10 @@
 #include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/core/extents.hpp>
 #include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/reading/file_calls.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
-
-namespace impl {
-
-// Offsets are 64 bits wide in programs of either word size. Only glibc on 32-bit machines has, by
-// default, an off_t that is not.
-#if defined(__GLIBC__) && __SIZEOF_POINTER__ == 4
-using file_status = struct stat64;
-inline constexpr int open_flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_LARGEFILE;
-inline int status_of(int fd, file_status& into) noexcept {
-    return ::fstat64(fd, &into);
-}
-inline ssize_t read_at(int fd, void* into, std::size_t bytes, std::uint64_t offset) noexcept {
-    return ::pread64(fd, into, bytes, static_cast<off64_t>(offset));
-}
-inline std::int64_t seek_data(int fd, std::uint64_t offset) noexcept {
-    return ::lseek64(fd, static_cast<off64_t>(offset), SEEK_DATA);
-}
-using lock_type = struct flock64;
-inline int lock_query(int fd, lock_type& lock) noexcept {
-    return ::fcntl(fd, F_GETLK64, &lock);
-}
-#else
-using file_status = struct stat;
-inline constexpr int open_flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-inline int status_of(int fd, file_status& into) noexcept {
-    return ::fstat(fd, &into);
-}
-inline ssize_t read_at(int fd, void* into, std::size_t bytes, std::uint64_t offset) noexcept {
-    return ::pread(fd, into, bytes, static_cast<off_t>(offset));
-}
-inline std::int64_t seek_data(int fd, std::uint64_t offset) noexcept {
-    return ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
-}
-using lock_type = struct flock;
-inline int lock_query(int fd, lock_type& lock) noexcept {
-    return ::fcntl(fd, F_GETLK, &lock);
-}
-#endif
-
-}  // namespace impl
 
 /// Memory on its way into the processor's caches: a hint that reads nothing. It is fetched bit by
 /// bit, while something else is done; all at once would have to be waited for.
@@ -187,6 +149,21 @@ public:
         return file_ ? read_file(offset, into, bytes) : read_memory(offset, into, bytes);
     }
 
+    /// Whether what lies in a row can be read by one system call: of a file that is meant as it is.
+    [[nodiscard]] bool reads_rows() const noexcept { return file_ && !parts_; }
+    /// Copies what lies from `offset` on, a multiple of 8, into these places one after the other,
+    /// and returns how many bytes were there. In which order they are copied is not known.
+    [[nodiscard]] std::size_t read_rows(std::uint64_t offset,
+                                        std::span<const iovec> into) const noexcept {
+        if (!reads_rows() || offset >> 62 != 0) return 0;
+        for (;;) {
+            const ssize_t got =
+                impl::read_rows_at(*file_, into.data(), static_cast<int>(into.size()), offset);
+            if (got >= 0) return static_cast<std::size_t>(got);
+            if (errno != EINTR) return 0;
+        }
+    }
+
     /// Memory that will be read soon: at least a line of 64 bytes.
     [[nodiscard]] coming prefetch(std::uint64_t offset, std::size_t bytes,
                                   bool down = false) const noexcept {
@@ -226,6 +203,22 @@ public:
             }
         }
         return copy_by_reading(offset, into, out);
+    }
+
+    /// What a header says, its first eight words, with this commit word.
+    static void tell(std::span<const std::uint64_t> words, std::uint32_t commit,
+                     sub_buffer_copy& out) noexcept {
+        out.state = stamped::from(words[1]);
+        out.lane = static_cast<std::uint32_t>(words[0] >> 32);
+        out.first_position = words[2];
+        out.base_time = words[3];
+        out.previous = words[4];
+        out.end_time = words[5];
+        out.records = commit_word::records(commit);
+        out.refused = static_cast<std::uint32_t>(words[6] >> 32);
+        out.too_long = static_cast<std::uint32_t>(words[7]);
+        out.nested = static_cast<std::uint32_t>(words[7] >> 32);
+        out.bytes = commit_word::offset(commit);
     }
 
 private:
@@ -357,25 +350,12 @@ private:
             static_cast<std::uint32_t>(into[0]) != sub_buffer_magic) {
             return copy_result::damaged;
         }
+        // An end that was stored meanwhile is not this copy's, as in ring/sub_buffer.hpp.
+        if (state == sub_buffer_state::active) into[5] = 0;
         tell(into, commit, out);
         out.state = before;
         out.bytes = static_cast<std::uint32_t>(std::min<std::size_t>(got / 8 * 8, bytes));
         return copy_result::copied;
-    }
-
-    static void tell(std::span<const std::uint64_t> words, std::uint32_t commit,
-                     sub_buffer_copy& out) noexcept {
-        out.state = stamped::from(words[1]);
-        out.lane = static_cast<std::uint32_t>(words[0] >> 32);
-        out.first_position = words[2];
-        out.base_time = words[3];
-        out.previous = words[4];
-        out.end_time = words[5];
-        out.records = commit_word::records(commit);
-        out.refused = static_cast<std::uint32_t>(words[6] >> 32);
-        out.too_long = static_cast<std::uint32_t>(words[7]);
-        out.nested = static_cast<std::uint32_t>(words[7] >> 32);
-        out.bytes = commit_word::offset(commit);
     }
 
     std::shared_ptr<const int> file_;
