@@ -4,6 +4,7 @@
 // Reading CPTRAP spool files: forward, backward, from any place, what is chosen, what is damaged.
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -314,6 +315,35 @@ BOOST_AUTO_TEST_CASE(any_bytes_at_all_are_read_to_the_end_both_ways_with_the_sam
         if (backward(reader) != reversed(items)) BOOST_ERROR("backward differs, round " << i);
     }
     trace_ring_test::proof("hostile", rounds, "damaged files");
+}
+
+BOOST_AUTO_TEST_CASE(what_passes_over_many_spool_records_can_be_stopped_and_goes_on) {
+    auto file = numbered(2000);
+    auto reader = file.reader();
+    reader.select(record::cptrap_selection().code(1990));  // far from both ends of what is read
+    volatile std::sig_atomic_t asked = 1;
+    reader.stop_when(asked);
+    BOOST_TEST(!reader.next());
+    BOOST_TEST(reader.at() == 0U);  // not a spool record further
+    BOOST_TEST(!reader.next());
+    asked = 0;
+    const auto found = reader.next();
+    BOOST_REQUIRE(found);
+    BOOST_TEST(found.record.code == 1990);
+    asked = 1;
+    reader.select(record::cptrap_selection().code(3));
+    BOOST_TEST(!reader.previous());
+    BOOST_TEST(reader.at() == found.number);
+    asked = 0;
+    const auto first = reader.previous();
+    BOOST_REQUIRE(first);
+    BOOST_TEST(first.record.code == 3);
+    // What is chosen in the spool record that is being read is not kept back.
+    asked = 1;
+    reader.select_everything();
+    const auto next = reader.next();
+    BOOST_REQUIRE(next);
+    BOOST_TEST(next.record.code == 3);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_file_is_refused_by_name) {

@@ -45,6 +45,7 @@ public:
             inputs_.push_back({reduce::spool_reader(std::move(each)), range,
                                exporter::cptrap_text_writer(shown, colour),
                                exporter::cptrap_json_writer(shown)});
+            inputs_.back().reader.stop_when(interrupted);
             if (!wanted.types.empty() || !wanted.codes.empty()) {
                 inputs_.back().reader.select(selection_of(wanted.types, wanted.codes));
             }

@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -99,6 +100,10 @@ public:
     /// From now on only records that are chosen. What is unreadable, torn or lost comes always.
     void select(const record::cptrap_selection& what) { what_ = what; }
     void select_everything() noexcept { what_.reset(); }
+    /// While `asked` is not 0, `next` and `previous` go to no further spool record and answer
+    /// `end`: what is passed over may be the whole file. For a program that a signal interrupts;
+    /// `asked` must outlive the reader.
+    void stop_when(const volatile std::sig_atomic_t& asked) noexcept { stop_ = &asked; }
     /// Lengths of types beyond those this library knows. What is being read is read again, and goes
     /// on from the beginning of its spool record.
     void lengths(const record::cptrap_lengths& known) {
@@ -130,7 +135,7 @@ public:
             }
             if (got_ < record::spool_record_bytes) {
                 if (!grown()) return {};
-            } else if (!load(at_ + 1)) {
+            } else if (stopped() || !load(at_ + 1)) {
                 return {};
             }
         }
@@ -142,7 +147,7 @@ public:
                 const auto& one = items_[--index_];
                 if (wanted(one)) return one;
             }
-            if (at_ == 0) return {};
+            if (at_ == 0 || stopped()) return {};
             if (load(at_ - 1)) {
                 index_ = items_.size();
             } else {
@@ -154,6 +159,7 @@ public:
 private:
     static constexpr std::size_t words = record::spool_record_bytes / 8;
 
+    [[nodiscard]] bool stopped() const noexcept { return stop_ != nullptr && *stop_ != 0; }
     [[nodiscard]] bool wanted(const spool_item& one) const noexcept {
         return one.what != spool_item::kind::record || !what_ ||
                one.record.type == record::cptrap_type::lost || what_->takes(one.record);
@@ -217,6 +223,7 @@ private:
     source from_;
     std::optional<record::cptrap_selection> what_;
     record::cptrap_lengths lengths_;
+    const volatile std::sig_atomic_t* stop_ = nullptr;
     std::vector<std::uint64_t> page_;   ///< what is being read
     std::vector<std::uint64_t> spare_;  ///< where the next one is read into
     std::vector<spool_item> items_;
