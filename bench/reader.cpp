@@ -5,16 +5,23 @@
 /// Reading a trace of 256 MiB (and of 1 MiB where it is drained) of records of 24 bytes beside
 /// copying it, per record: sub-buffers summed in place; copied, checked and walked; decoded lane by
 /// lane forward and backward; lanes merged by time; asked for a field by a condition that selects
-/// none. Places in a trace of 1 GiB found beside reading all of it. And a trace of 1 MiB written in
-/// each format.
+/// none, in memory and in a file. Places in a trace of 1 GiB found beside reading all of it. And a
+/// trace of 1 MiB written in each format.
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <variant>
@@ -320,24 +327,48 @@ struct decoded {
 
 /// Every record asked for a field that each of them has, and none selected: neither the dictionary
 /// nor the index can tell.
+void select_none(const trace_ring::reduce::trace_file& file) {
+    namespace where = trace_ring::reduce::where;
+    trace_ring::reduce::filter what;
+    what.condition = std::make_shared<where::predicate>(
+        file.about(),
+        where::expression::compare(where::expression::of_name("first"), where::comparison::more,
+                                   where::expression::of(~std::uint64_t{0} - 1)));
+    auto cursor = file.forward(what);
+    while (const auto* item = cursor.next()) {
+        if (std::holds_alternative<trace_ring::reduce::record_view>(*item)) {
+            throw std::runtime_error("a record that is not wanted");
+        }
+    }
+}
+
 struct none_selected {
     trace_ring::reduce::trace_file file =
         trace_ring::reduce::trace_file::from(of_one_lane().bytes());
 
-    [[gnu::noinline]] void operator()(std::uint64_t) {
-        namespace where = trace_ring::reduce::where;
-        trace_ring::reduce::filter what;
-        what.condition = std::make_shared<where::predicate>(
-            file.about(),
-            where::expression::compare(where::expression::of_name("first"), where::comparison::more,
-                                       where::expression::of(~std::uint64_t{0} - 1)));
-        auto cursor = file.forward(what);
-        while (const auto* item = cursor.next()) {
-            if (std::holds_alternative<trace_ring::reduce::record_view>(*item)) {
-                throw std::runtime_error("a record that is not wanted");
-            }
-        }
+    [[gnu::noinline]] void operator()(std::uint64_t) { select_none(file); }
+};
+
+/// The same trace in a file, of which nothing is left behind.
+[[nodiscard]] int file_of_one_lane() {
+    std::string name = (std::filesystem::temp_directory_path() / "trace_ring.XXXXXX").string();
+    const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+    if (fd < 0) throw std::system_error(errno, std::generic_category(), name);
+    ::unlink(name.c_str());
+    for (auto rest = of_one_lane().bytes(); !rest.empty();) {
+        const ssize_t done = ::write(fd, rest.data(), rest.size());
+        if (done < 0) throw std::system_error(errno, std::generic_category(), name);
+        rest = rest.subspan(static_cast<std::size_t>(done));
     }
+    return fd;
+}
+
+/// Read through a descriptor, by this thread alone.
+struct none_selected_of_file {
+    trace_ring::reduce::trace_file file =
+        trace_ring::reduce::trace_file::of_descriptor(file_of_one_lane(), "bench");
+
+    [[gnu::noinline]] void operator()(std::uint64_t) { select_none(file); }
 };
 
 /// Places anywhere in the trace, each with what was recorded in a hundred-thousandth of its time.
@@ -387,6 +418,7 @@ int main(int argc, char** argv) {
     bench::add<decoded<false, of_one_lane>>("reader/backward", floor, 1, many);
     bench::add<decoded<true, of_eight_lanes>>("reader/merge_of_8_lanes", floor, 1, many);
     bench::add<none_selected>("reader/where", floor, 1, many);
+    bench::add<none_selected_of_file>("reader/where_of_file", floor, 1, many);
     bench::add<decoded_singly<true>>("reader/forward_singly", floor, 1, many);
     bench::add<decoded_singly<false>>("reader/backward_singly", floor, 1, many);
     namespace exporter = trace_ring::exporter;

@@ -236,6 +236,8 @@ TARGETS = (
      lambda f: rate(f, "branches/single_step", "floor/bare_ptrace"), 0.8, True),
     ("W1", "a condition on a field that selects none: share of memcpy's rate",
      lambda f: rate(f, "reader/where", "floor/memcpy/256MiB"), 0.2, True),
+    ("W1", "the same of a file, by one thread: share of memcpy's rate",
+     lambda f: rate(f, "reader/where_of_file", "floor/memcpy/256MiB"), 0.2, True),
     ("X1", "text by trace-reduce, by babeltrace2's rate on the same events",
      lambda f: rate(f, "export/text", "floor/babeltrace2"), 10, True),
 )

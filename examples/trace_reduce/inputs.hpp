@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -61,6 +62,8 @@ public:
         : file_(reduce::trace_file::of_source(std::move(file))), complain_(complain) {
         what_.events = wanted.events;
         what_.threads = wanted.threads;
+        const unsigned jobs = wanted.jobs != 0 ? wanted.jobs : std::thread::hardware_concurrency();
+        what_.helpers = jobs > 1 ? jobs : 0;
     }
     input(const input&) = delete;
 

@@ -188,6 +188,11 @@ bool parse(int argc, char** argv, options& into, int& status) {
         page_range range;
         return parse_pages(text, range);
     });
+    app.add_option("--jobs", into.jobs,
+                   "Threads that read, decode and select ahead (by default as many as there are "
+                   "processors; 1: all is done by one). The result is the same")
+        ->option_text("N")
+        ->check(CLI::Range(1, 256));
     auto* browse =
         app.add_flag("--browse", into.browse,
                      "Show the records in the terminal, to be gone through, searched and "

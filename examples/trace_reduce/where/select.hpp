@@ -55,6 +55,8 @@ struct wrong_expression : std::runtime_error {
 /// records come next.
 class attentive : public reduce::where::condition {
 public:
+    /// Wants everything, and looks at nothing: for a helper of the thread that looks.
+    attentive() : look_([](std::size_t) {}) {}
     attentive(const reduce::tables& in, const std::optional<expression>& what,
               std::function<void(std::size_t)> look)
         : look_(std::move(look)) {
@@ -72,6 +74,10 @@ public:
     [[nodiscard]] bool may_want(const reduce::event_type* type) const override {
         return !asks_ || asks_->may_want(type);
     }
+    [[nodiscard]] std::shared_ptr<const condition> another() const override {
+        return asks_ ? asks_->another() : std::make_shared<attentive>();
+    }
+    void pause() const override { look_(0); }
     [[nodiscard]] portion choose(const reduce::record_run& of) const override {
         look_(of.size());
         return asks_ ? asks_->choose(of) : portion{0, of.size()};

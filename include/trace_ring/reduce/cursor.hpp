@@ -43,7 +43,9 @@ public:
           order_(order),
           follow_(follow),
           positions_(way == direction::forward ? 1 : -1) {
-        if (!follow && in.bytes().reads_rows()) ahead_ = std::make_unique<read_ahead>(in, order);
+        if (!follow && (in.bytes().reads_rows() || filter_.helpers != 0)) {
+            ahead_ = std::make_unique<read_ahead>(in, filter_, way, order);
+        }
         scan(true, follow);
     }
     cursor(cursor&&) = default;
@@ -123,6 +125,7 @@ private:
                 enter(queue_.pop());
             }
             if (!lane_->ready()) {
+                if (filter_.condition) filter_.condition->pause();
                 lane_->load(pool_);
                 if (!lane_->ready()) {  // at its end, or for now
                     lane_ = nullptr;
@@ -154,6 +157,7 @@ private:
     /// `item_` and `left_` give. False: none is wanted of those that were next.
     [[nodiscard]] bool open() {
         entry_list& list = lane_->entries();
+        if (list.pass_unwanted(way_)) return false;
         std::uint64_t limit = turned(limit_);
         if (!filter_.all_time()) {
             const bool forward = way_ == direction::forward;
@@ -186,12 +190,13 @@ private:
             list.take(way_, count);
             return false;
         }
+        const bool ask = filter_.condition && !list.chosen_next(way_);
         const std::ptrdiff_t stride = list.stride(way_);
         record_view first = list.view(way_, &whose, type);
         // Looking for what is alike again after each that is wanted would take the square of time.
         if (filter_.condition && type != nullptr && type->variable) count = std::min(count, 64U);
         count = static_cast<std::uint32_t>(first.alike(count, stride));
-        if (filter_.condition) {
+        if (ask) {
             const auto of = record_run::of(first, count, stride, positions_);
             const auto [skip, take] = filter_.condition->choose(of);
             if (skip != 0) list.take(way_, static_cast<std::uint32_t>(skip));
@@ -275,7 +280,7 @@ private:
             }
             if (ahead_ != nullptr) {
                 reader.use(*ahead_);
-                ahead_->add(chain);
+                ahead_->add(chain, *reader.lane());
             }
             reader.add(std::move(chain));
         }

@@ -43,6 +43,9 @@ struct filter {
     std::uint64_t to = ~std::uint64_t{0};     ///< the last that is wanted
     std::vector<position_range> positions{};  ///< of a lane, only what is in all that concern it
     std::shared_ptr<const where::condition> condition{};  ///< of what records say; null: nothing
+    /// Threads that copy, decode and ask ahead of the cursor's own (reading/read_ahead.hpp); 0:
+    /// none is made. What is read is the same.
+    unsigned helpers = 0;
 
     [[nodiscard]] bool all_lanes() const {
         return threads.empty() && lanes.empty() && (!condition || !condition->chooses_lanes());

@@ -257,6 +257,7 @@ public:
 private:
     friend class record_run;
     friend class cursor;
+    friend class selection;
 
     [[nodiscard]] std::uint32_t word() const noexcept {
         return static_cast<std::uint32_t>(*words_ >> 32);

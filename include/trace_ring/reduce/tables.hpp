@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -122,8 +123,9 @@ public:
     [[nodiscard]] const lane_info& note_lane(std::uint32_t number) { return add_lane(number); }
 
     /// The lane as a thread other than its first has it, whose records are among the lane's: its
-    /// number, and who recorded. It stays where it is in memory.
+    /// number, and who recorded. It stays where it is in memory. For several threads at once.
     [[nodiscard]] const lane_info& guest_of(const lane_info& lane, const owner_record& who) const {
+        const std::lock_guard<std::mutex> alone(guests_lock_);
         auto& guest = guests_[{lane.number, who.word()}];
         if (guest == nullptr) {
             guest = std::make_unique<lane_info>(lane.as_guest(who, processes_));
@@ -340,6 +342,7 @@ private:
     std::deque<lane_info> lanes_;
     std::unordered_map<std::uint32_t, lane_info*> by_number_;
     /// By lane number and owner_record::word.
+    mutable std::mutex guests_lock_;
     mutable std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<lane_info>> guests_;
     dictionary dictionary_;
     timeline timeline_;

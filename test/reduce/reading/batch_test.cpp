@@ -21,7 +21,7 @@
 #include <reduce/file_builder.hpp>
 #include <reduce/random_trace.hpp>
 #include <reduce/scratch_file.hpp>
-#include <trace_ring/exporter/text.hpp>
+#include <reduce/told.hpp>
 #include <trace_ring/reduce/reading/batch.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
@@ -33,29 +33,6 @@ using trace_ring::sub_buffer_header;
 using trace_ring::sub_buffer_state;
 
 namespace {
-
-/// All that is told of a trace, by text and by all that text leaves out.
-std::vector<std::string> told(const reduce::trace_file& file, reduce::cursor cursor) {
-    std::vector<std::string> out;
-    trace_ring::exporter::text_writer text(file.time());
-    trace_ring::exporter::text_buffer line;
-    while (const auto* item = cursor.next()) {
-        line.clear();
-        text.append(line, *item);
-        std::string all(line.view());
-        if (const auto* record = std::get_if<reduce::record_view>(item)) {
-            all += std::to_string(record->position()) + " at " + std::to_string(record->offset());
-            all += " until " + std::to_string(record->latest().value_or(0));
-        } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
-            all += std::to_string(loss->at) + " at " + std::to_string(loss->offset) + ' ' +
-                   std::string(loss->what);
-        } else {
-            all += std::to_string(std::get<reduce::clock_jump>(*item).offset);
-        }
-        out.push_back(std::move(all));
-    }
-    return out;
-}
 
 /// A ring of 8 sub-buffers of one lane, 12 opened: positions 5 to 12, all but the last closed.
 struct ring_of_eight {

@@ -17,6 +17,8 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/reading/entry.hpp>
+#include <trace_ring/reduce/reading/selection.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
@@ -29,7 +31,7 @@ public:
     /// The time of the last entry, which must be there.
     [[nodiscard]] std::uint64_t newest_time() const noexcept {
         const entry& last = entries_.back();
-        return is_note(last) ? note_time(last) : time(last, last.count - 1);
+        return last.is_note() ? note_time(last) : time(last, last.count - 1);
     }
     /// The sub-buffer's header, as it was copied last.
     [[nodiscard]] const sub_buffer_copy& head() const noexcept { return head_; }
@@ -53,6 +55,7 @@ public:
     [[nodiscard]] copy_result copy(const tables& in, std::uint64_t slot) {
         words_.resize(in.plan().sub_buffer_bytes / 8);
         offset_ = in.plan().bytes_for(slot);
+        ahead_.there = false;
         return in.bytes().copy(offset_, words_, head_);
     }
 
@@ -63,12 +66,14 @@ public:
     }
     void copied(std::uint64_t offset, std::uint32_t commit) noexcept {
         offset_ = offset;
+        ahead_.there = false;
         source::tell(words_, commit, head_);
     }
     /// Takes the copy over that another has, which gets this one's memory; entries stay as they
     /// are.
     void take_copy(entry_list& other) noexcept {
         words_.swap(other.words_);
+        ahead_.swap(other.ahead_);
         std::swap(head_, other.head_);
         std::swap(offset_, other.offset_);
     }
@@ -76,16 +81,15 @@ public:
     void add(const loss_item& loss) { note(loss); }
     void add(const clock_jump& jump) { note(jump); }
 
-    struct walked {
-        std::uint32_t records;  ///< that make sense
-        std::uint64_t last_time;
-        bool sound;  ///< all of it does
-    };
     /// Adds the records of the copied sub-buffer from number `from` on. The first of the sub-buffer
     /// has position `first` in the lane; the record before `from` has time `last_time`. Meanwhile
     /// fetches as much of what comes next.
     [[nodiscard]] walked walk(const tables& in, const lane_info& lane, position first,
                               std::uint32_t from, std::uint64_t last_time, coming next_one) {
+        if (std::exchange(ahead_.there, false) && from == 0 && first == head_.first_position &&
+            last_time == head_.base_time) {
+            return adopt();
+        }
         std::uint32_t count = 0;
         const lane_info* whose = nullptr;
         const auto owned = [&](const owner_record& who) {
@@ -127,6 +131,22 @@ public:
         return {count, last_time, broken == 0};
     }
 
+    /// Does what `walk` will be asked for, so that it need not; after that the entries are empty.
+    /// Where `ask` (filter.hpp) does not want records they are left out, so that nobody need ask
+    /// for each. Throws what its condition throws.
+    void walk_ahead(const tables& in, const lane_info& lane, direction way, const filter& ask) {
+        clear();
+        ahead_.result = walk(in, lane, head_.first_position, 0, head_.base_time, {});
+        if (ask.events.empty() && ask.threads.empty() && !ask.condition) {
+            ahead_.entries.swap(entries_);
+        } else {
+            selection(in, lane, way, ask).make(entries_, words_, head_, offset_, ahead_.entries);
+        }
+        ahead_.notes.swap(notes_);
+        clear();
+        ahead_.there = true;
+    }
+
     // Reading on from where it was left. What follows but `rewind` and `ready` needs an entry.
 
     void rewind(direction way) noexcept {
@@ -138,11 +158,22 @@ public:
         return way == direction::forward ? at_ < entries_.size() : at_ > 0;
     }
     /// True if the next entry is records, false if it is a note.
-    [[nodiscard]] bool records_next(direction way) const noexcept { return !is_note(entry_(way)); }
+    [[nodiscard]] bool records_next(direction way) const noexcept { return !entry_(way).is_note(); }
+    /// Of records: the condition was asked already, and holds for them.
+    [[nodiscard]] bool chosen_next(direction way) const noexcept {
+        return entry_(way).asked == entry::answer::wanted;
+    }
+    /// Records next that are known not to be wanted: goes on behind them. False: there are none.
+    bool pass_unwanted(direction way) noexcept {
+        if (entry_(way).asked != entry::answer::unwanted) return false;
+        take(way, entry_(way).count);
+        return true;
+    }
     /// The time of the next record or note.
     [[nodiscard]] std::uint64_t next_time(direction way) const noexcept {
         const entry& next = entry_(way);
-        return is_note(next) ? note_time(next) : time(next, place(next, way, 0));
+        if (next.asked == entry::answer::unwanted) return next.latest;
+        return next.is_note() ? note_time(next) : time(next, place(next, way, 0));
     }
     /// The next note.
     void take_note(direction way, item& out) {
@@ -232,29 +263,36 @@ public:
     }
 
 private:
-    using note_type = std::variant<loss_item, clock_jump>;
-
-    /// A stretch, or a note: then it has no records, and `begin` is the note's number.
-    struct entry : stretch {
-        std::uint64_t latest = 0;          // of intervals: the next reading of the clock
-        const lane_info* whose = nullptr;  // if another thread's than the lane's first
-    };
+    [[nodiscard]] walked adopt() {
+        if (entries_.empty()) {
+            entries_.swap(ahead_.entries);
+            notes_.swap(ahead_.notes);
+        } else {
+            for (entry each : ahead_.entries) {
+                if (each.is_note()) each.begin += static_cast<std::uint32_t>(notes_.size());
+                entries_.push_back(each);
+            }
+            notes_.insert(notes_.end(), ahead_.notes.begin(), ahead_.notes.end());
+        }
+        begin_ = head_.first_position;
+        end_ = begin_ + ahead_.result.records;
+        return ahead_.result;
+    }
 
     void pass(direction way) noexcept {
         way == direction::forward ? ++at_ : --at_;
         done_ = 0;
     }
-    [[nodiscard]] static bool is_note(const entry& what) noexcept { return what.count == 0; }
     [[nodiscard]] std::uint64_t note_time(const entry& what) const noexcept {
         const auto& note = notes_[what.begin];
         const auto* loss = std::get_if<loss_item>(&note);
         return loss != nullptr ? loss->time : std::get_if<clock_jump>(&note)->time;
     }
     [[nodiscard]] const std::uint64_t* word(const entry& in, std::uint32_t i) const noexcept {
-        return words_.data() + in.begin + std::size_t{i} * in.stride();
+        return in.at(words_.data(), i);
     }
     [[nodiscard]] std::uint64_t time(const entry& in, std::uint32_t i) const noexcept {
-        return in.high | (*word(in, i) & 0xFFFFFFFFU);
+        return in.time(words_.data(), i);
     }
     [[nodiscard]] const entry& entry_(direction way) const noexcept {
         return entries_[way == direction::forward ? at_ : at_ - 1];
@@ -271,7 +309,7 @@ private:
         std::uint64_t next = head_.end_time != 0 ? head_.end_time : ~std::uint64_t{0};
         for (std::size_t i = entries_.size(); i-- > 0;) {
             entry& each = entries_[i];
-            if (is_note(each)) continue;
+            if (each.is_note()) continue;
             if ((record_word::flags(each.word) & record_word::interval) != 0) {
                 each.latest = next;
             } else {
@@ -289,6 +327,7 @@ private:
     std::vector<std::uint64_t> words_;
     std::vector<entry> entries_;
     std::vector<note_type> notes_;
+    walked_ahead ahead_;
     sub_buffer_copy head_;
     std::uint64_t offset_ = 0;
     position begin_ = 0;  // in the lane, of the first of the records

@@ -166,9 +166,8 @@ private:
     }
 
     [[nodiscard]] bool copy(const chain_link& link) {
-        auto* const made = ahead_ != nullptr ? ahead_->take(lane_->number, link.pos) : nullptr;
-        if (made != nullptr) list_.take_copy(*made);
-        result_ = made != nullptr ? copy_result::copied : list_.copy(*in_, link.slot);
+        const bool made = ahead_ != nullptr && ahead_->take(lane_->number, link.pos, list_);
+        result_ = made ? copy_result::copied : list_.copy(*in_, link.slot);
         const auto& head = list_.head();
         return result_ == copy_result::copied && head.state.pos == link.pos &&
                (head.lane == lane_->number || link.fault != link_fault::none);

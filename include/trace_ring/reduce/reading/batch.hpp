@@ -43,6 +43,7 @@ struct planned_copy {
     std::uint64_t slot = 0;
     std::uint32_t lane = 0;
     std::uint32_t commit = 0;  ///< as an earlier look saw it, followed by a fence; 0: none did
+    const lane_info* whose = nullptr;  ///< the lane, for who decodes it
 };
 
 class batch {

@@ -7,6 +7,7 @@
 /// costs next to nothing for each. `predicate` is one; others may be written.
 
 #include <cstddef>
+#include <memory>
 
 #include <trace_ring/reduce/record_run.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
@@ -34,6 +35,11 @@ public:
         std::size_t skip = 0;  ///< so many are not wanted,
         std::size_t take = 0;  ///< then so many are; 0: there are no others
     };
+    /// One that answers the same and can be asked by another thread meanwhile; null: there is none.
+    [[nodiscard]] virtual std::shared_ptr<const condition> another() const { return nullptr; }
+    /// Called for each sub-buffer by the thread that reads, also where nobody has to be asked. May
+    /// throw; reading goes on afterwards where it was.
+    virtual void pause() const {}
     /// Of a run that is not empty. May throw, and is asked again then.
     [[nodiscard]] virtual portion choose(const record_run& of) const = 0;
     /// So many records in a row are passed over without `choose`: of their event or thread none is

@@ -63,6 +63,9 @@ public:
         return wanted(ready(type, true)) || wanted(ready(type, false));
     }
 
+    [[nodiscard]] std::shared_ptr<const condition> another() const override {
+        return std::make_shared<predicate>(in_, what_);
+    }
     [[nodiscard]] portion choose(const record_run& of) const override {
         const record_view& first = of.front();
         const clause& what = ready(first.known() ? &first.type() : nullptr, first.has_fields());
