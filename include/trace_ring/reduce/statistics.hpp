@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -147,9 +148,14 @@ template <class Observer = no_observer>
         each.lane = key;
         sum.lanes.push_back(each);
     }
-    std::sort(sum.lanes.begin(), sum.lanes.end(), [](const auto& a, const auto& b) {
-        return (a.lane == nullptr ? 0 : a.lane->number) < (b.lane == nullptr ? 0 : b.lane->number);
-    });
+    // Of a lane that was handed on: the first thread, then the others in an order of their own.
+    const auto place = [&in](const lane_info* of) {
+        if (of == nullptr) return std::tuple(0U, false, 0U, 0U, 0U, std::string_view());
+        return std::tuple(of->number, in.find_lane(of->number) != of, of->thread, of->depth,
+                          of->pid, std::string_view(of->name));
+    };
+    std::sort(sum.lanes.begin(), sum.lanes.end(),
+              [&](const auto& a, const auto& b) { return place(a.lane) < place(b.lane); });
     return sum;
 }
 

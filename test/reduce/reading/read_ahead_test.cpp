@@ -10,6 +10,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -25,6 +26,7 @@
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
+#include <trace_ring/trace_ring.hpp>
 
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
@@ -219,6 +221,46 @@ BOOST_AUTO_TEST_CASE(statistics_are_the_same_with_threads) {
     BOOST_TEST(together.clock_jumps == alone.clock_jumps);
     BOOST_TEST(together.first_time == alone.first_time);
     BOOST_TEST(together.last_time == alone.last_time);
+}
+
+struct step : trace_ring::event<"step", trace_ring::field<"n", std::uint64_t>> {};
+
+BOOST_AUTO_TEST_CASE(lanes_that_were_handed_on_are_told_and_counted_in_the_same_order) {
+    const scratch_file scratch;
+    scratch.remove();
+    {
+        trace_ring::recorder recorder{{.file = scratch.path(), .size = 1 << 20}};
+        for (int thread = 0; thread < 40; ++thread) {
+            std::thread([&recorder, thread] {
+                for (std::uint64_t n = 0; n < 300 + static_cast<std::uint64_t>(thread); ++n) {
+                    recorder.record<step>(n);
+                }
+            }).join();
+        }
+    }
+    const auto rows = [&scratch](unsigned helpers) {
+        const auto file = reduce::trace_file::open(scratch.path());
+        reduce::filter what;
+        what.helpers = helpers;
+        std::vector<std::string> out;
+        for (const auto& each : file.statistics(what).lanes) {
+            out.push_back(std::to_string(each.lane->number) + ' ' +
+                          std::to_string(each.lane->thread) + ' ' + std::to_string(each.records));
+        }
+        return out;
+    };
+    const auto alone = rows(0);
+    BOOST_TEST(alone.size() >= 40U);
+    for (const unsigned helpers : {1U, 3U}) {
+        BOOST_TEST(rows(helpers) == alone, boost::test_tools::per_element());
+    }
+    const auto file = reduce::trace_file::open(scratch.path());
+    bool handed_on = false;
+    for (const auto& lane : file.lanes()) handed_on = handed_on || lane.handed_on != 0;
+    BOOST_TEST(handed_on);
+    reduce::filter what;
+    what.condition = chance(file, "n", 15, 13);
+    compare(file, what);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
