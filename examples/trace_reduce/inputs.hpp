@@ -63,7 +63,9 @@ public:
         what_.events = wanted.events;
         what_.threads = wanted.threads;
         const unsigned jobs = wanted.jobs != 0 ? wanted.jobs : std::thread::hardware_concurrency();
-        what_.helpers = jobs > 1 ? jobs : 0;
+        const auto files = static_cast<unsigned>(wanted.files.size());
+        // Shared out among the files, each of which has one at least.
+        what_.helpers = jobs > 1 ? std::max(1U, jobs / std::max(1U, files)) : 0;
     }
     input(const input&) = delete;
 

@@ -589,6 +589,61 @@ BOOST_AUTO_TEST_CASE(an_interrupt_prints_what_there_is) {
     BOOST_TEST(lines < 100'000);
 }
 
+BOOST_AUTO_TEST_CASE(so_many_threads_show_what_one_shows) {
+    // Three lanes of 40 sub-buffers each, in turn but not in step, and some of them lost.
+    file_builder b({.sub_buffer_bytes = 1024, .sub_buffers = 100});
+    const auto process = b.process(7);
+    const auto& event = b.event({1, "tick", {{"n"}}});
+    const auto& other = b.event({2, "tock", {{"n"}}});
+    const std::uint32_t lanes[] = {b.lane(process, 1), b.lane(process, 2), b.lane(process, 3)};
+    for (const auto lane : lanes) b.open(lane, 0);
+    for (std::uint64_t n = 0; n < 7000; ++n) {
+        const auto lane = lanes[n * n % 3];
+        const auto& one = n % 5 == 0 ? other : event;
+        if (b.record(lane, 10 * n, one, {n})) continue;
+        b.open(lane, 10 * n);
+        b.record(lane, 10 * n, one, {n});
+    }
+    scratch_file file;
+    scratch_file second;
+    const auto path = saved(file, b);
+    const auto another = saved(second, b);
+    std::size_t longest = 0;
+    for (const std::vector<std::string>& asked : std::vector<std::vector<std::string>>{
+             {},
+             {"--backward"},
+             {"--where", "n % 7 == 3 and event == \"tick\""},
+             {"--where", "n > 1e9"},
+             {"--where", "n * n < 1000000", "--backward", "--limit", "50"},
+             {"--event", "to*", "--thread", "2"},
+             {"--from", "30%", "--to", "60%", "--format", "csv"},
+             {"--format", "json", "--where", "n in {5, 100..2000}"},
+             {"--stats", "--fields", "--where", "n % 2 == 0"}}) {
+        for (const bool both : {false, true}) {
+            std::string alone;
+            for (const char* jobs : {"1", "2", "5"}) {
+                auto arguments = asked;
+                arguments.insert(arguments.end(), {"--jobs", jobs, path});
+                if (both) arguments.push_back(another);
+                run program(arguments);
+                BOOST_TEST(program.wait() == 0);
+                BOOST_TEST(program.errors.empty(), program.errors);
+                if (*jobs == '1') alone = program.output;
+                BOOST_REQUIRE_MESSAGE(program.output == alone,
+                                      (asked.empty() ? "all" : asked.back())
+                                          << ", --jobs " << jobs << ": another output");
+                longest = std::max(longest, alone.size());
+            }
+        }
+    }
+    BOOST_TEST(longest > 100'000U);
+    for (const char* jobs : {"0", "257", "-1", "many"}) {
+        run refused({"--jobs", jobs, path});
+        BOOST_TEST(refused.wait() == 1);
+        BOOST_TEST(refused.errors.find("--jobs") != std::string::npos);
+    }
+}
+
 /// Of the children that were waited for.
 double processor_seconds() {
     rusage used{};
