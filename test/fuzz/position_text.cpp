@@ -19,6 +19,7 @@
 #include <trace_ring/reduce/seek/when.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "../../examples/trace_reduce/cptrap/choice.hpp"
 #include "../../examples/trace_reduce/position/offset_text.hpp"
 
 namespace trace_ring_test::fuzz {
@@ -46,6 +47,9 @@ std::vector<buffer> seeds() {
                                         "#3:1500",
                                         "3:1500",
                                         "#18446744073709551615",
+                                        "0:263",
+                                        "@20480",
+                                        "@0x5000",
                                         "a=1.5",
                                         "2=-0.000000001",
                                         "a=b=+3200000000",
@@ -128,6 +132,48 @@ reduce::trace_file& trace(std::size_t which) {
     return files[which];
 }
 
+/// A place in a CPTRAP file.
+void check_spool_place(std::string_view text) {
+    using trace_reduce::parse_spool_place;
+    using trace_reduce::spool_place;
+    const auto same = [](const spool_place& a, const spool_place& b) {
+        return a.what == b.what && a.page == b.page && a.index == b.index && a.offset == b.offset &&
+               a.share == b.share;
+    };
+    const spool_place untouched{spool_place::form::share, 1, 2, 3, 4};
+    spool_place place = untouched;
+    const std::string wrong = parse_spool_place(text, place);
+    if (!wrong.empty()) {
+        expect(same(place, untouched), "what is no place changes none");
+        return;
+    }
+    std::string again;
+    switch (place.what) {
+        case spool_place::form::record:
+            again = print("#%llu:%llu", static_cast<unsigned long long>(place.page),
+                          static_cast<unsigned long long>(place.index));
+            break;
+        case spool_place::form::offset:
+            again = print("@0x%llX", static_cast<unsigned long long>(place.offset));
+            break;
+        case spool_place::form::share:
+            again =
+                print("%llu.%09llu%%", static_cast<unsigned long long>(place.share / 1'000'000'000),
+                      static_cast<unsigned long long>(place.share % 1'000'000'000));
+            break;
+    }
+    spool_place same_place;
+    const std::string not_again = parse_spool_place(again, same_place);
+    // A record number of 64 bits alone is a spool record; with one in it, a lane's 32 bits are.
+    if (!not_again.empty() && place.what == spool_place::form::record && place.index == 0) {
+        again = print("#%llu", static_cast<unsigned long long>(place.page));
+        expect(parse_spool_place(again, same_place).empty(), "it reads again");
+    } else {
+        expect(not_again.empty(), "it reads again");
+    }
+    expect(same(place, same_place), "it reads the same when it is written out");
+}
+
 void run(input data) {
     const std::string_view text(reinterpret_cast<const char*>(data.data()),
                                 std::min<std::size_t>(data.size(), 512));
@@ -177,6 +223,7 @@ void run(input data) {
         if (!rule->received.empty()) again += ',' + rule->received + '.' + rule->received_field;
         expect(again == text, "a rule has all of its text");
     }
+    check_spool_place(text);
 }
 
 void mutate(buffer& what, dice& random) {
