@@ -203,7 +203,7 @@ MARKED = [
 
 RECORDER = [
     # Claiming and closing.
-    ("record: it is not released", WRITE, "commit.store(before.word + more, [[release]]);", "relaxed", rec_read, ""),
+    ("record: it is not released", WRITE, "commit.store(static_cast<std::uint32_t>(before.word + more), [[release]]);", "relaxed", rec_read, ""),
     ("record: it is not released, with a clock", WRITE, "[[publish_add(commit, more);]]", "commit.store(commit.load(relaxed) + more, relaxed);", rec_timed, ""),
     ("cold record: it is not released", CORE, "sub->commit.store(next, [[release]]);", "relaxed", rec_read, ""),
     ("claim: no fence behind the swap", CLAIM, "file.read:C, chain.look:B\n    [[thread_fence(release);]]", ";", rec_read, ""),

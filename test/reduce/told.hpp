@@ -16,8 +16,8 @@
 namespace trace_ring_test {
 
 /// All that is told of a trace, by text and by all that text leaves out.
-[[nodiscard]] inline std::vector<std::string> told(const trace_ring::reduce::trace_file& file,
-                                                   trace_ring::reduce::cursor cursor) {
+[[nodiscard]] inline std::vector<std::string> told_of(const trace_ring::reduce::trace_file& file,
+                                                      trace_ring::reduce::cursor cursor) {
     namespace reduce = trace_ring::reduce;
     std::vector<std::string> out;
     trace_ring::exporter::text_writer text(file.time());

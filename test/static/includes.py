@@ -19,7 +19,7 @@ OFFERED_BY = {
     "bits/chrono.h": "chrono", "bits/local_lim.h": "climits", "bits/utility.h": "utility",
     "bits/mman-map-flags-generic.h": "sys/mman.h", "bits/struct_stat.h": "sys/stat.h",
     "bits/types/idtype_t.h": "sys/wait.h", "bits/types/siginfo_t.h": "signal.h",
-    "bits/types/struct_iovec.h": "sys/uio.h", "bits/types/stack_t.h": "signal.h", "bits/types/struct_tm.h": "ctime", "syscall.h": "sys/syscall.h",
+    "bits/types/sig_atomic_t.h": "csignal", "bits/types/struct_iovec.h": "sys/uio.h", "bits/types/stack_t.h": "signal.h", "bits/types/struct_tm.h": "ctime", "syscall.h": "sys/syscall.h",
     "elf.h": "link.h", "sys/types.h": "sys/stat.h", "errno.h": "cerrno", "stddef.h": "cstddef",
     "stdio.h": "cstdio",
 }

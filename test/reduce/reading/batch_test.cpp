@@ -202,11 +202,11 @@ BOOST_AUTO_TEST_CASE(a_file_tells_what_memory_does) {
         for (const reduce::filter& what : {reduce::filter{}, part}) {
             for (const auto order : {reduce::merging::by_time, reduce::merging::by_lane}) {
                 BOOST_TEST_CONTEXT("round " << round) {
-                    BOOST_TEST(told(file, file.forward(what, order)) ==
-                                   told(memory, memory.forward(what, order)),
+                    BOOST_TEST(told_of(file, file.forward(what, order)) ==
+                                   told_of(memory, memory.forward(what, order)),
                                boost::test_tools::per_element());
-                    BOOST_TEST(told(file, file.backward(what, order)) ==
-                                   told(memory, memory.backward(what, order)),
+                    BOOST_TEST(told_of(file, file.backward(what, order)) ==
+                                   told_of(memory, memory.backward(what, order)),
                                boost::test_tools::per_element());
                 }
             }

@@ -48,13 +48,13 @@ std::shared_ptr<const where::condition> chance(const reduce::trace_file& file, c
 void compare(const reduce::trace_file& file, reduce::filter what) {
     for (const auto order : {reduce::merging::by_time, reduce::merging::by_lane}) {
         what.helpers = 0;
-        const auto forward = told(file, file.forward(what, order));
-        const auto backward = told(file, file.backward(what, order));
+        const auto forward = told_of(file, file.forward(what, order));
+        const auto backward = told_of(file, file.backward(what, order));
         for (const unsigned helpers : {1U, 3U}) {
             what.helpers = helpers;
-            BOOST_TEST(told(file, file.forward(what, order)) == forward,
+            BOOST_TEST(told_of(file, file.forward(what, order)) == forward,
                        boost::test_tools::per_element());
-            BOOST_TEST(told(file, file.backward(what, order)) == backward,
+            BOOST_TEST(told_of(file, file.backward(what, order)) == backward,
                        boost::test_tools::per_element());
         }
     }
@@ -163,10 +163,10 @@ BOOST_AUTO_TEST_CASE(a_condition_of_one_thread_is_asked_by_that_one) {
     const auto file = reduce::trace_file::from(made.bytes());
     reduce::filter what;
     what.condition = chance(file, "n", 3, 1);
-    const auto expected = told(file, file.forward(what));
+    const auto expected = told_of(file, file.forward(what));
     what.condition = std::make_shared<alone>(what.condition);
     what.helpers = 2;
-    BOOST_TEST(told(file, file.forward(what)) == expected, boost::test_tools::per_element());
+    BOOST_TEST(told_of(file, file.forward(what)) == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(what_is_thrown_ahead_is_thrown_in_its_place) {

@@ -20,12 +20,13 @@
 /// if nothing was claimed afterwards. Who draws a position does so before anything of the
 /// sub-buffer changes, so one look at the cursors is as good as one at each state.
 
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/position.hpp>

@@ -17,7 +17,6 @@
 /// thread, which copies and decodes again whatever a helper could not, so what is read is the same
 /// whether there are helpers or not.
 
-#include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -51,8 +50,12 @@ namespace trace_ring::inline v1::reduce {
 /// cursor must be let go.
 class read_ahead {
 public:
-    read_ahead(const tables& in, const filter& what, direction way, merging order)
-        : in_(in), what_(what), way_(way), order_(order), size_(batch::size_for(in.plan())) {}
+    read_ahead(const tables& in, filter what, direction way, merging order)
+        : in_(in),
+          what_(std::move(what)),
+          way_(way),
+          order_(order),
+          size_(batch::size_for(in.plan())) {}
     read_ahead(const read_ahead&) = delete;
     read_ahead& operator=(const read_ahead&) = delete;
     ~read_ahead() {
