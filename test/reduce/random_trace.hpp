@@ -119,4 +119,13 @@ inline file_builder random_trace(dice& random, const shape& is) {
     return b;
 }
 
+/// Flips so many bits of what follows the tables.
+inline void flip_bits(file_builder& made, dice& random, std::uint64_t count) {
+    const std::uint64_t from = made.plan().ring;
+    for (; count != 0; --count) {
+        const std::uint64_t at = from + random.below(made.bytes().size() - from);
+        made.bytes()[static_cast<std::size_t>(at)] ^= static_cast<std::byte>(1U << random.below(8));
+    }
+}
+
 }  // namespace trace_ring_test

@@ -186,12 +186,7 @@ BOOST_AUTO_TEST_CASE(a_file_tells_what_memory_does) {
         is.quiet = random.one_in(3) && is.lanes > 3;
         is.ahead = random.one_in(3);
         auto made = random_trace(random, is);
-        for (std::uint64_t i = random.one_in(2) ? random.below(40) : 0; i > 0; --i) {
-            const std::uint64_t from = made.plan().ring;
-            const std::uint64_t at = from + random.below(made.bytes().size() - from);
-            made.bytes()[static_cast<std::size_t>(at)] ^=
-                static_cast<std::byte>(1U << random.below(8));
-        }
+        flip_bits(made, random, random.one_in(2) ? random.below(40) : 0);
         const scratch_file scratch;
         made.save(scratch.path());
         const auto memory = reduce::trace_file::from(std::as_const(made).bytes());

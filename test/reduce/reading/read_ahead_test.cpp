@@ -118,12 +118,7 @@ BOOST_AUTO_TEST_CASE(threads_that_read_ahead_change_nothing_that_is_told) {
         is.quiet = random.one_in(3) && is.lanes > 3;
         is.ahead = random.one_in(3);
         auto made = random_trace(random, is);
-        for (std::uint64_t i = random.one_in(2) ? random.below(60) : 0; i > 0; --i) {
-            const std::uint64_t from = made.plan().ring;
-            const std::uint64_t at = from + random.below(made.bytes().size() - from);
-            made.bytes()[static_cast<std::size_t>(at)] ^=
-                static_cast<std::byte>(1U << random.below(8));
-        }
+        flip_bits(made, random, random.one_in(2) ? random.below(60) : 0);
         const scratch_file scratch;
         made.save(scratch.path());
         const auto file = random.one_in(4) ? reduce::trace_file::from(std::as_const(made).bytes())
