@@ -5,6 +5,7 @@
 // refuse, stop, wait, grow, discard, and count what is lost.
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -348,12 +349,13 @@ void check_places() {
     constexpr std::uint64_t block = width * trace_ring::slots::lines_apart;
     for (const std::uint64_t count :
          {std::uint64_t{1}, std::uint64_t{2}, block - 1, block, block + 1, 3 * block + 7}) {
-        std::vector<bool> taken(count);
+        std::vector<bool> taken(static_cast<std::size_t>(count));
         for (std::uint64_t i = 0; i < count; ++i) {
             const std::uint64_t at = apart<Stride>(i, count);
             BOOST_REQUIRE(at < count);
-            BOOST_REQUIRE(!taken[at]);
-            taken[at] = true;
+            const auto place = static_cast<std::size_t>(at);
+            BOOST_REQUIRE(!taken[place]);
+            taken[place] = true;
             const bool in_a_block = i / block < count / block;
             BOOST_TEST((in_a_block || at == i));
             if (width == 1 || !in_a_block || (i + 1) % trace_ring::slots::lines_apart == 0)
