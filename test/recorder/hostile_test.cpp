@@ -11,8 +11,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <latch>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/drain/session.hpp>
@@ -119,6 +121,44 @@ BOOST_AUTO_TEST_CASE(a_ring_set_back_to_nothing_refuses_what_comes_and_does_not_
         std::thread([&] { BOOST_TEST(!put(recorder, 2, 0)); }).join();
         BOOST_TEST(other.lane(1).refused.load() == 1U);
     }
+}
+
+BOOST_AUTO_TEST_CASE(who_is_counted_and_sleeps_before_it_holds_is_not_taken_for_dead) {
+    auto options = small(full_mode::overwrite_oldest);
+    options.lanes = 8;
+    tr::recorder recorder{options};
+    others other(recorder.descriptor());
+    std::latch recorded(3);
+    std::latch end(1);
+    std::vector<std::thread> holders;
+    for (std::uint64_t who = 1; who <= 3; ++who) {
+        holders.emplace_back([&, who] {
+            BOOST_TEST(put(recorder, who, 0));
+            recorded.count_down();
+            end.wait();
+        });
+    }
+    recorded.wait();
+    BOOST_TEST(recorder.statistics().held == 3U);
+    // As if there were five more. The fourth finds that half are held, and looks who died.
+    other.ring().held.store(8);
+    std::thread([&] {
+        for (std::uint64_t n = 0; n < 200; ++n) BOOST_TEST(!put(recorder, 4, n));
+        BOOST_TEST(recorder.statistics().held == 8U);
+        other.ring().held.store(7);
+        BOOST_TEST(put(recorder, 4, 200));
+    }).join();
+    end.count_down();
+    for (auto& each : holders) each.join();
+    BOOST_TEST(recorder.statistics().held == 4U);
+    // Nobody is left: whoever is refused next sets it right.
+    other.ring().held.store(8);
+    std::thread([&] {
+        std::uint64_t kept = 0;
+        for (std::uint64_t n = 0; n < 200; ++n) kept += put(recorder, 5, n) ? 1 : 0;
+        BOOST_TEST(kept > 100U);
+    }).join();
+    BOOST_TEST(recorder.statistics().held == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_page_of_gates_that_is_none_is_not_written) {

@@ -101,33 +101,6 @@ inline void core::close_lane(lane_state& lane, const share& of, std::uint64_t no
     sub->state.store(state_word(at, sub_buffer_state::closed), release);
 }
 
-/// Counts one sub-buffer more as held, unless half are. Who is refused was never counted, so that
-/// `recount_held` does not take a crowd of them for holders, nor miss them afterwards. `held` is a
-/// number without a sign only in the file: those that die between counting and holding leave it too
-/// high, and `recount_held` may find it too low by those under way. `crowded`: a quarter of a ring
-/// of fixed size is held (hand_on.hpp); but where writers wait for a reader, it shall have whole
-/// sub-buffers.
-inline bool core::count_held(const share& of, bool& crowded) noexcept {
-    bool looked = false;
-    const std::uint64_t most = held_at_most(of);
-    // relaxed, to the end: a counter
-    std::uint32_t held = of.held->load(relaxed);
-    for (;;) {
-        const auto count = static_cast<std::int32_t>(held);
-        if (count <= 0 || static_cast<std::uint64_t>(count) < most) {
-            crowded = of.end == nullptr && count > 0 &&
-                      static_cast<std::uint64_t>(count) >= most / 2 && full_ != full_mode::block;
-            // Nobody is refused then, but what the dead hold makes it slow for the living.
-            if (crowded && crowded_claims_.fetch_add(1, relaxed) % 1024 == 1023) look_for_dead();
-            if (of.held->compare_exchange_weak(held, held + 1, relaxed)) return true;
-            continue;
-        }
-        if (looked || !make_way()) return false;
-        looked = true;
-        held = of.held->load(relaxed);
-    }
-}
-
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
 inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
                                           sub_buffer_place drawn) noexcept {

@@ -198,7 +198,7 @@ private:
     }
     [[nodiscard]] std::uint64_t held_at_most(const share& of) const noexcept;
     [[nodiscard, gnu::cold]] bool count_held(const share& of, bool& crowded) noexcept;
-    void recount_held(const share& of) noexcept;
+    [[nodiscard]] bool recount_held(const share& of, bool died) noexcept;
     [[nodiscard, gnu::cold]] bool make_way() noexcept;
     [[gnu::cold]] void return_dead_session() noexcept;
     [[gnu::cold]] void look_for_dead() noexcept;
@@ -233,6 +233,7 @@ private:
     atomic<std::uint32_t> full_times_{0};                  // how often
     atomic<std::uint32_t> passed_readings_{0};
     atomic<std::uint32_t> crowded_claims_{0};
+    atomic<std::uint32_t> recount_due_{0};
     atomic<std::uint64_t> next_clock_{0};
     atomic<std::uint64_t> clock_gap_{0};
     atomic<std::uint32_t> copying_{0};

@@ -26,47 +26,6 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Half of the ring, so that those who are not holding always have something to go on with.
-inline std::uint64_t core::held_at_most(const share& of) const noexcept {
-    // order: grow.ended:A pairs with grow.end:A
-    const bool ended = of.end == nullptr || memory_.ring().growth_ended.load(acquire) != 0;
-    return (ended ? of.size() : memory_.plan().sub_buffer_limit - of.first) / 2;
-}
-
-/// Counts anew what is held. Nothing is lost if somebody claims or closes meanwhile: then the old
-/// count stands, or the new one is off by a few until the next time.
-inline void core::recount_held(const share& of) noexcept {
-    // relaxed, to the end: an estimate, which the next time corrects
-    std::uint32_t said = of.held->load(relaxed);
-    const position before = of.cursor->load(relaxed);
-    std::uint32_t found = 0;
-    const std::uint64_t end = of.end_now();
-    for (std::uint64_t slot = of.first; slot < end; ++slot) {
-        const unsigned state = stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;
-        found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
-                 state == static_cast<unsigned>(sub_buffer_state::active);
-    }
-    if (of.cursor->load(relaxed) != before) return;
-    static_cast<void>(of.held->compare_exchange_strong(said, found, relaxed));
-}
-
-inline void core::look_for_dead() noexcept {
-    const undisturbed scope;
-    leave_gone_threads();
-    reclaim_dead();
-    for (const share& each : shares_) recount_held(each);
-}
-
-/// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
-/// does not each time.
-inline bool core::make_way() noexcept {
-    const undisturbed scope;
-    // relaxed: advice on when to look again
-    if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
-    look_for_dead();
-    return true;
-}
-
 /// Adds what a departed lane amounted to to the totals, before its entry goes to another.
 inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
     layout::ring_state& ring = memory_.ring();
@@ -291,6 +250,8 @@ inline void core::reclaim_dead() noexcept {
                 // order: lane.dead:A pairs with lane.take:A, lane.take:B, table.read:B,
                 // snapshot.copy:B, drain.lane:A, drain.lane:B
                 entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+                // It may have died between counting and holding. relaxed: advice
+                recount_due_.store(1, relaxed);
             }
         }
         // order: process.dead:A pairs with process.look:A, table.read:B, snapshot.copy:B

@@ -3,8 +3,12 @@
 #pragma once
 
 /// @file
-/// Which sub-buffer comes next: positions drawn, the end of a ring and its growth, and what is
-/// passed over because it is to be kept.
+/// Whether a lane may hold a sub-buffer more, and which comes next: positions drawn, the end of a
+/// ring and its growth, and what is passed over because it is to be kept.
+///
+/// At most half of a ring is held. Who claims is counted first and holds then; who gives back is
+/// uncounted last: so the count is never below what is held. It stays above if somebody dies
+/// between the two, or jumps away, and is then taken anew.
 
 #include <time.h>
 
@@ -230,6 +234,86 @@ inline bool core::is_kept(const share& of, const layout::index_entry& closed,
         if (!young || keeps_oldest_ || can_grow(of)) return young;
     }
     return is_fresh(of, closed, drawn);
+}
+
+/// Half of the ring, so that those who are not holding always have something to go on with.
+inline std::uint64_t core::held_at_most(const share& of) const noexcept {
+    // order: grow.ended:A pairs with grow.end:A
+    const bool ended = of.end == nullptr || memory_.ring().growth_ended.load(acquire) != 0;
+    return (ended ? of.size() : memory_.plan().sub_buffer_limit - of.first) / 2;
+}
+
+/// Counts one sub-buffer more as held, unless half are. Who is refused was never counted. `held` is
+/// a number without a sign only in the file. `crowded`: a quarter of a ring of fixed size is held
+/// (hand_on.hpp); but where writers wait for a reader, it shall have whole sub-buffers.
+inline bool core::count_held(const share& of, bool& crowded) noexcept {
+    bool looked = false;
+    const std::uint64_t most = held_at_most(of);
+    // relaxed, to the end: a counter
+    std::uint32_t held = of.held->load(relaxed);
+    for (;;) {
+        const auto count = static_cast<std::int32_t>(held);
+        if (count <= 0 || static_cast<std::uint64_t>(count) < most) {
+            crowded = of.end == nullptr && count > 0 &&
+                      static_cast<std::uint64_t>(count) >= most / 2 && full_ != full_mode::block;
+            // Nobody is refused then, but what the dead hold makes it slow for the living.
+            if (crowded && crowded_claims_.fetch_add(1, relaxed) % 1024 == 1023) look_for_dead();
+            if (of.held->compare_exchange_weak(held, held + 1, relaxed)) return true;
+            continue;
+        }
+        if (looked || !make_way()) return false;
+        looked = true;
+        held = of.held->load(relaxed);
+    }
+}
+
+/// Takes the count anew, if it must be wrong: if it is below what is held, or above it by more than
+/// those that may be under way, live lanes twice each; or if somebody left who may have been under
+/// way (`died`). Only in the last case can those under way at this moment be missed, and more than
+/// half be held for once. Else it is left alone, for a living claimer that was counted and sleeps
+/// looks like one that died. False: others claimed or closed meanwhile, and it is as it was.
+inline bool core::recount_held(const share& of, bool died) noexcept {
+    // relaxed, to the end: the swap fails where others counted meanwhile
+    std::uint32_t said = of.held->load(relaxed);
+    const position before = of.cursor->load(relaxed);
+    std::uint32_t found = 0;
+    const std::uint64_t end = of.end_now();
+    for (std::uint64_t slot = of.first; slot < end; ++slot) {
+        const unsigned state = stamped::from(memory_.sub_buffer(slot).state.load(relaxed)).state;
+        found += state == static_cast<unsigned>(sub_buffer_state::reset) ||
+                 state == static_cast<unsigned>(sub_buffer_state::active);
+    }
+    if (said == found) return true;
+    if (!died && said > found) {
+        std::uint32_t live = 0;
+        for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
+            live += memory_.lane(i).state.load(relaxed) ==
+                    static_cast<std::uint32_t>(layout::presence::live);
+        }
+        if (said - found <= 2 * live) return true;
+    }
+    if (of.cursor->load(relaxed) != before) return false;
+    return of.held->compare_exchange_strong(said, found, relaxed);
+}
+
+inline void core::look_for_dead() noexcept {
+    const undisturbed scope;
+    leave_gone_threads();
+    reclaim_dead();
+    const bool died = recount_due_.exchange(0, relaxed) != 0;  // relaxed: advice
+    bool settled = true;
+    for (const share& each : shares_) settled &= recount_held(each, died);
+    if (died && !settled) recount_due_.store(1, relaxed);  // relaxed: advice
+}
+
+/// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
+/// does not each time.
+inline bool core::make_way() noexcept {
+    const undisturbed scope;
+    // relaxed: advice on when to look again
+    if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
+    look_for_dead();
+    return true;
 }
 
 }  // namespace trace_ring::inline v1::impl

@@ -67,7 +67,9 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
             lane.sub.store(&nowhere, relaxed);
             continue;
         }
-        if (but_open && mark.value.load(relaxed) > 0) continue;
+        const bool open = mark.value.load(relaxed) > 0;
+        if (but_open && open) continue;
+        if (open) recount_due_.store(1, relaxed);  // gone, perhaps between counting and holding
         // As if a record were open: what a handler begins meanwhile must not find a lane half shut.
         mark.value.store(stack_position(), relaxed);
         signal_fence(seq_cst);
@@ -176,6 +178,7 @@ inline void core::recover(lane_state& lane) noexcept {
         lane.where.store(entry.newest.load(relaxed), relaxed);
     } else {
         entry.newest.store(at, relaxed);
+        recount_due_.store(1, relaxed);  // it may have been counted already
     }
 }
 
