@@ -62,7 +62,12 @@ public:
         : file_(reduce::trace_file::of_source(std::move(file))), complain_(complain) {
         what_.events = wanted.events;
         what_.threads = wanted.threads;
-        const unsigned jobs = wanted.jobs != 0 ? wanted.jobs : std::thread::hardware_concurrency();
+        // Where each record is printed, that is nearly all there is to do, and it is done by one.
+        const bool chosen = !wanted.where.empty() || !wanted.events.empty() ||
+                            !wanted.threads.empty() || wanted.statistics;
+        const unsigned jobs = wanted.jobs != 0 ? wanted.jobs
+                              : chosen         ? std::thread::hardware_concurrency()
+                                               : 1;
         const auto files = static_cast<unsigned>(wanted.files.size());
         // Shared out among the files, each of which has one at least.
         what_.helpers = jobs > 1 ? std::max(1U, jobs / std::max(1U, files)) : 0;

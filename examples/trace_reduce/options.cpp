@@ -188,9 +188,11 @@ bool parse(int argc, char** argv, options& into, int& status) {
         page_range range;
         return parse_pages(text, range);
     });
-    app.add_option("--jobs", into.jobs,
-                   "Threads that read, decode and select ahead (by default as many as there are "
-                   "processors; 1: all is done by one). The result is the same")
+    app.add_option(
+           "--jobs", into.jobs,
+           "Threads that read, decode and select ahead (1: all is done by one; by default as "
+           "many as there are processors where records are chosen or counted, and else 1). "
+           "The result is the same")
         ->option_text("N")
         ->check(CLI::Range(1, 256));
     auto* browse =

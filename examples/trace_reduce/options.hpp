@@ -54,7 +54,7 @@ struct options {
     bool follow = false;
     bool until_closed = false;
     bool browse = false;
-    unsigned jobs = 0;  ///< threads that read ahead; 1: none beside the one that shows; 0: by cores
+    unsigned jobs = 0;  ///< threads that read ahead; 1: none beside the one that shows; 0: as fits
     output_format format = output_format::text;
     std::vector<std::string> flows;     ///< globs of EVENT.FIELD
     std::vector<std::string> counters;  ///< the same

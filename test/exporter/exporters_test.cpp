@@ -11,6 +11,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -231,6 +232,42 @@ BOOST_AUTO_TEST_CASE(processes_files_and_colours_are_shown_on_demand) {
     BOOST_TEST(b.text(options) == "my\\nfile: 17 [1200/1234 worker] e n=1\n");
     options = {.time = exporter::time_format::raw, .colour = true};
     BOOST_TEST(b.text(options) == "\x1b[2m17 [1234 worker]\x1b[0m \x1b[36me\x1b[0m n=1\n");
+}
+
+BOOST_AUTO_TEST_CASE(words_of_every_length_are_shown_whole) {
+    for (std::size_t length = 1; length <= 100; ++length) {
+        std::string word;
+        for (std::size_t i = 0; i < length; ++i) word += static_cast<char>('a' + i % 26);
+        one_lane b(std::string_view(word).substr(0, 15));
+        const auto& event = b.event({1,
+                                     word,
+                                     {{word},
+                                      {"b", field_type::boolean},
+                                      {"text", field_type::character, field_form::variable}}});
+        for (std::uint64_t i = 1; i <= 3; ++i) {
+            b.record(b.thread, i, event, {length * i, i % 2 == 0, std::string_view(word)});
+        }
+        exporter::text_options options{.time = exporter::time_format::raw};
+        options.file = word;
+        std::string expected;
+        for (std::uint64_t i = 1; i <= 3; ++i) {
+            expected += word + ": " + std::to_string(i) + " [1234 " + word.substr(0, 15) + "] " +
+                        word + " " + word + "=" + std::to_string(length * i) +
+                        (i % 2 == 0 ? " b=true" : " b=false") + " text=\"" + word + "\"\n";
+        }
+        BOOST_TEST(b.text(options) == expected);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_farthest_times_fit) {
+    one_lane b;
+    b.clock_reading(0, 0, ~std::uint64_t{0} >> 1);
+    const auto& event = b.event({1, "e", {}});
+    b.record(b.thread, 5, event, {});
+    // 2^63 + 4 ns since 1970, as a signed number.
+    BOOST_TEST(contains(b.text({}), ".145224196 [1234 worker] e\n"));
+    const std::string relative = b.text({.time = exporter::time_format::relative});
+    BOOST_TEST(relative == "0.000000005 [1234 worker] e\n");
 }
 
 BOOST_AUTO_TEST_CASE(losses_and_damage_are_json_too) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <string_view>
@@ -633,6 +634,33 @@ BOOST_AUTO_TEST_CASE(times_lie_on_the_line_between_the_nearest_readings) {
     BOOST_TEST(exact.relative_ns(100) == 50);
     BOOST_TEST(exact.ns_per_tick() == 0.5, boost::test_tools::tolerance(1e-12));
     BOOST_TEST(exact.uncertainty_ns() == 1.0, boost::test_tools::tolerance(1e-12));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_asked_before_makes_no_difference) {
+    // Two of the same tick, and realtime set back.
+    const reduce::timeline time({{1000, 500, 90'000, 0, 0},
+                                 {5000, 2500, 92'000, 0, 0},
+                                 {5000, 2600, 92'100, 0, 0},
+                                 {9000, 4500, 60'000, 0, 0}},
+                                2'000'000'000);
+    BOOST_REQUIRE(time.known());
+    std::mt19937_64 random(1);
+    std::size_t near = 0;
+    std::size_t beside = 77;  // there are not so many
+    for (int i = 0; i < 10'000; ++i) {
+        const std::uint64_t ticks = i % 10 == 0  ? random()
+                                    : i % 3 == 0 ? 5000
+                                                 : random() % 11'000 + 1;
+        BOOST_REQUIRE(time.realtime_ns(ticks, near) == time.realtime_ns(ticks));
+        BOOST_REQUIRE(near <= 4U);
+        BOOST_REQUIRE(time.monotonic_ns(ticks, near) == time.monotonic_ns(ticks));
+        BOOST_REQUIRE(time.relative_ns(ticks, beside) == time.relative_ns(ticks));
+    }
+    BOOST_TEST(time.realtime_ns(3000) == 91'000);
+    BOOST_TEST(time.realtime_ns(7000) == 76'050);
+    reduce::timeline shorter({{1000, 500, 90'000, 0, 0}}, 1'000'000'000);
+    near = 4;  // of the longer
+    BOOST_TEST(shorter.realtime_ns(1100, near) == 90'100);
 }
 
 BOOST_AUTO_TEST_CASE(one_reading_and_the_stated_rate_will_do) {

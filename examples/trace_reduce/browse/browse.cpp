@@ -30,11 +30,16 @@ constexpr int idle_pause = 250;    // ms, after which a signal is seen at the la
 /// What was asked for on the command line, as it would be typed.
 std::string filter_of(const options& wanted) {
     std::string text;
-    for (const auto& each : wanted.events) text += (text.empty() ? "" : " ") + each;
-    for (const auto each : wanted.threads) {
-        text += (text.empty() ? "" : " ") + std::to_string(each);
+    const auto add = [&text](const std::string& word) {
+        if (!text.empty()) text += ' ';
+        text += word;
+    };
+    for (const auto& each : wanted.events) add(each);
+    for (const auto each : wanted.threads) add(std::to_string(each));
+    if (!wanted.where.empty()) {
+        add("where");
+        add(wanted.where);
     }
-    if (!wanted.where.empty()) text += (text.empty() ? "where " : " where ") + wanted.where;
     return text;
 }
 std::string range_of(const options& wanted) {

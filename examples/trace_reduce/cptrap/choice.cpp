@@ -40,7 +40,9 @@ std::optional<std::uint64_t> number(std::string_view text) {
 }
 
 std::string quoted(std::string_view text) {
-    return "\"" + std::string(text) + "\"";
+    std::string out = "\"";
+    out += text;
+    return out += '"';
 }
 
 /// "A" or "A-B"; of names none is a range.

@@ -7,12 +7,14 @@
 /// millions of records a second can be shown.
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -92,17 +94,50 @@ private:
 
 namespace impl {
 
+/// A text that is written again and again. Most are short: copied as `least` bytes, whatever they
+/// are, which is two stores and no question.
+class piece {
+public:
+    piece() = default;
+    explicit piece(std::string_view text) : size_(text.size()), all_(text) {
+        all_.resize(std::max(size_, least));
+    }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    /// Bytes that `put` may write.
+    [[nodiscard]] std::size_t room() const noexcept { return all_.size(); }
+    /// Returns where it ends.
+    [[nodiscard, gnu::always_inline]] char* put(char* at) const noexcept {
+        const char* const from = all_.data();
+        std::memcpy(at, from, least);
+        if (size_ > least) [[unlikely]]
+            std::memcpy(at + least, from + least, size_ - least);
+        return at + size_;
+    }
+
+private:
+    static constexpr std::size_t least = 32;
+
+    std::size_t size_ = 0;
+    std::string all_ = std::string(least, '\0');
+};
+
+inline constexpr std::size_t number_room = 20;    ///< digits of 64 bits, a sign among them
+inline constexpr std::size_t floating_room = 64;  ///< of any double
+
+/// To `at`, where `number_room` bytes can be written; returns where it ends.
+template <class T>
+[[nodiscard]] inline char* put_number(char* at, T value, int base = 10) noexcept {
+    return std::to_chars(at, at + number_room, value, base).ptr;
+}
 template <class T>
 inline void append_number(text_buffer& out, T value, int base = 10) {
-    constexpr std::size_t most = 20;  // digits of 64 bits, a sign among them
-    char* const at = out.room(most);
-    out.add(static_cast<std::size_t>(std::to_chars(at, at + most, value, base).ptr - at));
+    char* const at = out.room(number_room);
+    out.add(static_cast<std::size_t>(put_number(at, value, base) - at));
 }
-/// The shortest decimal that reads back as the same number.
+/// The shortest decimal that reads back as the same number, to `at`, where `floating_room` bytes
+/// can be written. Returns where it ends.
 template <class T>
-inline void append_floating(text_buffer& out, T value) {
-    constexpr std::size_t most = 64;
-    char* at = out.room(most);
+[[nodiscard]] inline char* put_floating(char* at, T value) noexcept {
     // Numbers with up to three decimal places are frequent and need no search for the shortest
     // text: of decimals with at most 15 digits no two are the same double, so the one found is it.
     // From 100000 on the shortest may have an exponent; -0 has a sign.
@@ -112,7 +147,6 @@ inline void append_floating(text_buffer& out, T value) {
             // A quarter more: the product may lie just below the whole number that it should be.
             const auto thousandths = static_cast<std::uint32_t>(size * 1000 + 0.25);
             if (static_cast<double>(thousandths) / 1000 == size) {
-                char* const begin = at;
                 if (value < 0) *at++ = '-';
                 at = std::to_chars(at, at + 8, thousandths / 1000).ptr;
                 std::uint32_t rest = thousandths % 1000;
@@ -120,31 +154,52 @@ inline void append_floating(text_buffer& out, T value) {
                 for (std::uint32_t unit = 100; rest != 0; rest %= unit, unit /= 10) {
                     *at++ = static_cast<char>('0' + rest / unit);
                 }
-                return out.add(static_cast<std::size_t>(at - begin));
+                return at;
             }
         }
     }
-    out.add(static_cast<std::size_t>(std::to_chars(at, at + most, value).ptr - at));
+    return std::to_chars(at, at + floating_room, value).ptr;
 }
-/// The last `Width` digits, with zeros in front.
+template <class T>
+inline void append_floating(text_buffer& out, T value) {
+    char* const at = out.room(floating_room);
+    out.add(static_cast<std::size_t>(put_floating(at, value) - at));
+}
+/// 00 to 99.
+inline constexpr auto digit_pairs = [] {
+    std::array<char, 200> all{};
+    for (std::size_t i = 0; i < 100; ++i) {
+        all[2 * i] = static_cast<char>('0' + i / 10);
+        all[2 * i + 1] = static_cast<char>('0' + i % 10);
+    }
+    return all;
+}();
+/// The last `Width` digits of `value`, with zeros in front, to `at`.
 template <std::size_t Width>
-inline void append_padded(text_buffer& out, std::uint64_t value) {
+inline void put_padded(char* at, std::uint64_t value) noexcept {
     static_assert(Width <= 9, "trace_ring: digits of a number of 32 bits");
     auto rest = static_cast<std::uint32_t>(value);
-    char* const at = out.room(Width);
     std::size_t i = Width;
-    for (; i > 1; i -= 2, rest /= 100) {  // two at a time: each waits for the division before it
-        at[i - 1] = static_cast<char>('0' + rest % 100 % 10);
-        at[i - 2] = static_cast<char>('0' + rest % 100 / 10);
+    for (; i > 1; i -= 2, rest /= 100) {
+        std::memcpy(at + i - 2, &digit_pairs[2 * std::size_t{rest % 100}], 2);
     }
     if (i == 1) at[0] = static_cast<char>('0' + rest % 10);
+}
+template <std::size_t Width>
+inline void append_padded(text_buffer& out, std::uint64_t value) {
+    put_padded<Width>(out.room(Width), value);
     out.add(Width);
 }
-/// Nanoseconds as seconds: 1.000000042.
+/// Nanoseconds as seconds: 1.000000042. To `at`, where 30 bytes can be written.
+[[nodiscard]] inline char* put_seconds(char* at, std::uint64_t ns) noexcept {
+    at = put_number(at, ns / 1'000'000'000);
+    *at++ = '.';
+    put_padded<9>(at, ns % 1'000'000'000);
+    return at + 9;
+}
 inline void append_seconds(text_buffer& out, std::uint64_t ns) {
-    append_number(out, ns / 1'000'000'000);
-    out += '.';
-    append_padded<9>(out, ns % 1'000'000'000);
+    char* const at = out.room(number_room + 10);
+    out.add(static_cast<std::size_t>(put_seconds(at, ns) - at));
 }
 inline void append_hex_byte(text_buffer& out, unsigned byte) {
     constexpr char digits[] = "0123456789abcdef";

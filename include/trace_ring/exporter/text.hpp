@@ -16,8 +16,6 @@
 /// addresses are hexadecimal, arrays are in brackets. An event that the dictionary lacks, or a
 /// record that contradicts it, shows its bytes.
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -31,18 +29,13 @@
 #include <vector>
 
 #include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/time_text.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 
 namespace trace_ring::inline v1::exporter {
-
-enum class time_format {
-    local,     ///< date and time of day here, to the nanosecond
-    relative,  ///< seconds since the trace was set up
-    raw,       ///< ticks of the trace's clock
-};
 
 struct text_options {
     time_format time = time_format::local;
@@ -56,7 +49,12 @@ class text_writer {
 public:
     /// `time` must outlive it, and may be brought up to date meanwhile.
     explicit text_writer(const reduce::timeline& time, text_options options = {})
-        : time_(&time), options_(std::move(options)) {}
+        : time_(time, options.time), options_(std::move(options)) {
+        if (options_.file.empty()) return;
+        impl::append_escaped(own_, options_.file, 0);
+        own_ += ": ";
+        file_ = impl::piece(own_.view());
+    }
 
     void append(std::string& out, const reduce::item& what) {
         own_.clear();
@@ -64,9 +62,9 @@ public:
         out += own_.view();
     }
     void append(text_buffer& out, const reduce::item& what) {
-        if (!options_.file.empty()) {
-            impl::append_escaped(out, options_.file, 0);
-            out += ": ";
+        if (!file_.empty()) {
+            char* const at = out.room(file_.room());
+            out.add(static_cast<std::size_t>(file_.put(at) - at));
         }
         if (const auto* record = std::get_if<reduce::record_view>(&what)) {
             append_record(out, *record);
@@ -80,17 +78,8 @@ public:
 
     /// A time alone, as the lines show it.
     void append_time(text_buffer& out, std::uint64_t ticks) {
-        if (options_.time == time_format::raw || !time_->known()) {
-            impl::append_number(out, ticks);
-        } else if (options_.time == time_format::relative) {
-            const std::int64_t ns = time_->relative_ns(ticks);
-            const std::uint64_t size =
-                ns < 0 ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
-            if (ns < 0) out += '-';
-            impl::append_seconds(out, size);
-        } else {
-            append_local(out, time_->realtime_ns(ticks));
-        }
+        char* const at = out.room(time_.room);
+        out.add(static_cast<std::size_t>(time_.put(at, ticks) - at));
     }
 
     /// After the time before which a record was not written: how much later it may have been.
@@ -99,10 +88,11 @@ public:
         if (latest) {
             out += '+';
             const std::uint64_t ticks = *latest - time;
-            if (options_.time == time_format::raw || !time_->known()) {
+            const reduce::timeline& line = time_.line();
+            if (options_.time == time_format::raw || !line.known()) {
                 impl::append_number(out, ticks);
             } else {
-                const std::int64_t ns = time_->relative_ns(*latest) - time_->relative_ns(time);
+                const std::int64_t ns = line.relative_ns(*latest) - line.relative_ns(time);
                 impl::append_seconds(out,
                                      static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0)));
             }
@@ -122,14 +112,16 @@ private:
     // What is the same in each record of an event, escaped once.
     struct prepared {
         bool done = false;
-        std::string name;
-        std::vector<std::string> fields;  // " name="
+        impl::piece name;
+        std::vector<impl::piece> fields;  // " name="
     };
+    static constexpr std::size_t scalar_room = impl::floating_room;
 
     static void append_event(text_buffer& out, const reduce::record_view& record,
                              const prepared* words) {
         if (words != nullptr) {
-            out += words->name;
+            char* const at = out.room(words->name.room());
+            out.add(static_cast<std::size_t>(words->name.put(at) - at));
         } else {
             out += "event#";
             impl::append_number(out, record.id());
@@ -144,10 +136,15 @@ private:
             impl::append_hex(out, record.payload());
             return;
         }
-        std::size_t i = 0;
+        const impl::piece* name = words->fields.data();
         record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
-            out += words->fields[i++];
-            append_value(out, value);
+            char* const begin = out.room(name->room() + scalar_room);
+            char* at = name++->put(begin);
+            const bool plain =
+                value.form() == field_form::scalar && value.type() != field_type::character;
+            if (plain) at = put_scalar(at, value);
+            out.add(static_cast<std::size_t>(at - begin));
+            if (!plain) append_value(out, value);
         });
     }
 
@@ -159,7 +156,7 @@ private:
         std::uint32_t depth = 0;
         bool listed = false;
         std::string name;
-        text_buffer text;
+        impl::piece text;
 
         [[nodiscard]] bool is(const reduce::lane_info& lane) const noexcept {
             return of == &lane && thread == lane.thread && pid == lane.pid && depth == lane.depth &&
@@ -168,14 +165,26 @@ private:
     };
 
     void append_record(text_buffer& out, const reduce::record_view& record) {
+        const impl::piece& thread = text_of(record.lane());
         colour(out, "\x1b[2m");
-        append_time(out, record.time());
-        if (record.interval()) append_bound(out, record.time(), record.latest());
-        out += ' ';
-        append_thread(out, record.lane());
-        colour(out, "\x1b[0m");
-        out += ' ';
-        colour(out, record.fault().empty() ? "\x1b[36m" : "\x1b[31m");
+        // One look for room for what each record has: the pointer stays in a register.
+        char* begin = out.room(time_.room + thread.room() + 2);
+        char* at = time_.put(begin, record.time());
+        if (record.interval()) [[unlikely]] {
+            out.add(static_cast<std::size_t>(at - begin));
+            append_bound(out, record.time(), record.latest());
+            begin = at = out.room(thread.room() + 2);
+        }
+        *at++ = ' ';
+        at = thread.put(at);
+        if (options_.colour) {
+            out.add(static_cast<std::size_t>(at - begin));
+            out += "\x1b[0m ";
+            out += record.fault().empty() ? "\x1b[36m" : "\x1b[31m";
+        } else {
+            *at++ = ' ';
+            out.add(static_cast<std::size_t>(at - begin));
+        }
         const prepared* const words = record.known() ? &prepare(record.type()) : nullptr;
         append_event(out, record, words);
         colour(out, "\x1b[0m");
@@ -200,35 +209,43 @@ private:
     }
 
     static void append_scalar(text_buffer& out, const reduce::field_value& value) {
+        if (value.type() == field_type::character) {
+            const char c = static_cast<char>(value.u64());
+            out += '\'';
+            impl::append_escaped(out, {&c, 1}, '\'');
+            out += '\'';
+            return;
+        }
+        char* const at = out.room(scalar_room);
+        out.add(static_cast<std::size_t>(put_scalar(at, value) - at));
+    }
+    // Not a character. To where `scalar_room` bytes can be written; returns where it ends.
+    [[nodiscard]] static char* put_scalar(char* at, const reduce::field_value& value) noexcept {
         switch (value.type()) {
             case field_type::u8:
             case field_type::u16:
             case field_type::u32:
             case field_type::u64:
-                return impl::append_number(out, value.u64());
+                return impl::put_number(at, value.u64());
             case field_type::i8:
             case field_type::i16:
             case field_type::i32:
             case field_type::i64:
-                return impl::append_number(out, value.i64());
+                return impl::put_number(at, value.i64());
             case field_type::f32:
-                return impl::append_floating(out, value.f32());
+                return impl::put_floating(at, value.f32());
             case field_type::f64:
-                return impl::append_floating(out, value.f64());
+                return impl::put_floating(at, value.f64());
             case field_type::boolean:
-                out += value.boolean() ? "true" : "false";
-                return;
-            case field_type::character: {
-                const char c = static_cast<char>(value.u64());
-                out += '\'';
-                impl::append_escaped(out, {&c, 1}, '\'');
-                out += '\'';
-                return;
-            }
+                return std::copy_n(value.boolean() ? "true" : "false", value.boolean() ? 4 : 5, at);
+            case field_type::character:
+                break;
             case field_type::address:
-                out += "0x";
-                return impl::append_number(out, value.u64(), 16);
+                *at++ = '0';
+                *at++ = 'x';
+                return impl::put_number(at, value.u64(), 16);
         }
+        return at;
     }
 
     void append_loss(text_buffer& out, const reduce::loss_item& loss) const {
@@ -258,9 +275,10 @@ private:
     void append_jump(text_buffer& out, const reduce::clock_jump& jump) {
         colour(out, "\x1b[31m");
         out += "-- time goes back";
-        if (time_->known()) {
+        if (time_.line().known()) {
             out += " by ";
-            const double seconds = time_->ns(static_cast<double>(jump.from - jump.time)) / 1e9;
+            const double seconds =
+                time_.line().ns(static_cast<double>(jump.from - jump.time)) / 1e9;
             char digits[400];
             out += std::string_view(digits, std::to_chars(digits, digits + sizeof digits, seconds,
                                                           std::chars_format::fixed, 9)
@@ -276,7 +294,7 @@ private:
     }
 
     /// Who recorded, in brackets; of lanes seen lately as it was made then.
-    void append_thread(text_buffer& out, const reduce::lane_info& lane) {
+    [[nodiscard]] const impl::piece& text_of(const reduce::lane_info& lane) {
         shown_thread& shown = threads_[lane.number % threads_.size()];
         if (!shown.is(lane)) {
             shown.of = &lane;
@@ -285,10 +303,11 @@ private:
             shown.depth = lane.depth;
             shown.listed = lane.listed;
             shown.name = lane.name;
-            shown.text.clear();
-            make_thread(shown.text, lane);
+            text_buffer text;
+            make_thread(text, lane);
+            shown.text = impl::piece(text.view());
         }
-        out += shown.text.view();
+        return shown.text;
     }
     void make_thread(text_buffer& out, const reduce::lane_info& lane) const {
         out += '[';
@@ -313,47 +332,26 @@ private:
         out += ']';
     }
 
-    void append_local(text_buffer& out, std::int64_t ns) {
-        constexpr std::int64_t second = 1'000'000'000;
-        // Modulo 2^64: the times may be far apart.
-        auto within = static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(shown_from_);
-        if (within >= second || shown_.empty()) {
-            const std::int64_t seconds = ns / second - (ns % second < 0 ? 1 : 0);
-            within = static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(seconds) * second;
-            shown_from_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) - within);
-            shown_.clear();
-            const auto when = static_cast<time_t>(seconds);
-            tm parts{};
-            if (static_cast<std::int64_t>(when) != seconds ||
-                ::localtime_r(&when, &parts) == nullptr) {
-                impl::append_number(shown_, seconds);
-            } else {
-                char text[64];
-                shown_ += std::string_view(
-                    text, ::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts));
-            }
+    [[nodiscard, gnu::always_inline]] const prepared& prepare(const reduce::event_type& type) {
+        if (type.number < prepared_.size() && prepared_[type.number].done) [[likely]] {
+            return prepared_[type.number];
         }
-        out += shown_.view();
-        out += '.';
-        impl::append_padded<9>(out, within);
+        return prepare_anew(type);
     }
-
-    [[nodiscard]] const prepared& prepare(const reduce::event_type& type) {
+    [[nodiscard, gnu::noinline]] const prepared& prepare_anew(const reduce::event_type& type) {
         if (type.number >= prepared_.size()) prepared_.resize(type.number + 1);
         prepared& words = prepared_[type.number];
-        if (!words.done) {
-            text_buffer text;
-            impl::append_escaped(text, type.name, 0);
-            words.name = text.view();
-            for (const auto& field : type.fields) {
-                text.clear();
-                text += ' ';
-                impl::append_escaped(text, field.name, '=');
-                text += '=';
-                words.fields.emplace_back(text.view());
-            }
-            words.done = true;
+        text_buffer text;
+        impl::append_escaped(text, type.name, 0);
+        words.name = impl::piece(text.view());
+        for (const auto& field : type.fields) {
+            text.clear();
+            text += ' ';
+            impl::append_escaped(text, field.name, '=');
+            text += '=';
+            words.fields.emplace_back(text.view());
         }
+        words.done = true;
         return words;
     }
 
@@ -361,12 +359,11 @@ private:
         if (options_.colour) out += code;
     }
 
-    const reduce::timeline* time_;
+    impl::time_text time_;
     text_options options_;
     std::vector<prepared> prepared_;
     std::array<shown_thread, 64> threads_;
-    std::int64_t shown_from_ = 0;  // ns at which the second in `shown_` begins
-    text_buffer shown_;
+    impl::piece file_;
     text_buffer own_;
 };
 

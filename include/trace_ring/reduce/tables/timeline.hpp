@@ -63,6 +63,9 @@ public:
                 ns_per_tick_ = ns / static_cast<double>(last.ticks - first.ticks);
             }
         }
+        for (std::size_t i = 0; i <= readings_.size(); ++i) {
+            rates_.push_back({rate(i, &clock_triple::realtime), rate(i, &clock_triple::monotonic)});
+        }
     }
 
     /// True if ticks can be told in nanoseconds and dates.
@@ -81,35 +84,63 @@ public:
         return ns(static_cast<double>(widest)) / 2;
     }
 
-    /// Ns since 1970; 0 if not known. Logarithmic in the number of readings.
+    /// Ns since 1970; 0 if not known. Logarithmic in the number of readings; but constant for one
+    /// who asks for times in a row, of which most lie between the same two, and hands in the same
+    /// `near` with each, 0 at first.
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks) const noexcept {
-        return at(ticks, &clock_triple::realtime);
+        std::size_t near = 0;
+        return realtime_ns(ticks, near);
+    }
+    [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks, std::size_t& near) const noexcept {
+        if (!known()) return 0;
+        near = after(ticks, near);
+        return at(ticks, near, &clock_triple::realtime, rates_[near].realtime);
     }
     [[nodiscard]] std::int64_t monotonic_ns(std::uint64_t ticks) const noexcept {
-        return at(ticks, &clock_triple::monotonic);
+        std::size_t near = 0;
+        return monotonic_ns(ticks, near);
+    }
+    [[nodiscard]] std::int64_t monotonic_ns(std::uint64_t ticks, std::size_t& near) const noexcept {
+        if (!known()) return 0;
+        near = after(ticks, near);
+        return at(ticks, near, &clock_triple::monotonic, rates_[near].monotonic);
     }
     /// Ns since the first reading, taken when the trace was set up; negative before.
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
+        std::size_t near = 0;
+        return relative_ns(ticks, near);
+    }
+    [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks, std::size_t& near) const noexcept {
         if (readings_.empty()) return 0;
         // Modulo 2^64: the numbers may come from a damaged file.
-        return static_cast<std::int64_t>(static_cast<std::uint64_t>(monotonic_ns(ticks)) -
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(monotonic_ns(ticks, near)) -
                                          readings_.front().monotonic);
     }
 
 private:
-    [[nodiscard]] std::int64_t at(std::uint64_t ticks,
-                                  std::uint64_t clock_triple::*clock) const noexcept {
-        if (!known()) return 0;
-        const auto after = std::upper_bound(
+    /// The first reading after `ticks`. `near`: where to look first, whatever it is.
+    [[nodiscard]] std::size_t after(std::uint64_t ticks, std::size_t near) const noexcept {
+        if (near <= readings_.size() && (near == 0 || readings_[near - 1].ticks <= ticks) &&
+            (near == readings_.size() || ticks < readings_[near].ticks)) [[likely]] {
+            return near;
+        }
+        const auto found = std::upper_bound(
             readings_.begin(), readings_.end(), ticks,
             [](std::uint64_t value, const clock_triple& r) { return value < r.ticks; });
-        if (after == readings_.begin()) return along(readings_.front(), ticks, ns_per_tick_, clock);
-        const auto& a = *(after - 1);
-        if (after == readings_.end()) return along(a, ticks, ns_per_tick_, clock);
+        return static_cast<std::size_t>(found - readings_.begin());
+    }
+    /// Of the line that ends at reading `end`.
+    [[nodiscard]] double rate(std::size_t end, std::uint64_t clock_triple::*clock) const noexcept {
+        if (end == 0 || end == readings_.size()) return ns_per_tick_;
+        const auto& a = readings_[end - 1];
+        const auto& b = readings_[end];
         // Modulo 2^64, then signed: a realtime clock may have been set back.
-        const auto rise =
-            static_cast<double>(static_cast<std::int64_t>((*after).*clock - a.*clock));
-        return along(a, ticks, rise / static_cast<double>(after->ticks - a.ticks), clock);
+        const auto rise = static_cast<double>(static_cast<std::int64_t>(b.*clock - a.*clock));
+        return rise / static_cast<double>(std::max<std::uint64_t>(b.ticks - a.ticks, 1));
+    }
+    [[nodiscard]] std::int64_t at(std::uint64_t ticks, std::size_t end,
+                                  std::uint64_t clock_triple::*clock, double rate) const noexcept {
+        return along(readings_[end == 0 ? 0 : end - 1], ticks, rate, clock);
     }
 
     /// The difference is scaled, not the value: a double holds days of it to the nanosecond. The
@@ -126,7 +157,12 @@ private:
         return static_cast<std::int64_t>(back ? from.*clock - ns : from.*clock + ns);
     }
 
+    struct line {
+        double realtime, monotonic;  // ns a tick
+    };
+
     std::vector<clock_triple> readings_;
+    std::vector<line> rates_;  // by the reading that ends it
     double ns_per_tick_ = 0;
     bool consistent_ = true;
 };
