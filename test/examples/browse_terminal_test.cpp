@@ -229,6 +229,41 @@ BOOST_AUTO_TEST_CASE(it_opens_in_a_range_of_files_whose_clocks_were_put_right) {
     BOOST_TEST(b.restored());
 }
 
+BOOST_AUTO_TEST_CASE(it_opens_on_files_whose_clocks_it_compared_by_their_messages) {
+    // The other machine's clock is a second behind. A message takes 100 us, either way.
+    constexpr std::uint64_t second = 1'000'000'000;
+    constexpr std::uint64_t start = 1'700'000'000 * second;
+    scratch_file first, other;
+    for (const bool is_other : {false, true}) {
+        file_builder b;
+        const std::uint64_t date = is_other ? start - second : start;
+        b.clock_reading(0, 0, date);
+        b.clock_reading(second, second, date + second);
+        const auto& sent = b.event({1, "sent", {{"id"}}});
+        const auto& received = b.event({2, "received", {{"id"}}});
+        const auto lane = b.lane(b.process(1200), 11, "worker");
+        b.open(lane, 1000);
+        for (std::uint64_t id = 1; id <= 20; ++id) {
+            const bool sends = (id % 2 == 0) == is_other;
+            b.record(lane, id * 1'000'000 + (sends ? 0 : 100'000), sends ? sent : received, {id});
+        }
+        b.save((is_other ? other : first).path());
+    }
+    browser apart({first.path(), other.path()}, 12, 160);
+    BOOST_TEST(apart.has(0, " received id=1"));
+    BOOST_TEST(apart.has(1, " sent     id=2"));
+    apart.type("q");
+    BOOST_TEST(apart.end() == 0);
+    browser b({"--match", "sent.id,received.id", first.path(), other.path()}, 12, 160);
+    for (int id = 1; id <= 5; ++id) {
+        BOOST_TEST(b.has(2 * id - 2, " sent     id=" + std::to_string(id)));
+        BOOST_TEST(b.has(2 * id - 1, " received id=" + std::to_string(id)));
+    }
+    b.type("q");
+    BOOST_TEST(b.end() == 0);
+    BOOST_TEST(b.restored());
+}
+
 BOOST_AUTO_TEST_CASE(what_it_cannot_show_is_told_before_the_terminal_is_taken) {
     scratch_file file;
     thousand().save(file.path());
@@ -245,6 +280,7 @@ BOOST_AUTO_TEST_CASE(what_it_cannot_show_is_told_before_the_terminal_is_taken) {
     refused({"--where", "m == 1"}, "--where: column 1: no event has a field 'm'");
     refused({"--from", "@4096"}, "--from @4096: of a trace a place is ");
     refused({"--offset", "3=1"}, "no file of that name or number");
+    refused({"--match", "tick.n,beat.n", file.path()}, "--match finds no record of it");
     refused({"--page", "1"}, "are for CPTRAP files, and there is none");
 }
 
@@ -270,6 +306,40 @@ BOOST_AUTO_TEST_CASE(a_live_recorder_is_followed) {
     b.type("F");
     recorder.record<beat>(503U);
     BOOST_TEST(b.has(10, "beat n=503"));
+    b.type("q");
+    BOOST_TEST(b.end() == 0);
+    BOOST_TEST(b.restored());
+}
+
+BOOST_AUTO_TEST_CASE(a_live_recorder_is_followed_by_a_condition) {
+    scratch_file file;
+    file.remove();
+    trace_ring::recorder recorder{{.file = file.path(), .size = 256 * 1024}};
+    recorder.record<beat>(0U);
+    browser b({file.path(), "--follow", "--where", "n % 100 == 7"}, 12, 120);
+    BOOST_TEST(b.has(11, "following"));
+    BOOST_TEST(b.has(11, "filter where n % 100 == 7"));
+    for (std::uint64_t n = 1; n <= 300; ++n) recorder.record<beat>(n);
+    BOOST_TEST(b.has(0, "beat n=7"));
+    BOOST_TEST(b.has(1, "beat n=107"));
+    BOOST_TEST(b.has(2, "beat n=207"));
+    for (std::uint64_t n = 301; n <= 407; ++n) recorder.record<beat>(n);
+    BOOST_TEST(b.has(4, "beat n=407"));
+    BOOST_TEST(b.has(3, "beat n=307"));
+    // Another condition holds for what is there, and for what comes.
+    b.type("f\x15where n > 405\r");
+    BOOST_TEST(b.has(11, "filter where n > 405"));
+    b.type("F");
+    recorder.record<beat>(408U);
+    recorder.record<beat>(7U);
+    recorder.record<beat>(409U);
+    BOOST_TEST(b.wait([&] {
+        std::string all;
+        for (int y = 0; y < 11; ++y) all += b.screen.line(y) + '\n';
+        const auto at = [&](const char* text) { return all.find(text); };
+        return at("n=406") < at("n=407") && at("n=407") < at("n=408") &&
+               at("n=408") < at("n=409") && at("n=409") != all.npos && at("n=7") == all.npos;
+    }));
     b.type("q");
     BOOST_TEST(b.end() == 0);
     BOOST_TEST(b.restored());
