@@ -22,6 +22,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_aux_buffer {
 namespace {
 
 namespace x86 = trace_ring::x86;
@@ -166,7 +167,9 @@ void mutate(buffer& what, dice& random) {
 }
 
 }  // namespace
+}  // namespace of_aux_buffer
 
-const target aux_buffer_target{"aux_buffer", &seeds, &run, &mutate, 100000};
+const target aux_buffer_target{"aux_buffer", &of_aux_buffer::seeds, &of_aux_buffer::run,
+                               &of_aux_buffer::mutate, 100000};
 
 }  // namespace trace_ring_test::fuzz

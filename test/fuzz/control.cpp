@@ -12,6 +12,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_control {
 namespace {
 
 constexpr unsigned action_count = 8;
@@ -70,7 +71,8 @@ void run(input data) {
 }
 
 }  // namespace
+}  // namespace of_control
 
-const target control_target{"control", &seeds, &run, &mutate_program, 5000};
+const target control_target{"control", &of_control::seeds, &of_control::run, &mutate_program, 5000};
 
 }  // namespace trace_ring_test::fuzz

@@ -27,6 +27,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_cptrap {
 namespace {
 
 namespace cptrap = trace_ring::cptrap;
@@ -202,7 +203,8 @@ void mutate(buffer& what, dice& random) {
 }
 
 }  // namespace
+}  // namespace of_cptrap
 
-const target cptrap_target{"cptrap", &seeds, &run, &mutate, 10000};
+const target cptrap_target{"cptrap", &of_cptrap::seeds, &of_cptrap::run, &of_cptrap::mutate, 10000};
 
 }  // namespace trace_ring_test::fuzz

@@ -22,6 +22,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_das {
 namespace {
 
 namespace das = trace_ring::das;
@@ -212,7 +213,8 @@ void mutate(buffer& what, dice& random) {
 }
 
 }  // namespace
+}  // namespace of_das
 
-const target das_target{"das", &seeds, &run, &mutate, 100000};
+const target das_target{"das", &of_das::seeds, &of_das::run, &of_das::mutate, 100000};
 
 }  // namespace trace_ring_test::fuzz

@@ -23,6 +23,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_debug_store {
 namespace {
 
 namespace x86 = trace_ring::x86;
@@ -178,7 +179,9 @@ void mutate(buffer& what, dice& random) {
 }
 
 }  // namespace
+}  // namespace of_debug_store
 
-const target debug_store_target{"debug_store", &seeds, &run, &mutate, 200000};
+const target debug_store_target{"debug_store", &of_debug_store::seeds, &of_debug_store::run,
+                                &of_debug_store::mutate, 200000};
 
 }  // namespace trace_ring_test::fuzz

@@ -16,6 +16,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_drain {
 namespace {
 
 constexpr unsigned action_count = 9;
@@ -124,8 +125,10 @@ void run_raced(input data) {
 }
 
 }  // namespace
+}  // namespace of_drain
 
-const target drain_target{"drain", &seeds, &run, &mutate_program, 5000};
-const target drain_raced_target{"drain_raced", &seeds, &run_raced, &mutate_program, 2000};
+const target drain_target{"drain", &of_drain::seeds, &of_drain::run, &mutate_program, 5000};
+const target drain_raced_target{"drain_raced", &of_drain::seeds, &of_drain::run_raced,
+                                &mutate_program, 2000};
 
 }  // namespace trace_ring_test::fuzz

@@ -19,6 +19,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_elf_core {
 namespace {
 
 namespace reduce = trace_ring::reduce;
@@ -157,7 +158,9 @@ void mutate(buffer& what, dice& random) {
 }
 
 }  // namespace
+}  // namespace of_elf_core
 
-const target elf_core_target{"elf_core", &seeds, &run, &mutate, 4000};
+const target elf_core_target{"elf_core", &of_elf_core::seeds, &of_elf_core::run,
+                             &of_elf_core::mutate, 4000};
 
 }  // namespace trace_ring_test::fuzz

@@ -14,6 +14,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_event_filter {
 namespace {
 
 constexpr std::size_t longest = 512;
@@ -135,7 +136,9 @@ void mutate(buffer& what, dice& random) {
 }
 
 }  // namespace
+}  // namespace of_event_filter
 
-const target event_filter_target{"event_filter", &seeds, &run, &mutate, 10000};
+const target event_filter_target{"event_filter", &of_event_filter::seeds, &of_event_filter::run,
+                                 &of_event_filter::mutate, 10000};
 
 }  // namespace trace_ring_test::fuzz

@@ -22,6 +22,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_expression {
 namespace {
 
 namespace reduce = trace_ring::reduce;
@@ -144,7 +145,9 @@ void mutate(buffer& what, dice& random) {
 }
 
 }  // namespace
+}  // namespace of_expression
 
-const target expression_target{"expression", &seeds, &run, &mutate, 10000};
+const target expression_target{"expression", &of_expression::seeds, &of_expression::run,
+                               &of_expression::mutate, 10000};
 
 }  // namespace trace_ring_test::fuzz

@@ -13,6 +13,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_live_mapping {
 namespace {
 
 namespace reduce = trace_ring::reduce;
@@ -146,9 +147,11 @@ void run_raced(input data) {
 }
 
 }  // namespace
+}  // namespace of_live_mapping
 
-const target live_mapping_target{"live_mapping", &seeds, &run, &mutate_program, 2000};
-const target live_mapping_raced_target{"live_mapping_raced", &seeds, &run_raced, &mutate_program,
-                                       300};
+const target live_mapping_target{"live_mapping", &of_live_mapping::seeds, &of_live_mapping::run,
+                                 &mutate_program, 2000};
+const target live_mapping_raced_target{"live_mapping_raced", &of_live_mapping::seeds,
+                                       &of_live_mapping::run_raced, &mutate_program, 300};
 
 }  // namespace trace_ring_test::fuzz

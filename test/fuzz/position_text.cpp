@@ -24,6 +24,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_position_text {
 namespace {
 
 namespace reduce = trace_ring::reduce;
@@ -244,7 +245,9 @@ void mutate(buffer& what, dice& random) {
 }
 
 }  // namespace
+}  // namespace of_position_text
 
-const target position_text_target{"position_text", &seeds, &run, &mutate, 10000};
+const target position_text_target{"position_text", &of_position_text::seeds, &of_position_text::run,
+                                  &of_position_text::mutate, 10000};
 
 }  // namespace trace_ring_test::fuzz

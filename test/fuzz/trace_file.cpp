@@ -17,6 +17,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_trace_file {
 namespace {
 
 namespace reduce = trace_ring::reduce;
@@ -154,7 +155,9 @@ void mutate(buffer& what, dice& random) {
 }
 
 }  // namespace
+}  // namespace of_trace_file
 
-const target trace_file_target{"trace_file", &seeds, &run, &mutate, 3000};
+const target trace_file_target{"trace_file", &of_trace_file::seeds, &of_trace_file::run,
+                               &of_trace_file::mutate, 3000};
 
 }  // namespace trace_ring_test::fuzz

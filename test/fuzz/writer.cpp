@@ -22,6 +22,7 @@
 
 namespace trace_ring_test::fuzz {
 
+namespace of_writer {
 namespace {
 
 struct by_thread {
@@ -160,8 +161,10 @@ void run_raced(input data) {
 }
 
 }  // namespace
+}  // namespace of_writer
 
-const target writer_target{"writer", &seeds, &run, &mutate_program, 8000};
-const target writer_raced_target{"writer_raced", &seeds, &run_raced, &mutate_program, 3000};
+const target writer_target{"writer", &of_writer::seeds, &of_writer::run, &mutate_program, 8000};
+const target writer_raced_target{"writer_raced", &of_writer::seeds, &of_writer::run_raced,
+                                 &mutate_program, 3000};
 
 }  // namespace trace_ring_test::fuzz
