@@ -108,7 +108,8 @@ BOOST_AUTO_TEST_CASE(memory_that_is_not_aligned_is_refused) {
                       trace_ring::format_error);
 }
 
-BOOST_AUTO_TEST_CASE(a_file_cut_anywhere_is_read_as_far_as_it_goes) {
+BOOST_AUTO_TEST_CASE(a_file_cut_anywhere_is_read_as_far_as_it_goes,
+                     *boost::unit_test::label("one_thread")) {
     const auto whole = everything();
     const auto bytes = whole.bytes();
     const std::uint64_t records = 86;
@@ -165,7 +166,8 @@ BOOST_AUTO_TEST_CASE(every_word_of_the_header_may_be_wrong) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(every_word_of_a_sub_buffers_header_may_be_wrong) {
+BOOST_AUTO_TEST_CASE(every_word_of_a_sub_buffers_header_may_be_wrong,
+                     *boost::unit_test::label("one_thread")) {
     const auto sound = everything();
     auto file = reduce::trace_file::from(sound.bytes());
     const auto before = read_in_every_way(file, sound.bytes().size());
@@ -326,7 +328,8 @@ BOOST_AUTO_TEST_CASE(fields_beyond_their_record_are_not_followed) {
     BOOST_TEST(tells(b));
 }
 
-BOOST_AUTO_TEST_CASE(random_bytes_in_random_places_are_survived) {
+BOOST_AUTO_TEST_CASE(random_bytes_in_random_places_are_survived,
+                     *boost::unit_test::label("one_thread")) {
     const auto sound = everything();
     std::mt19937 random(20'240'501);
     const std::size_t size = sound.bytes().size();

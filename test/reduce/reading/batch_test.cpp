@@ -95,7 +95,7 @@ struct ring_of_eight {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(batch)
+BOOST_AUTO_TEST_SUITE(batch, *boost::unit_test::label("one_thread"))
 
 BOOST_AUTO_TEST_CASE(what_is_closed_is_copied_and_what_is_open_is_not) {
     for (const bool seen : {true, false}) {

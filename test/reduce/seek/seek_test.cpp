@@ -97,7 +97,7 @@ void compare(const reduce::trace_file& file, dice& random, int ranges, bool orde
     }
 }
 
-BOOST_AUTO_TEST_SUITE(seek)
+BOOST_AUTO_TEST_SUITE(seek, *boost::unit_test::label("one_thread"))
 
 BOOST_AUTO_TEST_CASE(a_range_is_what_leaving_out_the_rest_gives) {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
