@@ -92,18 +92,14 @@ public:
         return realtime_ns(ticks, near);
     }
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks, std::size_t& near) const noexcept {
-        if (!known()) return 0;
-        near = after(ticks, near);
-        return at(ticks, near, &clock_triple::realtime, rates_[near].realtime);
+        return at(ticks, near, &clock_triple::realtime, &rates::realtime);
     }
     [[nodiscard]] std::int64_t monotonic_ns(std::uint64_t ticks) const noexcept {
         std::size_t near = 0;
         return monotonic_ns(ticks, near);
     }
     [[nodiscard]] std::int64_t monotonic_ns(std::uint64_t ticks, std::size_t& near) const noexcept {
-        if (!known()) return 0;
-        near = after(ticks, near);
-        return at(ticks, near, &clock_triple::monotonic, rates_[near].monotonic);
+        return at(ticks, near, &clock_triple::monotonic, &rates::monotonic);
     }
     /// Ns since the first reading, taken when the trace was set up; negative before.
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
@@ -118,6 +114,10 @@ public:
     }
 
 private:
+    struct rates {
+        double realtime, monotonic;  // ns a tick
+    };
+
     /// The first reading after `ticks`. `near`: where to look first, whatever it is.
     [[nodiscard]] std::size_t after(std::uint64_t ticks, std::size_t near) const noexcept {
         if (near <= readings_.size() && (near == 0 || readings_[near - 1].ticks <= ticks) &&
@@ -138,9 +138,12 @@ private:
         const auto rise = static_cast<double>(static_cast<std::int64_t>(b.*clock - a.*clock));
         return rise / static_cast<double>(std::max<std::uint64_t>(b.ticks - a.ticks, 1));
     }
-    [[nodiscard]] std::int64_t at(std::uint64_t ticks, std::size_t end,
-                                  std::uint64_t clock_triple::*clock, double rate) const noexcept {
-        return along(readings_[end == 0 ? 0 : end - 1], ticks, rate, clock);
+    [[nodiscard]] std::int64_t at(std::uint64_t ticks, std::size_t& near,
+                                  std::uint64_t clock_triple::*clock,
+                                  double rates::*rate) const noexcept {
+        if (!known()) return 0;
+        near = after(ticks, near);
+        return along(readings_[near == 0 ? 0 : near - 1], ticks, rates_[near].*rate, clock);
     }
 
     /// The difference is scaled, not the value: a double holds days of it to the nanosecond. The
@@ -157,12 +160,8 @@ private:
         return static_cast<std::int64_t>(back ? from.*clock - ns : from.*clock + ns);
     }
 
-    struct line {
-        double realtime, monotonic;  // ns a tick
-    };
-
     std::vector<clock_triple> readings_;
-    std::vector<line> rates_;  // by the reading that ends it
+    std::vector<rates> rates_;  // by the reading that ends it
     double ns_per_tick_ = 0;
     bool consistent_ = true;
 };
