@@ -90,30 +90,55 @@ inline void signal_fence(memory_order order) noexcept {
 #define TRACE_RING_X86_STEPS
 #endif
 
-/// Loads `index` from `from`, with acquire, and tells whether byte `index - Bias` of a page of them
-/// is not zero: by a relaxed load and a comparison. In one step, so that the index need not be
-/// widened.
+/// A word, loaded with acquire, as an index: one that need not be widened.
+[[nodiscard, gnu::always_inline]] inline std::uintptr_t load_index(
+    const atomic<std::uint32_t>& from) noexcept {
+#if defined(TRACE_RING_X86_STEPS)
+    std::uintptr_t index;
+    asm volatile("movl %1, %k0"
+                 : "=r"(index)
+                 : "m"(reinterpret_cast<const volatile std::uint32_t&>(from))
+                 : "memory");
+    return index;
+#else
+    return from.load(acquire);
+#endif
+}
+
+/// Whether a byte is not zero: byte `index - Bias` of those that lie `distance` behind `base`. By
+/// relaxed loads of `distance` and of the byte, and a comparison.
 template <std::uint32_t Bias>
-[[nodiscard, gnu::always_inline]] inline bool is_set(const shared_atomic<std::uint8_t>* bytes,
-                                                     const atomic<std::uint32_t>& from,
-                                                     std::uint32_t& index) noexcept {
+[[nodiscard, gnu::always_inline]] inline bool is_set(const void* base,
+                                                     const atomic<std::uintptr_t>& distance,
+                                                     std::uintptr_t index) noexcept {
 #if defined(TRACE_RING_X86_STEPS)
     bool set;
-#if defined(__x86_64__)
-#define TRACE_RING_WIDE "q"
-#else
-#define TRACE_RING_WIDE "k"
-#endif
-    asm volatile("movl %2, %1\n\tcmpb $0, %c4(%3,%" TRACE_RING_WIDE "1)"
-                 : "=@ccne"(set), "=&r"(index)
-                 : "m"(reinterpret_cast<const volatile std::uint32_t&>(from)), "r"(bytes),
+    asm volatile("add %2, %1\n\tcmpb $0, %c4(%3,%1)"
+                 : "=@ccne"(set), "+&r"(index)
+                 : "m"(reinterpret_cast<const volatile std::uintptr_t&>(distance)), "r"(base),
                    "i"(-static_cast<std::int32_t>(Bias))
                  : "memory");
-#undef TRACE_RING_WIDE
     return set;
 #else
-    index = from.load(acquire);
-    return bytes[index - Bias].load(relaxed) != 0;
+    const std::uintptr_t at =
+        reinterpret_cast<std::uintptr_t>(base) + distance.load(relaxed) + index - Bias;
+    return reinterpret_cast<const shared_atomic<std::uint8_t>*>(at)->load(relaxed) != 0;
+#endif
+}
+
+/// `value` with two neighbouring words or-ed to it, the second of them to its upper half.
+[[nodiscard, gnu::always_inline]] inline std::uint64_t or_both(
+    std::uint64_t value, const atomic<std::uint32_t>& first,
+    const atomic<std::uint32_t>& second) noexcept {
+#if defined(TRACE_RING_X86_STEPS) && defined(__x86_64__)
+    static_cast<void>(second);
+    asm volatile("orq %1, %0"
+                 : "+r"(value)
+                 : "m"(reinterpret_cast<const volatile std::uint64_t&>(first)));
+    return value;
+#else
+    // relaxed, both: what is stored is for the caller to order
+    return value | first.load(relaxed) | std::uint64_t{second.load(relaxed)} << 32;
 #endif
 }
 

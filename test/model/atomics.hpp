@@ -113,11 +113,19 @@ inline void thread_fence(memory_order o) noexcept {
 /// A fibre has no signal handlers.
 inline void signal_fence(memory_order) noexcept {}
 
+[[nodiscard]] inline std::uintptr_t load_index(const atomic<std::uint32_t>& from) noexcept {
+    return from.load(acquire);
+}
 template <std::uint32_t Bias>
-[[nodiscard]] inline bool is_set(const shared_atomic<std::uint8_t>* bytes,
-                                 const atomic<std::uint32_t>& from, std::uint32_t& index) noexcept {
-    index = from.load(acquire);
-    return bytes[index - Bias].load(relaxed) != 0;
+[[nodiscard]] inline bool is_set(const void* base, const atomic<std::uintptr_t>& distance,
+                                 std::uintptr_t index) noexcept {
+    const std::uintptr_t at =
+        reinterpret_cast<std::uintptr_t>(base) + distance.load(relaxed) + index - Bias;
+    return reinterpret_cast<const shared_atomic<std::uint8_t>*>(at)->load(relaxed) != 0;
+}
+[[nodiscard]] inline std::uint64_t or_both(std::uint64_t value, const atomic<std::uint32_t>& first,
+                                           const atomic<std::uint32_t>& second) noexcept {
+    return value | first.load(relaxed) | std::uint64_t{second.load(relaxed)} << 32;
 }
 [[nodiscard]] inline bool differs(const atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
     return word.load(relaxed) != value;

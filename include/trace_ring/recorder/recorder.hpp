@@ -21,6 +21,7 @@
 
 #include <trace_ring/recorder/lane/core.hpp>
 #include <trace_ring/recorder/snapshot.hpp>
+#include <trace_ring/recorder/statistics.hpp>
 #include <trace_ring/recorder/write_path.hpp>
 
 namespace trace_ring::inline v1 {
@@ -30,17 +31,6 @@ namespace trace_ring::inline v1 {
 /// policy of one's own, with a `kind` of its own (policy/clock/clock.hpp).
 struct recording {
     using clock = trace_ring::clock::tsc;
-};
-
-/// What a recorder counted so far; the file holds the same and more (see reduce/).
-struct recorder_statistics {
-    std::uint64_t overwritten = 0;           ///< records
-    std::uint64_t refused_without_lane = 0;  ///< records
-    std::uint64_t types_without_room = 0;    ///< event types not in the dictionary
-    std::uint64_t sub_buffers = 0;           ///< there are
-    std::uint64_t held = 0;                  ///< sub-buffers in the hands of writers
-    std::uint64_t claimed = 0;               ///< sub-buffers so far
-    std::uint64_t reclaimed = 0;             ///< sub-buffers taken from dead processes
 };
 
 template <class Kind>
@@ -62,7 +52,7 @@ public:
     /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
     /// cause.
     explicit basic_recorder(const recorder_options& options)
-        : core_(std::make_unique<impl::core>(options, impl::functions_of<clock_policy>)),
+        : core_(std::make_unique<impl::core>(options, impl::functions_of<clock_policy>, gates_)),
           index_(core_->index()),
           max_record_(core_->max_record()) {}
 #else
@@ -104,10 +94,9 @@ public:
         const auto [lane, time] = core_->open(type, bytes, opener);
         if (lane == nullptr) return {};
         if constexpr (write::readings_shared) write::share_reading(impl::mark_of(*lane), time);
+        const std::uint32_t header = type.header.load(relaxed);  // relaxed: `open` saw the id
         write::template store_record<E, 0, 0>(
-            impl::end_of_records(*lane),
-            type.header.load(relaxed),  // relaxed: `open` saw the id
-            wires, sizes, time);
+            impl::end_of_records(*lane), write::template head_of<E>(time, header), wires, sizes);
         return reservation(*core_, *lane, opener, bytes, impl::is_counted<E>() ? &type : nullptr);
 #else
         ((void)values, ...);
@@ -218,7 +207,13 @@ public:
     }
     /// What was counted so far, each count by itself while others record. Any thread, signal-safe;
     /// linear in the lanes that the trace remembers.
-    [[nodiscard]] recorder_statistics statistics() const noexcept;
+    [[nodiscard]] recorder_statistics statistics() const noexcept {
+#if !defined(TRACE_RING_DISABLE)
+        return impl::statistics_of(*core_);
+#else
+        return {};
+#endif
+    }
 
 private:
     template <class>
@@ -267,17 +262,29 @@ private:
     [[gnu::always_inline]] bool put(const Values&... values) noexcept {
         impl::event_state& type = touch<E>();
         const std::uint32_t index = index_;
-        std::uint32_t header = 0;
-        // relaxed: a gate is advice that takes effect soon. The header is the number of the gate
-        // and what is known already; the gate of an event that has no id yet is shut.
-        const auto* const gates = impl::gates_of[index].load(relaxed)->gates;
+        impl::lane_state* lane = nullptr;
+        // A reading of the clock that waits for all loads waits for these, too: beside the gate's
+        // they cost nothing. Where it is not read each time, they are better behind it (measured).
+        if constexpr (!write::whole_words) lane = first_lane<E>(index);
+        // The header is the number of the gate and what is known already; the gate of an event that
+        // has no id yet is shut.
         // order: type.use:A pairs with type.publish:A
-        if (is_set<impl::header_without_id(E::fixed_bytes)>(gates, type.header, header))
-            [[unlikely]] {
-            if (record_word::id(header) != 0) return false;
-            return append_cold<E, Flags>(type, E::encode(values...), impl::stack_position());
+        const std::uintptr_t header = load_index(type.header);
+        if (gates_.template is_shut<impl::header_without_id(E::fixed_bytes)>(header)) [[unlikely]] {
+            // relaxed: as just seen, or newer
+            if (record_word::id(type.header.load(relaxed)) != 0) return false;
+            return append_cold<E, Flags>(type, E::encode(values...), impl::stack_position(),
+                                         nullptr, 0, 0);
         }
-        return append<E, Flags>(type, index, header, E::encode(values...));
+        if constexpr (write::whole_words) lane = first_lane<E>(index);
+        return append<E, Flags>(type, *lane, static_cast<std::uint32_t>(header),
+                                E::encode(values...));
+    }
+
+    /// The calling thread's, for events of this type.
+    template <class E>
+    [[gnu::always_inline]] static impl::lane_state* first_lane(std::uint32_t index) noexcept {
+        return impl::first_lanes[impl::row_of(impl::ring_of<E>) + index];
     }
 
     /// The end of a span: written even if the gate has been shut since, or it would never end.
@@ -285,17 +292,16 @@ private:
     void put_end() noexcept {
         impl::event_state& type = impl::event_of<E>::state;
         const std::uint32_t header = type.header.load(relaxed);  // relaxed: known when it began
-        append<impl::end_of<E>, record_word::end>(type, index_, header, {});
+        append<impl::end_of<E>, record_word::end>(type, *first_lane<E>(index_), header, {});
     }
 
     /// The hot path: one run of code in the caller, without a lock, a call or an allocation.
     template <class E, std::uint32_t Flags>
-    [[gnu::always_inline]] bool append(impl::event_state& type, std::uint32_t index,
+    [[gnu::always_inline]] bool append(impl::event_state& type, impl::lane_state& lane,
                                        std::uint32_t header,
                                        const typename E::wires& wires) noexcept {
         const auto sizes = measure_for<E>(wires);
         // relaxed, to the end: words of this thread and its signal handlers alone
-        impl::lane_state& lane = *impl::first_lanes[impl::row_of(impl::ring_of<E>) + index];
         impl::lane_mark& mark = impl::mark_of(lane);
         const mark_type idle = mark.value.load(relaxed);
         impl::store_stack_position(mark.value);
@@ -311,29 +317,29 @@ private:
         const auto before = write::look(sub->commit);
         const indexed_place to{reinterpret_cast<std::byte*>(sub), before.place};
         const auto go_cold = [&]() __attribute__((always_inline)) {
-            mark.value.store(idle, relaxed);
-            return append_cold<E, Flags>(type, wires, impl::stack_position());
+            return append_cold<E, Flags>(type, wires, impl::stack_position(), &lane, idle,
+                                         std::uint64_t{now.high} << 32 | now.low);
         };
         if (impl::no_room(to.index, bytes, idle)) [[unlikely]] {
             return go_cold();
         }
-        std::uint64_t head = 0;
+        std::uint64_t time = 0;
         if (write::readings_shared && write::shares_reading(sub->commit, before)) [[likely]] {
-            head = mark.reading.load(relaxed);
+            time = mark.reading.load(relaxed);
         } else if constexpr (write::timed) {
             if constexpr (write::readings_shared) now = write::read_halves();
             if (differs(lane.high, now.high)) [[unlikely]] {
                 return go_cold();
             }
-            head = now.low;
+            time = now.low;
             if constexpr (write::readings_shared) write::share_reading(mark, now.low);
         }
+        const std::uint64_t head = write::template head_of<E>(time, header, type);
         if constexpr (sizeof(void*) == 8 && impl::is_few_words<E>) {
-            write::template store_record<E, Flags, commit_word::bias>(to, header, wires, sizes,
-                                                                      head);
+            write::template store_record<E, Flags, commit_word::bias>(to, head, wires, sizes);
         } else {
             std::byte* const start = to.base + commit_word::bias + to.index;
-            write::template store_record<E, Flags, 0>(start, header, wires, sizes, head);
+            write::template store_record<E, Flags, 0>(start, head, wires, sizes);
         }
         write::publish(sub->commit, before, commit_word::one_record + bytes);
         count<E>(lane, type);
@@ -342,29 +348,38 @@ private:
         return true;
     }
 
-    /// The same through the cold path.
+    /// The same through the cold path: from its beginning, or from where the hot path left it, with
+    /// the mark of lane `begun` set, which was `idle` before, and the clock read at `known`, if not
+    /// 0.
     template <class E, std::uint32_t Flags>
     [[gnu::noinline, gnu::cold]] bool append_cold(impl::event_state& type, typename E::wires wires,
-                                                  mark_type opener) noexcept {
+                                                  mark_type opener, impl::lane_state* begun,
+                                                  mark_type idle, std::uint64_t known) noexcept {
+        const bool is_begun = begun != nullptr && idle < 0;
+        // relaxed: own thread and its signal handlers
+        if (begun != nullptr && !is_begun) impl::mark_of(*begun).value.store(idle, relaxed);
         if (core_ == nullptr) return false;  // static storage, not constructed yet or no more
         const auto sizes = measure_for<E>(wires);
         const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
-        const auto [lane, time] = core_->open(type, bytes, opener, impl::is_end<E>);
+        const auto [lane, time] =
+            is_begun ? core_->open_further(type, bytes, opener, impl::is_end<E>, *begun, known)
+                     : core_->open(type, bytes, opener, impl::is_end<E>);
         if (lane == nullptr) return false;
         if constexpr (write::readings_shared) write::share_reading(impl::mark_of(*lane), time);
+        const std::uint32_t header = type.header.load(relaxed);  // relaxed: `open` saw the id
         write::template store_record<E, Flags, 0>(
-            impl::end_of_records(*lane),
-            type.header.load(relaxed),  // relaxed: `open` saw the id
-            wires, sizes, time);
+            impl::end_of_records(*lane), write::template head_of<E>(time, header), wires, sizes);
         impl::commit_record(*lane, bytes);
         count<E>(*lane, type);
         core_->finish(*lane);
         return true;
     }
 
+    impl::gate_link gates_;  // first
     std::unique_ptr<impl::core> core_;
     std::uint32_t index_ = 0;
     std::uint32_t max_record_ = 0;
+    [[maybe_unused]] std::byte room_for_gates_[sizeof(impl::gate_page)];  // see gate_link
 #else
     template <class E, std::uint32_t Flags, class... Values>
     [[gnu::always_inline]] static bool put(const Values&...) noexcept {
@@ -372,24 +387,6 @@ private:
     }
 #endif
 };
-
-template <class Kind>
-recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
-    recorder_statistics out;
-#if !defined(TRACE_RING_DISABLE)
-    const layout::ring_state& ring = core_->memory().ring();
-    const auto [held_now, claimed] = core_->in_use();
-    out.held = held_now;
-    out.claimed = claimed;
-    // relaxed, to the end: counters, each by itself
-    out.overwritten = core_->memory().overwritten_records();
-    out.refused_without_lane = ring.refused_without_lane.load(relaxed);
-    out.types_without_room = ring.types_without_room.load(relaxed);
-    out.sub_buffers = ring.capacity.load(relaxed);
-    out.reclaimed = ring.reclaimed.load(relaxed);
-#endif
-    return out;
-}
 
 }  // namespace trace_ring::inline v1
 

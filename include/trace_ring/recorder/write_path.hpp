@@ -44,26 +44,40 @@ struct write_path {
     static constexpr std::uint32_t shared_by = clock::records_per_reading<Clock>;
     static constexpr bool readings_shared = shared_by > 1;
     /// Is the clock not read for each record? Then stores and the loads that wait for them are most
-    /// of what a record costs: its head is one word, and the commit word is read once, whole, and
-    /// stored from a register. Beside a clock reading they cost nothing, and the fewest
-    /// instructions are best.
+    /// of what a record costs: the commit word and the header are read once, whole, and stored from
+    /// a register. Beside a clock reading they cost nothing, and the fewest instructions are best.
     static constexpr bool whole_words = sizeof(void*) == 8 && (readings_shared || !timed);
 
-    /// Stores a record `Start` bytes behind `to`, whose head is `head` but for the header in its
-    /// upper half. It is not there before it is committed.
-    template <class E, std::uint32_t Flags, std::size_t Start, class Place>
-    [[gnu::always_inline]] static void store_record(Place to, std::uint32_t header,
-                                                    const typename E::wires& wires,
-                                                    const measured<E>& sizes,
-                                                    std::uint64_t head) noexcept {
+    /// The head of a record that its type does not change any more, with the flags of a shared
+    /// reading, if it bears one. `header` is the type's, if it was read.
+    template <class E>
+    [[gnu::always_inline]] static std::uint64_t head_of(std::uint64_t time, std::uint32_t header) {
         if constexpr (is_end<E>) {
             header = record_word::pack(record_word::id(header), record_header_bytes);
         }
-        if constexpr (E::variable) {
-            header += sizes.bytes / 8 << 16;
-            if (sizes.cut) header |= std::uint32_t{record_word::cut} << 28;
+        return time | std::uint64_t{header} << 32;
+    }
+    template <class E>
+    [[gnu::always_inline]] static std::uint64_t head_of(std::uint64_t time, std::uint32_t header,
+                                                        const event_state& type) {
+        if constexpr (sizeof(void*) == 8 && !whole_words && !is_end<E>) {
+            return or_both(time, type.no_time, type.header);
+        } else {
+            return head_of<E>(time, header);
         }
-        header |= Flags << 28;
+    }
+
+    /// Stores a record `Start` bytes behind `to`, whose head is `head` but for what `sizes` and
+    /// `Flags` add. It is not there before it is committed.
+    template <class E, std::uint32_t Flags, std::size_t Start, class Place>
+    [[gnu::always_inline]] static void store_record(Place to, std::uint64_t head,
+                                                    const typename E::wires& wires,
+                                                    const measured<E>& sizes) noexcept {
+        if constexpr (E::variable) {
+            head += std::uint64_t{sizes.bytes} / 8 << 48;
+            if (sizes.cut) head |= std::uint64_t{record_word::cut} << 60;
+        }
+        head |= std::uint64_t{Flags} << 60;
         const auto put_word = [to]<std::size_t At>(auto word) __attribute__((always_inline)) {
             if constexpr (std::is_same_v<Place, indexed_place>) {
                 store_at<Start + At>(to, word);
@@ -72,12 +86,11 @@ struct write_path {
                 word_at<decltype(word)>(to, Start + At).store(word, relaxed);
             }
         };
-        if constexpr (whole_words) {
-            put_word.template operator()<0>(head | std::uint64_t{header} << 32);
+        if constexpr (sizeof(void*) == 8) {
+            put_word.template operator()<0>(head);
         } else {
-            header |= static_cast<std::uint32_t>(head >> 32);
             put_word.template operator()<0>(static_cast<std::uint32_t>(head));
-            put_word.template operator()<4>(header);
+            put_word.template operator()<4>(static_cast<std::uint32_t>(head >> 32));
         }
         store_payload<E, Start + record_header_bytes>(to, wires, sizes);
     }
@@ -107,7 +120,7 @@ struct write_path {
         }
     }
 
-    [[gnu::always_inline]] static void share_reading(lane_mark& mark, std::uint32_t time) {
+    [[gnu::always_inline]] static void share_reading(lane_mark& mark, std::uint64_t time) {
         mark.reading.store(time | std::uint64_t{record_word::interval} << 60,
                            relaxed);  // relaxed: own lane
     }

@@ -112,7 +112,7 @@ struct tsc {
 
     /// A reading in two halves: who compares or stores one alone pays no shift.
     struct halves {
-        std::uint32_t low;
+        std::uintptr_t low;  ///< 32 bits of it: as wide as a register, so that it is not widened
         std::uint32_t high;
     };
 

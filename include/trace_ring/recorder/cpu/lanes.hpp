@@ -88,7 +88,7 @@ public:
         const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: just seen
         if (id == 0) return answer::elsewhere;
         // relaxed: a gate is advice that takes effect soon
-        const std::uint32_t gate = core_.gates().load(relaxed)->gates[id].load(relaxed);
+        const std::uint32_t gate = core_.gates_.look(id);
         if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return answer::no;
         // order: process.alive:E pairs with process.alive:A
         const bool here = core_.alive_->load(acquire) == core::entered || core_.enter_child();

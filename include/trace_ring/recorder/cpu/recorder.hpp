@@ -174,8 +174,8 @@ private:
     friend class cpu_scope;
 
 #if !defined(TRACE_RING_DISABLE)
-    [[nodiscard]] std::uint32_t number() const noexcept {
-        return base::index_;
+    [[nodiscard]] const impl::gate_link& gates() const noexcept {
+        return base::gates_;
     }
     template <class E>
     [[nodiscard]] static impl::event_state& touch_type() noexcept {
@@ -210,11 +210,10 @@ private:
     template <class E, std::uint32_t Flags, class... Values>
     [[gnu::always_inline]] bool put(const Values&... values) noexcept {
         impl::event_state& type = base::template touch<E>();
-        std::uint32_t header = 0;
-        // relaxed: as in the other kind
-        const auto* const gates = impl::gates_of[base::index_].load(relaxed)->gates;
         // order: type.use:D pairs with type.publish:A
-        if (is_set<impl::header_without_id(E::fixed_bytes)>(gates, type.header, header))
+        const std::uintptr_t numbered = load_index(type.header);
+        const auto header = static_cast<std::uint32_t>(numbered);
+        if (base::gates_.template is_shut<impl::header_without_id(E::fixed_bytes)>(numbered))
             [[unlikely]] {
             if (record_word::id(header) != 0) return false;
             if constexpr (!E::variable) {

@@ -56,10 +56,8 @@ private:
 #if !defined(TRACE_RING_DISABLE)
         impl::event_state& type = Recorder::template touch_type<E>();
         const std::uint32_t header = type.header.load(relaxed);  // relaxed: `commit` completes it
-        // relaxed: a gate is advice that takes effect soon
-        const auto* const gates = impl::gates_of[owner.number()].load(relaxed)->gates;
         const std::uint32_t id = record_word::id(header);
-        if (id != 0 && gates[id].load(relaxed) != 0) return;  // relaxed: as above
+        if (id != 0 && owner.gates().template is_shut<0>(id)) return;
         auto wires = E::encode(values...);
         // g++ 12 warns of reading beyond a literal that it knows, where nothing is read.
         if constexpr (E::variable) asm volatile("" : "+m"(wires));

@@ -20,8 +20,10 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Room for `bytes` more, and `time` for them, whose high half the lane has announced.
-inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t& time) noexcept {
+/// Room for `bytes` more, and `time` for them, whose high half the lane has announced. `known` is
+/// the time if it was read since the lane is open, else 0: some processors wait long to read it.
+inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint64_t known,
+                            std::uint32_t& time) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* sub = lane.sub.load(relaxed);
     // Who was refused one finds perhaps that others have handed on since.
@@ -36,7 +38,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
         const bool holds = sub != &nowhere;
         const share& of = shares_[lane.entry.load(relaxed)->ring.load(relaxed)];
         prefetch_to_store(of.cursor);  // claimers pass this line round
-        std::uint64_t now = memory_.now();
+        std::uint64_t now = known != 0 ? known : memory_.now();
         close_lane(lane, of, now);
         if (mark_of(lane).held_as.load(relaxed) == tenure::taken_over) [[unlikely]] {
             const std::uint32_t ring = lane.entry.load(relaxed)->ring.load(relaxed);
@@ -61,7 +63,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
         time = static_cast<std::uint32_t>(now);
         return true;
     }
-    const std::uint64_t t = memory_.now();
+    const std::uint64_t t = known != 0 ? known : memory_.now();
     time = static_cast<std::uint32_t>(t);
     const auto high = static_cast<std::uint32_t>(t >> 32);
     if (high != lane.high.load(relaxed)) {
@@ -77,6 +79,28 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
         lane.high.store(high, relaxed);
     }
     return true;
+}
+
+/// The open lane, or what is left to do if there is no room.
+inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes,
+                                    std::uint64_t known) noexcept {
+    std::uint32_t time = 0;
+    if (make_room(lane, bytes, known, time)) [[likely]]
+        return {&lane, time};
+    // Cold, not idle: there may be no sub-buffer to fill. relaxed: own lane
+    mark_of(lane).value.store(0, relaxed);
+    return {};
+}
+
+inline core::opened core::open_further(event_state& type, std::uint32_t bytes, mark_type opener,
+                                       bool ends, lane_state& lane, std::uint64_t known) noexcept {
+    // relaxed, to the end: own lane
+    if (mark_of(lane).valid.load(relaxed) == 0 || bytes > max_record()) [[unlikely]] {
+        mark_of(lane).value.store(0, relaxed);  // given up by a handler that came in between
+        return open(type, bytes, opener, ends);
+    }
+    lane.opened.store(lane.opened.load(relaxed) + 1, relaxed);
+    return with_room(lane, bytes, known);
 }
 
 /// Leaves it counted as held.

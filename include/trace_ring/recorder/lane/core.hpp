@@ -57,8 +57,8 @@ class cpu_lanes;
 
 class core {
 public:
-    /// `hot_clock` is the one that the hot path reads.
-    core(const recorder_options& options, const clock_functions& hot_clock);
+    /// `hot_clock` is the one that the hot path reads, `gates` where it finds the gates.
+    core(const recorder_options& options, const clock_functions& hot_clock, gate_link& gates);
     ~core();
     core(const core&) = delete;
     core& operator=(const core&) = delete;
@@ -88,6 +88,11 @@ public:
     /// hold for what `ends` a span. The lane has announced the high half of the time.
     [[nodiscard]] opened open(event_state& type, std::uint32_t bytes, mark_type opener,
                               bool ends = false) noexcept;
+    /// The same for a record that the hot path has begun in `lane`, which was idle: it is open
+    /// already. `known` as in `make_room`.
+    [[nodiscard, gnu::cold]] opened open_further(event_state& type, std::uint32_t bytes,
+                                                 mark_type opener, bool ends, lane_state& lane,
+                                                 std::uint64_t known) noexcept;
 
     /// What a mark is when no record is open: 0 where every record must come through `open`.
     [[nodiscard]] mark_type idle_mark() const noexcept { return idle_mark_; }
@@ -169,7 +174,10 @@ private:
     [[gnu::cold]] void write_owner(lane_state& lane, std::uint64_t now) noexcept;
     [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
     void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
+    [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes,
+                                   std::uint64_t known) noexcept;
     [[nodiscard, gnu::always_inline]] bool make_room(lane_state& lane, std::uint32_t bytes,
+                                                     std::uint64_t known,
                                                      std::uint32_t& time) noexcept;
     [[nodiscard, gnu::always_inline]] sub_buffer_header* claim(lane_state& lane, const share& of,
                                                                std::uint64_t& now,
@@ -207,15 +215,13 @@ private:
     void take_back_rest(layout::lane_entry& entry) noexcept;
     void recover(lane_state& lane) noexcept;
 
-    [[nodiscard]] atomic_pointer<gate_page>& gates() const noexcept {
-        return gates_of[index_.value()];
-    }
     [[nodiscard]] lane_state* first_lane(lane_block& block) const noexcept {
         return &block.states[index_.value() * lane_depths];
     }
 
     recorder_index index_;  // first, so that it is given back last
     const registry* home_ = &the_registry;
+    gate_link& gates_;
     trace_memory memory_;
     rings shares_;
     full_mode full_;
@@ -311,7 +317,7 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
         id = record_word::id(type.header.load(relaxed));  // relaxed: as just stored, or seen
     }
     // relaxed: a gate is advice that takes effect soon
-    const std::uint32_t gate = gates().load(relaxed)->gates[id].load(relaxed);
+    const std::uint32_t gate = gates_.look(id);
     if ((gate & ~std::uint32_t{layout::gate_no_event}) != 0 && !ends) return {};
     // order: process.alive:B pairs with process.alive:A
     if (alive_->load(acquire) != entered && !enter_child()) return {};
@@ -333,13 +339,9 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     signal_fence(seq_cst);
     const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 ||
                           go_on(*lane, type.ring, bytes) || make_lane(*lane, type.ring);
-    if (has_lane && bytes <= max_record() && id != 0) [[likely]] {
-        std::uint32_t time = 0;
-        if (make_room(*lane, bytes, time)) return {lane, time};
-    } else if (has_lane) {
-        refuse(*lane, id == 0);
-    }
-    // Back to cold, not idle: there may be no sub-buffer to fill.
+    if (has_lane && bytes <= max_record() && id != 0) [[likely]]
+        return with_room(*lane, bytes, 0);
+    if (has_lane) refuse(*lane, id == 0);
     mark_of(*lane).value.store(0, relaxed);
     return {};
 }

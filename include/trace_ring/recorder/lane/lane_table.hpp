@@ -261,8 +261,10 @@ inline void core::reclaim_dead() noexcept {
     ring.reclaim_owner.store(0, release);
 }
 
-inline core::core(const recorder_options& options, const clock_functions& hot_clock)
-    : memory_(index_.value() != 0
+inline core::core(const recorder_options& options, const clock_functions& hot_clock,
+                  gate_link& gates)
+    : gates_(gates),
+      memory_(index_.value() != 0
                   ? options
                   : throw setup_error(options.file.empty() ? "memory" : options.file,
                                       "a process can have eight recorders, and has them", EMFILE),
@@ -333,11 +335,11 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     next_clock_.store(memory_.now() + second / 1000 + 1, relaxed);
     own_gates().gates[0].fetch_or(layout::gate_no_event, relaxed);  // relaxed: a gate
     if (options.paused) shut(true);
-    gates().store(&own_gates(), relaxed);
+    gates_.lead_to(own_gates());
 }
 
 inline core::~core() {
-    gates().store(&open_gates, relaxed);  // relaxed: no thread records any more
+    gates_.lead_nowhere();
     // order: registry.retire:A pairs with registry.visit:B
     the_registry.cores[index()].store(nullptr, seq_cst);
     // Threads that end, or load a library, at this moment; not for ever: one may be stopped there.

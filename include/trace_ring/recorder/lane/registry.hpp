@@ -24,6 +24,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/recorder/gates.hpp>
 #include <trace_ring/recorder/lane/lane.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -35,12 +36,18 @@ class core;  // one recorder, as the cold path knows it: core.hpp
     return record_word::pack(0, record_header_bytes + fixed_bytes);
 }
 
-/// One event type as the code that records it sees it. The hot path reads `header`.
-struct event_state {
-    atomic<std::uint32_t> header;    ///< of a record without variable data; id 0: none yet
-    atomic<std::uint32_t> total{0};  ///< column of its total + 1; 0: none
-    const type_description* description = nullptr;
-    std::uint32_t ring = 0;
+/// One event type as the code that records it sees it. The hot path reads `header`, or the first
+/// two words as one: the head of a record without variable data, but for its time.
+struct alignas(8) event_state {
+    atomic<std::uint32_t> no_time{0};  ///< always
+    atomic<std::uint32_t> header;      ///< id 0: none yet
+    atomic<std::uint32_t> total{0};    ///< column of its total + 1; 0: none
+    std::uint32_t ring;
+    const type_description* description;
+
+    constexpr event_state(std::size_t fixed_bytes, const type_description* of,
+                          std::uint32_t in_ring = 0) noexcept
+        : header(header_without_id(fixed_bytes)), ring(in_ring), description(of) {}
 };
 
 /// In which of a recorder's rings an event is kept: see recorder_options::quotas.
@@ -57,8 +64,7 @@ inline constexpr std::uint32_t ring_of = [] {
 /// The state of event type E.
 template <class E>
 struct event_of {
-    static inline constinit event_state state{
-        {header_without_id(E::fixed_bytes)}, {0}, &description<E>, ring_of<E>};
+    static inline constinit event_state state{E::fixed_bytes, &description<E>, ring_of<E>};
 };
 
 /// What the process remembers of an event type, in memory of its own: the library that declared it
@@ -101,14 +107,6 @@ static_assert(block_offset % 64 == 0 && block_offset >= sizeof(thread_node));
     return static_cast<std::uint32_t>((at - block_offset) / sizeof(lane_state) % lane_depths);
 }
 
-/// Every gate open, every gate shut: what a recorder that has no gates of its own points at.
-struct gate_page {
-    shared_atomic<std::uint8_t> gates[layout::max_event_id + 1];
-};
-static_assert(sizeof(gate_page) == layout::page_bytes);
-inline constinit gate_page open_gates{{{layout::gate_no_event}}};
-[[nodiscard]] inline gate_page* shut_gates() noexcept;
-
 /// Memory for type nodes: never given back, at most a few hundred bytes a type.
 struct chunk {
     static constexpr std::uint32_t bytes = 65536;
@@ -136,21 +134,6 @@ struct registry {
     pthread_key_t key{};
 };
 inline constinit registry the_registry{};
-
-/// The gates of each recorder, by its index. The hot path's first look: index 0 and recorders that
-/// are not there yet, or no more, find open gates and then a lane that leads to the cold path,
-/// which knows better. (Shut ones would be right only until the recorder came.)
-inline constinit atomic_pointer<gate_page> gates_of[max_recorders + 1]{
-    {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates},
-    {&open_gates}, {&open_gates}, {&open_gates}, {&open_gates}};
-
-inline gate_page* shut_gates() noexcept {
-    // Only recorders told to stop after fork need it, so it is filled on demand; relaxed: the same
-    // value from whoever comes first.
-    static constinit gate_page shut{};
-    for (auto& gate : shut.gates) gate.store(layout::gate_recorder_off, relaxed);
-    return &shut;
-}
 
 /// Calls `visit(core&)` for every recorder of the process. None of them is destroyed meanwhile: its
 /// destructor takes it off the list and then waits for who may have seen it there.

@@ -145,8 +145,8 @@ inline bool core::enter_child() noexcept {
         return found == entered;
     }
     if (fork_ == on_fork::stop) {
-        // relaxed, both: that it shall not record was settled by the swap; gates only say it sooner
-        gates().store(shut_gates(), relaxed);
+        // relaxed: that it shall not record was settled by the swap; gates only say it sooner
+        gates_.lead_to(shut_gates());
         alive_->store(stopped, relaxed);
         return false;
     }

@@ -1,0 +1,67 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The gates of a recorder's events, and how a record finds the one that it must pass.
+
+#include <cstdint>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/recorder/file/layout.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// A gate for each event, by its id.
+struct gate_page {
+    shared_atomic<std::uint8_t> gates[layout::max_event_id + 1];
+};
+static_assert(sizeof(gate_page) == layout::page_bytes);
+
+/// Where a recorder's gates are: so many bytes behind this. It is zero in static storage before the
+/// recorder's constructor has run and after its destructor, and then the bytes from here on are
+/// taken for gates: a recorder begins with it, and is as long as a page of them. What they say does
+/// not matter, for the lanes of index 0 lead to the cold path, which knows better.
+///
+/// It lies in the recorder, and not in a table by the recorder's index, because some processors
+/// read their clock only when all loads before are done, and the gate is the longest chain of them:
+/// with one load less in it a record took 33 of 32 cycles of the floor, 36 before. As a distance
+/// and not a pointer, because null is no place to read from.
+class gate_link {
+public:
+    void lead_to(const gate_page& page) noexcept {
+        // relaxed: who hands the recorder to other threads orders this; gates are advice
+        distance_.store(reinterpret_cast<std::uintptr_t>(&page) - here(), relaxed);
+    }
+    void lead_nowhere() noexcept {
+        distance_.store(0, relaxed);  // relaxed: no thread records any more
+    }
+    /// Whether the gate of event `id` is not open, `numbered` being `id + Bias`.
+    template <std::uint32_t Bias>
+    [[nodiscard, gnu::always_inline]] bool is_shut(std::uintptr_t numbered) const noexcept {
+        return is_set<Bias>(this, distance_, numbered);  // relaxed: takes effect soon
+    }
+    /// What the gate says. Of a recorder that is there.
+    [[nodiscard]] std::uint32_t look(std::uint32_t id) const noexcept {
+        // relaxed, both: takes effect soon
+        const std::uintptr_t page = here() + distance_.load(relaxed);
+        return reinterpret_cast<const gate_page*>(page)->gates[id].load(relaxed);
+    }
+
+private:
+    [[nodiscard]] std::uintptr_t here() const noexcept {
+        return reinterpret_cast<std::uintptr_t>(this);
+    }
+    atomic<std::uintptr_t> distance_{0};
+};
+
+/// Every gate shut.
+[[nodiscard]] inline const gate_page& shut_gates() noexcept {
+    // Only recorders told to stop after fork need it, so it is filled on demand; relaxed: the same
+    // value from whoever comes first.
+    static constinit gate_page shut{};
+    for (auto& gate : shut.gates) gate.store(layout::gate_recorder_off, relaxed);
+    return shut;
+}
+
+}  // namespace trace_ring::inline v1::impl

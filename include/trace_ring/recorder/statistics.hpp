@@ -1,0 +1,44 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a recorder counts of its own work.
+
+#include <cstdint>
+
+#include <trace_ring/recorder/lane/core.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// What a recorder counted so far; the file holds the same and more (see reduce/).
+struct recorder_statistics {
+    std::uint64_t overwritten = 0;           ///< records
+    std::uint64_t refused_without_lane = 0;  ///< records
+    std::uint64_t types_without_room = 0;    ///< event types not in the dictionary
+    std::uint64_t sub_buffers = 0;           ///< there are
+    std::uint64_t held = 0;                  ///< sub-buffers in the hands of writers
+    std::uint64_t claimed = 0;               ///< sub-buffers so far
+    std::uint64_t reclaimed = 0;             ///< sub-buffers taken from dead processes
+};
+
+namespace impl {
+
+[[nodiscard]] inline recorder_statistics statistics_of(const core& of) noexcept {
+    recorder_statistics out;
+    const layout::ring_state& ring = of.memory().ring();
+    const auto [held_now, claimed] = of.in_use();
+    out.held = held_now;
+    out.claimed = claimed;
+    // relaxed, to the end: counters, each by itself
+    out.overwritten = of.memory().overwritten_records();
+    out.refused_without_lane = ring.refused_without_lane.load(relaxed);
+    out.types_without_room = ring.types_without_room.load(relaxed);
+    out.sub_buffers = ring.capacity.load(relaxed);
+    out.reclaimed = ring.reclaimed.load(relaxed);
+    return out;
+}
+
+}  // namespace impl
+
+}  // namespace trace_ring::inline v1
