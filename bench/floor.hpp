@@ -64,16 +64,36 @@ struct store {
     }
 
     [[gnu::always_inline]] static void put(std::byte* memory, std::uint64_t i) {
+        put(memory, i, [] {
+            return Timed ? Words << 48 | trace_ring::clock::tsc::now_halves().low : Words << 16;
+        });
+    }
+    /// Of what `head` returns, which is called behind the load of the index.
+    template <class Head>
+    [[gnu::always_inline]] static void put(std::byte* memory, std::uint64_t i, Head head) {
         constexpr std::uint64_t length = Words * 8;
         const std::uint64_t at = index;
         auto* const word = reinterpret_cast<std::uint64_t*>(memory + at);
-        std::uint64_t head = Words << 16;
-        if constexpr (Timed) head = head << 32 | trace_ring::clock::tsc::now_halves().low;
-        word[0] = head;
+        word[0] = head();
         for (std::size_t k = 1; k < Words; ++k) word[k] = k % 2 != 0 ? i : ~i;
         const std::uint64_t next = at + length;
         index = next <= Bytes - length ? next : 0;
         forget();
+    }
+};
+
+/// The timed store, by one reading of the clock in `SharedBy`: a power of two.
+template <std::size_t Bytes, std::uint64_t SharedBy>
+struct store_by_shared_readings {
+    [[gnu::noinline]] void operator()(std::uint64_t n) const {
+        std::byte* const memory = thread_memory(Bytes);
+        std::uint64_t reading = 0;
+        for (std::uint64_t i = 0; i < n; ++i) {
+            store<3, true, Bytes>::put(memory, i, [&] {
+                if (i % SharedBy == 0) reading = trace_ring::clock::tsc::now_halves().low;
+                return std::uint64_t{3} << 48 | reading;
+            });
+        }
     }
 };
 
@@ -89,6 +109,16 @@ struct work_alone {
     [[gnu::noinline]] void operator()(std::uint64_t n) const {
         std::uint64_t x = 1;
         for (std::uint64_t i = 0; i < n; ++i) x = work(x);
+        benchmark::DoNotOptimize(x);
+    }
+};
+struct work_and_clock {
+    [[gnu::noinline]] void operator()(std::uint64_t n) const {
+        std::uint64_t x = 1;
+        for (std::uint64_t i = 0; i < n; ++i) {
+            x = work(x);
+            static_cast<void>(trace_ring::clock::tsc::now_halves());
+        }
         benchmark::DoNotOptimize(x);
     }
 };
@@ -225,6 +255,10 @@ inline void add_add_and_sequence(int threads = 1) {
 }
 inline void add_work() {
     add<work_alone>(work_name, "", 1, calls_with_work);
+}
+/// What no record behind such work can be below, if it is timed exactly.
+inline void add_work_and_clock() {
+    add<work_and_clock>("floor/work_and_clock", work_name, 1, calls_with_work);
 }
 template <bool Shared, bool Swap>
 [[nodiscard]] inline std::string name_of_locked_step() {

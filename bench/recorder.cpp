@@ -139,6 +139,9 @@ int main(int argc, char** argv) {
     floors::add_clock();
     floors::add_payload();
     floors::add_work();
+    floors::add_work_and_clock();
+    bench::add<floors::store_by_shared_readings<MiB, 16>>("floor/clock_in_16_and_store_24B/1MiB",
+                                                          floor);
     for (const int threads : {1, 2}) {
         floors::add_store<3, floors::with_clock, MiB>(threads);
         floors::add_store<3, floors::without_clock, MiB>(threads);

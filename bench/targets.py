@@ -176,6 +176,18 @@ def ahead(f):
     return len(found), "; ".join(found)
 
 
+def above(f, figure, target, floor, base, what):
+    """A figure, and what the floor alone takes there: if that misses the target, any record does."""
+    try:
+        least = f.ratio(floor, base)
+    except Missing:
+        return figure, ""
+    note = f"{what}: {show(least)}"
+    if least > target:
+        note += ", out of reach on this processor"
+    return figure, note
+
+
 def hot(f):
     figure = f.instructions(LANE, "floor/payload")
     return figure, f"{show(f.instructions(LANE, 'floor/payload', 'hot_path'))} on the hot path"
@@ -188,9 +200,12 @@ TARGETS = (
        lambda f, size=size: f.ratio(f"size/no_clock/{size}"), 2.0)
       for size in ("64KiB", "1MiB", "256MiB")),
     ("T3", "clock::sampled<16>, by clock and plain store",
-     lambda f: f.ratio("recorder/sampled_16/1MiB", TIMED_STORE), 0.25),
+     lambda f: above(f, f.ratio("recorder/sampled_16/1MiB", TIMED_STORE), 0.25,
+                     "floor/clock_in_16_and_store_24B/1MiB", TIMED_STORE,
+                     "a plain store with a reading in 16"), 0.25),
     ("T4", "after 64 dependent multiplies, by the multiplies alone",
-     lambda f: f.ratio("recorder/exact_clock/work"), 1.03),
+     lambda f: above(f, f.ratio("recorder/exact_clock/work"), 1.03, "floor/work_and_clock",
+                     "floor/work", "a reading of the clock without a record"), 1.03),
     ("T5", "instructions a record", hot, 23),
     ("T6", "stride, bytes", lambda f: f.counter("size/bytes/iterations:1", "stride"), 24),
     ("T6", "bytes of file a record",

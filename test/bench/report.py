@@ -184,6 +184,19 @@ def check_targets(report, write):
     check("a gate that is not there is not measured",
           "not measured" in line(out, "T7", "static_key"), out)
 
+    def behind_work(clock):
+        return write("recorder.json", of_program(
+            one("floor/work", [60.0] * 3), one("floor/work_and_clock", [clock] * 3, "floor/work", 1),
+            one("recorder/exact_clock/work", [66.0] * 3, "floor/work", 2)))
+    _, out, _ = run(report, behind_work(60.6))
+    check("a missed target that the floor meets is told beside the floor's figure",
+          line(out, "T4", "").endswith("target at most 1.03: short by 0.07 "
+                                       "(a reading of the clock without a record: 1.01)"), out)
+    _, out, _ = run(report, behind_work(64.8))
+    check("one that the floor itself misses is said to be out of reach",
+          "short" in line(out, "T4", "") and line(out, "T4", "").endswith(
+              "(a reading of the clock without a record: 1.08, out of reach on this processor)"), out)
+
     reader = write("reader.json", of_program(
         one("floor/memcpy/256MiB", [2.0] * 3), one("reader/forward", [4.0] * 3, family=1),
         one("reader/merge_of_8_lanes", [25.0] * 3, family=2)))
