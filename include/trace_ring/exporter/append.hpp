@@ -48,6 +48,8 @@ public:
         return begin_.get() + size_;
     }
     void add(std::size_t bytes) noexcept { size_ += bytes; }
+    /// The same of all that was written from `room` on up to `end`.
+    void end_at(const char* end) noexcept { size_ = static_cast<std::size_t>(end - begin_.get()); }
     /// What was written before, to be written anew; good until the text grows.
     [[nodiscard]] char* at(std::size_t offset) noexcept { return begin_.get() + offset; }
 
@@ -131,8 +133,7 @@ template <class T>
 }
 template <class T>
 inline void append_number(text_buffer& out, T value, int base = 10) {
-    char* const at = out.room(number_room);
-    out.add(static_cast<std::size_t>(put_number(at, value, base) - at));
+    out.end_at(put_number(out.room(number_room), value, base));
 }
 /// The shortest decimal that reads back as the same number, to `at`, where `floating_room` bytes
 /// can be written. Returns where it ends.
@@ -162,8 +163,7 @@ template <class T>
 }
 template <class T>
 inline void append_floating(text_buffer& out, T value) {
-    char* const at = out.room(floating_room);
-    out.add(static_cast<std::size_t>(put_floating(at, value) - at));
+    out.end_at(put_floating(out.room(floating_room), value));
 }
 /// 00 to 99.
 inline constexpr auto digit_pairs = [] {
@@ -198,8 +198,7 @@ inline void append_padded(text_buffer& out, std::uint64_t value) {
     return at + 9;
 }
 inline void append_seconds(text_buffer& out, std::uint64_t ns) {
-    char* const at = out.room(number_room + 10);
-    out.add(static_cast<std::size_t>(put_seconds(at, ns) - at));
+    out.end_at(put_seconds(out.room(number_room + 10), ns));
 }
 inline void append_hex_byte(text_buffer& out, unsigned byte) {
     constexpr char digits[] = "0123456789abcdef";

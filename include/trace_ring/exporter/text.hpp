@@ -63,8 +63,7 @@ public:
     }
     void append(text_buffer& out, const reduce::item& what) {
         if (!file_.empty()) {
-            char* const at = out.room(file_.room());
-            out.add(static_cast<std::size_t>(file_.put(at) - at));
+            out.end_at(file_.put(out.room(file_.room())));
         }
         if (const auto* record = std::get_if<reduce::record_view>(&what)) {
             append_record(out, *record);
@@ -78,8 +77,7 @@ public:
 
     /// A time alone, as the lines show it.
     void append_time(text_buffer& out, std::uint64_t ticks) {
-        char* const at = out.room(time_.room);
-        out.add(static_cast<std::size_t>(time_.put(at, ticks) - at));
+        out.end_at(time_.put(out.room(time_.room), ticks));
     }
 
     /// After the time before which a record was not written: how much later it may have been.
@@ -120,8 +118,7 @@ private:
     static void append_event(text_buffer& out, const reduce::record_view& record,
                              const prepared* words) {
         if (words != nullptr) {
-            char* const at = out.room(words->name.room());
-            out.add(static_cast<std::size_t>(words->name.put(at) - at));
+            out.end_at(words->name.put(out.room(words->name.room())));
         } else {
             out += "event#";
             impl::append_number(out, record.id());
@@ -138,12 +135,12 @@ private:
         }
         const impl::piece* name = words->fields.data();
         record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
-            char* const begin = out.room(name->room() + scalar_room);
-            char* at = name++->put(begin);
+            char* at = out.room(name->room() + scalar_room);
+            at = name++->put(at);
             const bool plain =
                 value.form() == field_form::scalar && value.type() != field_type::character;
             if (plain) at = put_scalar(at, value);
-            out.add(static_cast<std::size_t>(at - begin));
+            out.end_at(at);
             if (!plain) append_value(out, value);
         });
     }
@@ -168,22 +165,21 @@ private:
         const impl::piece& thread = text_of(record.lane());
         colour(out, "\x1b[2m");
         // One look for room for what each record has: the pointer stays in a register.
-        char* begin = out.room(time_.room + thread.room() + 2);
-        char* at = time_.put(begin, record.time());
+        char* at = time_.put(out.room(time_.room + thread.room() + 2), record.time());
         if (record.interval()) [[unlikely]] {
-            out.add(static_cast<std::size_t>(at - begin));
+            out.end_at(at);
             append_bound(out, record.time(), record.latest());
-            begin = at = out.room(thread.room() + 2);
+            at = out.room(thread.room() + 2);
         }
         *at++ = ' ';
         at = thread.put(at);
         if (options_.colour) {
-            out.add(static_cast<std::size_t>(at - begin));
+            out.end_at(at);
             out += "\x1b[0m ";
             out += record.fault().empty() ? "\x1b[36m" : "\x1b[31m";
         } else {
             *at++ = ' ';
-            out.add(static_cast<std::size_t>(at - begin));
+            out.end_at(at);
         }
         const prepared* const words = record.known() ? &prepare(record.type()) : nullptr;
         append_event(out, record, words);
@@ -216,8 +212,7 @@ private:
             out += '\'';
             return;
         }
-        char* const at = out.room(scalar_room);
-        out.add(static_cast<std::size_t>(put_scalar(at, value) - at));
+        out.end_at(put_scalar(out.room(scalar_room), value));
     }
     // Not a character. To where `scalar_room` bytes can be written; returns where it ends.
     [[nodiscard]] static char* put_scalar(char* at, const reduce::field_value& value) noexcept {
