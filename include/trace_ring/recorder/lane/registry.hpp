@@ -49,6 +49,7 @@ struct alignas(8) event_state {
                           std::uint32_t in_ring = 0) noexcept
         : header(header_without_id(fixed_bytes)), ring(in_ring), description(of) {}
 };
+static_assert(offsetof(event_state, no_time) == 0 && offsetof(event_state, header) == 4);
 
 /// In which of a recorder's rings an event is kept: see recorder_options::quotas.
 template <class E>
