@@ -13,6 +13,8 @@ import json
 import re
 import sys
 
+import targets
+
 SPEED, TABLES = "speed", "speed-tables"
 LINES = (
     ("time and two words, by reading the clock and storing 24 bytes", "T1", 0),
@@ -58,7 +60,9 @@ def tables(report):
         if number < len(verdicts) and verdicts[number]["figure"] is not None:
             verdict = verdicts[number]
             bound = "at least" if verdict["at_least"] else "at most"
-            yield f"| {what} | {show(verdict['figure'])} | {bound} {show(verdict['target'])} |"
+            remark = f" ({verdict['note']})" if targets.OUT_OF_REACH in verdict["note"] else ""
+            yield (f"| {what} | {show(verdict['figure'])}{remark} | "
+                   f"{bound} {show(verdict['target'])} |")
     tracers = [p for p in report["peers"] if p["kind"] == "tracer" and p["one_ratio"]]
     if tracers:
         yield ""

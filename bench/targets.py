@@ -17,6 +17,8 @@ EACH_ITS_OWN = "recorder/exact_clock/one_each/threads:2"
 PER_CPU = "per_cpu/1MiB/threads:2"
 SHARED = "shared/sequenced/fetch_add/threads:2"
 OURS = "trace_ring_exact_clock"
+# What a note says where the floor alone misses the target.
+OUT_OF_REACH = "out of reach on this processor"
 # Times that differ by less are the same.
 NOISE = 0.02
 # Threads that waited for a processor for more than this share of their time did not meet.
@@ -110,7 +112,9 @@ def ratio_of_percentiles(f, kind, how):
     floor = f.counter(f"floor/one_record/{how}/iterations:1", "p999")
     if floor <= 0:
         raise Missing("the floor's percentile is zero")
-    return ours / floor
+    # Recorder, row of the thread, lane, sub-buffer: each address is in the line before.
+    return ours / floor, ("lines that are waited for one after another: one of the floor, four of a "
+                          "record" if how == "swept" else "")
 
 
 def rate(f, name, floor):
@@ -184,7 +188,7 @@ def above(f, figure, target, floor, base, what):
         return figure, ""
     note = f"{what}: {show(least)}"
     if least > target:
-        note += ", out of reach on this processor"
+        note += f", {OUT_OF_REACH}"
     return figure, note
 
 

@@ -307,7 +307,9 @@ def check_readme(script, write):
         "targets": [{"id": "T1", "what": "", "figure": 1.041, "target": 1.05, "at_least": False,
                      "note": "", "state": "PASS"},
                     {"id": "T3", "what": "", "figure": None, "target": 0.25, "at_least": False,
-                     "note": "", "state": "not measured"}],
+                     "note": "", "state": "not measured"},
+                    {"id": "T4", "what": "", "figure": 1.09, "target": 1.03, "at_least": False,
+                     "note": "the clock: 1.08, out of reach on this processor", "state": "short"}],
         "peers": []})
     readme = write("README.md", "above\n<!-- speed:begin -->\nold\n<!-- speed:end -->\nbelow\n")
     status, _, err = run(script, report, readme)
@@ -318,6 +320,8 @@ def check_readme(script, write):
           text.endswith("<!-- speed:end -->\nbelow\n") and "old" not in text, text + err)
     check("it has what was measured", "| 1.04 | at most 1.05 |" in text, text)
     check("and says nothing of what was not", "0.25" not in text, text)
+    check("but why a target is out of reach",
+          "| 1.09 (the clock: 1.08, out of reach on this processor) | at most 1.03 |" in text, text)
     readme = write("README.md", "<!-- speed:begin -->\n<!-- speed:end -->\nbetween\n"
                    "<!-- speed-tables:begin -->\nold\n<!-- speed-tables:end -->\n")
     status, _, err = run(script, report, readme)
