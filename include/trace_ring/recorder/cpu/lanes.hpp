@@ -87,7 +87,6 @@ public:
         if (record_word::id(type.header.load(acquire)) == 0) core::register_type(type);
         const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: just seen
         if (id == 0) return answer::elsewhere;
-        // relaxed: a gate is advice that takes effect soon
         const std::uint32_t gate = core_.gates_.look(id);
         if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return answer::no;
         // order: process.alive:E pairs with process.alive:A

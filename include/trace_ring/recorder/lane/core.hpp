@@ -316,7 +316,6 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
         register_type(type);
         id = record_word::id(type.header.load(relaxed));  // relaxed: as just stored, or seen
     }
-    // relaxed: a gate is advice that takes effect soon
     const std::uint32_t gate = gates_.look(id);
     if ((gate & ~std::uint32_t{layout::gate_no_event}) != 0 && !ends) return {};
     // order: process.alive:B pairs with process.alive:A
