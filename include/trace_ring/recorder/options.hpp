@@ -11,7 +11,8 @@
 ///   filled now by a thread   as long as that takes, however often others go round: one sub-buffer
 ///                            at most, one record at least
 ///   closed                   until S / 2 others have been claimed; so a quiet thread keeps all
-///                            that it recorded within the last half round of the ring
+///                            that it recorded within the last half round of the ring. Threads
+///                            that record much claim some ahead, S / 16 all together
 ///   of short threads         about as many records as fit: who ends hands its half-empty
 ///                            sub-buffer on, and the next to come pays 24 bytes for saying who it
 ///                            is, 40 if its name is another

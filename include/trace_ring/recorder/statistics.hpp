@@ -18,7 +18,7 @@ struct recorder_statistics {
     std::uint64_t types_without_room = 0;    ///< event types not in the dictionary
     std::uint64_t sub_buffers = 0;           ///< there are
     std::uint64_t held = 0;                  ///< sub-buffers in the hands of writers
-    std::uint64_t claimed = 0;               ///< sub-buffers so far
+    std::uint64_t claimed = 0;               ///< sub-buffers so far, or about to be
     std::uint64_t reclaimed = 0;             ///< sub-buffers taken from dead processes
 };
 

@@ -37,7 +37,8 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint64_t
         // One goes and one comes: what is held stays as it is.
         const bool holds = sub != &nowhere;
         const share& of = shares_[lane.entry.load(relaxed)->ring.load(relaxed)];
-        prefetch_to_store(of.cursor);  // claimers pass this line round
+        // Claimers pass this line round.
+        if (mark_of(lane).run_left.load(relaxed) == 0) prefetch_to_store(of.cursor);
         std::uint64_t now = known != 0 ? known : memory_.now();
         close_lane(lane, of, now);
         if (mark_of(lane).held_as.load(relaxed) == tenure::taken_over) [[unlikely]] {
@@ -205,7 +206,7 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
     position at = no_position;
     sub_buffer_header* taken = nullptr;
     for (std::uint64_t tries = 0;;) {
-        const sub_buffer_place drawn = next_slot(of);
+        const sub_buffer_place drawn = next_slot(lane, of);
         at = drawn.pos;
         if (at == no_position) break;
         taken = take_slot(lane, of, drawn);

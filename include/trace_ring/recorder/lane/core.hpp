@@ -184,6 +184,8 @@ private:
                                                                bool counted) noexcept;
     void now_and_then(std::uint64_t now) noexcept;
     [[nodiscard]] sub_buffer_place next_slot(const share& of) noexcept;
+    [[nodiscard, gnu::always_inline]] sub_buffer_place next_slot(lane_state& lane,
+                                                                 const share& of) noexcept;
     [[nodiscard, gnu::cold]] sub_buffer_place next_unread(const share& of) noexcept;
     [[nodiscard, gnu::cold]] sub_buffer_place next_behind_end(const share& of,
                                                               position at) noexcept;

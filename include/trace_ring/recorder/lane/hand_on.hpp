@@ -160,7 +160,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     layout::index_entry& index = memory_.index(memory_.slot_number(sub));
     lane.index.store(&index, relaxed);
     lane.sub.store(&sub, relaxed);
-    mark_of(lane).held_as.store(crowded ? tenure::lent : tenure::taken_over, relaxed);
+    mark_of(lane).hold_as(crowded ? tenure::lent : tenure::taken_over);
     const auto slot = static_cast<std::uint32_t>(&entry - &memory_.lane(0));
     lane.totals.store(memory_.totals(slot), relaxed);
     lane.columns.store(memory_.plan().totals_per_lane, relaxed);

@@ -147,7 +147,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     lane.refused.store(0, relaxed);
     lane.high.store(0, relaxed);
     signal_fence(seq_cst);
-    mark_of(lane).held_as.store(tenure::own, relaxed);
+    mark_of(lane).hold_as(tenure::own);
     mark_of(lane).valid.store(1, relaxed);
     return true;
 }

@@ -96,6 +96,44 @@ inline sub_buffer_place core::next_slot(const share& of) noexcept {
     return next_behind_end(of, at);
 }
 
+/// Most positions that are drawn at once. All lanes together hold back a sixteenth of the ring at
+/// most, for those that come back more seldom draw single ones.
+[[nodiscard]] inline std::uint64_t longest_run(const share& of) noexcept {
+    return std::min<std::uint64_t>(of.lap / 32, 16);
+}
+
+/// The next position for a lane to try. A lane that always comes back before others have drawn a
+/// sixteenth of the ring draws more and more at once, up to an eighth of what it has drawn so, and
+/// then claims without the word that all claimers pass round: two threads beside each other took
+/// 1.08 of the time of two that share nothing, and 1.03 so. What a lane leaves of a run keeps what
+/// is there for a round more. A run that others have left behind by a quarter of the ring is
+/// dropped: what is recorded there would soon be overwritten.
+inline sub_buffer_place core::next_slot(lane_state& lane, const share& of) noexcept {
+    const std::uint64_t longest = of.half == 0 || keeps_oldest_ ? 1 : longest_run(of);
+    if (longest <= 1) return next_slot(of);
+    lane_mark& run = mark_of(lane);
+    // relaxed, to the end: own words, and a number; the swap decides
+    const position newest = of.cursor->load(relaxed);
+    const position next = run.run_next.load(relaxed);
+    const std::uint32_t left = run.run_left.load(relaxed);
+    const bool behind = newest - next > of.half / 2 && newest > next;
+    if (left != 0 && !behind) [[likely]] {
+        run.run_left.store(left - 1, relaxed);
+        run.run_next.store(next + 1, relaxed);
+        return {of.slot_at(next), next};
+    }
+    const bool soon = left == 0 && newest + 1 - next <= of.lap / 16;
+    const std::uint32_t drawn = soon ? run.drawn.load(relaxed) : 0;
+    const auto length =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(drawn / 8, 1, longest));
+    const position at = of.cursor->fetch_add(length, relaxed) + 1;
+    if (positions_end(of, at - 2 + length)) return {};
+    run.drawn.store(std::min(drawn + length, 8U * 16U), relaxed);
+    run.run_left.store(length - 1, relaxed);
+    run.run_next.store(at + 1, relaxed);
+    return {of.slot_at(at), at};
+}
+
 /// The same when position `at` was drawn, which has a slot behind the ring's end.
 inline sub_buffer_place core::next_behind_end(const share& of, position at) noexcept {
     for (unsigned tries = 0; tries != most_draws; ++tries) {
@@ -211,15 +249,18 @@ inline void core::grow(std::uint64_t wanted) noexcept {
 /// the records are not, and the next to come by would take it: of the quiet thread one record might
 /// be left. So it is passed, once. Where all threads are alike, this is never so, and costs a load
 /// from a line that the claimer needs anyway.
+///
+/// A position may also have been drawn before the sub-buffer there was closed, and be tried after.
+/// Whoever does so has not slept for half a round, or it is as if it had been closed long ago.
 inline bool core::is_fresh(const share& of, const layout::index_entry& closed,
                            sub_buffer_place drawn) const noexcept {
     // relaxed: a hint; modulo 2^32
     const std::uint32_t since =
         static_cast<std::uint32_t>(drawn.pos) - closed.closed_at.load(relaxed);
     if (of.half != 0) [[likely]]
-        return since < of.half;
+        return since + static_cast<std::uint32_t>(of.half) < 2 * of.half;
     const std::uint64_t size = of.size();
-    if (since < size / 2) return true;
+    if (since + static_cast<std::uint32_t>(size / 2) < size / 2 * 2) return true;
     // The end of a round in between: positions that are not this ring's were passed over there.
     const auto passed = static_cast<std::uint32_t>(of.lap - size);
     return drawn.slot - of.first < size / 2 && since - passed < size / 2;
