@@ -323,6 +323,13 @@ private:
         if (impl::no_room(to.index, bytes, idle)) [[unlikely]] {
             return go_cold();
         }
+        // Without a clock to wait for, what a record costs most is a line that comes from a further
+        // cache: asked for ten records before, it took 4.8 in place of 5.8 ticks (sub-buffers of
+        // 32 KiB). Behind the end there is most often the lane's own next sub-buffer. A clock that
+        // waits for all loads waits for this one, too: 0.5 ticks more with a sampled one.
+        if constexpr (!write::timed) {
+            prefetch_to_store(to.base + commit_word::bias + to.index + 256);
+        }
         std::uint64_t time = 0;
         if (write::readings_shared && write::shares_reading(sub->commit, before)) [[likely]] {
             time = mark.reading.load(relaxed);
