@@ -191,7 +191,8 @@ struct copied_and_walked {
 }
 
 /// A ring that a session empties, and that is filled again between two measurements: all but the
-/// sub-buffer that its writer is about to fill. Times are sampled, which is quicker to write.
+/// sub-buffer that its writer is about to fill, and one more, for what time records take the place
+/// of. Times are sampled, which is quicker to write.
 struct sampling {
     using clock = trace_ring::clock::sampled<16>;
 };
@@ -199,17 +200,11 @@ template <std::size_t (*Size)()>
 class drained_ring {
 public:
     /// Records of one filling.
-    [[nodiscard]] static std::int64_t records() { return held(Size()) - held(sub_buffer); }
+    [[nodiscard]] static std::int64_t records() { return held(Size()) - 2 * held(sub_buffer); }
     void prepare() {
-        const std::int64_t most = records() - held(sub_buffer);
-        std::uint64_t n = 0;
-        for (std::int64_t i = 0; i < most; ++i) recorder_.record<sample>(n++, std::uint64_t{7});
-        // A time record now and then takes the place of another.
-        const std::uint64_t wanted = filled_ + Size() / sub_buffer - 1;
-        while (recorder_.statistics().claimed <= wanted) {
-            recorder_.record<sample>(n++, std::uint64_t{7});
+        for (std::uint64_t n = 0; n < static_cast<std::uint64_t>(records()); ++n) {
+            recorder_.record<sample>(n, std::uint64_t{7});
         }
-        filled_ = wanted;
         // The caches as each copy that this is divided by finds them: after the one before.
         const auto [from, size] = recorder_.bytes();
         std::memcpy(copy_.data(), from + (size - Size()), Size());
@@ -218,14 +213,16 @@ public:
 
 protected:
     void check(std::uint64_t drained) {
-        if (drained + Size() / sub_buffer < static_cast<std::uint64_t>(records()) ||
+        // The last of them are in a sub-buffer that is not closed yet, those of the time before
+        // are.
+        if (drained + static_cast<std::uint64_t>(held(sub_buffer)) <
+                static_cast<std::uint64_t>(records()) ||
             recorder_.statistics().overwritten != 0 || session_.lost().total() != 0) {
             throw std::runtime_error("not all was drained");
         }
     }
 
 private:
-    std::uint64_t filled_ = 0;
     std::vector<std::byte> copy_ = std::vector<std::byte>(Size());
     trace_ring::basic_recorder<sampling> recorder_{
         {.size = Size(), .sub_buffer_bytes = sub_buffer}};
