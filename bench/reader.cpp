@@ -60,11 +60,13 @@ enum class writers { in_turn, together };
 class trace {
 public:
     trace(std::size_t size, int threads, writers how = writers::in_turn)
+        : trace(size, held(size), threads, how) {}
+    trace(std::size_t size, std::int64_t records, int threads, writers how)
         : size_(size), recorder_{{.size = size, .sub_buffer_bytes = sub_buffer}} {
         std::vector<std::thread> all;
         for (int t = 0; t < threads; ++t) {
-            all.emplace_back([this, threads] {
-                for (std::int64_t i = 0; i < held(size_) / threads; ++i) {
+            all.emplace_back([this, records, threads] {
+                for (std::int64_t i = 0; i < records / threads; ++i) {
                     recorder_.record<sample>(static_cast<std::uint64_t>(i), std::uint64_t{7});
                 }
             });
@@ -101,8 +103,13 @@ private:
 [[nodiscard]] std::size_t largest() {
     return bench::only_tried() ? 16 * MiB : 1024 * MiB;
 }
+/// Records of four lanes. Not all that there is room for: what lanes leave of the positions that
+/// they draw ahead is left over, and nothing shall be overwritten.
+[[nodiscard]] std::int64_t held_by_four() {
+    return held(largest()) / 32 * 31;
+}
 [[nodiscard]] const trace& of_four_lanes() {
-    static const trace made(largest(), 4, writers::together);
+    static const trace made(largest(), held_by_four(), 4, writers::together);
     return made;
 }
 
@@ -424,7 +431,7 @@ int main(int argc, char** argv) {
     bench::add<exported<exporter::csv_writer>>("export/csv/1MiB", in_cache, 1, few);
     bench::add<exported<exporter::chrome_writer>>("export/chrome/1MiB", in_cache, 1, few);
     bench::add<exported<exporter::perfetto_writer>>("export/perfetto/1MiB", in_cache, 1, few);
-    const std::int64_t most = held(largest());
+    const std::int64_t most = held_by_four();
     constexpr auto places = static_cast<std::int64_t>(sought<true>::places);
     bench::add<decoded<true, of_four_lanes>>("reader/whole/1GiB", floor, 1, most);
     bench::add<decoded<false, of_four_lanes>>("reader/whole_backward/1GiB", floor, 1, most);

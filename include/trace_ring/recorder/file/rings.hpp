@@ -40,9 +40,19 @@ struct alignas(64) share {
     const shared_atomic<std::uint64_t>* end = nullptr;  ///< null: `fixed_end`
     std::uint64_t first = 0;
     std::uint64_t fixed_end = 0;
-    std::uint64_t lap = 0;   ///< from a position to the next one in the same slot
-    std::uint64_t mask = 0;  ///< `lap` - 1 if that is a power of two: a division less
-    std::uint64_t half = 0;  ///< of `lap`, if the ring is all that there can be: less to ask
+    std::uint64_t lap = 0;      ///< from a position to the next one in the same slot
+    std::uint64_t mask = 0;     ///< `lap` - 1 if that is a power of two: a division less
+    std::uint64_t half = 0;     ///< of `lap`, if the ring is all that there can be: less to ask
+    std::uint64_t soon = 0;     ///< who comes back before others have drawn more does not rest
+    std::uint32_t longest = 1;  ///< most positions that are drawn at once
+
+    /// One that is all that there can be. All lanes together hold back about a sixteenth of it, for
+    /// those that come back later draw fewer.
+    void be_whole() noexcept {
+        half = lap / 2;
+        longest = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(lap / 32, 1, 16));
+        soon = std::min<std::uint64_t>(lap / 16, 4 * std::uint64_t{longest});
+    }
 
     [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
         return mask != 0 ? (at - 1) & mask : slot_of(at, lap);
@@ -83,7 +93,8 @@ public:
         }
         // relaxed: what has reached the limit stays there
         const bool whole = at == 0 && ring.capacity.load(relaxed) == lap;
-        all_[0] = {&ring.cursor, &ring.held, &ring.capacity, at, 0, lap, mask, whole ? lap / 2 : 0};
+        all_[0] = {&ring.cursor, &ring.held, &ring.capacity, at, 0, lap, mask};
+        if (whole) all_[0].be_whole();
     }
     /// Of an event that asks for a ring which there is not, the first.
     [[nodiscard]] std::uint32_t number(std::uint32_t wanted) const noexcept {

@@ -38,7 +38,8 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint64_t
         const bool holds = sub != &nowhere;
         const share& of = shares_[lane.entry.load(relaxed)->ring.load(relaxed)];
         // Claimers pass this line round.
-        if (mark_of(lane).run_left.load(relaxed) == 0) prefetch_to_store(of.cursor);
+        const lane_mark& run = mark_of(lane);
+        if (run.run_next.load(relaxed) == run.run_end.load(relaxed)) prefetch_to_store(of.cursor);
         std::uint64_t now = known != 0 ? known : memory_.now();
         close_lane(lane, of, now);
         if (mark_of(lane).held_as.load(relaxed) == tenure::taken_over) [[unlikely]] {

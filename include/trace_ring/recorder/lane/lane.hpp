@@ -78,20 +78,20 @@ struct tenure {
 
 struct alignas(64) lane_mark {
     atomic<mark_type> value{0};
-    atomic<std::uint32_t> valid{0};     ///< 1: the lane_state means something in this process
-    atomic<std::uint32_t> run_left{0};  ///< of the positions drawn last, those not tried yet
+    atomic<std::uint32_t> valid{0};  ///< 1: the lane_state means something in this process
+    atomic<std::uint32_t> drawn{0};  ///< positions, one run soon after the other; or enough
     /// Of a sampled clock: the head of the records that share the last reading, but for the type.
     atomic<std::uint64_t> reading{0};
     atomic<std::uint32_t> held_as{tenure::own};
-    atomic<std::uint32_t> drawn{0};     ///< positions, one run soon after the other; or enough
-    atomic<std::uint64_t> run_next{0};  ///< the first of those left, or the one behind the last
+    atomic<std::uint64_t> run_next{0};  ///< of the positions drawn last, the first not tried yet
+    atomic<std::uint64_t> run_end{0};   ///< and the one behind them
 
     /// Begins to be held in this way, with no positions that were drawn before.
     void hold_as(std::uint32_t how) noexcept {
         // relaxed, all: own thread
         held_as.store(how, relaxed);
-        run_left.store(0, relaxed);
         drawn.store(0, relaxed);
+        run_next.store(run_end.load(relaxed), relaxed);
     }
 };
 static_assert(sizeof(lane_mark) == 64);

@@ -96,41 +96,31 @@ inline sub_buffer_place core::next_slot(const share& of) noexcept {
     return next_behind_end(of, at);
 }
 
-/// Most positions that are drawn at once. All lanes together hold back a sixteenth of the ring at
-/// most, for those that come back more seldom draw single ones.
-[[nodiscard]] inline std::uint64_t longest_run(const share& of) noexcept {
-    return std::min<std::uint64_t>(of.lap / 32, 16);
-}
-
-/// The next position for a lane to try. A lane that always comes back before others have drawn a
-/// sixteenth of the ring draws more and more at once, up to an eighth of what it has drawn so, and
-/// then claims without the word that all claimers pass round: two threads beside each other took
-/// 1.08 of the time of two that share nothing, and 1.03 so. What a lane leaves of a run keeps what
-/// is there for a round more. A run that others have left behind by a quarter of the ring is
-/// dropped: what is recorded there would soon be overwritten.
+/// The next position for a lane to try. A lane that always comes back soon draws more and more at
+/// once, up to an eighth of what it has drawn so, and then claims without the word that all
+/// claimers pass round: two threads beside each other took 1.08 of the time of two that share
+/// nothing, and 1.03 so. What a lane leaves of a run keeps what is there for a round more. A run
+/// that others have left behind is dropped: times would no more ascend with the positions, by which
+/// readers seek, and what is recorded there would be overwritten sooner.
 inline sub_buffer_place core::next_slot(lane_state& lane, const share& of) noexcept {
-    const std::uint64_t longest = of.half == 0 || keeps_oldest_ ? 1 : longest_run(of);
-    if (longest <= 1) return next_slot(of);
     lane_mark& run = mark_of(lane);
     // relaxed, to the end: own words, and a number; the swap decides
-    const position newest = of.cursor->load(relaxed);
     const position next = run.run_next.load(relaxed);
-    const std::uint32_t left = run.run_left.load(relaxed);
-    const bool behind = newest - next > of.half / 2 && newest > next;
-    if (left != 0 && !behind) [[likely]] {
-        run.run_left.store(left - 1, relaxed);
+    const position newest = of.cursor->load(relaxed);
+    if (next != run.run_end.load(relaxed) && newest - next < 2 * of.soon) {
         run.run_next.store(next + 1, relaxed);
         return {of.slot_at(next), next};
     }
-    const bool soon = left == 0 && newest + 1 - next <= of.lap / 16;
-    const std::uint32_t drawn = soon ? run.drawn.load(relaxed) : 0;
-    const auto length =
-        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(drawn / 8, 1, longest));
+    if (of.longest <= 1 || keeps_oldest_) return next_slot(of);
+    const position end = run.run_end.load(relaxed);
+    std::uint32_t drawn = run.drawn.load(relaxed);
+    if (newest + 1 - end > of.soon) drawn /= 2;
+    const std::uint32_t length = std::clamp(drawn / 8, 1U, of.longest);
     const position at = of.cursor->fetch_add(length, relaxed) + 1;
     if (positions_end(of, at - 2 + length)) return {};
-    run.drawn.store(std::min(drawn + length, 8U * 16U), relaxed);
-    run.run_left.store(length - 1, relaxed);
+    run.drawn.store(std::min(drawn + length, 8 * of.longest), relaxed);
     run.run_next.store(at + 1, relaxed);
+    run.run_end.store(at + length, relaxed);
     return {of.slot_at(at), at};
 }
 

@@ -129,11 +129,12 @@ private:
         std::uint64_t high = order_.size();
         while (low < high) {
             const std::uint64_t middle = low + (high - low) / 2;
-            // A place that tells nothing is passed over; a few in a row there may be.
+            // A place that tells nothing is passed over. Some in a row there may be, which lanes
+            // drew ahead and left.
             std::uint64_t at = middle;
             index_row row;
             bool told = false;
-            for (int tries = 0; at < high && tries < 16 && !told; ++tries) {
+            for (int tries = 0; at < high && tries < 64 && !told; ++tries) {
                 told = read(order_.slot(at), order_.at(at), row);
                 if (!told) ++at;
             }
