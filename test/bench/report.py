@@ -197,6 +197,22 @@ def check_targets(report, write):
           "short" in line(out, "T4", "") and line(out, "T4", "").endswith(
               "(a reading of the clock without a record: 1.08, out of reach on this processor)"), out)
 
+    def percentiles(name, p99, p999):
+        return one(name + "/iterations:1", [1.0] * 3, p99=p99, p999=p999)
+    slowest = write("latency.json", of_program(
+        percentiles("floor/one_record/warm", 20.0, 100.0),
+        percentiles("floor/one_record/swept", 400.0, 500.0),
+        percentiles("latency/exact_clock/warm", 25.0, 140.0),
+        percentiles("latency/exact_clock/swept", 1000.0, 5000.0)))
+    _, out, _ = run(report, slowest)
+    check("the slowest records are compared with the floor's slowest, warm",
+          line(out, "T14", "warm, sub-buffers of 4").endswith("by the floor's: 1.4, target at most 1.5"),
+          out)
+    swept = line(out, "T14", "swept, sub-buffers of 4")
+    check("and swept, with what is waited for and how it is without a claim",
+          "the floor's: 10, target at most 1.5: short by 8.5 (" in swept
+          and swept.endswith("99th percentile 2.5)"), out)
+
     reader = write("reader.json", of_program(
         one("floor/memcpy/256MiB", [2.0] * 3), one("reader/forward", [4.0] * 3, family=1),
         one("reader/merge_of_8_lanes", [25.0] * 3, family=2)))
