@@ -106,13 +106,13 @@ inline sub_buffer_place core::next_slot(lane_state& lane, const share& of) noexc
     lane_mark& run = mark_of(lane);
     // relaxed, to the end: own words, and a number; the swap decides
     const position next = run.run_next.load(relaxed);
+    const position end = run.run_end.load(relaxed);
     const position newest = of.cursor->load(relaxed);
-    if (next != run.run_end.load(relaxed) && newest - next < 2 * of.soon) {
+    if (next != end && newest - next < 2 * of.soon) {
         run.run_next.store(next + 1, relaxed);
         return {of.slot_at(next), next};
     }
     if (of.longest <= 1 || keeps_oldest_) return next_slot(of);
-    const position end = run.run_end.load(relaxed);
     std::uint32_t drawn = run.drawn.load(relaxed);
     if (newest + 1 - end > of.soon) drawn /= 2;
     const std::uint32_t length = std::clamp(drawn / 8, 1U, of.longest);
