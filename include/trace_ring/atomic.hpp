@@ -105,6 +105,21 @@ inline void signal_fence(memory_order order) noexcept {
 #endif
 }
 
+/// The address `bytes` behind the one in `base`: a relaxed load and an addition.
+template <class T>
+[[nodiscard, gnu::always_inline]] inline std::byte* behind(const atomic_pointer<T>& base,
+                                                           std::uintptr_t bytes) noexcept {
+#if defined(TRACE_RING_X86_STEPS)
+    asm volatile("add %1, %0"
+                 : "+r"(bytes)
+                 : "m"(reinterpret_cast<const volatile std::uintptr_t&>(base))
+                 : "cc");
+    return reinterpret_cast<std::byte*>(bytes);
+#else
+    return reinterpret_cast<std::byte*>(base.load(relaxed)) + bytes;  // relaxed: for its caller
+#endif
+}
+
 /// Whether a byte is not zero: byte `index - Bias` of those that lie `distance` behind `base`. By
 /// relaxed loads of `distance` and of the byte, and a comparison.
 template <std::uint32_t Bias>

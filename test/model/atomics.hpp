@@ -116,6 +116,11 @@ inline void signal_fence(memory_order) noexcept {}
 [[nodiscard]] inline std::uintptr_t load_index(const atomic<std::uint32_t>& from) noexcept {
     return from.load(acquire);
 }
+template <class T>
+[[nodiscard]] inline std::byte* behind(const atomic_pointer<T>& base,
+                                       std::uintptr_t bytes) noexcept {
+    return reinterpret_cast<std::byte*>(base.load(relaxed)) + bytes;
+}
 template <std::uint32_t Bias>
 [[nodiscard]] inline bool is_set(const void* base, const atomic<std::uintptr_t>& distance,
                                  std::uintptr_t index) noexcept {

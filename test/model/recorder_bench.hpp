@@ -94,17 +94,10 @@ struct books {
 /// What a fibre has in place of thread-local words of its own.
 struct own_words {
     std::array<std::byte, sizeof(impl::thread_lanes)> lanes;
-    std::array<std::byte, sizeof(impl::first_lanes)> first;
 
-    void save() {
-        std::memcpy(lanes.data(), &impl::thread_lanes, lanes.size());
-        std::memcpy(first.data(), const_cast<impl::lane_state**>(&impl::first_lanes[0]),
-                    first.size());
-    }
+    void save() { std::memcpy(lanes.data(), &impl::thread_lanes, lanes.size()); }
     void load() const {
         std::memcpy(static_cast<void*>(&impl::thread_lanes), lanes.data(), lanes.size());
-        std::memcpy(const_cast<impl::lane_state**>(&impl::first_lanes[0]), first.data(),
-                    first.size());
     }
 };
 inline std::array<own_words, 3> of_fibre;

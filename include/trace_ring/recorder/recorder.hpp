@@ -53,7 +53,7 @@ public:
     /// cause.
     explicit basic_recorder(const recorder_options& options)
         : core_(std::make_unique<impl::core>(options, impl::functions_of<clock_policy>, gates_)),
-          index_(core_->index()),
+          lanes_at_(impl::lanes_at(core_->index())),
           max_record_(core_->max_record()) {}
 #else
     explicit basic_recorder(const recorder_options&) {}
@@ -65,7 +65,7 @@ public:
     ~basic_recorder() {
 #if !defined(TRACE_RING_DISABLE)
         core_.reset();
-        index_ = 0;
+        lanes_at_ = 0;
         signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
 #endif
     }
@@ -159,7 +159,7 @@ public:
         if constexpr (write::readings_shared) {
             for (std::size_t i = 0; i < layout::max_rings * impl::lane_depths; ++i) {
                 const auto ring = static_cast<std::uint32_t>(i / impl::lane_depths);
-                impl::lane_state* const first = impl::first_lanes[impl::row_of(ring) + index_];
+                impl::lane_state* const first = impl::first_lane(ring, lanes_at_);
                 // The cold path reads the clock. relaxed: own lanes
                 auto& mark = impl::mark_of(first[i % impl::lane_depths]).value;
                 if (mark.load(relaxed) < 0) mark.store(0, relaxed);
@@ -261,30 +261,20 @@ private:
     template <class E, std::uint32_t Flags, class... Values>
     [[gnu::always_inline]] bool put(const Values&... values) noexcept {
         impl::event_state& type = touch<E>();
-        const std::uint32_t index = index_;
-        impl::lane_state* lane = nullptr;
-        // A reading of the clock that waits for all loads waits for these, too: beside the gate's
-        // they cost nothing. Where it is not read each time, they are better behind it (measured).
-        if constexpr (!write::whole_words) lane = first_lane<E>(index);
         // The header is the number of the gate and what is known already; the gate of an event that
         // has no id yet is shut.
         // order: type.use:A pairs with type.publish:A
         const std::uintptr_t header = load_index(type.header);
+        // Before the gate's, so that these loads do not wait for those.
+        impl::lane_state* const lane = impl::first_lane(impl::ring_of<E>, lanes_at_);
         if (gates_.template is_shut<impl::header_without_id(E::fixed_bytes)>(header)) [[unlikely]] {
             // relaxed: as just seen, or newer
             if (record_word::id(type.header.load(relaxed)) != 0) return false;
             return append_cold<E, Flags>(type, E::encode(values...), impl::stack_position(),
                                          nullptr, 0, 0);
         }
-        if constexpr (write::whole_words) lane = first_lane<E>(index);
         return append<E, Flags>(type, *lane, static_cast<std::uint32_t>(header),
                                 E::encode(values...));
-    }
-
-    /// The calling thread's, for events of this type.
-    template <class E>
-    [[gnu::always_inline]] static impl::lane_state* first_lane(std::uint32_t index) noexcept {
-        return impl::first_lanes[impl::row_of(impl::ring_of<E>) + index];
     }
 
     /// The end of a span: written even if the gate has been shut since, or it would never end.
@@ -292,7 +282,8 @@ private:
     void put_end() noexcept {
         impl::event_state& type = impl::event_of<E>::state;
         const std::uint32_t header = type.header.load(relaxed);  // relaxed: known when it began
-        append<impl::end_of<E>, record_word::end>(type, *first_lane<E>(index_), header, {});
+        append<impl::end_of<E>, record_word::end>(
+            type, *impl::first_lane(impl::ring_of<E>, lanes_at_), header, {});
     }
 
     /// The hot path: one run of code in the caller, without a lock, a call or an allocation.
@@ -384,7 +375,7 @@ private:
 
     impl::gate_link gates_;  // first
     std::unique_ptr<impl::core> core_;
-    std::uint32_t index_ = 0;
+    std::uint32_t lanes_at_ = 0;  ///< in each thread's block
     std::uint32_t max_record_ = 0;
     [[maybe_unused]] std::byte room_for_gates_[sizeof(impl::gate_page)];  // see gate_link
 #else

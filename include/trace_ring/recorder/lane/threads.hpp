@@ -120,9 +120,6 @@ inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
         give_node(*node);
         return expected;
     }
-    for (std::size_t i = 0; i <= max_recorders; ++i) {
-        first_lanes[row_of(ring) + i] = mine->states + i * lane_depths;
-    }
     // order: key.use:A pairs with key.made:A
     if (the_registry.key_state.load(acquire) != 2 ||
         ::pthread_setspecific(the_registry.key, node) != 0) {
