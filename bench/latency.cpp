@@ -99,6 +99,66 @@ struct the_floor {
 
     [[gnu::always_inline]] void one(std::uint64_t i) { store::put(bench::thread_memory(MiB), i); }
 };
+/// The least of a lane: a word of the thread leads to it; its mark, in a page of its own as fork
+/// wipes that, is set while the record is written; and where that goes is in the sub-buffer, whose
+/// records are counted as they are committed. No gate, no type, no recorder, nothing is checked,
+/// and the next sub-buffer is there for the taking.
+class the_lane {
+    static constexpr std::size_t page_bytes = 4096;
+    static constexpr std::uint32_t sub_buffer_bytes = 4096, header_bytes = 64, record_bytes = 24;
+
+    struct alignas(page_bytes) lane {
+        alignas(page_bytes) tr::atomic<std::byte*> sub_buffer{nullptr};
+        alignas(page_bytes) tr::atomic<std::uint64_t> mark{1};
+    };
+    struct alignas(page_bytes) buffer {
+        std::byte bytes[MiB]{};
+    };
+    static inline constinit thread_local lane* of_thread = nullptr;
+
+    std::unique_ptr<lane> lane_ = std::make_unique<lane>();
+    std::unique_ptr<buffer> memory_ = std::make_unique<buffer>();
+
+    /// The sub-buffer that begins `at` bytes further; its commit word is the offset of the next
+    /// record and, above, their number.
+    std::byte* empty(std::size_t at) {
+        std::byte* const next = memory_->bytes + at;
+        // relaxed, both: one thread
+        tr::word_at<std::uint64_t>(next, 0).store(header_bytes, tr::relaxed);
+        lane_->sub_buffer.store(next, tr::relaxed);
+        return next;
+    }
+
+public:
+    the_lane() {
+        of_thread = lane_.get();
+        empty(0);
+    }
+
+    [[gnu::always_inline]] void one(std::uint64_t i) {
+        // relaxed, to the end: one thread
+        lane& mine = *of_thread;
+        const std::uint64_t idle = mine.mark.load(tr::relaxed);
+        mine.mark.store(0, tr::relaxed);
+        tr::signal_fence(tr::seq_cst);
+        std::byte* sub = mine.sub_buffer.load(tr::relaxed);
+        std::uint64_t commit = tr::word_at<std::uint64_t>(sub, 0).load(tr::relaxed);
+        auto end = static_cast<std::uint16_t>(commit);
+        if (end + record_bytes > sub_buffer_bytes) [[unlikely]] {
+            const auto at = static_cast<std::size_t>(sub - memory_->bytes);
+            sub = empty((at + sub_buffer_bytes) % MiB);
+            commit = end = header_bytes;
+        }
+        const std::uint64_t now = tr::clock::tsc::now_halves().low;
+        tr::word_at<std::uint64_t>(sub, end).store(std::uint64_t{3} << 48 | now, tr::relaxed);
+        tr::word_at<std::uint64_t>(sub, end + 8U).store(i, tr::relaxed);
+        tr::word_at<std::uint64_t>(sub, end + 16U).store(~i, tr::relaxed);
+        constexpr std::uint64_t one_more = (std::uint64_t{1} << 16) + record_bytes;
+        tr::word_at<std::uint64_t>(sub, 0).store(commit + one_more, tr::release);
+        tr::signal_fence(tr::seq_cst);
+        mine.mark.store(idle, tr::relaxed);
+    }
+};
 /// A sub-buffer of 4 KiB is full after 168 records, so that one record in 168 pays for a claim:
 /// with 32 KiB it is one in 1,365, which is beyond the 99.9th percentile.
 template <class Kind, std::uint32_t SubBufferBytes = 4096>
@@ -236,6 +296,7 @@ void add_percentiles(const std::string& name, const std::string& over) {
 
 int main(int argc, char** argv) {
     add_percentiles<the_floor>("floor/one_record", "");
+    add_percentiles<the_lane>("floor/lane", "floor/one_record");
     bench::for_each_kind([]<class Kind>(const std::string& name, bool timed) {
         if (timed) add_percentiles<a_recorder<Kind>>("latency/" + name, "floor/one_record");
     });

@@ -211,7 +211,15 @@ def check_targets(report, write):
     swept = line(out, "T14", "swept, sub-buffers of 4")
     check("and swept, with what is waited for and how it is without a claim",
           "the floor's: 10, target at most 1.5: short by 8.5 (" in swept
-          and swept.endswith("99th percentile 2.5)"), out)
+          and swept.endswith("of a record alone, the 99th percentile, 2.5)"), out)
+    bare = write("latency.json", of_program(
+        percentiles("floor/one_record/swept", 400.0, 500.0),
+        percentiles("floor/lane/swept", 900.0, 1000.0),
+        percentiles("latency/exact_clock/swept", 1000.0, 5000.0)))
+    _, out, _ = run(report, bare)
+    check("and that no lane could meet it, where the least of one does not",
+          line(out, "T14", "swept, sub-buffers of 4").endswith(
+              "without a recorder: 2, out of reach on this processor)"), out)
 
     reader = write("reader.json", of_program(
         one("floor/memcpy/256MiB", [2.0] * 3), one("reader/forward", [4.0] * 3, family=1),
