@@ -142,6 +142,7 @@ public:
         mine.mark.store(0, tr::relaxed);
         tr::signal_fence(tr::seq_cst);
         std::byte* sub = mine.sub_buffer.load(tr::relaxed);
+        const std::uint64_t now = tr::clock::tsc::now_halves().low;
         std::uint64_t commit = tr::word_at<std::uint64_t>(sub, 0).load(tr::relaxed);
         auto end = static_cast<std::uint16_t>(commit);
         if (end + record_bytes > sub_buffer_bytes) [[unlikely]] {
@@ -149,7 +150,6 @@ public:
             sub = empty((at + sub_buffer_bytes) % MiB);
             commit = end = header_bytes;
         }
-        const std::uint64_t now = tr::clock::tsc::now_halves().low;
         tr::word_at<std::uint64_t>(sub, end).store(std::uint64_t{3} << 48 | now, tr::relaxed);
         tr::word_at<std::uint64_t>(sub, end + 8U).store(i, tr::relaxed);
         tr::word_at<std::uint64_t>(sub, end + 16U).store(~i, tr::relaxed);
