@@ -237,6 +237,44 @@ BOOST_AUTO_TEST_CASE(a_damaged_sub_buffer_is_named_where_its_records_would_be) {
     BOOST_TEST(records_before == last_before);
 }
 
+/// It was told backward only: a sub-buffer that is open is looked at again when there are others
+/// behind it, and the reading ended there.
+BOOST_AUTO_TEST_CASE(a_damaged_sub_buffer_behind_an_open_one_is_named) {
+    auto b = everything();
+    const auto of_lane = [&](std::uint64_t slot) {
+        return b.get(b.slot_at(slot) + offsetof(trace_ring::sub_buffer_header, lane), 4) == 1;
+    };
+    const auto position_of = [&](std::uint64_t slot) {
+        return b.get(b.slot_at(slot) + offsetof(trace_ring::sub_buffer_header, state), 8) >> 3U;
+    };
+    std::vector<std::uint64_t> slots;
+    for (std::uint64_t slot = 0; slot < b.plan().sub_buffer_limit; ++slot) {
+        if (position_of(slot) != 0 && of_lane(slot)) slots.push_back(slot);
+    }
+    std::sort(slots.begin(), slots.end(),
+              [&](auto x, auto y) { return position_of(x) < position_of(y); });
+    BOOST_REQUIRE(slots.size() > 2);
+    const std::uint64_t last = slots.back(), open = slots[slots.size() - 2];
+    b.put(b.slot_at(open) + offsetof(trace_ring::sub_buffer_header, state),
+          trace_ring::state_word(position_of(open), trace_ring::sub_buffer_state::active), 8);
+    b.put(b.slot_at(last) + offsetof(trace_ring::sub_buffer_header, commit), 1, 4);
+    auto file = reduce::trace_file::from(b.bytes());
+    for (const bool forward : {true, false}) {
+        BOOST_TEST_CONTEXT((forward ? "forward" : "backward")) {
+            std::vector<std::uint64_t> where;
+            auto cursor = forward ? file.forward() : file.backward();
+            while (const auto* item = cursor.next()) {
+                const auto* loss = std::get_if<reduce::loss_item>(item);
+                if (loss == nullptr || loss->cause != trace_ring::loss_cause::damaged) continue;
+                where.push_back(loss->offset);
+            }
+            BOOST_REQUIRE(where.size() == 1);
+            BOOST_TEST(where[0] ==
+                       b.slot_at(last) + offsetof(trace_ring::sub_buffer_header, commit));
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_hostile_dictionary_is_refused_entry_by_entry) {
     const auto sound = everything();
     const std::uint64_t entry = sound.plan().dictionary + 128;  // "say"

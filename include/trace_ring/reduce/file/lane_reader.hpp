@@ -126,6 +126,7 @@ public:
             }
             missing_.clear();
         }
+        if (!follow_ && list_.empty()) tail_open_ = false;  // of those behind it none can be read
         if (list_.empty() && !finished_ && !tail_open_) {
             forward_ ? gap(edge_, std::nullopt) : gap(std::nullopt, edge_);
             missing_.clear();
