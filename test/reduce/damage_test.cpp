@@ -245,7 +245,8 @@ BOOST_AUTO_TEST_CASE(a_damaged_sub_buffer_behind_an_open_one_is_named) {
         return b.get(b.slot_at(slot) + offsetof(trace_ring::sub_buffer_header, lane), 4) == 1;
     };
     const auto position_of = [&](std::uint64_t slot) {
-        return b.get(b.slot_at(slot) + offsetof(trace_ring::sub_buffer_header, state), 8) >> 3U;
+        const auto at = b.slot_at(slot) + offsetof(trace_ring::sub_buffer_header, state);
+        return trace_ring::stamped::from(b.get(at, 8)).pos;
     };
     std::vector<std::uint64_t> slots;
     for (std::uint64_t slot = 0; slot < b.plan().sub_buffer_limit; ++slot) {
