@@ -37,6 +37,7 @@
 #include <string>
 #include <vector>
 
+#include "calm.hpp"
 #include "instructions.hpp"
 
 namespace bench {
@@ -132,6 +133,8 @@ inline void add(const std::string& name, const std::string& over, int threads, s
         const int thread = state.thread_index();
         pin(thread);
         if (thread == 0) *shared = make();
+        calm::watch watch(threads);
+        if (!only_tried()) watch.wait();
         bool warm = false;
         bool prepares = true;
         // The first step waits for all threads, so the subject is there for each of them; the last
@@ -149,12 +152,21 @@ inline void add(const std::string& name, const std::string& over, int threads, s
                 static_cast<void>((*shared)->prepare());
                 state.ResumeTiming();
             }
+            // Not where threads wait for each other: one would wait for the other's look.
+            if (what != time_of::passing && watch.due()) {
+                state.PauseTiming();
+                watch.look();
+                state.ResumeTiming();
+            }
             (*shared)->call(records, thread);
         }
+        watch.look();
         if (thread == 0) {
             (*shared)->tell(state);
+            if (what == time_of::nothing) watch.look();
             shared->reset();
         }
+        watch.tell(state);
         state.SetLabel(over);
     };
     auto* const made = benchmark::RegisterBenchmark(name.c_str(), run);

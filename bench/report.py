@@ -15,133 +15,19 @@ if one was missed or could not be judged. It is 2 if a file makes no sense.
 """
 import argparse
 import json
-import os
 import re
 import statistics
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 import plots
+from measurements import NANOSECONDS, NO_TIME, Fault, load_all
 from targets import CLOCK, MET, SHARED, judge
 
 # Time waited for a processor, as a share of the time run, above which small differences mean little.
 BUSY = 0.10
-
-
-class Fault(Exception):
-    """An input that makes no sense."""
-
-
-@dataclass
-class Row:
-    """One benchmark, over all its repetitions."""
-    name: str
-    base: str
-    passing: bool = False  # its time is the time that passes
-    times: list = field(default_factory=list)  # ns for one record
-    waits: list = field(default_factory=list)  # elapsed by processor time, less one
-    counters: dict = field(default_factory=dict)  # lists by name
-
-    @property
-    def median(self):
-        return statistics.median(self.times)
-
-    @property
-    def slow(self):
-        """The slow mode: what one repetition in ten exceeds."""
-        ordered = sorted(self.times)
-        return ordered[round(0.9 * (len(ordered) - 1))]
-
-    @property
-    def spread(self):
-        """Half the distance between the quartiles, as a share of the median."""
-        if len(self.times) < 4 or self.median == 0:
-            return None
-        low, _, high = statistics.quantiles(self.times, n=4, method="inclusive")
-        return (high - low) / 2 / self.median
-
-    @property
-    def timed(self):
-        """Whether its time means anything: it does not where only counters count."""
-        return not self.name.endswith(NO_TIME)
-
-    def counter(self, name):
-        values = self.counters.get(name)
-        return statistics.median(values) if values else None
-
-
 # Bytes of the record that is read.
 RECORD = 24
-NO_TIME = "/iterations:1"
-
-
-@dataclass
-class Run:
-    """One program's run."""
-    title: str
-    context: dict
-    rows: dict  # by name, in the order measured
-    instructions: dict = field(default_factory=dict)
-
-    def ratio(self, row, base=""):
-        under = self.rows.get(base or row.base)
-        return row.median / under.median if under and under.median > 0 else None
-
-
-NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-# What each entry has that is no counter of the benchmark's own.
-KNOWN = {"name", "family_index", "per_family_instance_index", "run_name", "run_type", "repetitions",
-         "repetition_index", "threads", "iterations", "real_time", "cpu_time", "time_unit", "label",
-         "error_occurred", "error_message"}
-
-
-def load(path):
-    """A Run, or the instructions counted by a program, by name."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-        if isinstance(content, dict) and "instructions" in content:
-            return {name: {key: float(value) for key, value in counts.items()}
-                    for name, counts in content["instructions"].items()}
-        run = Run(os.path.splitext(os.path.basename(path))[0], content["context"], {})
-        # Interleaved repetitions are written in the order measured: sort as registered.
-        entries = sorted(content["benchmarks"], key=lambda e: (e["family_index"], e["threads"]))
-        for entry in entries:
-            if entry["run_type"] != "iteration":
-                continue
-            if entry.get("error_occurred"):
-                raise Fault(f"{path}: {entry['name']}: {entry.get('error_message', 'failed')}")
-            passing = "/real_time" in entry["run_name"]
-            name = entry["run_name"].replace("/real_time", "")
-            row = run.rows.setdefault(name, Row(name, entry.get("label", ""), passing))
-            unit = NANOSECONDS[entry["time_unit"]]
-            processor = entry["cpu_time"] * unit
-            # Elapsed time is given by the record of all threads together.
-            elapsed = entry["real_time"] * unit * entry["threads"]
-            row.times.append(elapsed if passing else processor)
-            if row.timed:
-                row.waits.append(elapsed / processor - 1 if processor > 0 else 0.0)
-            for key, value in entry.items():
-                if key not in KNOWN:
-                    row.counters.setdefault(key, []).append(float(value))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Fault(f"{path}: {type(error).__name__}: {error}") from error
-    if not run.rows:
-        raise Fault(f"{path}: no benchmarks in it")
-    return run
-
-
-def load_all(paths):
-    runs, counted = [], {}
-    for path in paths:
-        content = load(path)
-        if isinstance(content, Run):
-            runs.append(content)
-        else:
-            counted[os.path.basename(path).removesuffix(".instructions.json")] = content
-    for run in runs:
-        run.instructions = counted.get(run.title, {})
-    return runs
 
 
 def aligned(rows, left=(0,)):
@@ -213,6 +99,20 @@ def about(runs):
         if line not in lines:
             lines.append(line)
     return lines
+
+
+def not_calm(runs):
+    """That others used the processors while something was measured, and what came of it."""
+    rows = [row for run in runs for row in run.rows.values()]
+    aside = sum(row.set_aside for row in rows)
+    disturbed = [row.name for row in rows if row.disturbed]
+    if aside:
+        taken = sum(len(row.times) for row in rows)
+        yield (f"{aside} of {aside + taken} repetitions do not count, for something else used the "
+               "same cores (calm.hpp).")
+    if disturbed:
+        yield (f"Something else used the same cores in most repetitions of {len(disturbed)} of "
+               f"{len(rows)} benchmarks; their calmest are taken: {', '.join(disturbed)}.")
 
 
 def busy(runs):
@@ -350,6 +250,7 @@ def report(runs, peers, verdicts):
     yield ""
     for verdict in verdicts:
         yield verdict.line()
+    yield from not_calm(runs)
     yield from busy(runs)
 
 
@@ -362,7 +263,8 @@ def content_of(runs, peers, verdicts):
         "peers": [asdict(peer) for peer in peers],
         "rows": {row.name: {"program": run.title, "ns": row.median, "slow": row.slow,
                             "spread": row.spread, "ratio": run.ratio(row), "to": row.base,
-                            "repetitions": len(row.times),
+                            "repetitions": len(row.times), "set_aside": row.set_aside,
+                            "disturbed": row.disturbed,
                             "counters": {name: row.counter(name) for name in row.counters}}
                  for run in runs for row in run.rows.values()},
         "instructions": {name: counts for run in runs for name, counts in run.instructions.items()},

@@ -371,6 +371,10 @@ def check_runs(report, program):
         check("its report is made", status == 0, err)
         with open(path, encoding="utf-8") as file:
             entries = json.load(file)["benchmarks"]
+        unwatched = sorted(e["run_name"] for e in entries
+                           if e["threads"] <= os.cpu_count() and not e.get("adds_ns", 0) > 0)
+        check("it is told of each whether the processors were calm", not unwatched,
+              "\n".join(unwatched))
         names = {e["run_name"] for e in entries}
         def shown(name):  # as the report has it
             return name.removesuffix("/iterations:1").removesuffix("/real_time")

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# Copyright the trace_ring authors.
+# Distributed under the Boost Software License, Version 1.0. See LICENSE.
+"""Which repetitions count: those in which the processors were the program's own (calm.hpp says how
+that is known, and why it matters). What was measured has no say in it.
+
+    calm.py lacking FILE [OTHER...]   the benchmarks of FILE with too few calm repetitions, as one
+                                      expression for --benchmark_filter; OTHERs are of the same run:
+                                      calm is what is near the least in all of them
+    calm.py join INTO MORE            adds the repetitions in MORE to those in INTO
+"""
+import json
+import os
+import re
+import sys
+
+COUNTER = "adds_ns"
+# A longer time than the least by this much is not calm.
+TOLERANCE = 1.10
+# No median is made of fewer, unless fewer were asked for.
+ENOUGH = 9
+
+
+def repetitions(content):
+    return [e for e in content["benchmarks"]
+            if e["run_type"] == "iteration" and not e.get("error_occurred")]
+
+
+def least(contents):
+    """The least time, with one thread and with more: processors that are busy together may be
+    slower for it."""
+    found = {}
+    for content in contents:
+        for e in repetitions(content):
+            if COUNTER in e:
+                together = e["threads"] > 1
+                found[together] = min(found.get(together, float("inf")), float(e[COUNTER]))
+    return found
+
+
+def is_calm(entry, least_of):
+    """Also of what is not looked at: more threads than processors, whole commands."""
+    return (COUNTER not in entry
+            or float(entry[COUNTER]) <= TOLERANCE * least_of[entry["threads"] > 1])
+
+
+def chosen(entries, least_of):
+    """Of one benchmark's repetitions those that count: all that are calm, or else the calmest."""
+    calm = [e for e in entries if is_calm(e, least_of)]
+    if len(calm) >= min(ENOUGH, len(entries)):
+        return calm
+    return sorted(entries, key=lambda e: float(e.get(COUNTER, 0)))[:ENOUGH]
+
+
+def by_name(content):
+    found = {}
+    for e in repetitions(content):
+        found.setdefault(e["name"], []).append(e)
+    return found
+
+
+def lacking(content, others):
+    least_of = least([content, *others])
+    return [name for name, entries in by_name(content).items()
+            if sum(is_calm(e, least_of) for e in entries) < min(ENOUGH, entries[0]["repetitions"])]
+
+
+def join(into, more):
+    """Of a program some of whose benchmarks were measured again."""
+    family = {e["name"]: e["family_index"] for e in into["benchmarks"]}
+    for e in more["benchmarks"]:
+        if e["name"] in family:
+            into["benchmarks"].append({**e, "family_index": family[e["name"]]})
+    return into
+
+
+def load(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+        repetitions(content)
+        return content
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {type(error).__name__}: {error}") from error
+
+
+def literally(name):
+    """As an extended regular expression."""
+    return re.sub(r"([][().*+?^${}|\\])", r"\\\1", name)
+
+
+def main(arguments):
+    try:
+        if len(arguments) >= 2 and arguments[0] == "lacking":
+            content, *others = (load(path) for path in arguments[1:])
+            names = lacking(content, others)
+            if names:
+                print("|".join(f"^{literally(name)}$" for name in names))
+        elif len(arguments) == 3 and arguments[0] == "join":
+            into = join(load(arguments[1]), load(arguments[2]))
+            whole = arguments[1] + ".new"
+            with open(whole, "w", encoding="utf-8") as file:
+                json.dump(into, file, indent=1)
+            os.replace(whole, arguments[1])
+        else:
+            print(__doc__, file=sys.stderr)
+            return 2
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"calm.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
