@@ -375,7 +375,7 @@ private:
         return true;
     }
 
-    impl::gate_link gates_;  // first
+    alignas(64) impl::gate_link gates_;  // first, and aligned: lane_mark says why
     std::unique_ptr<impl::core> core_;
     std::uint32_t lanes_at_ = 0;  ///< in each thread's block
     std::uint32_t max_record_ = 0;

@@ -37,8 +37,9 @@ class core;  // one recorder, as the cold path knows it: core.hpp
 }
 
 /// One event type as the code that records it sees it. The hot path reads `header`, or the first
-/// two words as one: the head of a record without variable data, but for its time.
-struct alignas(8) event_state {
+/// two words as one: the head of a record without variable data, but for its time. Aligned for
+/// lane_mark's sake.
+struct alignas(32) event_state {
     atomic<std::uint32_t> no_time{0};  ///< always
     atomic<std::uint32_t> header;      ///< id 0: none yet
     atomic<std::uint32_t> total{0};    ///< column of its total + 1; 0: none
