@@ -47,55 +47,80 @@ namespace bench::calm {
 /// A longer time than the least by this much is not calm. calm.py has it, too.
 inline constexpr double tolerance = 1.10;
 
-/// Looks at the processor of one thread during one repetition.
+/// The threads of a benchmark that find their processors calm at the moment.
+using meeting = std::atomic<int>;
+
+/// Looks at the processor of one thread during one repetition, or not at all.
 class watch {
     using clock = std::chrono::steady_clock;
 
     static constexpr clock::duration every = std::chrono::milliseconds(5);
-    static constexpr clock::duration patience = std::chrono::milliseconds(100);
     /// The least ever seen by this program, with one thread and with more: processors that are busy
     /// together may be slower for it.
     static inline std::atomic<double> least_[2]{std::numeric_limits<double>::infinity(),
                                                 std::numeric_limits<double>::infinity()};
 
     std::atomic<double>& least;
-    bool means_something;  ///< with more threads than processors these disturb each other
+    int threads_;
+    bool looks_;
     double worst = 0;
-    clock::time_point next;
+    clock::time_point next{};
 
-    /// The time just taken, and whether it is calm.
-    bool look(double& taken) {
-        taken = adds();
+    [[nodiscard]] bool is_calm(double taken) const {
         // relaxed: a hint, shared by threads that need not agree
+        return taken <= tolerance * least.load(std::memory_order_relaxed);
+    }
+    double take() {
+        const double taken = adds();
+        // relaxed, both: as above
         if (taken < least.load(std::memory_order_relaxed))
             least.store(taken, std::memory_order_relaxed);
         next = clock::now() + every;
-        return taken <= tolerance * least.load(std::memory_order_relaxed);
+        return taken;
     }
 
 public:
-    explicit watch(int threads)
+    /// Of a benchmark of so many threads. More threads than processors disturb each other, which is
+    /// what is measured then.
+    explicit watch(int threads, bool looks = true)
         : least(least_[threads > 1]),
-          means_something(threads <= static_cast<int>(std::thread::hardware_concurrency())) {}
+          threads_(threads),
+          looks_(looks && threads <= static_cast<int>(std::thread::hardware_concurrency())) {}
 
-    /// Before a repetition: waits for the processor to be calm, but not for long.
-    void wait() {
-        if (!means_something) return;
+    /// Before a repetition: waits for the processors of all threads to be calm at once, but not for
+    /// long, or not at all.
+    void wait(meeting& with, bool patient) {
+        if (!looks_) return;
+        const auto patience = std::chrono::milliseconds(!patient ? 0 : threads_ > 1 ? 400 : 100);
         const auto until = clock::now() + patience;
-        while (!look(worst) && clock::now() < until) {
+        bool counted = false;
+        for (;;) {
+            worst = take();
+            // relaxed, all: as above
+            if (counted != is_calm(worst)) {
+                counted = !counted;
+                with.fetch_add(counted ? 1 : -1, std::memory_order_relaxed);
+            }
+            if (with.load(std::memory_order_relaxed) >= threads_ || clock::now() >= until) break;
         }
+        // Who is calm stays counted, so that the others see all of them, until the repetition is
+        // over.
+        if (!counted) with.fetch_add(1, std::memory_order_relaxed);
+    }
+    /// After it.
+    void leave(meeting& with) const {
+        if (looks_) with.fetch_sub(1, std::memory_order_relaxed);  // relaxed: as above
     }
     /// Whether it is time to look again.
-    [[nodiscard]] bool due() const { return means_something && clock::now() >= next; }
+    [[nodiscard]] bool due() const { return looks_ && clock::now() >= next; }
     void look() {
-        if (!means_something) return;
-        double taken = 0;
-        look(taken);
-        worst = std::max(worst, taken);
+        if (looks_) worst = std::max(worst, take());
     }
+    /// Whether it was calm whenever it was looked at.
+    [[nodiscard]] bool was_calm() const { return is_calm(worst); }
     /// The longest of the repetition, over all threads the mean.
     void tell(benchmark::State& state) const {
-        if (means_something) state.counters["adds_ns"] = {worst, benchmark::Counter::kAvgThreads};
+        if (looks_) state.counters["adds_ns"] = {worst, benchmark::Counter::kAvgThreads};
     }
 };
 

@@ -57,6 +57,9 @@ public:
     void add(std::uint64_t from, std::uint64_t to) {
         all_.push_back(static_cast<double>(to - from));
     }
+    [[nodiscard]] std::size_t size() const { return all_.size(); }
+    /// Forgets all but the first.
+    void keep(std::size_t first) { all_.resize(first); }
     [[nodiscard]] double at(double share) {
         if (all_.empty()) return 0;
         std::sort(all_.begin(), all_.end());
@@ -176,16 +179,29 @@ struct percentiles {
 
     void operator()(std::uint64_t) {}
     void counters(benchmark::State& state) {
+        const bool patient = !bench::only_tried();
         const double base = nothing();
-        const int count = bench::only_tried() ? 20 : Swept ? 1000 : 400000;
+        const std::size_t count = !patient ? 20 : Swept ? 1000 : 400000;
+        constexpr std::size_t at_once = Swept ? 20 : 20000;
+        for (std::uint64_t i = 0; i < 1000; ++i) writer.one(i);
         samples taken;
-        for (int i = -1000; i < count; ++i) {
-            if (Swept && i >= 0) sweep();
-            const auto value = static_cast<std::uint64_t>(i);
-            const std::uint64_t from = ticks();
-            writer.one(value);
-            const std::uint64_t to = ticks();
-            if (i >= 0) taken.add(from, to);
+        // What was taken while others used the core does not count, but for so many times.
+        for (std::size_t others = count / at_once; taken.size() < count;) {
+            bench::calm::meeting alone{0};
+            bench::calm::watch watch(1);
+            watch.wait(alone, patient);
+            const std::size_t before = taken.size();
+            for (std::size_t i = before; i < std::min(before + at_once, count); ++i) {
+                if (Swept) sweep();
+                const std::uint64_t from = ticks();
+                writer.one(i);
+                taken.add(from, ticks());
+            }
+            watch.look();
+            if (!watch.was_calm() && others > 0) {
+                --others;
+                taken.keep(before);
+            }
         }
         taken.tell(state, base);
     }

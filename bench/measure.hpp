@@ -129,12 +129,13 @@ inline constexpr bool counted<Subject> = Subject::counted;
 inline void add(const std::string& name, const std::string& over, int threads, std::int64_t records,
                 time_of what, bool count, const maker& make) {
     const auto shared = std::make_shared<std::unique_ptr<any_subject>>();
+    const auto together = std::make_shared<calm::meeting>(0);
     const auto run = [=](benchmark::State& state) {
         const int thread = state.thread_index();
         pin(thread);
         if (thread == 0) *shared = make();
-        calm::watch watch(threads);
-        if (!only_tried()) watch.wait();
+        calm::watch watch(threads, what != time_of::nothing);
+        watch.wait(*together, !only_tried());
         bool warm = false;
         bool prepares = true;
         // The first step waits for all threads, so the subject is there for each of them; the last
@@ -163,10 +164,10 @@ inline void add(const std::string& name, const std::string& over, int threads, s
         watch.look();
         if (thread == 0) {
             (*shared)->tell(state);
-            if (what == time_of::nothing) watch.look();
             shared->reset();
         }
         watch.tell(state);
+        watch.leave(*together);
         state.SetLabel(over);
     };
     auto* const made = benchmark::RegisterBenchmark(name.c_str(), run);
