@@ -521,7 +521,6 @@ BOOST_AUTO_TEST_CASE(a_child_of_a_fork_has_no_part_in_its_parents_session) {
 }
 
 BOOST_AUTO_TEST_CASE(what_a_killed_session_held_is_there_for_the_next_one) {
-    if (!test::a_process_is_seen_as_it_is()) return;
     const test::folder folder;
     for (const std::string& file : {std::string(), folder / "a.trace"}) {
         tr::recorder recorder(small(full_mode::overwrite_oldest, file));
@@ -550,7 +549,6 @@ BOOST_AUTO_TEST_CASE(what_a_killed_session_held_is_there_for_the_next_one) {
 }
 
 BOOST_AUTO_TEST_CASE(writers_take_back_what_a_killed_session_held_after_some_laps) {
-    if (!test::a_process_is_seen_as_it_is()) return;
     tr::recorder recorder(small(full_mode::overwrite_oldest));
     const test::hands_on trace(recorder);
     fill(recorder, 0, slots * fit_in_512);

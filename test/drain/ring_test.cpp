@@ -171,7 +171,6 @@ BOOST_AUTO_TEST_CASE(records_of_the_sub_buffer_that_is_being_filled_come_once) {
 }
 
 BOOST_AUTO_TEST_CASE(a_second_session_is_refused_and_one_after_a_killed_one_has_all) {
-    if (!test::a_process_is_seen_as_it_is()) return;
     trace_ring::ring<shared> ring(eight + storage::control_bytes);
     const std::uint64_t written = fill(ring, 0, 100'000);
     int pipe[2];

@@ -19,8 +19,6 @@
 #include <stdexcept>
 #include <string>
 
-#include <trace_ring/policy/storage/process.hpp>
-
 #include <proof.hpp>
 
 namespace test {
@@ -142,16 +140,5 @@ inline constexpr int skipped = 77;
             return;                                      \
         }                                                \
     } while (false)
-
-/// Whether others see the same start of a process as it does itself: by that the dead are told from
-/// the living. Emulators make up what a process sees of itself.
-[[nodiscard]] inline bool a_process_is_seen_as_it_is() {
-    const auto me = static_cast<std::uint32_t>(::getpid());
-    const std::uint64_t start = trace_ring::storage::facts_of(me).start;
-    const bool alike =
-        in_child([&] { return trace_ring::storage::facts_of(me).start == start ? 0 : 1; }) == 0;
-    if (!alike) std::fprintf(stderr, "skipped: an emulator makes up when a process began\n");
-    return alike;
-}
 
 }  // namespace test

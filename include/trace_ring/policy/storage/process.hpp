@@ -18,7 +18,9 @@
 
 namespace trace_ring::inline v1::storage {
 
-/// What /proc/PID/stat says of a process.
+/// What /proc/PID/task/PID/stat, its first thread's, says of a process. /proc/PID/stat says the
+/// same, but an emulator of user programs (QEMU's linux-user) answers that name itself, and makes
+/// up when the process that asks began.
 struct process_facts {
     std::uint64_t start = 0;  ///< when it began, in ticks since boot; with the pid it names a
                               ///< process for good. 0 if it cannot be read
@@ -30,7 +32,7 @@ struct process_facts {
     process_facts out;
     const int saved = errno;
     char text[1024];
-    std::snprintf(text, sizeof text, "/proc/%u/stat", pid);  // no allocation for %u
+    std::snprintf(text, sizeof text, "/proc/%u/task/%u/stat", pid, pid);  // no allocation for %u
     const int fd = ::open(text, O_RDONLY | O_CLOEXEC);
     const ssize_t got = fd < 0 ? -1 : ::read(fd, text, sizeof text - 1);
     if (fd >= 0) ::close(fd);
