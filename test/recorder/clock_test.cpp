@@ -19,6 +19,7 @@
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include <recorder/account.hpp>
 #include <recorder/scratch.hpp>
 #include <recorder/trace_reader.hpp>
 
@@ -286,6 +287,35 @@ BOOST_AUTO_TEST_CASE(a_sampled_time_never_goes_back_when_the_high_half_changes) 
         BOOST_TEST(seen[i].time >= seen[i - 1].time);
         if (seen[i].interval) BOOST_TEST(seen[i].latest.value_or(~0ULL) >= seen[i].time);
     }
+}
+
+// Reading the other clocks is dear where the caches have lost what a claim needs; then it is left
+// to other claims, but not for ever.
+BOOST_AUTO_TEST_CASE(clocks_are_compared_by_claims_that_are_quick) {
+    hand_clock::ticks = edge;
+    hand_clock::step = 1;
+    tr::basic_recorder<by_hand> recorder({.size = 64 * 512, .sub_buffer_bytes = 512});
+    const test::hands_on trace(recorder);
+    constexpr std::uint64_t ms = 1'000'000;
+    constexpr std::uint64_t quick = 1, slow = 1000;  // ticks a reading: half a microsecond is 500
+    // Fills a sub-buffer of 28 records, so that one of them claims. Returns how often the clocks
+    // were compared until then.
+    const auto claim_after = [&](std::uint64_t ticks, std::uint64_t step) {
+        hand_clock::ticks += ticks;
+        hand_clock::step = step;
+        for (std::uint64_t i = 0; i < 28; ++i) recorder.record<timed_number>(i);
+        hand_clock::step = 1;
+        return trace.ring().clock_cursor.load(tr::relaxed);
+    };
+    BOOST_TEST(claim_after(0, quick) == 1U);  // as it was set up
+    BOOST_TEST(claim_after(ms / 2, quick) == 1U);
+    BOOST_TEST(claim_after(ms, quick) == 2U);
+    BOOST_TEST(claim_after(ms * 2, slow) == 2U);
+    BOOST_TEST(claim_after(ms * 10, slow) == 2U);
+    BOOST_TEST(claim_after(ms, quick) == 3U);  // and then after 2 ms, and 4
+    BOOST_TEST(claim_after(ms, quick) == 3U);
+    BOOST_TEST(claim_after(ms * 100, slow) == 3U);
+    BOOST_TEST(claim_after(ms * 30, slow) == 4U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
