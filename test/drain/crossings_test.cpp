@@ -26,7 +26,7 @@ BOOST_AUTO_TEST_SUITE(crossings)
 BOOST_AUTO_TEST_CASE(each_of_many_crossings_is_told_once_to_a_reader_that_waits) {
     // A ring of one slot: the writer writes as soon as the reader has read, while that arms. The
     // reader looks for a moment before it sleeps, so that not each crossing costs two switches of
-    // threads. Where both share a processor with others it ends after two minutes, with as many as
+    // threads. Where both share a processor with others it ends after a minute, with as many as
     // there were by then: that is said.
     struct one_slot : policies<record::bare<sample>, claim::single_writer, full::discard_newest,
                                storage::inline_bytes<sizeof(sample)>,
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(each_of_many_crossings_is_told_once_to_a_reader_that_waits)
     });
     auto consumer = ring.consumer();
     std::uint64_t awaited = 0, found = 0, slept = 0, wrong = 0;
-    const auto end = std::chrono::steady_clock::now() + 120s * trace_ring_test::times_long();
+    const auto end = std::chrono::steady_clock::now() + 60s * trace_ring_test::times_long();
     for (std::uint64_t i = 1; awaited + found < crossings; ++i) {
         if (i % 1024 == 0 && std::chrono::steady_clock::now() > end) break;
         while (consumer.next()) {
