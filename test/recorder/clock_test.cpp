@@ -40,6 +40,12 @@ struct hand_clock {
 };
 static_assert(tr::clock::policy<hand_clock>);
 
+/// The same, with ticks of a microsecond.
+struct coarse_clock : hand_clock {
+    static constexpr std::uint32_t kind = 79;
+    static double ticks_per_second() noexcept { return 1e6; }
+};
+
 /// One that this machine does not have.
 struct broken_clock {
     using family = tr::family::clock;
@@ -51,6 +57,9 @@ struct broken_clock {
 
 struct by_hand {
     using clock = hand_clock;
+};
+struct by_coarse {
+    using clock = coarse_clock;
 };
 struct untimed {
     using clock = tr::clock::none;
@@ -316,6 +325,19 @@ BOOST_AUTO_TEST_CASE(clocks_are_compared_by_claims_that_are_quick) {
     BOOST_TEST(claim_after(ms, quick) == 3U);
     BOOST_TEST(claim_after(ms * 100, slow) == 3U);
     BOOST_TEST(claim_after(ms * 30, slow) == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(a_claim_within_a_long_tick_is_quick) {
+    hand_clock::ticks = edge;
+    hand_clock::step = 0;
+    tr::basic_recorder<by_coarse> recorder({.size = 64 * 512, .sub_buffer_bytes = 512});
+    const test::hands_on trace(recorder);
+    for (std::uint64_t i = 0; i < 28; ++i) recorder.record<timed_number>(i);
+    BOOST_TEST(trace.ring().clock_cursor.load(tr::relaxed) == 1U);
+    hand_clock::ticks += 2000;
+    recorder.record<timed_number>(std::uint64_t{28});
+    BOOST_TEST(trace.ring().clock_cursor.load(tr::relaxed) == 2U);
+    hand_clock::step = 1;
 }
 
 BOOST_AUTO_TEST_SUITE_END()
