@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 
 import plots
 from measurements import NANOSECONDS, NO_TIME, Fault, load_all
-from targets import CLOCK, MET, SHARED, judge
+from targets import CLOCK, MET, OWN_QUEUE, SHARED, judge
 
 # Time waited for a processor, as a share of the time run, above which small differences mean little.
 BUSY = 0.10
@@ -153,6 +153,7 @@ class Peer:
     lost: float = None
     one_to_one: float = None
     one_to_one_ratio: float = None
+    ours_by_one_to_one: float = None  # our queue's time by this one's, of the same program
     both: float = None
     both_ratio: float = None
     both_slow_ratio: float = None
@@ -187,7 +188,10 @@ def peers_of(runs, missing):
                                for n in (f"{peer.id}/loop", "floor/payload"))
             if counts is not None and payload is not None:
                 peer.instructions = counts - payload
-            _, peer.one_to_one, peer.one_to_one_ratio = figures("one_to_one", 2)
+            row, peer.one_to_one, peer.one_to_one_ratio = figures("one_to_one", 2)
+            own = run.rows.get(OWN_QUEUE)
+            if row and own:
+                peer.ours_by_one_to_one = run.ratio(own, row.name)
             row, peer.both, peer.both_ratio = figures("push_and_pop", 2)
             if row and peer.both_ratio:
                 peer.both_slow_ratio = row.slow / run.rows[row.base].median

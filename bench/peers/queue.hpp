@@ -11,6 +11,10 @@
 /// A queue is a default-constructible type with `bool push(const item&)` and `bool pop(item&)`,
 /// false where it is full or empty; or with a `handle` of a thread's own that has them, made from
 /// the queue. A thread that has to wait tries again, and lets others run now and then.
+///
+/// How long an item takes from one processor to another depends on which cores the two are at the
+/// time, which no floor of one thread tells. So this library's queue is measured beside each
+/// peer's, between its repetitions.
 
 #include <sched.h>
 
@@ -18,6 +22,8 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+
+#include <trace_ring/ring/presets.hpp>
 
 #include "tracer.hpp"
 
@@ -104,7 +110,42 @@ struct push_and_pop {
     }
 };
 
+template <class Queue>
+void add_handing_over(const std::string& id) {
+    add<one_to_one<Queue>>(id + "/one_to_one", floor::clock_name, 2, 1 << 14, time_of::passing);
+}
+
 }  // namespace impl
+
+/// This library's: one writes and one consumes, and nothing is lost. The writer is told of room
+/// `AtATime` records at a time.
+template <std::uint64_t AtATime>
+struct lossless {
+    using ring_type = trace_ring::ring<trace_ring::presets::lossless_of_one<item, 32 * room>>;
+    ring_type ring;
+
+    struct handle {
+        ring_type& ring;
+        decltype(ring.consumer()) from;
+
+        explicit handle(lossless& of) : ring(of.ring), from(ring.consumer(AtATime)) {}
+        [[gnu::always_inline]] bool push(const item& what) { return ring.write(what); }
+        [[gnu::always_inline]] bool pop(item& what) {
+            const auto found = from.next();
+            if (!found.is_record()) return false;
+            what = found.record;
+            return true;
+        }
+    };
+};
+
+inline constexpr auto own_queue = "trace_ring_lossless";
+
+/// This library's queue, one to one: once a program.
+inline void add_own_queue() {
+    static const bool added = (impl::add_handing_over<lossless<32>>(own_queue), true);
+    static_cast<void>(added);
+}
 
 /// The floor that queues are divided by: once a program.
 inline void add_floors_of_queues() {
@@ -115,8 +156,8 @@ inline void add_floors_of_queues() {
 template <class Queue>
 void add_one_to_one(const about_peer& peer) {
     describe(peer, "queue");
-    add<impl::one_to_one<Queue>>(peer.id + "/one_to_one", floor::clock_name, 2, 1 << 14,
-                                 time_of::passing);
+    add_own_queue();
+    impl::add_handing_over<Queue>(peer.id);
 }
 /// Each does both.
 template <class Queue>

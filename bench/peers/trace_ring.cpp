@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include <trace_ring/policy/gate/flag.hpp>
-#include <trace_ring/ring/presets.hpp>
 
 #include "../kinds.hpp"
 #include "queue.hpp"
@@ -55,26 +54,6 @@ struct by_cpu {
 };
 #endif
 
-/// One writes and one consumes, and nothing is lost.
-struct lossless {
-    using ring_type = tr::ring<tr::presets::lossless_of_one<bench::item, 32 * bench::room>>;
-    ring_type ring;
-
-    struct handle {
-        ring_type& ring;
-        decltype(ring.consumer()) from;
-
-        explicit handle(lossless& of) : ring(of.ring), from(ring.consumer()) {}
-        [[gnu::always_inline]] bool push(const bench::item& what) { return ring.write(what); }
-        [[gnu::always_inline]] bool pop(bench::item& what) {
-            const auto found = from.next();
-            if (!found.is_record()) return false;
-            what = found.record;
-            return true;
-        }
-    };
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,7 +68,10 @@ int main(int argc, char** argv) {
     bench::add_tracer<by_cpu>({"trace_ring_per_cpu", "trace_ring, per_cpu",
                                "a ring of 1 MiB, a lane for each processor", "overwrites"});
 #endif
-    bench::add_one_to_one<lossless>(
-        {"trace_ring_lossless", "trace_ring lossless_of_one, 1:1", "fixed size", "refuses"});
+    bench::describe({bench::own_queue, "trace_ring lossless_of_one, 1:1, room told of by 32",
+                     "fixed size", "refuses"},
+                    "queue");
+    bench::add_one_to_one<bench::lossless<1>>(
+        {"trace_ring_exact", "trace_ring lossless_of_one, 1:1", "fixed size", "refuses"});
     return bench::run(argc, argv);
 }

@@ -75,13 +75,16 @@ def peer(id_, kind, name, ns, bytes_, work=61.0, two=None):
         **{f"peer:{id_}": f"{kind}|{name}|a mode|overwrites"})
 
 
-def queue(id_, name, ns, both, clock=10.0):
-    """A queue's: the time that passes, given by the item of both threads together; the clock."""
-    passing = {"real_time": ns / 2, "threads": 2}
+def queue(id_, name, ns, both, clock=10.0, ours=None):
+    """A queue's: the time that passes, given by the item of both threads together; the clock; our
+    queue, perhaps."""
+    def handing_over(family, by, time):
+        return [{**entry(family, f"{by}/one_to_one/real_time/threads:2", time, "floor/clock"),
+                 "real_time": time / 2, "threads": 2}] * 9
     return of_program(
-        one("floor/clock", [clock] * 9),
-        [{**entry(1, f"{id_}/one_to_one/real_time/threads:2", ns, "floor/clock"), **passing}] * 9,
+        one("floor/clock", [clock] * 9), handing_over(1, id_, ns),
         one(f"{id_}/push_and_pop/threads:2", [both] * 9, "floor/clock", 2, 2),
+        *([handing_over(3, "trace_ring_lossless", ours)] if ours else []),
         **{f"peer:{id_}": f"queue|{name}|a mode|refuses"})
 
 
@@ -291,14 +294,17 @@ def check_peers(report, write, folder):
           "not measured" in line(out, "T16", "no tracing peer"), out)
 
     queues = [write("ours.json", queue("trace_ring_lossless", "ours", 12.0, 100.0)),
-              write("a.json", queue("a", "queue a", 16.0, 100.0)),
-              write("b.json", queue("b", "queue b", 40.0, 200.0, clock=20.0))]
+              write("a.json", queue("a", "queue a", 24.0, 100.0, ours=18.0)),
+              write("b.json", queue("b", "queue b", 16.0, 200.0, clock=20.0, ours=10.0)),
+              write("c.json", queue("c", "queue c", 14.0, 100.0))]
     plots, content = os.path.join(folder, "plots"), os.path.join(folder, "report.out")
     os.mkdir(plots)
     status, out, _ = run(report, "--plots", plots, "--json", content, ours, near, *queues)
-    check("one to one goes by the fastest peer, in time that passes",
+    check("one to one, in time that passes, is by what was measured in the same program",
           line(out, "T13", "").endswith(
               ": 0.75, target at most 0.8 (the fastest is queue a)"), out)
+    _, alone, _ = run(report, queues[0], queues[3])
+    check("and not measured where ours was not", "not measured" in line(alone, "T13", "ours"), alone)
     for name in ("tracers", "queues_one_to_one", "queues_shared"):
         root = ElementTree.parse(os.path.join(plots, name + ".svg")).getroot()
         check(f"the plot {name} is drawn", root.tag.endswith("svg") and len(root) > 5)

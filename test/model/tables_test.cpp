@@ -94,6 +94,7 @@ struct bench {
     position open_at = 0;  ///< of a writer that stalled
 
     void begin(model::run& run) {
+        consumer.leave();  // one that a run was cut off in has no ring to tell any more
         ring.make();
         book.make();
         run.name("ring", &*ring, sizeof(ring_type));
@@ -175,11 +176,12 @@ void overwriting(model::run& run) {
 }
 
 /// Writers that are refused where there is no room, and the consumer that makes it.
-template <class Kind, unsigned Writers, unsigned Records, unsigned Discards = ~0U>
+template <class Kind, unsigned Writers, unsigned Records, unsigned Discards = ~0U,
+          unsigned AtATime = 1>
 void refusing(model::run& run) {
     static bench<Kind> on;
     on.begin(run);
-    on.consumer.make(*on.ring);
+    on.consumer.make(*on.ring, AtATime);
     on.for_each_record([&](const void* at) { run.exclusive(at, sizeof(sample)); });
     for (unsigned w = 1; w <= Writers; ++w) {
         run.thread([w] { write(*on.ring, *on.book, w, Records, w == 1 ? Discards : ~0U); });
@@ -399,6 +401,9 @@ MODEL_TEST(a_consumer_gets_all_that_one_writer_was_not_refused) {
 }
 MODEL_TEST(a_consumer_of_a_bare_table_gets_all_that_its_writer_was_not_refused) {
     refusing<bare_refuses, 1, 5>(run);
+}
+MODEL_TEST(a_consumer_that_tells_of_two_records_at_a_time_gets_all_that_was_not_refused) {
+    refusing<bare_refuses, 1, 5, ~0U, 2>(run);
 }
 MODEL_TEST(a_writer_that_is_lapped_twice_by_one_that_swaps_spoils_nothing) {
     lapped<swap>(run);

@@ -321,6 +321,7 @@ BOOST_AUTO_TEST_CASE(clocks_are_compared_by_claims_that_are_quick) {
     BOOST_TEST(claim_after(ms, quick) == 2U);
     BOOST_TEST(claim_after(ms * 2, slow) == 2U);
     BOOST_TEST(claim_after(ms * 10, slow) == 2U);
+    BOOST_TEST(claim_after(0, quick) == 2U);   // put off for a 32nd of 2 ms
     BOOST_TEST(claim_after(ms, quick) == 3U);  // and then after 2 ms, and 4
     BOOST_TEST(claim_after(ms, quick) == 3U);
     BOOST_TEST(claim_after(ms * 100, slow) == 3U);

@@ -48,6 +48,7 @@ BOOST_AUTO_TEST_CASE(a_ring_that_is_compiled_away_keeps_its_names_and_does_nothi
     BOOST_TEST(!ring.reader().next());
     BOOST_TEST(!ring.backward_reader().next());
     BOOST_TEST(!ring.consumer().next());
+    BOOST_TEST(!ring.consumer(32).next());
     BOOST_TEST(ring.lost().total() == 0U);
     BOOST_TEST(ring.produced() == 0U);
 

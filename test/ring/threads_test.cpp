@@ -147,6 +147,24 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_many_writers_were_not_refused_is_consumed, Ki
     if (Kind::full_policy::waits) BOOST_TEST(written == 2U * records_each);
 }
 
+using told_late = std::tuple<discard_one, block_one, discard_swap>;
+BOOST_AUTO_TEST_CASE_TEMPLATE(nothing_is_lost_where_writers_are_told_of_room_late, Kind,
+                              told_late) {
+    const auto ring = make<Kind>();
+    auto consumer = ring->consumer(5);
+    order order;
+    const std::uint64_t written = run(
+        1, [&](std::uint32_t w, std::uint64_t i) { return put(*ring, i, w); },
+        [&] {
+            while (const auto item = consumer.next()) {
+                BOOST_REQUIRE(item.is_record());
+                order.check(item.record);
+            }
+        });
+    BOOST_TEST(consumer.read() == written);
+    BOOST_TEST(written + ring->lost()[loss_cause::refused] == records_each);
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(what_one_writer_was_not_refused_is_consumed, Kind, single_queues) {
     const auto ring = make<Kind>();
     auto consumer = ring->consumer();

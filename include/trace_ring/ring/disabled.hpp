@@ -98,7 +98,9 @@ public:
     [[nodiscard]] constexpr empty_reader<typename types::item> backward_reader() const {
         return {};
     }
-    [[nodiscard]] constexpr empty_reader<typename types::item> consumer() { return {}; }
+    [[nodiscard]] constexpr empty_reader<typename types::item> consumer(std::uint64_t = 1) {
+        return {};
+    }
 
 private:
     typename Kind::gate_policy gate_{};

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdint>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -153,6 +155,47 @@ BOOST_AUTO_TEST_CASE(a_consumer_that_stops_waiting_makes_room_for_others) {
     put_range(*ring, 101, 115);
     BOOST_TEST(numbers(consumer) == range(101, 115));
     dead.discard();
+}
+
+using several_at_a_time = std::tuple<discard_swap, discard_one>;
+BOOST_AUTO_TEST_CASE_TEMPLATE(writers_are_told_of_room_several_records_at_a_time, Kind,
+                              several_at_a_time) {
+    const auto ring = make<Kind>();
+    std::uint64_t next = 1;
+    const auto consume = [&](auto& consumer, std::uint64_t count) {
+        for (std::uint64_t i = 0; i < count; ++i)
+            BOOST_TEST(consumer.next().record.number == next++);
+    };
+    put_range(*ring, 1, table_slots);
+    {
+        auto consumer = ring->consumer(4);
+        consume(consumer, 3);
+        BOOST_TEST(!put(*ring, 666));
+        consume(consumer, 1);
+        put_range(*ring, 17, 20);
+        BOOST_TEST(!put(*ring, 666));
+        consume(consumer, 2);
+        auto moved = std::move(consumer);
+        consume(moved, 1);
+        BOOST_TEST(!put(*ring, 666));
+    }  // told at its end
+    put_range(*ring, 21, 23);
+    BOOST_TEST(!put(*ring, 666));
+    auto rest = ring->consumer(1000);
+    consume(rest, table_slots - 1);
+    BOOST_TEST(!put(*ring, 666));
+    consume(rest, 1);
+    BOOST_TEST(!rest.next());  // nothing left: told
+    put_range(*ring, 24, 23 + table_slots);
+    // Whom 0 would make wait for ever is told of each.
+    consume(rest, table_slots);
+    BOOST_TEST(!rest.next());
+    put_range(*ring, next, next);
+    auto each = ring->consumer(0);
+    put_range(*ring, next + 1, next + table_slots - 1);
+    BOOST_TEST(!put(*ring, 666));
+    consume(each, 1);
+    BOOST_TEST(put(*ring, next + table_slots - 1));
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_position_discarded_is_vacant_to_readers, Kind, sequenced_tables) {

@@ -180,14 +180,17 @@ inline void core::now_and_then(std::uint64_t now) noexcept {
     // A triple of clocks now and then: after 1 ms, 2 ms, 4 ms ... and then each second. Its words
     // are advice: one claimer more or less may take one. A claim that has taken long already has
     // waited for memory. What reads the clocks is then no nearer: it took as long again, and the
-    // readings, far apart, said less. So that is left to other claims, for 32 times as long.
-    std::uint64_t due = next_clock_.load(relaxed);
-    if (now >= due && memory_.clock() != 0) {
+    // readings, far apart, said less. So that is left to other claims, for 32 times as long; and
+    // put off a little, for where all claims are slow each would ask the clock for nothing.
+    std::uint64_t next = next_clock_.load(relaxed);
+    if (now >= next && memory_.clock() != 0) {
         const std::uint64_t gap = clock_gap_.load(relaxed);
-        const bool quick = memory_.now() - now < quick_claim_;
-        if ((quick || now - due >= 31 * gap) &&
-            next_clock_.compare_exchange_strong(due, now + gap, relaxed)) {
+        const bool takes =
+            memory_.now() - now < quick_claim_ || now - clock_due_.load(relaxed) >= 31 * gap;
+        const std::uint64_t later = now + (takes ? gap : gap / 32);
+        if (next_clock_.compare_exchange_strong(next, later, relaxed) && takes) {
             const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
+            clock_due_.store(later, relaxed);
             clock_gap_.store(std::min(gap * 2, second), relaxed);
             memory_.add_clocks(process());
         }

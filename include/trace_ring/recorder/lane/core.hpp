@@ -242,7 +242,7 @@ private:
     atomic<std::uint32_t> passed_readings_{0};
     atomic<std::uint32_t> crowded_claims_{0};
     atomic<std::uint32_t> recount_due_{0};
-    atomic<std::uint64_t> next_clock_{0}, clock_gap_{0};
+    atomic<std::uint64_t> next_clock_{0}, clock_due_{0}, clock_gap_{0};
     std::uint64_t quick_claim_ = 0;  // half a microsecond, in ticks
     atomic<std::uint32_t> copying_{0};
     std::unique_ptr<std::uint64_t[]> copy_space_;

@@ -333,7 +333,8 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
     quick_claim_ = second / 2'000'000 + 1;  // also where a tick is longer
     clock_gap_.store(second / 1000 + 1, relaxed);
-    next_clock_.store(memory_.now() + second / 1000 + 1, relaxed);
+    clock_due_.store(memory_.now() + second / 1000 + 1, relaxed);
+    next_clock_.store(clock_due_.load(relaxed), relaxed);
     own_gates().gates[0].fetch_or(layout::gate_no_event, relaxed);  // relaxed: a gate
     if (options.paused) shut(true);
     gates_.lead_to(own_gates());

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/loss.hpp>
@@ -219,13 +220,32 @@ class table_consumer : public table_reader<Ring> {
 public:
     using typename base::item;
 
-    explicit table_consumer(Ring& ring) noexcept
+    /// Writers are told of room when `at_a_time` records have been passed (0 is 1), when there is
+    /// nothing left that this consumer knows of, and at its end. So up to `at_a_time` - 1 slots may
+    /// be free that writers do not see. It makes the difference where writers wait for room: each
+    /// time they look, the next telling has to wait for the line that both use.
+    explicit table_consumer(Ring& ring, std::uint64_t at_a_time = 1) noexcept
         // relaxed: this side's own word
-        : base(ring, ring.control().consumed.load(relaxed) + 1), writable_(&ring) {
+        : base(ring, ring.control().consumed.load(relaxed) + 1),
+          writable_(&ring),
+          at_a_time_(at_a_time),
+          told_(base::next_ - 1) {
         static_assert(
             Ring::sequenced || !Ring::claim_policy::many_writers,
             "trace_ring: a bare table of many writers cannot be consumed: nothing tells which "
             "of its records are complete");
+    }
+    /// `other` is at its end.
+    table_consumer(table_consumer&& other) noexcept
+        : base(other),
+          writable_(other.writable_),
+          seen_(other.seen_),
+          at_a_time_(other.at_a_time_),
+          told_(std::exchange(other.told_, other.next_ - 1)) {}
+    table_consumer& operator=(table_consumer&&) = delete;
+    /// Needs the ring only if it was made to tell of several records at a time.
+    ~table_consumer() {
+        if (told_ != base::next_ - 1) publish();
     }
 
     [[nodiscard, gnu::always_inline]] item next() noexcept {
@@ -241,16 +261,17 @@ public:
             got.at = base::next_++;
             slots::load(got.record, writable_->slot_at(writable_->index_of(got.at)));
             ++base::read_;
-            publish();
+            if (got.at - told_ >= at_a_time_ || got.at == seen_) publish();
             return got;
         } else {
             const item got = base::next();
-            publish();
+            if (base::next_ - 1 - told_ >= at_a_time_ || !got) publish();
             return got;
         }
     }
     /// Arms the ring's notifier from where this reader is. False: read on.
     [[nodiscard]] bool rearm() noexcept requires(notify::arms<typename Ring::notify_policy>) {
+        publish();
         return writable_->notifier().arm(writable_->control().notified,
                                          [this] { return base::standing(); });
     }
@@ -267,12 +288,15 @@ private:
                                   !Ring::full_policy::overwrites && !Ring::full_policy::grows;
 
     void publish() noexcept {
+        told_ = base::next_ - 1;
         // order: ring.consume:A pairs with ring.admit:A, ring.admit_alone:A
-        writable_->control().consumed.store(base::next_ - 1, release);
+        writable_->control().consumed.store(told_, release);
     }
 
     Ring* writable_;
     position seen_ = 0;  ///< newest position that was there when the writer was last asked
+    std::uint64_t at_a_time_;
+    position told_;  ///< up to which writers know of room
 };
 
 }  // namespace trace_ring::inline v1

@@ -129,9 +129,9 @@ public:
     [[nodiscard]] backward_table_reader<table_ring> backward_reader() const noexcept {
         return backward_table_reader<table_ring>(*this);
     }
-    /// The reader that makes room: one at a time.
-    [[nodiscard]] table_consumer<table_ring> consumer() noexcept {
-        return table_consumer<table_ring>(*this);
+    /// The reader that makes room: one at a time. Room is told of `at_a_time` records at once.
+    [[nodiscard]] table_consumer<table_ring> consumer(std::uint64_t at_a_time = 1) noexcept {
+        return table_consumer<table_ring>(*this, at_a_time);
     }
 
     /// The slot of a position. Positions begin at 1.
