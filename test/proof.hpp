@@ -25,11 +25,16 @@ inline void proof(const char* promise, std::uint64_t count, const char* unit) {
     std::fflush(stdout);
 }
 
-/// How many times as much a test does as it does by default: 10 with TRACE_RING_LONG=1, as
-/// `test/run --long` sets it, else 1.
-inline unsigned times_long() {
-    const char* const set = std::getenv("TRACE_RING_LONG");
-    return set != nullptr && *set == '1' ? 10 : 1;
+/// How often a test does what it could do for ever: `usual`; ten times that with TRACE_RING_LONG=1,
+/// as `test/run --long` sets it; an eighth with TRACE_RING_QUICK=1, as the preset quick sets it.
+inline unsigned repeats(std::uint64_t usual) {
+    const auto is_set = [](const char* name) {
+        const char* const set = std::getenv(name);
+        return set != nullptr && *set == '1';
+    };
+    if (is_set("TRACE_RING_LONG")) return static_cast<unsigned>(usual * 10);
+    if (is_set("TRACE_RING_QUICK")) return static_cast<unsigned>((usual + 7) / 8);
+    return static_cast<unsigned>(usual);
 }
 
 }  // namespace trace_ring_test

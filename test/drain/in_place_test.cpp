@@ -24,6 +24,8 @@
 #include <recorder/account.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(drain_in_place)
+
 namespace tr = trace_ring;
 using test::account_of;
 using test::fit_in_512;
@@ -150,8 +152,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drain_in_place)
 
 BOOST_AUTO_TEST_CASE(what_is_consumed_is_gone_and_is_neither_overwritten_nor_lost) {
     tr::recorder recorder(small(full_mode::overwrite_oldest));

@@ -25,6 +25,8 @@
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(listeners)
+
 using namespace kinds;
 using namespace std::chrono_literals;
 using trace_ring::loss_cause;
@@ -65,8 +67,6 @@ void await_listener(Ring& ring) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(listeners)
 
 BOOST_AUTO_TEST_CASE(a_listener_is_told_at_the_threshold_and_not_before) {
     trace_ring::ring<queue> ring;

@@ -22,6 +22,8 @@
 
 #include "kinds.hpp"
 
+BOOST_AUTO_TEST_SUITE(drain_ring)
+
 using namespace kinds;
 using trace_ring::loss_cause;
 namespace drain = trace_ring::drain;
@@ -65,8 +67,6 @@ std::uint64_t fill(Ring& ring, std::uint64_t from, std::uint64_t to) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drain_ring)
 
 BOOST_AUTO_TEST_CASE(room_that_was_consumed_is_used_again_and_what_was_refused_is_told) {
     auto ring = std::make_unique<trace_ring::ring<discarding>>();

@@ -22,6 +22,8 @@
 #include <recorder/kinds.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(drain_several_rings)
+
 namespace tr = trace_ring;
 using test::by_cpu;
 using test::by_thread;
@@ -78,8 +80,6 @@ bool put(tr::basic_recorder<Kind>& to, std::uint64_t writer, std::uint64_t n) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drain_several_rings)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(each_ring_is_drained_whatever_the_others_do, Kind, kinds) {
     tr::basic_recorder<Kind> recorder(

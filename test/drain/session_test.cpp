@@ -16,6 +16,8 @@
 
 #include <drain/foreign.hpp>
 
+BOOST_AUTO_TEST_SUITE(drain_session)
+
 namespace drain = trace_ring::drain;
 using foreign::shelf;
 using foreign::store;
@@ -58,8 +60,6 @@ shelf filled(std::uint64_t from, std::uint64_t to, std::size_t size = 100) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drain_session)
 
 BOOST_AUTO_TEST_CASE(each_record_is_visited_once_and_in_order) {
     shelf from = filled(0, 10);

@@ -30,6 +30,8 @@
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
+BOOST_AUTO_TEST_SUITE(branch_report)
+
 using namespace trace_ring_test;
 using branches::branch_kind;
 
@@ -126,8 +128,6 @@ void append(std::string& out, const branches::call_tree& tree, const branches::c
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(branch_report)
 
 BOOST_AUTO_TEST_CASE(branches_are_read_back_with_their_kinds_places_and_threads) {
     tracing t;
@@ -398,7 +398,8 @@ BOOST_AUTO_TEST_CASE(a_trace_that_begins_inside_calls_finds_its_callers) {
     BOOST_TEST(counts.unmatched == 2U);
 }
 
-BOOST_AUTO_TEST_CASE(a_tree_without_end_is_cut_and_deep_stacks_are_followed_in_time) {
+BOOST_AUTO_TEST_CASE(a_tree_without_end_is_cut_and_deep_stacks_are_followed_in_time,
+                     *boost::unit_test::label("slow")) {
     // Each call goes to a function of its own, as far as anyone knows; then returns to nowhere.
     constexpr int calls = 100'000;
     tracing t(16 << 20);

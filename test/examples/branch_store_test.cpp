@@ -29,6 +29,8 @@
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/x86/branch_source.hpp>
 
+BOOST_AUTO_TEST_SUITE(branch_store)
+
 using namespace trace_ring_test;
 using branches::branch_kind;
 
@@ -93,8 +95,6 @@ void what_is_drained_is_what_was_stored() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(branch_store)
 
 BOOST_AUTO_TEST_CASE(a_threads_store_is_laid_out_as_the_debug_store_is) {
     the_layout_is_the_debug_stores<lp64>(24);

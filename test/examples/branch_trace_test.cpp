@@ -29,6 +29,8 @@
 #include <symbols/symbols.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(branch_trace)
+
 using namespace trace_ring_test;
 using branches::branch_kind;
 
@@ -228,8 +230,6 @@ void agree(const std::vector<std::string>& command, const std::string& object,
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(branch_trace)
 
 BOOST_AUTO_TEST_CASE(a_known_number_of_taken_branches_is_exactly_that) {
     std::vector<std::string> programs{known};

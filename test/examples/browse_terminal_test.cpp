@@ -20,6 +20,8 @@
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
+BOOST_AUTO_TEST_SUITE(browse_terminal)
+
 using namespace trace_ring_test;
 
 namespace {
@@ -75,8 +77,6 @@ struct browser : in_terminal {
 struct beat : trace_ring::event<"beat", trace_ring::field<"n", std::uint64_t>> {};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(browse_terminal)
 
 BOOST_AUTO_TEST_CASE(one_goes_through_a_trace_by_keys) {
     scratch_file file;

@@ -26,6 +26,8 @@
 #include <trace_reduce/browse/trace.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
+BOOST_AUTO_TEST_SUITE(browse)
+
 using namespace trace_ring_test;
 using namespace trace_reduce::browse;
 
@@ -132,8 +134,6 @@ std::vector<std::string> all_of(traces& of, std::size_t records) {
 }  // namespace
 
 BOOST_TEST_GLOBAL_FIXTURE(in_utc);
-
-BOOST_AUTO_TEST_SUITE(browse)
 
 BOOST_AUTO_TEST_CASE(a_small_trace_is_shown_with_its_loss_in_place) {
     scratch_file file;

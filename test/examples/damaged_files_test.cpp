@@ -33,7 +33,7 @@
 #include <trace_ring/record/cptrap/spool.hpp>
 #include <trace_ring/record/cptrap_record.hpp>
 
-extern char** environ;
+BOOST_AUTO_TEST_SUITE(damaged_files)
 
 using namespace trace_ring_test;
 
@@ -227,8 +227,6 @@ bool names_a_field(const words& question) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(damaged_files)
-
 BOOST_AUTO_TEST_CASE(whatever_is_in_a_file_the_program_ends_as_it_says_and_soon) {
     const auto all = kinds();
     std::mt19937 random(20261122);
@@ -254,7 +252,7 @@ BOOST_AUTO_TEST_CASE(whatever_is_in_a_file_the_program_ends_as_it_says_and_soon)
                 const ending sound = ask();
                 BOOST_TEST(sound.status == 0);
                 const double most = 10 * sound.seconds + 0.1;
-                for (unsigned i = 0; i < 25 * times_long(); ++i, ++files) {
+                for (unsigned i = 0; i < repeats(25); ++i, ++files) {
                     file.write(damaged(kind.sound, other, random));
                     ending end = ask();
                     const bool right = end.status == 0 || end.status == 2 ||

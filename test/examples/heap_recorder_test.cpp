@@ -38,6 +38,8 @@
 #include "sites.hpp"
 #include "symbols.hpp"
 
+namespace heap_recorded {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -704,7 +706,8 @@ BOOST_AUTO_TEST_CASE(heap_report_fits_its_width_and_has_no_colour_in_a_file) {
     BOOST_TEST(coloured.out.find("\x1b[1m") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(a_damaged_heap_trace_is_reported_on_and_never_a_crash) {
+BOOST_AUTO_TEST_CASE(a_damaged_heap_trace_is_reported_on_and_never_a_crash,
+                     *boost::unit_test::label("slow")) {
     const folder scratch;
     (void)run({program, "sequence"},
               {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", scratch.file("heap.trace")}}, scratch);
@@ -732,3 +735,5 @@ BOOST_AUTO_TEST_CASE(a_damaged_heap_trace_is_reported_on_and_never_a_crash) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
+
+}  // namespace heap_recorded

@@ -19,12 +19,12 @@
 #include "symbols.hpp"
 #include "timeline.hpp"
 
+BOOST_AUTO_TEST_SUITE(heap_report)
+
 namespace {
 
 constexpr std::uint32_t one = 1, two = 2;  // threads
 constexpr heap::stack_id here = 0, there = 1;
-
-BOOST_AUTO_TEST_SUITE(heap_report)
 
 BOOST_AUTO_TEST_CASE(the_peak_is_the_highest_sum_of_live_bytes_and_its_first_moment) {
     heap::ledger l;

@@ -23,6 +23,8 @@
 #include "own_memory.hpp"
 #include "settings.hpp"
 
+BOOST_AUTO_TEST_SUITE(heap_walk)
+
 namespace {
 
 struct count_objects {
@@ -113,8 +115,6 @@ struct at_exit {
     });
     return true;
 }
-
-BOOST_AUTO_TEST_SUITE(heap_walk)
 
 BOOST_AUTO_TEST_CASE(plain_frames_are_walked_as_the_unwinder_does) {
     both out;

@@ -38,6 +38,8 @@
 #include <trace_ring/record/cptrap/selection.hpp>
 #include <trace_ring/ring/cptrap/spool.hpp>
 
+namespace kinds_of_files {
+
 using namespace trace_ring_test;
 namespace fs = std::filesystem;
 namespace record = trace_ring::record;
@@ -220,6 +222,8 @@ void check_core(const fixture& in, const std::string& core, const std::string& f
 }
 
 }  // namespace
+
+}  // namespace kinds_of_files
 
 BOOST_FIXTURE_TEST_SUITE(kinds_of_files, fixture)
 

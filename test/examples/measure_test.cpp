@@ -26,6 +26,8 @@
 #include <trace_reduce/measure/measures.hpp>
 #include <trace_reduce/measure/numbers.hpp>
 
+BOOST_AUTO_TEST_SUITE(measures)
+
 using namespace trace_ring_test;
 using namespace trace_reduce::measure;
 
@@ -105,8 +107,6 @@ file_builder sample() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(measures)
 
 BOOST_AUTO_TEST_CASE(percentiles_are_as_near_as_promised) {
     std::mt19937_64 random(1);

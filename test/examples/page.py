@@ -292,7 +292,7 @@ def big(page, trace_reduce, samples):
 def main():
     trace_reduce, samples = map(os.path.abspath, sys.argv[1:3])
     if browser.program() is None:
-        print("no Chromium here (.ci/install browser)")
+        print("no Chromium here (Debian: chromium)")
         sys.exit(77)
     if PICTURES:
         os.makedirs(PICTURES, exist_ok=True)

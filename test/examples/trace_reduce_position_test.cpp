@@ -20,6 +20,8 @@
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(trace_reduce_position)
+
 using namespace trace_ring_test;
 
 namespace {
@@ -80,8 +82,6 @@ std::string shown(const std::string& output) {
     }
     return out;
 }
-
-BOOST_AUTO_TEST_SUITE(trace_reduce_position)
 
 BOOST_AUTO_TEST_CASE(ranges_limit_every_way_of_reading) {
     const scratch_file file;

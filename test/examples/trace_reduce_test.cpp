@@ -29,9 +29,12 @@
 #include <exporter/formats.hpp>
 #include <exporter/json_check.hpp>
 #include <exporter/perfetto_reader.hpp>
+#include <proof.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/recorder/recorder.hpp>
+
+BOOST_AUTO_TEST_SUITE(trace_reduce)
 
 using namespace trace_ring_test;
 
@@ -148,8 +151,6 @@ std::string saved(const scratch_file& to, const file_builder& b) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(trace_reduce)
 
 BOOST_AUTO_TEST_CASE(records_are_printed_forward_backward_and_in_part) {
     scratch_file file;
@@ -589,7 +590,7 @@ BOOST_AUTO_TEST_CASE(an_interrupt_prints_what_there_is) {
     BOOST_TEST(lines < 100'000);
 }
 
-BOOST_AUTO_TEST_CASE(so_many_threads_show_what_one_shows) {
+BOOST_AUTO_TEST_CASE(so_many_threads_show_what_one_shows, *boost::unit_test::label("slow")) {
     // Three lanes of 40 sub-buffers each, in turn but not in step, and some of them lost.
     file_builder b({.sub_buffer_bytes = 1024, .sub_buffers = 100});
     const auto process = b.process(7);
@@ -662,7 +663,8 @@ BOOST_AUTO_TEST_CASE(an_interrupt_is_answered_where_nothing_is_wanted) {
     const auto process = b.process(1);
     const std::uint32_t lanes[] = {b.lane(process, 1), b.lane(process, 2)};
     for (const auto lane : lanes) b.open(lane, 0);
-    for (std::uint64_t n = 0; n < 6'000'000; ++n) {
+    const std::uint64_t records = std::min(repeats(6'000'000), 6'000'000U);
+    for (std::uint64_t n = 0; n < records; ++n) {
         const auto lane = lanes[n % 2];
         const auto& one = n % 3 == 0 ? event : other;
         if (b.record(lane, n, one, {})) continue;

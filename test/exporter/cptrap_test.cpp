@@ -26,6 +26,8 @@
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/reduce/cptrap/spool_reader.hpp>
 
+BOOST_AUTO_TEST_SUITE(cptrap_exporters)
+
 namespace exporter = trace_ring::exporter;
 namespace record = trace_ring::record;
 namespace reduce = trace_ring::reduce;
@@ -69,8 +71,6 @@ std::string written(const Writer& writer) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cptrap_exporters)
 
 BOOST_AUTO_TEST_CASE(text_shows_type_code_length_and_data_in_three_ways) {
     BOOST_TEST(written(exporter::cptrap_text_writer()) ==

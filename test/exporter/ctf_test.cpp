@@ -20,6 +20,8 @@
 #include <trace_ring/exporter/ctf.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(ctf)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 namespace exporter = trace_ring::exporter;
@@ -50,8 +52,6 @@ std::uint64_t word(const std::string& bytes, std::size_t at) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(ctf)
 
 BOOST_AUTO_TEST_CASE(a_name_becomes_an_identifier_and_is_found_again) {
     BOOST_TEST(exporter::ctf_name("id") == "id");

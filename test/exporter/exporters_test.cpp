@@ -27,6 +27,8 @@
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(exporters)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 namespace exporter = trace_ring::exporter;
@@ -75,8 +77,6 @@ private:
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(exporters)
 
 BOOST_AUTO_TEST_CASE(no_name_or_string_can_command_a_terminal) {
     one_lane b("wor\x1b[2J\xff");

@@ -31,6 +31,8 @@
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(formats)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 namespace exporter = trace_ring::exporter;
@@ -161,8 +163,6 @@ std::string as_annotation(const reduce::field_value& value) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(formats)
 
 BOOST_AUTO_TEST_CASE(a_trace_of_everything_is_shown_to_the_letter) {
     std::size_t sections = 0;

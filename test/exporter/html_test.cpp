@@ -17,6 +17,8 @@
 #include <trace_ring/exporter/html.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(html)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 namespace exporter = trace_ring::exporter;
@@ -68,8 +70,6 @@ std::size_t times(std::string_view text, std::string_view what) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(html)
 
 BOOST_AUTO_TEST_CASE(base64_is_the_same_in_whatever_pieces_it_comes) {
     BOOST_TEST(base64("", 1) == "");

@@ -95,9 +95,9 @@ int main(int count, char** arguments) {
         return 0;
     }
 #if defined(__x86_64__) || defined(__i386__)
-    const unsigned rounds = what->rounds * trace_ring_test::times_long();
+    const unsigned rounds = trace_ring_test::repeats(what->rounds);
 #else
-    const unsigned rounds = what->rounds / 20 * trace_ring_test::times_long();  // by an emulator
+    const unsigned rounds = trace_ring_test::repeats(what->rounds / 20);  // by an emulator
 #endif
     const auto seeds = what->seeds();
     for (const auto& seed : seeds) run(*what, seed);

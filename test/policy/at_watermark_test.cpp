@@ -27,6 +27,8 @@
 
 #include "kinds.hpp"
 
+BOOST_AUTO_TEST_SUITE(watermarks)
+
 using namespace kinds;
 using namespace std::chrono_literals;
 using trace_ring::loss_cause;
@@ -257,8 +259,6 @@ using ways =
     std::tuple<notify::by_futex, notify::by_callback, notify::by_eventfd, notify::by_signal>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(watermarks)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(each_threshold_of_each_layout_is_told_once_for_each_crossing, Way,
                               ways) {

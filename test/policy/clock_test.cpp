@@ -15,6 +15,8 @@
 #include <trace_ring/policy/clock/snapshot.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 
+BOOST_AUTO_TEST_SUITE(clocks)
+
 namespace clk = trace_ring::clock;
 using trace_ring::clock_kind;
 using trace_ring::clock_snapshot;
@@ -45,8 +47,6 @@ constexpr clock_snapshot at(std::uint64_t ticks, std::uint64_t ms) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(clocks)
 
 BOOST_AUTO_TEST_CASE(ticks_never_go_back_on_one_thread) {
     std::uint64_t last = clk::in_use<clk::tsc>::now();

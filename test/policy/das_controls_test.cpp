@@ -16,6 +16,8 @@
 #include <trace_ring/policy/claim/control_words.hpp>
 #include <trace_ring/policy/claim/das_controls.hpp>
 
+BOOST_AUTO_TEST_SUITE(das_controls)
+
 namespace claim = trace_ring::claim;
 
 namespace {
@@ -48,8 +50,6 @@ using claims =
     std::tuple<claim::das_pointers, claim::das_offsets, claim::cp_pointers, claim::cp_offsets>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(das_controls)
 
 BOOST_AUTO_TEST_CASE(pre_increment_uses_the_entry_after_the_one_last_used) {
     const auto used =

@@ -18,6 +18,8 @@
 #include "kinds.hpp"
 #include "policy/foreign.hpp"
 
+BOOST_AUTO_TEST_SUITE(policy_lists)
+
 using namespace kinds;
 using trace_ring::loss_cause;
 namespace notify = trace_ring::notify;
@@ -68,8 +70,6 @@ struct all_foreign
                foreign::borrowed, foreign::ticking, foreign::every_other> {};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(policy_lists)
 
 BOOST_AUTO_TEST_CASE(a_ring_of_foreign_policies_does_what_they_say) {
     alignas(64) static std::byte bytes[storage::control_bytes + 4 * sizeof(foreign::temperature)]{};

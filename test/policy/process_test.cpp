@@ -16,6 +16,8 @@
 
 #include <trace_ring/policy/storage/process.hpp>
 
+BOOST_AUTO_TEST_SUITE(processes)
+
 namespace storage = trace_ring::storage;
 
 namespace {
@@ -72,8 +74,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(processes)
 
 BOOST_AUTO_TEST_CASE(all_see_the_same_start_of_a_process) {
     // So long after this one that nothing which one takes for the other's can be the same by

@@ -32,6 +32,8 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/ring/ring.hpp>
 
+BOOST_AUTO_TEST_SUITE(static_key)
+
 using key_sites::all_sites;
 using key_sites::closed_key;
 using key_sites::open_sites;
@@ -133,8 +135,6 @@ int first_false(std::initializer_list<bool> claims) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(static_key)
 
 BOOST_AUTO_TEST_CASE(sites_say_what_the_key_says_before_they_are_registered) {
     BOOST_TEST(outermost.open_at_first == all_sites);

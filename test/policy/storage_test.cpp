@@ -23,6 +23,8 @@
 
 #include "kinds.hpp"
 
+BOOST_AUTO_TEST_SUITE(storages)
+
 using namespace kinds;
 using trace_ring::loss_cause;
 using trace_ring::setup_error;
@@ -82,8 +84,6 @@ bool mentions(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(storages)
 
 BOOST_AUTO_TEST_CASE(a_file_is_private_to_its_owner_and_closed_on_exec) {
     const folder here;

@@ -19,6 +19,8 @@
 
 #include <proof.hpp>
 
+BOOST_AUTO_TEST_SUITE(cptrap_record)
+
 namespace record = trace_ring::record;
 using record::cptrap_type;
 using record::spool_end;
@@ -71,8 +73,6 @@ walked walk(std::span<const std::byte> all, const record::cptrap_lengths& length
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cptrap_record)
 
 BOOST_AUTO_TEST_CASE(c1_four_bytes_become_a_record_of_twelve) {
     const auto list = record::cptrap_list::of(4, 3, 0x00012345);
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(a_header_is_kept_with_its_reserved_bytes) {
 
 BOOST_AUTO_TEST_CASE(records_of_random_lengths_come_back_as_they_went) {
     std::mt19937 random(1);
-    const unsigned rounds = 2000 * trace_ring_test::times_long();
+    const unsigned rounds = trace_ring_test::repeats(2000);
     for (unsigned i = 0; i < rounds; ++i) {
         const auto code = static_cast<std::uint16_t>(random());
         const auto data = counted(random() % 265, static_cast<unsigned>(random()));

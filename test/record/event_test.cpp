@@ -15,6 +15,8 @@
 
 #include <trace_ring/record/event.hpp>
 
+namespace event {
+
 namespace tr = trace_ring;
 
 namespace {
@@ -37,27 +39,32 @@ struct user_name {
 enum class shade : std::uint8_t { dark };
 
 }  // namespace
+}  // namespace event
 
 template <>
-struct trace_ring::as_field<celsius> {
+struct trace_ring::as_field<::event::celsius> {
     using type = float;
-    static type convert(const celsius& value) noexcept { return static_cast<float>(value.degrees); }
+    static type convert(const ::event::celsius& value) noexcept {
+        return static_cast<float>(value.degrees);
+    }
 };
 template <>
-struct trace_ring::as_field<order> {
+struct trace_ring::as_field<::event::order> {
     using type = flow;
-    static type convert(const order& value) noexcept { return flow(value.number); }
+    static type convert(const ::event::order& value) noexcept { return flow(value.number); }
 };
 template <>
-struct trace_ring::as_field<user_name> {
+struct trace_ring::as_field<::event::user_name> {
     using type = std::string_view;
-    static type convert(const user_name& value) noexcept { return value.text; }
+    static type convert(const ::event::user_name& value) noexcept { return value.text; }
 };
 template <>
-struct trace_ring::as_field<shade> {
+struct trace_ring::as_field<::event::shade> {
     using type = std::string_view;
-    static type convert(const shade&) noexcept { return "dark"; }
+    static type convert(const ::event::shade&) noexcept { return "dark"; }
 };
+
+BOOST_AUTO_TEST_SUITE(event)
 
 namespace {
 
@@ -139,8 +146,6 @@ static_assert(tied::fixed_bytes == 40);
 static_assert(tr::recordable<mixed> && tr::recordable<pulse> && !tr::recordable<int>);
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(event)
 
 BOOST_AUTO_TEST_CASE(a_description_holds_what_the_declaration_says) {
     const auto& d = tr::impl::description<mixed>;

@@ -17,6 +17,8 @@
 #include <trace_ring/record/das_entry.hpp>
 #include <trace_ring/record/data_model.hpp>
 
+BOOST_AUTO_TEST_SUITE(fixed_records)
+
 namespace record = trace_ring::record;
 
 namespace {
@@ -41,8 +43,6 @@ struct long_of_another_size : record::lp64 {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(fixed_records)
 
 BOOST_AUTO_TEST_CASE(the_two_models_place_a_long_after_a_pointer_where_their_programs_do) {
     static_assert(offsetof(action<record::ilp32>, mask) == 4);

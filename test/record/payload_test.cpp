@@ -17,6 +17,8 @@
 
 #include <trace_ring/record/payload.hpp>
 
+BOOST_AUTO_TEST_SUITE(payload_words)
+
 namespace tr = trace_ring;
 
 namespace {
@@ -69,8 +71,6 @@ struct big : tr::event<"big", tr::field<"v", std::array<std::uint8_t, 200>>> {};
 constexpr std::size_t plenty = 4000;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(payload_words)
 
 BOOST_AUTO_TEST_CASE(small_fields_share_a_word_and_signs_do_not_spill) {
     BOOST_TEST(payload<small>(plenty, std::int8_t{-1}, std::uint16_t{0x1234}, true, 'z',

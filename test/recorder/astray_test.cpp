@@ -27,13 +27,13 @@
 #include <recorder/kinds.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(astray)
+
 namespace tr = trace_ring;
 using test::checks;
 using test::in_child;
 using test::skipped;
 using tr::loss_cause;
-
-BOOST_AUTO_TEST_SUITE(astray)
 
 // --- Handlers ---
 

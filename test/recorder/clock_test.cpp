@@ -23,6 +23,8 @@
 #include <recorder/scratch.hpp>
 #include <recorder/trace_reader.hpp>
 
+BOOST_AUTO_TEST_SUITE(clock_of_a_recorder)
+
 namespace tr = trace_ring;
 
 namespace {
@@ -98,8 +100,6 @@ std::vector<timing> timings(const tr::basic_recorder<Kind>& recorder) {
 constexpr std::uint64_t edge = std::uint64_t{1} << 32;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(clock_of_a_recorder)
 
 BOOST_AUTO_TEST_CASE(a_foreign_clock_is_read_on_the_hot_and_on_the_cold_path) {
     hand_clock::ticks = 5 * edge;

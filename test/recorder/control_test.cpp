@@ -25,6 +25,8 @@
 
 #include "recorder/scratch.hpp"
 
+BOOST_AUTO_TEST_SUITE(control)
+
 namespace {
 
 struct sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>> {};
@@ -78,8 +80,6 @@ int crash_of(F&& body) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(control)
 
 BOOST_AUTO_TEST_CASE(events_are_switched_off_and_on_by_glob_in_every_program_of_a_file) {
     const test::folder folder;

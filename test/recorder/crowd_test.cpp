@@ -16,13 +16,13 @@
 #include <recorder/crowd.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(a_crowd)
+
 namespace tr = trace_ring;
 using tr::loss_cause;
 
 using test::crowd;
 using test::own_memory;
-
-BOOST_AUTO_TEST_SUITE(a_crowd)
 
 BOOST_AUTO_TEST_CASE(a_thousand_threads_at_once_read_back_or_counted_lane_by_lane) {
     const std::uint64_t threads = test::scaled(1000, 100);

@@ -43,6 +43,8 @@
 #include <shared_board.hpp>
 #include <stepping.hpp>
 
+BOOST_AUTO_TEST_SUITE(death)
+
 namespace tr = trace_ring;
 namespace reduce = trace_ring::reduce;
 using test::account_of;
@@ -500,8 +502,6 @@ void not_traced() {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(death)
-
 BOOST_AUTO_TEST_CASE(after_every_instruction_the_trace_tells_what_was_recorded) {
     if (test::cannot_be_stepped()) return;
     std::uint64_t all_steps = 0;
@@ -574,7 +574,7 @@ BOOST_AUTO_TEST_CASE(killed_at_any_instruction_a_process_leaves_all_that_it_reco
     for (std::size_t i = 0; i < scene_count; ++i) {
         const scene& what = scenes[i];
         if (!see(i)) return not_traced();
-        for (const place& at : routes[i].deaths(27 * trace_ring_test::times_long())) {
+        for (const place& at : routes[i].deaths(trace_ring_test::repeats(27))) {
             const test::folder folder;
             const std::string path = folder / "a.trace";
             const test::shared_board told;
@@ -698,7 +698,7 @@ BOOST_AUTO_TEST_CASE(who_shares_a_trace_with_one_that_dies_at_any_instruction_ta
     for (std::size_t i = 0; i < scene_count; ++i) {
         const scene& what = scenes[i];
         if (!see(i)) return not_traced();
-        for (const place& at : routes[i].deaths(40 * trace_ring_test::times_long())) {
+        for (const place& at : routes[i].deaths(trace_ring_test::repeats(40))) {
             const bool by_fork = deaths++ % 2 == 1;
             BOOST_TEST_CONTEXT(what.name << (by_fork ? " in memory" : "") << ", killed in record "
                                          << at.record << " after " << at.instruction

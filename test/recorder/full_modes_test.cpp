@@ -26,6 +26,8 @@
 #include <recorder/account.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(full_modes)
+
 namespace tr = trace_ring;
 using test::account_of;
 using test::fit_in_512;
@@ -88,8 +90,6 @@ std::uint64_t oldest_closed(const test::hands_on& trace) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(full_modes)
 
 BOOST_AUTO_TEST_CASE(discarding_the_newest_keeps_exactly_what_came_first) {
     const test::folder folder;

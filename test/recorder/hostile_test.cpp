@@ -26,6 +26,8 @@
 #include <recorder/account.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(hostile)
+
 namespace tr = trace_ring;
 namespace layout = trace_ring::layout;
 using test::put;
@@ -84,8 +86,6 @@ void fill(tr::recorder& to, std::uint64_t count) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(hostile)
 
 BOOST_AUTO_TEST_CASE(a_capacity_beyond_the_limit_is_the_limit) {
     for (const auto full : {full_mode::overwrite_oldest, full_mode::extend_then_overwrite,

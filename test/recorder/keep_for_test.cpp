@@ -26,6 +26,8 @@
 #include <recorder/kinds.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(keep_for)
+
 namespace tr = trace_ring;
 namespace reduce = trace_ring::reduce;
 using namespace std::chrono_literals;
@@ -87,8 +89,6 @@ std::uint64_t newest_of(const tr::basic_recorder<Kind>& recorder, std::uint64_t 
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(keep_for)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_trace_grows_while_all_is_young_and_at_its_limit_the_oldest_goes,
                               Kind, kinds) {

@@ -27,6 +27,8 @@
 #include <recorder/library.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(libraries)
+
 namespace tr = trace_ring;
 
 namespace {
@@ -130,8 +132,6 @@ const char* library_file() {
     return file_for_library.c_str();
 }
 }
-
-BOOST_AUTO_TEST_SUITE(libraries)
 
 BOOST_AUTO_TEST_CASE(what_is_recorded_before_main_is_there_if_the_recorder_was) {
     BOOST_TEST(!before_it_is_there.recorded);

@@ -33,6 +33,8 @@
 #include <recorder/signals.hpp>
 #include <recorder/trace_reader.hpp>
 
+BOOST_AUTO_TEST_SUITE(life_cycle)
+
 namespace tr = trace_ring;
 
 namespace {
@@ -65,8 +67,6 @@ tr::recorder_options roomy() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(life_cycle)
 
 // --- fork ---
 

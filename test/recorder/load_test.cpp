@@ -35,6 +35,8 @@
 #include "recorder/scratch.hpp"
 #include "recorder/signals.hpp"
 
+BOOST_AUTO_TEST_SUITE(load)
+
 namespace {
 
 namespace reduce = trace_ring::reduce;
@@ -180,8 +182,6 @@ void record_in_handler(int) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(load)
-
 BOOST_AUTO_TEST_CASE(four_writers_and_an_overtaken_reader_account_for_every_record_of_each_lane) {
     const std::uint64_t each = test::repeated(10'000'000);
     // How often a reader is overtaken depends on how the machine divides its time: the race is run
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(four_writers_and_an_overtaken_reader_account_for_every_reco
 }
 
 BOOST_AUTO_TEST_CASE(handlers_at_ten_thousand_a_second_never_turn_a_lane_s_time_back) {
-    const double seconds = (test::scale == 1 ? 4 : 1) * trace_ring_test::times_long();
+    const double seconds = trace_ring_test::repeats(test::scale == 1 ? 4 : 1);
     trace_ring::recorder recorder{{.size = 256 << 10}};
     handler_recorder = &recorder;
     const test::signal_handler handler(SIGUSR1, record_in_handler);

@@ -24,10 +24,10 @@
 #include <recorder/scratch.hpp>
 #include <recorder/signals.hpp>
 
+BOOST_AUTO_TEST_SUITE(nested_signals)
+
 namespace tr = trace_ring;
 using tr::loss_cause;
-
-BOOST_AUTO_TEST_SUITE(nested_signals)
 
 namespace {
 
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(millions_of_signals_one_within_another_lose_nothin
                               test::kinds) {
     if (test::under_tsan) return;  // calls handlers when it likes
     using all = nest<kind>;
-    const bool whole = trace_ring_test::times_long() > 1;
+    const bool whole = trace_ring_test::repeats(1) > 1;
     // Ten million, of both kinds together.
     const std::uint64_t wanted = whole ? 5'000'000 : test::scaled(250'000, 2'500);
     tr::basic_recorder<kind> recorder({.size = 1 << 20, .sub_buffer_bytes = 512});

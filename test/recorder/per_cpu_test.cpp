@@ -39,6 +39,8 @@
 #include <shared_board.hpp>
 #include <stepping.hpp>
 
+BOOST_AUTO_TEST_SUITE(a_recorder_by_processor)
+
 namespace tr = trace_ring;
 namespace reduce = trace_ring::reduce;
 using tr::loss_cause;
@@ -287,8 +289,6 @@ figures load(recorder& into, std::uint32_t writers, std::uint64_t each, reading*
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_recorder_by_processor)
 
 BOOST_AUTO_TEST_CASE(sequences_are_used_where_the_c_library_registered_them) {
     const recorder one({.size = 1 << 16});

@@ -29,6 +29,8 @@
 #include <recorder/kinds.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(positions)
+
 namespace tr = trace_ring;
 using test::fit_in_512;
 using tr::loss_cause;
@@ -107,8 +109,6 @@ std::uint64_t by_threads(tr::basic_recorder<Kind>& recorder, std::uint64_t each)
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(positions)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_ring_goes_on_past_positions_of_32_bits_and_near_the_last, kind,
                               test::kinds) {

@@ -29,6 +29,8 @@
 #include <recorder/scratch.hpp>
 #include <recorder/trace_reader.hpp>
 
+namespace recorder {
+
 namespace tr = trace_ring;
 
 namespace {
@@ -45,20 +47,25 @@ struct chatty {
 };
 
 }  // namespace
+}  // namespace recorder
 
 template <>
-struct trace_ring::as_field<celsius> {
+struct trace_ring::as_field<::recorder::celsius> {
     using type = float;
-    static type convert(const celsius& value) noexcept { return static_cast<float>(value.degrees); }
+    static type convert(const ::recorder::celsius& value) noexcept {
+        return static_cast<float>(value.degrees);
+    }
 };
 template <>
-struct trace_ring::as_field<chatty> {
+struct trace_ring::as_field<::recorder::chatty> {
     using type = std::uint64_t;
-    static type convert(const chatty& value) noexcept {
-        value.to->record<number>(value.value);
+    static type convert(const ::recorder::chatty& value) noexcept {
+        value.to->record<::recorder::number>(value.value);
         return value.value;
     }
 };
+
+BOOST_AUTO_TEST_SUITE(recorder)
 
 namespace {
 
@@ -86,8 +93,6 @@ tr::recorder_options in_memory(std::uint64_t size = 1 << 20) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(recorder)
 
 BOOST_AUTO_TEST_CASE(every_type_of_field_comes_back_as_it_was_given) {
     tr::recorder recorder(in_memory());

@@ -43,6 +43,8 @@
 #include <recorder/scratch.hpp>
 #include <recorder/system_calls.hpp>
 
+BOOST_AUTO_TEST_SUITE(resources)
+
 namespace tr = trace_ring;
 using namespace std::chrono_literals;
 using test::checks;
@@ -93,8 +95,6 @@ std::size_t entries(const std::string& folder) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(resources)
 
 // --- Files ---
 

@@ -30,6 +30,8 @@
 #include <recorder/account.hpp>
 #include <recorder/scratch.hpp>
 
+namespace retention {
+
 namespace tr = trace_ring;
 namespace reduce = trace_ring::reduce;
 using tr::loss_cause;
@@ -538,3 +540,5 @@ BOOST_AUTO_TEST_CASE(a_file_with_quotas_is_joined_with_them_and_wrong_quotas_are
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace retention

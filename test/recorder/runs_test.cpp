@@ -23,6 +23,8 @@
 
 #include <recorder/account.hpp>
 
+BOOST_AUTO_TEST_SUITE(runs)
+
 namespace tr = trace_ring;
 using test::fit_in_512;
 using tr::position;
@@ -91,8 +93,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(runs)
 
 BOOST_AUTO_TEST_CASE(a_thread_that_records_much_draws_up_to_16_at_once) {
     tr::recorder recorder(ring_of(ring_size));

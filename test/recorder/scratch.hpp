@@ -57,10 +57,9 @@ inline constexpr std::uint64_t scale = 1;
     return full / scale < least ? least : full / scale;
 }
 
-/// The same of what bounds a search, or goes on for as long as one likes: TRACE_RING_LONG=1 makes
-/// it ten times as many.
+/// The same of what bounds a search, or goes on for as long as one likes: see repeats in proof.hpp.
 [[nodiscard]] inline std::uint64_t repeated(std::uint64_t full, std::uint64_t least = 1) {
-    return scaled(full, least) * trace_ring_test::times_long();
+    return trace_ring_test::repeats(scaled(full, least));
 }
 
 /// A folder of its own, removed with everything in it.

@@ -33,6 +33,8 @@
 #include <recorder/account.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(set_up)
+
 namespace fs = std::filesystem;
 namespace tr = trace_ring;
 using namespace std::chrono_literals;
@@ -120,8 +122,6 @@ int on_small_disk(const std::string& folder, std::uint64_t bytes, Body&& body) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(set_up)
 
 BOOST_AUTO_TEST_CASE(each_bad_option_is_refused_by_name_before_a_file_is_made) {
     const test::folder folder;

@@ -29,6 +29,8 @@
 #include <recorder/scratch.hpp>
 #include <shared_board.hpp>
 
+BOOST_AUTO_TEST_SUITE(sharing)
+
 namespace tr = trace_ring;
 using test::account_of;
 using test::first;
@@ -61,8 +63,6 @@ tr::recorder_options in(place where, const std::string& file) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(sharing)
 
 BOOST_AUTO_TEST_CASE(
     what_a_killed_process_held_is_taken_back_when_it_is_needed_and_read_till_then) {

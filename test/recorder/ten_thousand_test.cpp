@@ -17,12 +17,12 @@
 #include <recorder/kinds.hpp>
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(ten_thousand)
+
 namespace tr = trace_ring;
 using test::crowd;
 using test::own_memory;
 using tr::loss_cause;
-
-BOOST_AUTO_TEST_SUITE(ten_thousand)
 
 // A lane for each of ten thousand threads; or one for each processor, whoever comes there.
 BOOST_AUTO_TEST_CASE_TEMPLATE(ten_thousand_threads_at_once_take_no_more_than_their_own_two_pages,

@@ -27,6 +27,8 @@
 #include <reduce/read_all.hpp>
 #include <reduce/scratch_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(damage)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 
@@ -54,8 +56,6 @@ std::string message_of(const file_builder& b) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(damage)
 
 BOOST_AUTO_TEST_CASE(a_sound_file_is_read_without_a_complaint) {
     const auto b = everything();
@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(random_bytes_in_random_places_are_survived,
     const auto any_byte = [&below] { return static_cast<std::byte>(below(256)); };
     unsigned refused = 0;
     unsigned told = 0;
-    const unsigned rounds = 3000 * trace_ring_test::times_long();
+    const unsigned rounds = trace_ring_test::repeats(3000);
     for (unsigned round = 0; round < rounds; ++round) {
         auto b = sound;
         auto bytes = b.bytes();

@@ -17,6 +17,8 @@
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(golden)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 namespace exporter = trace_ring::exporter;
@@ -89,3 +91,5 @@ BOOST_AUTO_TEST_CASE(each_listing_is_shown_as_it_says) {
     BOOST_TEST(listings >= 4U);
     BOOST_TEST(sections >= 8U);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -23,6 +23,8 @@
 #include <trace_ring/record/cptrap_record.hpp>
 #include <trace_ring/reduce/kind/file_kind.hpp>
 
+BOOST_AUTO_TEST_SUITE(kinds_by_bytes)
+
 using namespace trace_ring_test;
 namespace record = trace_ring::record;
 namespace reduce = trace_ring::reduce;
@@ -68,8 +70,6 @@ std::vector<std::byte> spool_of(record::cptrap_type type, std::span<const std::b
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(kinds)
 
 BOOST_AUTO_TEST_CASE(each_kind_is_told_by_its_beginning) {
     const file_builder trace;

@@ -16,6 +16,8 @@
 #include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
+BOOST_AUTO_TEST_SUITE(looking_while_lanes_begin)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 using trace_ring::position;
@@ -63,8 +65,6 @@ void expect_agreement(const reduce::tables& tables, const reduce::chain_list& fo
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(looking_while_lanes_begin)
 
 BOOST_AUTO_TEST_CASE(who_begins_and_writes_on_during_a_look_is_found_as_the_tables_have_it) {
     for (const auto where : {reduce::look_at::index, reduce::look_at::headers}) {

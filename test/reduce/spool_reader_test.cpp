@@ -27,6 +27,8 @@
 
 #include "reduce/scratch_file.hpp"
 
+BOOST_AUTO_TEST_SUITE(spool_reader)
+
 namespace record = trace_ring::record;
 namespace reduce = trace_ring::reduce;
 using kind = reduce::spool_item::kind;
@@ -102,8 +104,6 @@ std::vector<seen> reversed(std::vector<seen> what) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(spool_reader)
 
 BOOST_AUTO_TEST_CASE(every_record_comes_once_in_order_and_backward_the_same_in_reverse) {
     auto file = numbered(500);
@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_grows_gives_each_record_once_and_a_torn_one_whe
 BOOST_AUTO_TEST_CASE(any_bytes_at_all_are_read_to_the_end_both_ways_with_the_same_items) {
     auto sound = numbered(60);
     std::mt19937 random(7);
-    const unsigned rounds = 3000 * trace_ring_test::times_long();
+    const unsigned rounds = trace_ring_test::repeats(3000);
     for (unsigned i = 0; i < rounds; ++i) {
         auto file = sound;
         for (unsigned flips = 1 + random() % 8; flips != 0; --flips)

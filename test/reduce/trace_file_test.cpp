@@ -33,6 +33,8 @@
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+namespace trace_files {
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 using trace_ring::loss_cause;
@@ -880,3 +882,5 @@ BOOST_AUTO_TEST_CASE(a_glob_of_brackets_takes_no_longer_than_one_of_letters,
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace trace_files

@@ -16,6 +16,8 @@
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(unfinished)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 
@@ -57,8 +59,6 @@ struct killed {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(unfinished)
 
 BOOST_AUTO_TEST_CASE(where_nothing_lies_behind_the_records_nothing_was_begun) {
     BOOST_TEST(killed().unfinished().empty());

@@ -31,6 +31,8 @@
 #include <trace_ring/reduce/where/check.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
 
+BOOST_AUTO_TEST_SUITE(where_expressions)
+
 using namespace trace_ring_test;
 
 namespace {
@@ -489,8 +491,6 @@ private:
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(where_expressions)
 
 BOOST_AUTO_TEST_CASE(operators_bind_as_the_table_says) {
     const std::pair<const char*, const char*> all[] = {
@@ -1067,7 +1067,7 @@ BOOST_AUTO_TEST_CASE(a_live_trace_is_followed_and_events_that_come_later_are_ask
 BOOST_AUTO_TEST_CASE(a_slow_evaluator_selects_the_same_records) {
     opened t(140);
     maker make(20'260'101);
-    const unsigned rounds = 10'000 * times_long();
+    const unsigned rounds = repeats(10'000);
     unsigned selective = 0;
     for (unsigned i = 0; i < rounds; ++i) {
         const std::string text = make.condition(1 + static_cast<int>(i % 3));

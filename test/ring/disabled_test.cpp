@@ -15,6 +15,8 @@
 #include <trace_ring/policy/storage/shared_file.hpp>
 #include <trace_ring/ring/presets.hpp>
 
+BOOST_AUTO_TEST_SUITE(disabled)
+
 namespace {
 
 struct event {
@@ -29,8 +31,6 @@ static_assert(std::is_empty_v<trace_ring::ring<trace_ring::presets::recent<event
               sizeof(trace_ring::ring<trace_ring::presets::recent<event>>) <= 8);
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(disabled)
 
 BOOST_AUTO_TEST_CASE(a_ring_that_is_compiled_away_keeps_its_names_and_does_nothing) {
     trace_ring::ring<table> ring;

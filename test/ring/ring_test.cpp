@@ -16,6 +16,8 @@
 
 #include "kinds.hpp"
 
+BOOST_AUTO_TEST_SUITE(rings)
+
 using namespace kinds;
 using trace_ring::loss_cause;
 
@@ -28,8 +30,6 @@ void check_that_positions_add_up(const Ring& ring, const Reader& reader) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(rings)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_new_ring_is_empty_both_ways, Kind, all) {
     const auto ring = make<Kind>();

@@ -23,6 +23,8 @@
 #include <shared_board.hpp>
 #include <stepping.hpp>
 
+BOOST_AUTO_TEST_SUITE(stalled_processes)
+
 using namespace kinds;
 using trace_ring::loss_cause;
 using trace_ring::position;
@@ -158,8 +160,6 @@ void at_each_position(const Run& run) {
 constexpr std::uint64_t laps = 5;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(stalled_processes)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(one_that_dies_with_a_place_costs_its_slot_and_no_more, Kind,
                               overwriting) {

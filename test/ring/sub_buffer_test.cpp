@@ -16,6 +16,8 @@
 
 #include <trace_ring/ring/sub_buffer.hpp>
 
+BOOST_AUTO_TEST_SUITE(sub_buffer)
+
 namespace tr = trace_ring;
 
 namespace {
@@ -80,8 +82,6 @@ std::pair<std::uint32_t, std::vector<seen>> walk(built& b, const tr::sub_buffer_
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(sub_buffer)
 
 BOOST_AUTO_TEST_CASE(a_copy_holds_the_header_and_what_was_committed) {
     built b;

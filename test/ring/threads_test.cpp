@@ -14,6 +14,8 @@
 
 #include "kinds.hpp"
 
+BOOST_AUTO_TEST_SUITE(threads)
+
 using namespace kinds;
 using trace_ring::loss_cause;
 
@@ -64,8 +66,6 @@ using shared_queues = std::tuple<discard_swap, block_swap>;
 using single_queues = std::tuple<discard_one, block_one, varying_discard, varying_block>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(threads)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(many_writers_and_a_reader_that_is_overtaken, Kind, shared_tables) {
     const auto ring = make<Kind>();

@@ -13,6 +13,8 @@
 
 #include <x86/foreign.hpp>
 
+BOOST_AUTO_TEST_SUITE(x86_branch_source)
+
 namespace tr = trace_ring;
 namespace x86 = trace_ring::x86;
 using x86::branch;
@@ -51,8 +53,6 @@ static_assert(!x86::branch_source<no_constant>);
 static_assert(!x86::branch_source<int>);
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(x86_branch_source)
 
 BOOST_AUTO_TEST_CASE(a_record_of_two_addresses_says_nothing_else) {
     constexpr branch one(0x1000, 0x2000);

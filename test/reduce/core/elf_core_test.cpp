@@ -23,6 +23,8 @@
 #include <trace_ring/reduce/core/elf_core.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(core_dumps)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 
@@ -87,8 +89,6 @@ void put(std::vector<std::uint8_t>& bytes, std::size_t at, std::uint64_t value, 
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(core_dumps)
 
 BOOST_AUTO_TEST_CASE(a_trace_is_found_by_what_it_is_and_read_in_place_in_both_word_sizes) {
     for (const bool wide : {true, false}) {

@@ -25,6 +25,8 @@
 #include <trace_ring/reduce/reading/batch.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(batch, *boost::unit_test::label("one_thread"))
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 namespace layout = trace_ring::layout;
@@ -94,8 +96,6 @@ struct ring_of_eight {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(batch, *boost::unit_test::label("one_thread"))
 
 BOOST_AUTO_TEST_CASE(what_is_closed_is_copied_and_what_is_open_is_not) {
     for (const bool seen : {true, false}) {
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_was_cut_gives_what_is_whole) {
 
 BOOST_AUTO_TEST_CASE(a_file_tells_what_memory_does) {
     dice random(20'260'101);
-    const int rounds = 40 * static_cast<int>(trace_ring_test::times_long());
+    const int rounds = static_cast<int>(trace_ring_test::repeats(40));
     for (int round = 0; round < rounds; ++round) {
         shape is;
         is.sub_buffers = 40 + random.below(200);

@@ -28,6 +28,8 @@
 #include <trace_ring/reduce/where/predicate.hpp>
 #include <trace_ring/trace_ring.hpp>
 
+BOOST_AUTO_TEST_SUITE(read_ahead)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 namespace where = trace_ring::reduce::where;
@@ -102,11 +104,9 @@ file_builder large(std::uint64_t seed) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(read_ahead)
-
 BOOST_AUTO_TEST_CASE(threads_that_read_ahead_change_nothing_that_is_told) {
     dice random(20'260'202);
-    const int rounds = 25 * static_cast<int>(trace_ring_test::times_long());
+    const int rounds = static_cast<int>(trace_ring_test::repeats(25));
     for (int round = 0; round < rounds; ++round) {
         shape is;
         is.sub_buffers = 100 + random.below(500);

@@ -14,12 +14,12 @@
 
 #include <trace_ring/reduce/seek/clock_offset.hpp>
 
+BOOST_AUTO_TEST_SUITE(clock_offsets)
+
 using trace_ring::reduce::clock_offset;
 using verdict = clock_offset::verdict;
 
 namespace {
-
-BOOST_AUTO_TEST_SUITE(clock_offsets)
 
 BOOST_AUTO_TEST_CASE(estimates_are_within_what_they_say) {
     std::mt19937_64 random(1);

@@ -20,11 +20,14 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <proof.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/random_trace.hpp>
 #include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/seek/index_window.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
+
+BOOST_AUTO_TEST_SUITE(seek, *boost::unit_test::label("one_thread"))
 
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
@@ -97,10 +100,8 @@ void compare(const reduce::trace_file& file, dice& random, int ranges, bool orde
     }
 }
 
-BOOST_AUTO_TEST_SUITE(seek, *boost::unit_test::label("one_thread"))
-
 BOOST_AUTO_TEST_CASE(a_range_is_what_leaving_out_the_rest_gives) {
-    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    for (std::uint64_t seed = 1; seed <= repeats(60); ++seed) {
         dice random(seed);
         shape is;
         is.opened = random.one_in(2) ? 500 : 1500;
@@ -118,7 +119,7 @@ BOOST_AUTO_TEST_CASE(a_range_is_what_leaving_out_the_rest_gives) {
 }
 
 BOOST_AUTO_TEST_CASE(where_the_readings_tell_of_a_jump_a_range_has_all_that_is_in_it) {
-    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    for (std::uint64_t seed = 1; seed <= repeats(30); ++seed) {
         dice random(seed);
         shape is;
         is.jumps = true;
@@ -137,7 +138,7 @@ BOOST_AUTO_TEST_CASE(where_the_readings_tell_of_a_jump_a_range_has_all_that_is_i
 BOOST_AUTO_TEST_CASE(where_nothing_tells_of_a_jump_a_range_has_nothing_that_is_not_in_it) {
     std::size_t wanted = 0;
     std::size_t missed = 0;
-    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    for (std::uint64_t seed = 1; seed <= repeats(30); ++seed) {
         dice random(seed);
         shape is;
         is.jumps = true;
@@ -185,7 +186,7 @@ BOOST_AUTO_TEST_CASE(ranges_that_follow_one_another_have_every_record_once) {
 }
 
 BOOST_AUTO_TEST_CASE(positions_bound_what_is_read_of_their_lanes) {
-    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    for (std::uint64_t seed = 1; seed <= repeats(10); ++seed) {
         dice random(seed);
         shape is;
         is.losses = random.one_in(2);
@@ -320,7 +321,7 @@ BOOST_AUTO_TEST_CASE(a_seek_looks_at_a_logarithm_of_the_index) {
 }
 
 BOOST_AUTO_TEST_CASE(index_entries_that_contradict_each_other_lead_to_no_loop_and_are_read_past) {
-    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    for (std::uint64_t seed = 1; seed <= repeats(40); ++seed) {
         dice random(seed);
         shape is;
         is.opened = random.one_in(2) ? 500 : 1500;
@@ -352,7 +353,7 @@ BOOST_AUTO_TEST_CASE(index_entries_that_contradict_each_other_lead_to_no_loop_an
         }
     }
     // And nothing but nonsense: it ends.
-    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    for (std::uint64_t seed = 1; seed <= repeats(40); ++seed) {
         dice random(seed);
         shape is;
         auto b = random_trace(random, is);

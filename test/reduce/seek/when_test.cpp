@@ -21,6 +21,8 @@
 #include <trace_ring/reduce/seek/when.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+BOOST_AUTO_TEST_SUITE(places_in_a_trace)
+
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
 using reduce::parse_when;
@@ -100,8 +102,6 @@ std::vector<std::uint64_t> numbers(std::uint64_t from, std::uint64_t to) {
     for (; from < to; ++from) out.push_back(from);
     return out;
 }
-
-BOOST_AUTO_TEST_SUITE(places_in_a_trace)
 
 BOOST_AUTO_TEST_CASE(every_form_is_understood) {
     using form = when::form;

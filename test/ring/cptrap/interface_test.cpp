@@ -28,6 +28,8 @@
 
 #include "ring/das/das_storage.hpp"
 
+namespace cptrap_interface {
+
 namespace cptrap = trace_ring::cptrap;
 namespace record = trace_ring::record;
 using cptrap::outcome;
@@ -112,6 +114,8 @@ struct fixture {
 };
 
 }  // namespace
+
+}  // namespace cptrap_interface
 
 BOOST_FIXTURE_TEST_SUITE(cptrap_interface, fixture)
 

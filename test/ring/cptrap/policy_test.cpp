@@ -35,6 +35,8 @@
 #include <trace_ring/ring/presets.hpp>
 #include <trace_ring/ring/ring.hpp>
 
+BOOST_AUTO_TEST_SUITE(cptrap_policy)
+
 namespace record = trace_ring::record;
 namespace claim = trace_ring::claim;
 namespace full = trace_ring::full;
@@ -111,8 +113,6 @@ void check_one_writer() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cptrap_policy)
 
 BOOST_AUTO_TEST_CASE(a_ring_of_each_kind_takes_cptrap_records_and_gives_them_back_both_ways) {
     check_one_writer<overwriting>();

@@ -43,6 +43,8 @@
 
 #include "recorder/scratch.hpp"
 
+namespace cptrap_spool {
+
 namespace cptrap = trace_ring::cptrap;
 namespace drain = trace_ring::drain;
 namespace record = trace_ring::record;
@@ -133,6 +135,8 @@ struct fixture {
 };
 
 }  // namespace
+
+}  // namespace cptrap_spool
 
 BOOST_FIXTURE_TEST_SUITE(cptrap_spool, fixture)
 

@@ -16,9 +16,9 @@
 
 #include "ring/das/das_storage.hpp"
 
-using namespace das_test;
-
 BOOST_AUTO_TEST_SUITE(das_race)
+
+using namespace das_test;
 
 // Vector D12.
 BOOST_AUTO_TEST_CASE(who_loses_the_swap_takes_the_entry_after_the_other_ones) {

@@ -20,6 +20,8 @@
 #include <trace_ring/record/das_entry.hpp>
 #include <trace_ring/ring/ring.hpp>
 
+BOOST_AUTO_TEST_SUITE(das_ring)
+
 namespace claim = trace_ring::claim;
 namespace record = trace_ring::record;
 
@@ -58,8 +60,6 @@ std::uint32_t number_in(const record::cp_entry& entry) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(das_ring)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_ring_of_a_historic_kind_keeps_its_newest_entries, kind, kinds) {
     static trace_ring::ring<kind> ring;

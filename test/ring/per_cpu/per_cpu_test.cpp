@@ -37,6 +37,8 @@
 
 #include "ring/per_cpu/shared_kind.hpp"
 
+BOOST_AUTO_TEST_SUITE(per_cpu)
+
 namespace {
 
 using namespace trace_ring;
@@ -301,8 +303,6 @@ std::uint64_t written_in(const Ring& one) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(per_cpu)
 
 BOOST_AUTO_TEST_CASE(sequences_are_used_where_the_c_library_registered_them) {
     const ring<roomy> one(1 << 20);

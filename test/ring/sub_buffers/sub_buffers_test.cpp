@@ -14,6 +14,8 @@
 
 #include "kinds.hpp"
 
+BOOST_AUTO_TEST_SUITE(sub_buffers)
+
 using namespace kinds;
 using trace_ring::loss_cause;
 using trace_ring::record_word;
@@ -51,8 +53,6 @@ struct timed_ring : trace_ring::ring<timed> {
 constexpr std::size_t payload_room = sub_bytes - sizeof(trace_ring::sub_buffer_header);
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(sub_buffers)
 
 BOOST_AUTO_TEST_CASE(payloads_come_back_filled_up_to_eight_bytes_with_zeros) {
     const auto ring = make<varying>();

@@ -13,6 +13,8 @@
 
 #include "ring/das/das_storage.hpp"
 
+BOOST_AUTO_TEST_SUITE(cp_table)
+
 using namespace das_test;
 namespace cp = trace_ring::cp;
 
@@ -38,8 +40,6 @@ record::cp_entry at(guest& g, std::uint32_t address) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cp_table)
 
 BOOST_AUTO_TEST_CASE(t1_the_last_entry_is_used_and_current_goes_back_to_the_start) {
     guest g{0x20050};

@@ -15,6 +15,8 @@
 
 #include "kinds.hpp"
 
+BOOST_AUTO_TEST_SUITE(tables)
+
 using namespace kinds;
 using trace_ring::loss_cause;
 using trace_ring::position;
@@ -33,8 +35,6 @@ void check_fates(const Ring& ring, std::uint64_t committed) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(tables)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_stalled_writer_costs_its_own_slot_alone, Kind, sequenced_tables) {
     const auto ring = make<Kind>();

@@ -29,6 +29,8 @@
 #include <trace_ring/x86/ds/simulated_cpu.hpp>
 #include <trace_ring/x86/ds/stored_branches.hpp>
 
+BOOST_AUTO_TEST_SUITE(x86_ds_branch_store)
+
 namespace drain = trace_ring::drain;
 namespace record = trace_ring::record;
 namespace storage = trace_ring::storage;
@@ -169,8 +171,6 @@ std::string refusal(const x86::branch_store_options& options,
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(x86_ds_branch_store)
 
 // --- Set-up --------------------------------------------------------------------------------------
 BOOST_AUTO_TEST_CASE_TEMPLATE(the_area_says_where_the_buffer_is_by_the_rules, Model, models) {

@@ -27,6 +27,8 @@
 #include <recorder/scratch.hpp>
 #include <x86/ds/naive_cpu.hpp>
 
+BOOST_AUTO_TEST_SUITE(x86_ds_differential)
+
 namespace record = trace_ring::record;
 namespace storage = trace_ring::storage;
 namespace x86 = trace_ring::x86;
@@ -189,8 +191,6 @@ std::uint64_t any_debugctl(dice& random) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(x86_ds_differential)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_processor_whose_software_does_anything_does_as_the_naive_one, Model,
                               models) {

@@ -24,6 +24,8 @@
 
 #include <recorder/scratch.hpp>
 
+BOOST_AUTO_TEST_SUITE(x86_ds_features)
+
 namespace record = trace_ring::record;
 namespace x86 = trace_ring::x86;
 namespace msr = trace_ring::x86::msr;
@@ -88,8 +90,6 @@ std::string open_error(unsigned cpu, const std::string& devices, const std::stri
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(x86_ds_features)
 
 BOOST_AUTO_TEST_CASE(everything_that_is_there_is_found) {
     made_up from = complete();

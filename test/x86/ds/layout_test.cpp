@@ -18,6 +18,8 @@
 #include <trace_ring/x86/ds/ds_layout.hpp>
 #include <trace_ring/x86/ds/pebs_record.hpp>
 
+BOOST_AUTO_TEST_SUITE(x86_ds_layout)
+
 namespace record = trace_ring::record;
 namespace x86 = trace_ring::x86;
 using x86::bts_levels;
@@ -44,8 +46,6 @@ std::uint64_t first_word(std::span<const std::byte> group) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(x86_ds_layout)
 
 BOOST_AUTO_TEST_CASE(the_words_of_the_area_lie_where_the_processor_has_them_in_both_layouts) {
     x86::ds_area32 narrow{};

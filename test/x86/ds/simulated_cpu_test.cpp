@@ -17,6 +17,8 @@
 
 #include <x86/ds/machine.hpp>
 
+BOOST_AUTO_TEST_SUITE(x86_ds_simulated_cpu)
+
 using x86_ds::machine;
 using x86_ds::pebs_bytes;
 namespace record = trace_ring::record;
@@ -28,8 +30,6 @@ using x86::when_full;
 using x86::when_round;
 
 using models = boost::mpl::list<record::ilp32, record::lp64>;
-
-BOOST_AUTO_TEST_SUITE(x86_ds_simulated_cpu)
 
 // Vector I1: of the 32-bit layout indexes 0010000C, 00100018, 00100024.
 BOOST_AUTO_TEST_CASE_TEMPLATE(three_stores_bring_the_index_to_the_threshold, Model, models) {

@@ -22,6 +22,8 @@
 #include <proof.hpp>
 #include <x86/linux/bts_kernel.hpp>
 
+BOOST_AUTO_TEST_SUITE(x86_aux_buffer)
+
 namespace tr = trace_ring;
 namespace x86 = trace_ring::x86;
 using mode = x86::aux_buffer::mode;
@@ -86,8 +88,6 @@ record64 numbered(std::uint64_t n) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(x86_aux_buffer)
-
 BOOST_AUTO_TEST_CASE(records_are_read_in_order_and_their_room_is_given_back) {
     memory m(4096);
     bts_kernel writer(m.area, m.head, m.tail, false);
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(records_are_read_in_order_and_their_room_is_given_back) {
 BOOST_AUTO_TEST_CASE(every_phase_of_the_wrap_is_read_record_by_record) {
     std::mt19937_64 random(5);
     std::uint64_t records = 0, phases = 0;
-    const std::uint64_t rounds = 40 * trace_ring_test::times_long();
+    const std::uint64_t rounds = trace_ring_test::repeats(40);
     for (std::size_t extra = 0; extra < 24; ++extra) {  // all residues, not only those of pages
         for (const std::size_t slots : {3U, 10U, 41U}) {
             for (const std::uint64_t margin : {0U, 48U}) {

@@ -35,6 +35,8 @@
 
 #include <x86/linux/bts_kernel.hpp>
 
+BOOST_AUTO_TEST_SUITE(x86_perf)
+
 namespace fs = std::filesystem;
 namespace tr = trace_ring;
 namespace x86 = trace_ring::x86;
@@ -195,8 +197,6 @@ bts_kernel::record numbered(std::uint64_t n) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(x86_perf)
 
 BOOST_AUTO_TEST_CASE(each_thing_that_a_processor_lacks_is_a_reason_of_its_own) {
     const machine m;

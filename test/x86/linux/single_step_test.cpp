@@ -25,6 +25,8 @@
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/x86/linux/single_step.hpp>
 
+BOOST_AUTO_TEST_SUITE(x86_single_step)
+
 #ifndef STEPPED_PROGRAMS
 #define STEPPED_PROGRAMS "/tmp/stepped"
 #endif
@@ -138,8 +140,6 @@ void wait_until_both_wait(::pid_t process, ::pid_t tracer) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(x86_single_step)
 
 BOOST_AUTO_TEST_CASE(a_program_with_1005_taken_branches_gives_exactly_that) {
     for (const int bits : sizes()) {

@@ -13,6 +13,8 @@
 
 #include <trace_ring/x86/linux/step/branch_instruction.hpp>
 
+BOOST_AUTO_TEST_SUITE(x86_branch_instruction)
+
 namespace x86 = trace_ring::x86;
 using trace_ring::record::program_mode;
 using x86::branch_instruction;
@@ -32,8 +34,6 @@ constexpr auto wide = program_mode::lp64;
 constexpr auto narrow = program_mode::ilp32;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(x86_branch_instruction)
 
 BOOST_AUTO_TEST_CASE(conditional_branches_know_their_target_and_their_length) {
     for (const auto mode : {wide, narrow}) {
