@@ -23,6 +23,7 @@
 
 #include <exporter/json_check.hpp>
 #include <reduce/file_builder.hpp>
+#include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
@@ -78,6 +79,48 @@ private:
 
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(what_turns_the_direction_of_text_is_escaped_as_controls_are) {
+    const auto text = [](std::string_view of) {
+        exporter::text_buffer out;
+        exporter::impl::append_escaped(out, of, '"');
+        return std::string(out.view());
+    };
+    const auto json = [](std::string_view of) {
+        exporter::text_buffer out;
+        exporter::impl::append_json_string(out, of);
+        return std::string(out.view());
+    };
+    const auto csv = [](std::string_view of) {
+        exporter::text_buffer out;
+        exporter::impl::append_csv_text(out, of);
+        return std::string(out.view());
+    };
+    BOOST_TEST(text("a\u202Eb\u0085") == "a\\xe2\\x80\\xaeb\\xc2\\x85");
+    BOOST_TEST(json("a\u202Eb\u0085") == "\"a\\u202eb\\u0085\"");
+    BOOST_TEST(csv("a\u202Eb") == "hex:61e280ae62");
+    for (const std::uint32_t code : {0x80U, 0x9FU, 0x61CU, 0x200EU, 0x200FU, 0x2028U, 0x2029U,
+                                     0x202AU, 0x202EU, 0x2066U, 0x2069U}) {
+        std::string mark;
+        if (code >= 0x800) mark += static_cast<char>(0xE0 | code >> 12);
+        mark += static_cast<char>(code >= 0x800 ? 0x80 | (code >> 6 & 0x3F) : 0xC0 | code >> 6);
+        mark += static_cast<char>(0x80 | (code & 0x3F));
+        BOOST_TEST_CONTEXT(code) {
+            BOOST_TEST((exporter::impl::code_point(mark) == code));
+            for (const auto& shown : {text(mark), json(mark), csv(mark)}) {
+                BOOST_TEST(shown.find(mark) == shown.npos);
+            }
+            BOOST_TEST(json_check::valid(json(mark)));
+        }
+    }
+    // Their neighbours are letters, spaces and signs like any other.
+    for (const std::string_view plain : {"\u00A0", "\u061B", "\u061D", "\u200D", "\u2010", "\u2027",
+                                         "\u202F", "\u2065", "\u206A", "\U0001F600"}) {
+        for (const auto& shown : {text(plain), json(plain), csv(plain)}) {
+            BOOST_TEST(shown.find(plain) != shown.npos);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(no_name_or_string_can_command_a_terminal) {
     one_lane b("wor\x1b[2J\xff");
     const auto& event = b.event({1,
@@ -95,7 +138,7 @@ BOOST_AUTO_TEST_CASE(no_name_or_string_can_command_a_terminal) {
     BOOST_TEST(contains(json, "\"thread\":\"wor\\u001b[2J\\ufffd\""));
     BOOST_TEST(contains(json, "\"event\":\"na\\u000ame\\u007f\""));
     BOOST_TEST(contains(json,
-                        "\"fi\\ufffdeld=\":\"\\u001b]0;x\\u0007 \\u0000 \xC2\x9B \xC3\xA9 "
+                        "\"fi\\ufffdeld=\":\"\\u001b]0;x\\u0007 \\u0000 \\u009b \xC3\xA9 "
                         "\\\\ \\\"\\u0009\\u000d\""));
 }
 

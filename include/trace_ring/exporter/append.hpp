@@ -232,7 +232,26 @@ inline void append_hex(text_buffer& out, std::span<const std::byte> bytes) {
     return 0;
 }
 
-/// `quote` is escaped too, if it is not 0.
+/// The code point of a sequence that utf8_length has found valid.
+[[nodiscard]] inline std::uint32_t code_point(std::string_view sequence) noexcept {
+    const auto first = static_cast<unsigned char>(sequence[0]);
+    if (sequence.size() == 1) return first;
+    std::uint32_t code = first & (0x7FU >> sequence.size());
+    for (const char each : sequence.substr(1))
+        code = code << 6 | (static_cast<unsigned char>(each) & 0x3FU);
+    return code;
+}
+
+/// Whether a character commands what shows it, and so is escaped in every format: the controls
+/// (C0, DEL, C1), and those that turn the direction of the text around them or break its lines
+/// (Unicode's Bidi_Control, U+2028, U+2029).
+[[nodiscard]] constexpr bool is_command(std::uint32_t code) noexcept {
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || code == 0x200E ||
+           code == 0x200F || (code >= 0x2028 && code <= 0x202E) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+/// Bytes that are not UTF-8 are escaped, and what commands. `quote` is escaped too, if it is not 0.
 inline void append_escaped(text_buffer& out, std::string_view text, char quote) {
     std::size_t done = 0;
     std::size_t i = 0;
@@ -244,13 +263,12 @@ inline void append_escaped(text_buffer& out, std::string_view text, char quote) 
             continue;
         }
         const std::size_t length = utf8_length(text.substr(i));
-        const bool c1 = length == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0;
-        if (length > 1 && !c1) {
+        if (length > 1 && !is_command(code_point(text.substr(i, length)))) {
             i += length;
             continue;
         }
         flush();
-        const std::size_t bytes = c1 ? 2 : 1;
+        const std::size_t bytes = length > 1 ? length : 1;
         for (std::size_t k = 0; k < bytes; ++k) {
             const char byte = text[i + k];
             out += '\\';

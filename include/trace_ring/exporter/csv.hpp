@@ -22,7 +22,7 @@
 /// - Text is always in quotes, so that "" is an empty text and nothing is no text. It is never a
 ///   formula to a spreadsheet: text that begins with = + - @ ' (or their wide forms), tab, CR or
 ///   LF, or with hex:, has a ' in front. Bytes that are not UTF-8, or hold control characters other
-///   than tab, CR and LF, are hex:00ff. So: take one ' from the front, or else decode hex:, to have
+///   than tab, CR and LF, or marks of direction, are hex:00ff. So: take one ' from the front, or else decode hex:, to have
 ///   the text back.
 
 #include <algorithm>
@@ -66,11 +66,8 @@ inline void append_csv_text(text_buffer& out, std::string_view text) {
             continue;
         }
         const std::size_t length = utf8_length(text.substr(i));
-        const bool control =
-            length == 1
-                ? (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F
-                : length == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0;
-        plain = length != 0 && !control;
+        plain = c == '\t' || c == '\n' || c == '\r' ||
+                (length != 0 && !is_command(code_point(text.substr(i, length))));
         i += length;
     }
     if (!plain) {

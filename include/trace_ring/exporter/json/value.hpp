@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -36,7 +37,8 @@ namespace impl {
     return true;
 }
 
-/// A JSON string; what is not UTF-8 becomes U+FFFD.
+/// A JSON string; what is not UTF-8 becomes U+FFFD, and what commands a terminal or turns the
+/// direction of text (is_command) is \u009b.
 inline void append_json_string(text_buffer& out, std::string_view text) {
     out += '"';
     std::size_t done = 0;
@@ -44,21 +46,22 @@ inline void append_json_string(text_buffer& out, std::string_view text) {
     while (i < text.size()) {
         const auto c = static_cast<unsigned char>(text[i]);
         const std::size_t length = c < 0x80 ? 1 : utf8_length(text.substr(i));
-        if (length > 1 || (length == 1 && c >= 0x20 && c != 0x7F && c != '"' && c != '\\')) {
+        const std::uint32_t code = length == 0 ? 0xFFFD : code_point(text.substr(i, length));
+        if (length != 0 && !is_command(code) && c != '"' && c != '\\') {
             i += length;
             continue;
         }
         out += text.substr(done, i - done);
-        if (length == 0) {
-            out += "\\ufffd";
-        } else if (c == '"' || c == '\\') {
-            out += '\\';
+        out += '\\';
+        if (c == '"' || c == '\\') {
             out += text[i];
-        } else {
-            out += "\\u00";
-            append_hex_byte(out, c);
+        } else {  // all of them below 2^16
+            out += 'u';
+            append_hex_byte(out, code >> 8);
+            append_hex_byte(out, code & 0xFFU);
         }
-        done = ++i;
+        i += length == 0 ? 1 : length;
+        done = i;
     }
     out += text.substr(done);
     out += '"';
