@@ -36,6 +36,9 @@ std::string symbol::where() const {
 }
 
 std::string demangle(const char* name) {
+    // The demangler takes any name for that of a type: `f`, of a C function, for `float`.
+    const std::string_view mangled(name);
+    if (!mangled.starts_with("_Z") && !mangled.starts_with("_GLOBAL_")) return name;
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> readable(
         abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);

@@ -26,6 +26,14 @@ namespace {
 constexpr std::uint32_t one = 1, two = 2;  // threads
 constexpr heap::stack_id here = 0, there = 1;
 
+BOOST_AUTO_TEST_CASE(only_names_that_are_mangled_are_demangled) {
+    for (const char* const plain :
+         {"f", "g", "i", "v", "Pi", "Sa", "main", "_Z", "_Zq", "_start", ""})
+        BOOST_TEST(symbols::demangle(plain) == plain);
+    BOOST_TEST(symbols::demangle("_Z1fi") == "f(int)");
+    BOOST_TEST(symbols::demangle("_ZN1a1bEPKc.cold") == "a::b(char const*) [clone .cold]");
+}
+
 BOOST_AUTO_TEST_CASE(the_peak_is_the_highest_sum_of_live_bytes_and_its_first_moment) {
     heap::ledger l;
     l.allocated(10, one, 0x100, 50, here);
