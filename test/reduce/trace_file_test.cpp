@@ -867,7 +867,7 @@ BOOST_AUTO_TEST_CASE(sets_of_globs_are_of_bytes_without_a_sign) {
 }
 
 BOOST_AUTO_TEST_CASE(a_glob_of_brackets_takes_no_longer_than_one_of_letters,
-                     *boost::unit_test::label("one_thread")) {
+                     *boost::unit_test::label("slow")) {
     const std::size_t size = 6000;
     const auto seconds = [](const std::string& glob, const std::string& text) {
         const auto before = std::chrono::steady_clock::now();
