@@ -7,7 +7,8 @@
                                                   adds to NOTES which and why, to TIMES how long each took
     results.py failed JUNIT... <TESTS             prints a regular expression of those of TESTS that
                                                   failed last, or nothing
-    results.py targets FOLDER <TESTS              prints the targets of FOLDER that TESTS run
+    results.py targets FOLDER <TESTS              prints the targets of FOLDER that TESTS run; all, or
+                                                  nothing, where that is what they need
     results.py built PRESET LOG BEFORE            prints how long each output took to build, by the
                                                   lines of a .ninja_log after the first BEFORE
     results.py slowest TIMES                      prints the ten that took longest, of each kind
@@ -80,8 +81,15 @@ def targets(folder):
     found = set()
     for test in json.load(sys.stdin)["tests"]:
         program = test.get("command", [""])[0]
-        found.add(os.path.basename(program) if program.startswith(folder) else "all")
-    print(*(["all"] if "all" in found else sorted(found)))
+        labels = [each["value"] for each in test.get("properties", []) if each["name"] == "LABELS"]
+        if program.startswith(folder):
+            found.add(os.path.basename(program))
+        else:  # a script, of the sources or of programs that only it knows
+            found.add("nothing" if labels and "source" in labels[0] else "all")
+    if "all" in found or found == {"nothing"}:
+        print("all" if "all" in found else "nothing")
+    else:
+        print(*sorted(found - {"nothing"}))
 
 
 def built(preset, log, before):
@@ -141,15 +149,19 @@ def self_test():
         first, again, log = file("1.xml", FIRST), file("2.xml", AGAIN), file("log", LOG)
         notes, times, broken = file("notes"), file("times"), file("3.xml", "<testsuite>")
         tests = json.dumps({"tests": [{"name": "a/late", "command": [os.path.join(folder, "late"), "x"]},
-                                      {"name": "a/holds", "command": ["/usr/bin/python3"]}]})
-        one = json.dumps({"tests": json.loads(tests)["tests"][:1]})
+                                      {"name": "a/holds", "command": ["/usr/bin/python3"]},
+                                      {"name": "a/looks", "command": ["/usr/bin/python3"], "properties":
+                                       [{"name": "LABELS", "value": ["a", "source"]}]}]})
+        late, _, looks = json.loads(tests)["tests"]
         told = [
             ("counts", said(count, "p", notes, times, first, again, broken), "2 2 1"),
             ("nothing counted", said(count, "p", os.devnull, os.devnull, broken), "0 0 0"),
             ("failed", said(failed, first, given=tests), "^(a/late)$"),
             ("held again", said(failed, first, again, given=tests), ""),
-            ("targets", said(targets, folder, given=one), "late"),
+            ("targets", said(targets, folder, given=json.dumps({"tests": [late, looks]})), "late"),
             ("targets of scripts", said(targets, folder, given=tests), "all"),
+            ("targets of sources", said(targets, folder, given=json.dumps({"tests": [looks]})), "nothing"),
+            ("targets of none", said(targets, folder, given=json.dumps({"tests": []})), ""),
             ("built", said(built, "p", log, 2), "build 2.5 p: one.o"),
             ("slowest", said(slowest, times).splitlines()[:2],
              ["the slowest to run, of 10 s:", "     6.0 s  p: a/late"]),
