@@ -90,6 +90,7 @@ public:
         if (!follow_) return;
         give_back();
         scan(false, false);
+        (void)tell_gone();
         follow_ = false;
         horizon_ = ~std::uint64_t{0};
         for (auto& reader : readers_) {
@@ -116,7 +117,27 @@ private:
         if (const item* found = step()) return found;
         if (!follow_) return nullptr;
         scan(false, true);
+        if (const item* found = step()) return found;
+        if (!tell_gone()) return nullptr;
+        order_lanes();
         return step();
+    }
+    /// What lanes wrote whose entries are others' by now, and nobody has seen: they came and went
+    /// between two looks, or wrote more after the last one that found them. True if there is any.
+    [[nodiscard]] bool tell_gone() {
+        if (!filter_.all_lanes()) return false;
+        position known = gone_told_;
+        for (auto& reader : readers_) {
+            if (reader.lane() != nullptr && in_.is_gone(*reader.lane()))
+                known += reader.known_end();
+        }
+        // Read before the lanes: one that has gone since is known, and not counted in it yet.
+        const std::uint64_t written = in_.ring().folded_written;
+        if (written <= known) return false;
+        gone_told_ += written - known;
+        readers_.front().add_unplaced(
+            true, {loss_cause::overwritten, written - known, 0, nullptr, 0, 0, {}});
+        return true;
     }
     [[nodiscard]] const item* step() {
         for (;;) {
@@ -264,7 +285,8 @@ private:
         if (first) {
             *strays_ = std::move(found.strays);
             if (filter_.all_lanes()) {
-                readers_.push_back(unplaced::of_file(in_, found.chains, *strays_, way_, part));
+                readers_.push_back(
+                    unplaced::of_file(in_, found.chains, *strays_, way_, part, follow_));
             }
         }
         for (auto& chain : found.chains) {
@@ -362,6 +384,7 @@ private:
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();
     std::vector<std::uint8_t> wanted_;  // by number of the event type: 0 not asked, 1 yes, 2 no
     std::uint64_t horizon_ = ~std::uint64_t{0}, newest_ = 0;
+    std::uint64_t gone_told_ = 0;  // records of lanes that are gone, told as lost
     item item_{loss_item{}};
 };
 

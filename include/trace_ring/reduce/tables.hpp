@@ -85,6 +85,11 @@ public:
         read_clocks();
     }
 
+    /// Whether the file lists this lane no more: its entry is another's, and what it counted is in
+    /// the folded totals, or will be at the next look.
+    [[nodiscard]] bool is_gone(const lane_info& lane) const noexcept {
+        return lane.looked != looks_;
+    }
     /// The file lists a lane that it did not when this was read. Changes nothing.
     [[nodiscard]] bool has_new_lanes() const {
         bool any = false;
@@ -268,6 +273,7 @@ private:
         }
     }
     void read_lanes() {
+        ++looks_;
         const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };
         for_each_lane([&](std::size_t i, const table_row& row, const table_row& later) {
             auto& lane = add_lane(row.get<std::uint32_t>(number_field));
@@ -275,6 +281,7 @@ private:
                 note(row.offset(number_field), "a lane listed twice");
             } else {
                 lane.row = i;
+                lane.looked = looks_;
                 lane.update(row, later, processes_, noting);
             }
         });
@@ -338,6 +345,7 @@ private:
     std::uint64_t created_ = 0;
     std::uint64_t shift_ = 0;  // modulo 2^64
     ring_info ring_;
+    std::uint64_t looks_ = 0;  // at the lanes, so far
     std::vector<process_info> processes_;
     std::deque<lane_info> lanes_;
     std::unordered_map<std::uint32_t, lane_info*> by_number_;

@@ -56,6 +56,7 @@ public:
 
     /// Sub-buffers, oldest first; when following, newer ones than before.
     void add(chain&& what) {
+        settled_ = false;
         if (next_ > 1 && forward_) {  // all but the last one read, which may be open, are done with
             links_.erase(links_.begin(), links_.begin() + static_cast<std::ptrdiff_t>(next_ - 1));
             next_ = 1;
@@ -95,6 +96,20 @@ public:
     }
     [[nodiscard]] position newest_known() const noexcept {
         return links_.empty() ? no_position : links_.back().pos;
+    }
+    /// How far the records go that were given out, told as lost, or are known to be: of a lane that
+    /// is gone (tables::is_gone), and so writes no more.
+    [[nodiscard]] position known_end() noexcept {
+        position end = edge_ ? edge_->at : 0;
+        if (next_ < links_.size()) {
+            end = std::max<position>(end, links_.back().first + links_.back().records);
+        } else if (next_ != 0 && edge_ && edge_->self == links_[next_ - 1].pos && !settled_) {
+            chain_link last = links_[next_ - 1];
+            settled_ = !chain_scan(*in_).complete(lane_->number, last) ||
+                       last.records <= consumed_;  // overwritten, or all read
+            if (!settled_) end = std::max<position>(end, first_ + last.records);
+        }
+        return lane_->listed ? std::max(end, lane_->written) : end;
     }
     /// Losses given out so far, by cause.
     [[nodiscard]] const loss_counts& told() const noexcept { return told_; }
@@ -390,6 +405,7 @@ private:
 
     entry_list list_;  // of the sub-buffer that is decoded
     bool has_memory_ = false, misplaced_ = false, sound_ = true;
+    bool settled_ = false;  // the lane is gone, and the last one that was read holds no more
     copy_result result_ = copy_result::vacant;
     position first_ = 0;
     std::uint64_t last_time_ = 0;

@@ -44,11 +44,12 @@ inline void place(lane_reader& reader, const chain& what) {
 }
 
 /// What concerns no lane that is still known. `part`: the chains come from the index, which does
-/// not tell what was lost.
+/// not tell what was lost. `follow`: what lanes wrote that are gone is counted at each look, by the
+/// cursor.
 [[nodiscard]] inline lane_reader of_file(tables& in, std::vector<chain>& chains,
                                          const std::vector<chain_link>& strays, direction way,
-                                         bool part) {
-    lane_reader file(in, nullptr, way, false);
+                                         bool part, bool follow) {
+    lane_reader file(in, nullptr, way, follow);
     const auto& ring = in.ring();
     std::uint64_t kept = 0;
     loss_counts told;
@@ -66,7 +67,7 @@ inline void place(lane_reader& reader, const chain& what) {
                                  std::uint64_t less) {
         if (all > less) file.add_unplaced(before, {cause, all - less, 0, nullptr, 0, 0, {}});
     };
-    add_all(true, loss_cause::overwritten, ring.folded_written, kept);
+    if (!follow) add_all(true, loss_cause::overwritten, ring.folded_written, kept);
     for (const auto cause : impl::counted_by_writers) {
         if (!part) add_all(true, cause, ring.folded_lost[cause], told[cause]);
     }

@@ -120,6 +120,7 @@ struct lane_info {
     std::uint64_t ended = 0;      ///< 0 while live
     std::uint64_t offset = 0;     ///< of its entry in the file
     std::size_t row = 0;          ///< of its entry: which row of the totals is its own
+    std::uint64_t looked = 0;     ///< which look at the tables found it last; see tables::is_gone
     std::uint32_t handed_on = 0;  ///< times that another thread went on in it
 
     /// The lane as another thread than its first has it: whose records those are, and no more.
@@ -179,7 +180,9 @@ struct lane_info {
         cpu.reset();
         if (const auto after = u32(offsetof(lane_entry, cpu)); after != 0) cpu = after - 1;
         written = later.get<std::uint64_t>(offsetof(lane_entry, written));
-        drained = later.get<std::uint64_t>(offsetof(lane_entry, drained));
+        // A lane whose entry is being given to another says no more what sessions had of it.
+        const auto consumed = later.get<std::uint64_t>(offsetof(lane_entry, drained));
+        if (consumed != layout::taken_from_sessions) drained = consumed;
         newest = u64(offsetof(lane_entry, newest));
         lost = {};
         lost.add(loss_cause::refused, u64(offsetof(lane_entry, refused)));
