@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(whenever_a_follower_has_caught_up_nothing_is_missing) {
 
 BOOST_AUTO_TEST_CASE(nothing_is_missing_while_lanes_go_beside_the_follower) {
     constexpr unsigned writers = 4;
-    const unsigned rounds = trace_ring_test::repeats(40);
+    const unsigned rounds = trace_ring_test::repeats(test::scale > 10 ? 4 : 16);
     for (unsigned round = 0; round < rounds; ++round) {
         followed trace;
         std::atomic<unsigned> over{0};

@@ -244,11 +244,13 @@ private:
         return {first_, head.base_time, head.state.pos, head.previous, list_.offset()};
     }
     /// The link read next, if its positions are known. The index has none, and a first look may
-    /// have been wrong in a live file: where it matters the header is looked at now.
+    /// have been wrong in a live file, or have seen it open, with fewer records than now: where it
+    /// matters the header is looked at now.
     [[nodiscard]] const chain_link* neighbour(position end) noexcept {
         if (forward_ ? next_ == links_.size() : next_ == 0) return nullptr;
         auto& link = links_[forward_ ? next_ : next_ - 1];
-        if (link.positions_known ? forward_ && link.first < end : link.readable) {
+        const bool again = forward_ ? link.first < end : link.commit == 0;
+        if (link.positions_known ? again : link.readable) {
             link.positions_known = chain_scan(*in_).complete(lane_->number, link);
         }
         return link.positions_known ? &link : nullptr;
