@@ -25,6 +25,7 @@
 #include <trace_ring/x86/linux/perf_host.hpp>
 #include <trace_ring/x86/linux/single_step.hpp>
 
+#include "../shown.hpp"
 #include "branch_log.hpp"
 #include "branch_writer.hpp"
 #include "launched_program.hpp"
@@ -87,7 +88,7 @@ public:
           told(!wanted.quiet),
           writer(log_, wanted.buffer, threshold_of(wanted)) {
         if (!wanted.quiet && wanted.from == source::automatic) {
-            std::fprintf(stderr, "branch-trace: by %s: %s\n", source.c_str(), why.c_str());
+            complain("branch-trace", "by " + source + ": " + why);
         }
     }
 
@@ -186,13 +187,13 @@ int run(const options& wanted) {
     try {
         return trace(wanted);
     } catch (const trace_ring::setup_error& error) {
-        std::fprintf(stderr, "branch-trace: %s\n", error.what());
+        complain("branch-trace", error.what());
         if (error.subject() != wanted.command.front()) return failed;
         const int number = error.code().value();
         if (number == ENOENT) return not_found;
         return number == EACCES || number == ENOEXEC || number == EISDIR ? cannot_execute : failed;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "branch-trace: %s\n", error.what());
+        complain("branch-trace", error.what());
     }
     return failed;
 }

@@ -4,18 +4,22 @@
 /// Switches events of a running program on and off, pauses it, asks it for a snapshot: through the
 /// control page of its trace file, without its doing.
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include <trace_ring/recorder/control.hpp>
+
+#include "../shown.hpp"
 
 namespace {
 
@@ -27,10 +31,9 @@ bool snapshot(trace_ring::control& control, double seconds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (!control.snapshot_done(number)) {
         if (std::chrono::steady_clock::now() > until) {
-            std::fprintf(stderr,
-                         "trace-control: request %u is not served yet: no thread has needed a "
-                         "sub-buffer since\n",
-                         number);
+            complain("trace-control", "request " + std::to_string(number) +
+                                          " is not served yet: no thread has needed a sub-buffer "
+                                          "since");
             return false;
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -72,7 +75,7 @@ int main(int count, char** arguments) {
         const auto change = [&](const std::vector<std::string>& globs, bool open) {
             for (const auto& glob : globs) {
                 const std::size_t matched = control.enable(glob, open);
-                std::printf("%s: %zu event types %s\n", glob.c_str(), matched,
+                std::printf("%s: %zu event types %s\n", shown(glob).c_str(), matched,
                             open ? "enabled" : "disabled");
                 all_matched = all_matched && matched != 0;
             }
@@ -84,16 +87,18 @@ int main(int count, char** arguments) {
         if (wants_snapshot && !snapshot(control, wait)) return 1;
         if (list) {
             control.list([](std::string_view name, bool open) {
-                std::printf("%-3s  %.*s\n", open ? "on" : "off", static_cast<int>(name.size()),
-                            name.data());
+                std::printf("%-3s  %s\n", open ? "on" : "off", shown(name).c_str());
             });
         }
+        // What was changed stays so; but who asked did not hear of it.
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+            throw std::system_error(errno, std::generic_category(), "standard output");
         return all_matched ? 0 : 1;
     } catch (const trace_ring::setup_error& error) {
-        std::fprintf(stderr, "trace-control: %s\n", error.what());
+        complain("trace-control", error.what());
         return bad_input;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "trace-control: %s\n", error.what());
+        complain("trace-control", error.what());
         return 1;
     }
 }

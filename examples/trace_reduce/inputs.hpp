@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +21,7 @@
 #include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "../shown.hpp"
 #include "formats.hpp"
 #include "options.hpp"
 
@@ -34,18 +34,17 @@ namespace exporter = trace_ring::exporter;
 class complaints {
 public:
     void system(const std::string& what) {
-        std::fprintf(stderr, "trace-reduce: %s\n", what.c_str());
+        complain("trace-reduce", what);
         failed_ = true;
     }
     void damage(const std::string& file, std::uint64_t offset, std::string_view what) {
         constexpr std::uint64_t most = 20;
         if (++damages_ <= most) {
-            std::fprintf(stderr, "trace-reduce: %s: offset %llu: %.*s\n", file.c_str(),
-                         static_cast<unsigned long long>(offset), static_cast<int>(what.size()),
-                         what.data());
+            complain("trace-reduce",
+                     file + ": offset " + std::to_string(offset) + ": " + std::string(what));
         }
         if (damages_ == most + 1) {
-            std::fputs("trace-reduce: more damage is shown in its place\n", stderr);
+            complain("trace-reduce", "more damage is shown in its place");
         }
     }
     [[nodiscard]] int status() const noexcept { return failed_ ? 1 : damages_ != 0 ? 2 : 0; }

@@ -22,6 +22,7 @@
 
 #include <trace_ring/reduce/format_error.hpp>
 
+#include "../../shown.hpp"
 #include "picture.hpp"
 #include "profile.hpp"
 #include "report_text.hpp"
@@ -94,13 +95,13 @@ int run(const options& wanted) {
                 }
             }
         } catch (const trace_ring::format_error& error) {
-            fmt::print(stderr, "heap-report: {}\n", error.what());
+            complain("heap-report", error.what());
             status = bad_input;
         } catch (const heap::not_a_heap_trace& error) {
-            fmt::print(stderr, "heap-report: {}\n", error.what());
+            complain("heap-report", error.what());
             status = bad_input;
         } catch (const std::system_error& error) {
-            fmt::print(stderr, "heap-report: {}\n", error.what());
+            complain("heap-report", error.what());
             status = bad_input;
         }
     }
@@ -185,7 +186,7 @@ int main(int argc, char** argv) {
     try {
         return run(wanted);
     } catch (const std::exception& error) {
-        fmt::print(stderr, "heap-report: {}\n", error.what());
+        complain("heap-report", error.what());
     }
     return other_failure;
 }

@@ -21,13 +21,6 @@ namespace trace_reduce {
 
 namespace {
 
-/// A name that a core gives, fit for a terminal.
-std::string shown(std::string_view name) {
-    exporter::text_buffer out;
-    exporter::impl::append_escaped(out, name, 0);
-    return std::string(out.view());
-}
-
 /// There is a trace in this file here. It is named by a core: nothing but a regular file is opened.
 bool holds_trace(const std::string& path) {
     struct stat there {};

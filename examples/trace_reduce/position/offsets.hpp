@@ -39,7 +39,7 @@ public:
         if (!wanted_.offsets.empty() && !apply_given()) return false;
         if (!wanted_.matches.empty() && !apply_matching()) return false;
         for (const auto& each : told_) {
-            std::fprintf(stderr, "trace-reduce: %s\n", each.text.c_str());
+            complain("trace-reduce", each.text);
             if (wanted_.format == output_format::json) {
                 out += each.json.view();
             } else if (wanted_.format == output_format::text) {
@@ -257,10 +257,10 @@ private:
             const std::uint64_t wide = static_cast<std::uint64_t>(apart) -
                                        static_cast<std::uint64_t>(*first) + set_at_most;
             if (wide <= 2 * static_cast<std::uint64_t>(set_at_most)) continue;
-            std::fprintf(stderr,
-                         "trace-reduce: %s: of another machine than %s, or another start of it: "
-                         "their times are compared by date only (--offset, --match)\n",
-                         name(i).c_str(), name(0).c_str());
+            complain("trace-reduce",
+                     name(i) + ": of another machine than " + name(0) +
+                         ", or another start of it: their times are compared by date only "
+                         "(--offset, --match)");
         }
     }
 

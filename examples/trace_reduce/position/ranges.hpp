@@ -92,7 +92,7 @@ private:
     void note_outside(std::size_t i) {
         const auto& whole = finders_[i].whole();
         exporter::text_buffer text;
-        exporter::impl::append_escaped(text, from_[i]->file().name(), 0);
+        text += from_[i]->file().name();
         if (whole.empty) {
             text += ": there is nothing in it yet";
         } else {
@@ -102,8 +102,7 @@ private:
             text += " to ";
             times.append_time(text, whole.last);
         }
-        std::fprintf(stderr, "trace-reduce: %.*s\n", static_cast<int>(text.size()),
-                     text.view().data());
+        complain("trace-reduce", text.view());
     }
 
     const std::vector<std::unique_ptr<input>>& from_;
