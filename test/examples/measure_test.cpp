@@ -23,6 +23,7 @@
 #include <reduce/scratch_file.hpp>
 #include <trace_reduce/measure/frequent.hpp>
 #include <trace_reduce/measure/histogram.hpp>
+#include <trace_reduce/measure/in_text.hpp>
 #include <trace_reduce/measure/measures.hpp>
 #include <trace_reduce/measure/numbers.hpp>
 
@@ -130,6 +131,20 @@ BOOST_AUTO_TEST_CASE(percentiles_are_as_near_as_promised) {
                       std::vector<std::int64_t>{INT64_MIN, INT64_MAX, 0, -1});
     check_percentiles(numbers(numbers::kind::floating),
                       std::vector<double>{5e-324, -5e-324, 0, 1.7e308, -1.7e308});
+}
+
+BOOST_AUTO_TEST_CASE(the_greatest_integers_are_shown_as_themselves) {
+    numbers natural(numbers::kind::natural), integer(numbers::kind::integer);
+    for (int i = 0; i < 3; ++i) {
+        natural.add(std::numeric_limits<std::uint64_t>::max());
+        integer.add(std::numeric_limits<std::int64_t>::max());
+    }
+    for (const double share : {0.5, 1.0}) {
+        BOOST_TEST(shown(natural.percentile(share), natural.what()) == "18446744073709551615");
+        BOOST_TEST(shown(integer.percentile(share), integer.what()) == "9223372036854775807");
+    }
+    integer.add(std::numeric_limits<std::int64_t>::min());
+    BOOST_TEST(shown(integer.least(), integer.what()) == "-9223372036854775808");
 }
 
 BOOST_AUTO_TEST_CASE(small_integers_are_exact_and_the_mean_is) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,8 +36,13 @@ struct told_percentile {
 inline constexpr told_percentile percentiles[] = {
     {0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}};
 
-/// What shows numbers as a person wants to see them.
+/// What shows numbers as a person wants to see them. The greatest integers are no doubles: the next
+/// double is one more, which none of these numbers is.
 [[nodiscard]] inline std::string shown(double value, numbers::kind kind) {
+    if (kind == numbers::kind::natural && value >= 0x1p64)
+        return std::to_string(std::numeric_limits<std::uint64_t>::max());
+    if (kind == numbers::kind::integer && value >= 0x1p63)
+        return std::to_string(std::numeric_limits<std::int64_t>::max());
     char text[400];
     const int length =
         std::snprintf(text, sizeof text, kind == numbers::kind::floating ? "%.6g" : "%.0f", value);
