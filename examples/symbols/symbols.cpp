@@ -213,11 +213,15 @@ std::vector<line_row> object::lines(std::uint64_t start, std::uint64_t end) cons
 }
 
 std::uint64_t object::bias(std::uint64_t start, std::uint64_t offset) const {
-    // Mapped from the page that a segment's first byte is in.
-    const auto segment = library_->segment([offset](const GElf_Phdr& s) {
-        return (s.p_flags & PF_X) != 0 && offset >= (s.p_offset & ~std::uint64_t{0xFFF}) &&
-               offset < s.p_offset + s.p_filesz;
-    });
+    // Mapped from the page that a segment's first byte is in. Two segments may have a page in
+    // common: the mapping is then that of the code. But a program that has no PT_GNU_STACK may have
+    // all that it can read mapped as code, from its headers on.
+    const auto holds = [offset](const GElf_Phdr& s) {
+        return offset >= (s.p_offset & ~std::uint64_t{0xFFF}) && offset < s.p_offset + s.p_filesz;
+    };
+    auto segment = library_->segment(
+        [holds](const GElf_Phdr& s) { return (s.p_flags & PF_X) != 0 && holds(s); });
+    if (!segment) segment = library_->segment(holds);
     return segment ? start - (segment->p_vaddr - segment->p_offset + offset) : start - offset;
 }
 

@@ -129,6 +129,14 @@ void append(std::string& out, const branches::call_tree& tree, const branches::c
 
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(a_mapping_from_the_headers_on_has_the_bias_of_the_code) {
+    const symbols::object known(BRANCH_KNOWN);  // linked at 0x400000, its code a page further
+    BOOST_TEST(known.bias(0x40'1000, 0x1000) == 0U);
+    BOOST_TEST(known.bias(0x40'0000, 0) == 0U);
+    BOOST_TEST(known.bias(0x7000'0000, 0) == 0x7000'0000U - 0x40'0000U);
+    BOOST_TEST(known.bias(0x7000'1000, 0x1000) == 0x7000'0000U - 0x40'0000U);
+}
+
 BOOST_AUTO_TEST_CASE(branches_are_read_back_with_their_kinds_places_and_threads) {
     tracing t;
     t.take(branch_kind::call, t.in("outer", 1), t.in("fault"));
