@@ -82,8 +82,18 @@ concept has_as_field = requires(const T& value) {
     noexcept;
 };
 
+/// What a field may be by itself: what is listed here. Traits say otherwise of extended types, and
+/// differ between -std=c++20 and gnu++20.
+template <class T, class... Listed>
+inline constexpr bool is_one_of = (std::is_same_v<T, Listed> || ...);
+template <class T>
+concept scalar = is_one_of<T, bool, char, signed char, unsigned char, wchar_t, char8_t, char16_t,
+                           char32_t, short, unsigned short, int, unsigned, long, unsigned long,
+                           long long, unsigned long long, float, double, long double, address>;
+
 template <class T>
 consteval field_type scalar_type() {
+    static_assert(scalar<T>, "trace_ring: an integer of a field has at most 64 bits");
     if constexpr (std::is_same_v<T, bool>) {
         return field_type::boolean;
     } else if constexpr (std::is_same_v<T, char>) {
@@ -100,7 +110,7 @@ consteval field_type scalar_type() {
     }
 }
 
-/// A scalar as the bits that go into a word. `T` is arithmetic or `address`.
+/// A scalar as the bits that go into a word.
 template <class T>
 [[nodiscard]] constexpr std::uint64_t bits_of(T value) noexcept {
     if constexpr (std::is_same_v<T, address>) {
@@ -144,7 +154,8 @@ struct codec {
 };
 
 template <class T>
-requires(std::is_arithmetic_v<T> || std::is_same_v<T, address>) struct codec<T> {
+requires scalar<T>
+struct codec<T> {
     using wire = T;
     static constexpr field_form form = field_form::scalar;
     static constexpr field_type type = scalar_type<T>();
@@ -211,7 +222,8 @@ struct codec<std::string_view> {
 };
 
 template <class T>
-requires(std::is_arithmetic_v<T> || std::is_same_v<T, address>) struct codec<std::span<const T>> {
+requires scalar<T>
+struct codec<std::span<const T>> {
     using wire = std::span<const T>;
     static constexpr field_form form = field_form::variable;
     static constexpr field_type type = scalar_type<T>();
@@ -248,6 +260,16 @@ struct event_base {
     static constexpr std::string_view name = Name.view();
     static constexpr std::size_t field_count = sizeof...(Fields);
     static_assert(!name.empty(), "trace_ring: an event has a name");
+    static constexpr bool names_differ = [] {
+        const std::array<std::string_view, field_count> names{Fields::name...};
+        for (std::size_t i = 0; i < field_count; ++i) {
+            for (std::size_t k = 0; k < i; ++k) {
+                if (names[i] == names[k]) return false;
+            }
+        }
+        return true;
+    }();
+    static_assert(names_differ, "trace_ring: two fields of an event have the same name");
 
     /// The values of one record, converted and ready to be stored.
     using wires = std::tuple<typename codec<typename Fields::type>::wire...>;
