@@ -12,6 +12,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -470,6 +473,20 @@ BOOST_AUTO_TEST_CASE(a_snapshot_is_a_trace_of_its_own_with_the_same_records) {
     BOOST_TEST(recorder.snapshot((folder / "copy").c_str()) == EEXIST);
     BOOST_TEST(recorder.snapshot((folder / "no/such/folder").c_str()) == ENOENT);
     BOOST_TEST(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(no_file_that_others_leave_is_in_a_snapshots_way) {
+    const test::folder folder;
+    const std::string copy = folder / "copy.trace";
+    std::ofstream(copy + ".part") << "planted";
+    std::filesystem::create_symlink(folder / "elsewhere", copy + ".part.0000000000000000");
+    tr::recorder recorder{{.size = 1 << 16}};
+    recorder.record<number>(std::uint64_t{1});
+    BOOST_TEST(recorder.snapshot(copy.c_str()) == 0);
+    BOOST_TEST(recorder.snapshot(copy.c_str()) == EEXIST);
+    BOOST_TEST(test::trace_copy(copy).view().records_of("number").size() == 1U);
+    // The copy, and what was planted.
+    BOOST_TEST(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 3);
 }
 
 BOOST_AUTO_TEST_CASE(snapshots_are_consistent_while_four_threads_write) {

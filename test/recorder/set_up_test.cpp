@@ -289,6 +289,38 @@ BOOST_AUTO_TEST_CASE(folders_pipes_and_devices_are_refused) {
     BOOST_TEST(entries(folder.path()) == 3U);
 }
 
+BOOST_AUTO_TEST_CASE(no_link_is_followed_to_what_is_attached_to) {
+    const test::folder folder;
+    const std::string victim = folder / "victim.trace";
+    const std::string link = folder / "link.trace";
+    { const tr::recorder recorder(small(victim)); }
+    const auto before = contents(victim);
+    fs::create_symlink(victim, link);
+    BOOST_TEST(complaint_about(small(link, if_exists::attach)).is(ELOOP, link, "a symbolic link"));
+    auto options = small(link, if_exists::attach);
+    options.any_owner = true;
+    BOOST_TEST(complaint_about(options).is(ELOOP, link, "a symbolic link"));
+    BOOST_TEST((contents(victim) == before));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_of_another_user_is_attached_to_only_if_asked_for) {
+    const test::folder folder;
+    const std::string file = folder / "others.trace";
+    { const tr::recorder recorder(small(file)); }
+    if (::geteuid() != 0 || ::chown(file.c_str(), 65534, 65534) != 0) {
+        BOOST_TEST_MESSAGE("no other user");
+        return;
+    }
+    const auto before = contents(file);
+    BOOST_TEST(
+        complaint_about(small(file, if_exists::attach)).is(EPERM, file, "belongs to another user"));
+    BOOST_TEST((contents(file) == before));
+    auto options = small(file, if_exists::attach);
+    options.any_owner = true;
+    tr::recorder recorder(options);
+    BOOST_TEST(put(recorder, 1, 1));
+}
+
 BOOST_AUTO_TEST_CASE(without_permission_nothing_is_made_and_nothing_opened) {
     const test::folder folder;
     BOOST_REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);

@@ -50,7 +50,8 @@ enum class if_exists {
     replace,  ///< an old trace file is replaced in one step; one in use, or no trace file, is an
               ///< error
     attach,  ///< join the processes that record into it, by its sizes, its full_mode and its clock;
-             ///< it is made if there is none, by one of those that come at once
+             ///< it is made if there is none, by one of those that come at once. A symbolic link is
+             ///< not followed, and the file of another user is refused (see any_owner)
 };
 
 enum class on_fork {
@@ -86,6 +87,8 @@ struct recorder_options {
     full_mode full = full_mode::overwrite_oldest;
     std::chrono::nanoseconds block_for = std::chrono::milliseconds{1};
     if_exists exists = if_exists::fail;
+    /// `attach` also joins a file of another user, who can then spoil what is recorded.
+    bool any_owner = false;
     on_fork fork = on_fork::own_lanes;
     /// How long records are to be kept, to within one sub-buffer's time; 0: by bytes alone. With
     /// extend_then_overwrite the trace grows only while all that it holds is younger, and at

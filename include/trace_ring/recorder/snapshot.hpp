@@ -8,6 +8,7 @@
 /// that a signal handler may make, and no memory but what was set aside at set-up.
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -174,27 +176,52 @@ private:
     int to_;
 };
 
+/// Where a snapshot lies until it is complete: FILE.part. and 16 digits that nobody can know
+/// before, so that nobody can put a file in its way.
+class snapshot_name {
+public:
+    /// False: the name is too long.
+    [[nodiscard]] bool make(const char* file) noexcept {
+        constexpr std::string_view suffix = ".part.";
+        const std::size_t length = std::strlen(file);
+        if (length + suffix.size() + 17 > sizeof text_) return false;
+        std::memcpy(text_, file, length);
+        std::memcpy(text_ + length, suffix.data(), suffix.size());
+        std::uint64_t digits = 0;
+#if defined(SYS_getrandom)
+        constexpr unsigned do_not_wait = 1;
+        static_cast<void>(::syscall(SYS_getrandom, &digits, sizeof digits, do_not_wait));
+#endif
+        char* out = text_ + length + suffix.size();
+        for (int i = 0; i < 16; ++i, digits >>= 4) *out++ = "0123456789abcdef"[digits & 15U];
+        *out = '\0';
+        return true;
+    }
+    [[nodiscard]] const char* text() const noexcept {
+        return text_;
+    }
+
+private:
+    char text_[4096];
+};
+
 /// See basic_recorder::snapshot.
 [[nodiscard]] inline int write_snapshot(core& from, const char* file) noexcept {
     const undisturbed scope;
-    char temporary[4096];
-    constexpr std::string_view suffix = ".part";
-    const std::size_t length = std::strlen(file);
-    if (length + suffix.size() + 1 > sizeof temporary) return ENAMETOOLONG;
-    std::memcpy(temporary, file, length);
-    std::memcpy(temporary + length, suffix.data(), suffix.size());
-    temporary[length + suffix.size()] = '\0';
+    snapshot_name temporary;
+    if (!temporary.make(file)) return ENAMETOOLONG;
     if (!from.begin_copy()) return EBUSY;
     int error = 0;
-    const int fd = ::open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int fd =
+        ::open(temporary.text(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         error = errno;
     } else {
         error = snapshot_writer(from, fd).run();
         ::close(fd);
-        // link, not rename: an existing file of that name is not overwritten.
-        if (error == 0 && ::link(temporary, file) != 0) error = errno;
-        ::unlink(temporary);
+        // An existing file of that name is not overwritten.
+        if (error == 0) error = storage::name_file(temporary.text(), file);
+        ::unlink(temporary.text());
     }
     from.end_copy();
     return error;

@@ -87,6 +87,38 @@ namespace storage {
     return fd;
 }
 
+/// The same of a file that this process is to write into for long: not through a symbolic link,
+/// which somebody else may have put in its place (the kernel's own, /proc/PID/fd/N, is none), and
+/// not of another user, unless `any_owner`.
+[[nodiscard]] inline file_descriptor open_own_file(const std::string& path, bool any_owner) {
+    const int follow = path.starts_with("/proc/") ? 0 : O_NOFOLLOW;
+    file_descriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | follow));
+    if (!fd && errno == ELOOP)
+        throw setup_error(path, "a symbolic link, which is not followed here", ELOOP);
+    if (!fd) throw setup_error(path, "cannot open the file", errno);
+    struct ::stat64 status {};
+    if (::fstat64(fd.get(), &status) != 0)
+        throw setup_error(path, "cannot examine the file", errno);
+    if (!S_ISREG(status.st_mode)) throw setup_error(path, "not a regular file", EINVAL);
+    if (!any_owner && status.st_uid != ::geteuid())
+        throw setup_error(path, "belongs to another user", EPERM);
+    return fd;
+}
+
+/// Gives the file that is complete at `made` the name `path`, unless another has it (EEXIST).
+/// Returns 0 or the error. `made` may still be there afterwards. Signal-safe.
+[[nodiscard]] inline int name_file(const char* made, const char* path) noexcept {
+    int error = ::link(made, path) == 0 ? 0 : errno;
+#if defined(SYS_renameat2)
+    if (error != 0 && error != EEXIST) {  // a file system without links
+        constexpr unsigned no_replace = 1;
+        error =
+            ::syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, path, no_replace) == 0 ? 0 : errno;
+    }
+#endif
+    return error;
+}
+
 /// Memory with a descriptor: shared by passing it on, gone with the last who has it.
 [[nodiscard]] inline file_descriptor create_memory_file(const char* name) {
 #if defined(SYS_memfd_create)

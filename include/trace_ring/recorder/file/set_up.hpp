@@ -205,16 +205,7 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
 /// Gives the file just made its name, complete as it is, so that who comes at the same time finds
 /// all of it or nothing. False, and the file is gone, if the name is taken.
 inline bool trace_memory::give_name(const std::string& made) {
-    int error = ::link(made.c_str(), path_.c_str()) == 0 ? 0 : errno;
-#if defined(SYS_renameat2)
-    if (error != 0 && error != EEXIST) {  // a file system without links
-        constexpr unsigned no_replace = 1;
-        error = ::syscall(SYS_renameat2, AT_FDCWD, made.c_str(), AT_FDCWD, path_.c_str(),
-                          no_replace) == 0
-                    ? 0
-                    : errno;
-    }
-#endif
+    const int error = storage::name_file(made.c_str(), path_.c_str());
     if (error != 0 && error != EEXIST) {
         throw setup_error(path_, "cannot put the new file in place", error);
     }
@@ -241,9 +232,9 @@ inline void trace_memory::replace_old(const std::string& made) {
 }
 
 /// False if there is no file to join. Throws if there is one that cannot be joined.
-inline bool trace_memory::join(const clock_functions& wanted) {
+inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
     if (::access(path_.c_str(), F_OK) != 0) return false;
-    file_.keep(storage::open_file(path_), path_);
+    file_.keep(storage::open_own_file(path_, any_owner), path_);
     file_.has_name(path_);
     const std::uint64_t bytes = storage::file_bytes(file_.number());
     if (bytes < layout::page_bytes) throw setup_error(path_, "not a trace file", EINVAL);

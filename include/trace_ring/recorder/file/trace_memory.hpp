@@ -71,7 +71,7 @@ public:
         : path_(expand_file_name(options.file)) {
         const bool joins = !path_.empty() && options.exists == if_exists::attach;
         for (int i = 0; i < 8; ++i) {
-            if (joins && join(wanted)) return;
+            if (joins && join(wanted, options.any_owner)) return;
             if (create(options, wanted)) return;
         }
         throw setup_error(path_, "cannot create the file", EEXIST);  // a link that leads nowhere
@@ -348,7 +348,7 @@ private:
 
     [[nodiscard]] bool create(const recorder_options& options, const clock_functions& wanted);
     [[nodiscard]] bool give_name(const std::string& made);
-    bool join(const clock_functions& wanted);
+    bool join(const clock_functions& wanted, bool any_owner);
     void replace_old(const std::string& made);
 
     std::string path_;
