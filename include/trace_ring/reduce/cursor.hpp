@@ -90,7 +90,7 @@ public:
         if (!follow_) return;
         give_back();
         scan(false, false);
-        (void)tell_gone();
+        (void)tell_gone(true);
         follow_ = false;
         horizon_ = ~std::uint64_t{0};
         for (auto& reader : readers_) {
@@ -124,12 +124,14 @@ private:
     }
     /// What lanes wrote whose entries are others' by now, and nobody has seen: they came and went
     /// between two looks, or wrote more after the last one that found them. True if there is any.
-    [[nodiscard]] bool tell_gone() {
+    /// `last`: what is not decoded yet is not waited for.
+    [[nodiscard]] bool tell_gone(bool last = false) {
         if (!filter_.all_lanes()) return false;
         position known = gone_told_;
         for (auto& reader : readers_) {
-            if (reader.lane() != nullptr && in_.is_gone(*reader.lane()))
-                known += reader.known_end();
+            if (reader.lane() == nullptr || !in_.is_gone(*reader.lane())) continue;
+            if (!last && gone_lane::is_pending(reader)) return false;
+            known += gone_lane::known_end(reader);
         }
         // Read before the lanes: one that has gone since is known, and not counted in it yet.
         const std::uint64_t written = in_.ring().folded_written;

@@ -56,16 +56,12 @@ public:
 
     /// Sub-buffers, oldest first; when following, newer ones than before.
     void add(chain&& what) {
-        settled_ = false;
         if (next_ > 1 && forward_) {  // all but the last one read, which may be open, are done with
             links_.erase(links_.begin(), links_.begin() + static_cast<std::ptrdiff_t>(next_ - 1));
             next_ = 1;
         }
-        if (links_.empty()) {
-            links_ = std::move(what.links);
-        } else {
-            links_.insert(links_.end(), what.links.begin(), what.links.end());
-        }
+        if (links_.empty()) links_.swap(what.links);  // which then has none
+        links_.insert(links_.end(), what.links.begin(), what.links.end());
         if (!forward_) next_ = links_.size();
         cut_begin_ = cut_begin_ || what.cut_begin;
         cut_end_ = cut_end_ || what.cut_end;
@@ -96,20 +92,6 @@ public:
     }
     [[nodiscard]] position newest_known() const noexcept {
         return links_.empty() ? no_position : links_.back().pos;
-    }
-    /// How far the records go that were given out, told as lost, or are known to be: of a lane that
-    /// is gone (tables::is_gone), and so writes no more.
-    [[nodiscard]] position known_end() noexcept {
-        position end = edge_ ? edge_->at : 0;
-        if (next_ < links_.size()) {
-            end = std::max<position>(end, links_.back().first + links_.back().records);
-        } else if (next_ != 0 && edge_ && edge_->self == links_[next_ - 1].pos && !settled_) {
-            chain_link last = links_[next_ - 1];
-            settled_ = !chain_scan(*in_).complete(lane_->number, last) ||
-                       last.records <= consumed_;  // overwritten, or all read
-            if (!settled_) end = std::max<position>(end, first_ + last.records);
-        }
-        return lane_->listed ? std::max(end, lane_->written) : end;
     }
     /// Losses given out so far, by cause.
     [[nodiscard]] const loss_counts& told() const noexcept { return told_; }
@@ -158,6 +140,7 @@ public:
     [[nodiscard]] entry_list& entries() noexcept { return list_; }
 
 private:
+    friend struct gone_lane;
     [[nodiscard]] std::uint64_t lonely_time() const noexcept {
         return lane_ == nullptr ? 0 : lane_->ended != 0 ? lane_->ended : lane_->began;
     }
@@ -243,16 +226,15 @@ private:
         misplaced_ = first_ != head.first_position;
         return {first_, head.base_time, head.state.pos, head.previous, list_.offset()};
     }
-    /// The link read next, if its positions are known. The index has none, and a first look may
-    /// have been wrong in a live file, or have seen it open, with fewer records than now: where it
-    /// matters the header is looked at now.
+    /// The link read next, if its positions are known. The index has none, and in a live file a
+    /// first look may be wrong, or have seen it open: where it matters, the header is looked at
+    /// now.
     [[nodiscard]] const chain_link* neighbour(position end) noexcept {
         if (forward_ ? next_ == links_.size() : next_ == 0) return nullptr;
         auto& link = links_[forward_ ? next_ : next_ - 1];
         const bool again = forward_ ? link.first < end : link.commit == 0;
-        if (link.positions_known ? again : link.readable) {
+        if (link.positions_known ? again : link.readable)
             link.positions_known = chain_scan(*in_).complete(lane_->number, link);
-        }
         return link.positions_known ? &link : nullptr;
     }
     [[nodiscard]] edge end_of(const edge& begin) const noexcept {
@@ -407,7 +389,6 @@ private:
 
     entry_list list_;  // of the sub-buffer that is decoded
     bool has_memory_ = false, misplaced_ = false, sound_ = true;
-    bool settled_ = false;  // the lane is gone, and the last one that was read holds no more
     copy_result result_ = copy_result::vacant;
     position first_ = 0;
     std::uint64_t last_time_ = 0;

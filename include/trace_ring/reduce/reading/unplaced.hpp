@@ -5,6 +5,7 @@
 /// @file
 /// What was lost that no sub-buffer tells of: the tables count it, by lane or for the whole file.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -14,6 +15,27 @@
 #include <trace_ring/reduce/file/lane_reader.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/tables.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+/// A lane that the tables list no more (tables::is_gone), so that it writes no more: what the
+/// folded totals count beyond what is known of it was lost before anybody saw it.
+struct gone_lane {
+    /// Whether its sub-buffers hold records that are still to be decoded: how many is not known.
+    [[nodiscard]] static bool is_pending(const lane_reader& of) noexcept {
+        return of.next_ < of.links_.size() || of.has_grown();
+    }
+    /// How far its records go that were given out or told as lost, or will be.
+    [[nodiscard]] static position known_end(const lane_reader& of) noexcept {
+        position end = of.edge_ ? of.edge_->at : 0;
+        if (of.next_ < of.links_.size()) {
+            end = std::max<position>(end, of.links_.back().first + of.links_.back().records);
+        }
+        return of.lane_->listed ? std::max<position>(end, of.lane_->written) : end;
+    }
+};
+
+}  // namespace trace_ring::inline v1::reduce
 
 namespace trace_ring::inline v1::reduce::unplaced {
 
