@@ -22,8 +22,8 @@
 /// - Text is always in quotes, so that "" is an empty text and nothing is no text. It is never a
 ///   formula to a spreadsheet: text that begins with = + - @ ' (or their wide forms), tab, CR or
 ///   LF, or with hex:, has a ' in front. Bytes that are not UTF-8, or hold control characters other
-///   than tab, CR and LF, or marks of direction, are hex:00ff. So: take one ' from the front, or else decode hex:, to have
-///   the text back.
+///   than tab, CR and LF, or marks of direction, are hex:00ff. So: take one ' from the front, or
+///   else decode hex:, to have the text back.
 
 #include <algorithm>
 #include <cstddef>
