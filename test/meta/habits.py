@@ -27,7 +27,7 @@ MAY_INCLUDE = {
     "drain": {ROOT, "record", "policy/notify"},
     # A reader knows how the bytes lie, and nothing of those who write them.
     "reduce": {ROOT, "record", "ring/sub_buffer.hpp", "recorder/file/layout.hpp",
-               "recorder/file/check_layout.hpp"},
+               "recorder/file/dictionary_layout.hpp", "recorder/file/check_layout.hpp"},
     "exporter": {ROOT, "record", "reduce"},
     "instrument": {ROOT, "record", "recorder", "point"},
     "x86": {ROOT, "record", "policy/storage", "policy/notify"},

@@ -53,7 +53,7 @@ public:
 
     [[noreturn]] static void live(int report_to) {
         const report seen{
-            .own_word = storage::process_word(),
+            .own_word = storage::process_word::own(),
             .parents_start = storage::facts_of(static_cast<std::uint32_t>(::getppid())).start};
         if (::write(report_to, &seen, sizeof seen) != sizeof seen) ::_exit(1);
         for (;;) ::pause();
@@ -85,7 +85,11 @@ BOOST_AUTO_TEST_CASE(all_see_the_same_start_of_a_process) {
     BOOST_TEST(own.start != 0U);
     BOOST_TEST(seen.start > own.start);
     BOOST_TEST(other.said().parents_start == own.start);
-    BOOST_TEST(other.said().own_word == (seen.start << 32 | other.pid()));
+    constexpr std::uint64_t half = storage::process_word::start_bits;
+    BOOST_TEST(other.said().own_word ==
+               ((seen.start & half) << 40 |
+                std::uint64_t{storage::pid_namespace() & 0xFFFFU} << 24 | other.pid()));
+    BOOST_TEST(storage::process_word::pid(other.said().own_word) == other.pid());
     BOOST_TEST(!own.ended);
     BOOST_TEST(!seen.ended);
 }
@@ -95,17 +99,20 @@ BOOST_AUTO_TEST_CASE(the_living_are_told_from_the_dead) {
     {
         const child other;
         word = other.said().own_word;
-        BOOST_TEST(storage::process_may_live(word));
+        BOOST_TEST(storage::process_word::may_live(word));
         BOOST_TEST(storage::process_may_live(other.pid(), 0));  // its start is not known
         // Another process that has its number by now.
-        BOOST_TEST(!storage::process_may_live(word - (std::uint64_t{1} << 32)));
+        BOOST_TEST(!storage::process_word::may_live(word - (std::uint64_t{1} << 40)));
+        // One of another namespace, of which nothing can be told.
+        BOOST_TEST(storage::process_word::may_live((word ^ std::uint64_t{1} << 24) -
+                                                   (std::uint64_t{1} << 40)));
         other.kill();
         BOOST_TEST(storage::facts_of(other.pid()).ended);
-        BOOST_TEST(!storage::process_may_live(word));
+        BOOST_TEST(!storage::process_word::may_live(word));
         BOOST_TEST(!storage::process_may_live(other.pid(), 0));
     }
-    BOOST_TEST(!storage::process_may_live(word));  // its parent has noticed
-    BOOST_TEST(storage::facts_of(static_cast<std::uint32_t>(word)).start == 0U);
+    BOOST_TEST(!storage::process_word::may_live(word));  // its parent has noticed
+    BOOST_TEST(storage::facts_of(storage::process_word::pid(word)).start == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_process_lives_on_without_its_first_thread) {
@@ -120,9 +127,9 @@ BOOST_AUTO_TEST_CASE(a_process_lives_on_without_its_first_thread) {
         ::syscall(SYS_exit, 0);  // this thread alone; pthread_exit would unwind Boost.Test's frames
     });
     BOOST_TEST(!storage::facts_of(other.pid()).ended);
-    BOOST_TEST(storage::process_may_live(other.said().own_word));
+    BOOST_TEST(storage::process_word::may_live(other.said().own_word));
     other.kill();
-    BOOST_TEST(!storage::process_may_live(other.said().own_word));
+    BOOST_TEST(!storage::process_word::may_live(other.said().own_word));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -243,9 +243,8 @@ BOOST_AUTO_TEST_CASE(a_ring_of_one_writer_has_one_writing_process_at_a_time) {
     BOOST_TEST(in_child([&] {
         const auto error = message_of([&] { trace_ring::ring<in_file_by_one>(here.file()); });
         const trace_ring::ring<in_file_by_one> reader(here.file(), storage::as_reader);
-        return mentions(error, "another process writes") && numbers(reader.reader()) == range(1, 1);
+        return mentions(error, "another writes") && numbers(reader.reader()) == range(1, 1);
     }));
-    BOOST_TEST(!ring.storage().has_other_writers());
 }
 
 BOOST_AUTO_TEST_CASE(after_a_writer_died_with_a_record_open_the_next_one_goes_on) {

@@ -7,11 +7,14 @@
 /// the request words. No thread of the recording program takes part; a gate is seen by its next
 /// record, a request by the next thread that needs a sub-buffer.
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <trace_ring/glob.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
@@ -117,21 +120,60 @@ private:
                 at += layout::dictionary_unit;
                 continue;
             }
-            const auto& process = *reinterpret_cast<const layout::process_entry*>(
-                memory_.data() + plan_.processes + root * sizeof(layout::process_entry));
-            const std::uint32_t page = process.gate_page.load(relaxed);
-            if (page < plan_.gate_count) {
-                name.clear();
-                for (std::uint64_t i = 0; i < length; ++i) {
-                    name += static_cast<char>(
-                        word_at<std::uint8_t>(base + at, static_cast<std::size_t>(name_at + i))
-                            .load(relaxed));
-                }
-                visit(std::string_view(name),
-                      word_at<std::uint8_t>(
-                          memory_.data() + plan_.gates + page * layout::page_bytes, id));
+            name.clear();
+            for (std::uint64_t i = 0; i < length; ++i) {
+                name += static_cast<char>(
+                    word_at<std::uint8_t>(base + at, static_cast<std::size_t>(name_at + i))
+                        .load(relaxed));
             }
+            for_each_gate(root, id, [&](auto& gate) { visit(std::string_view(name), gate); });
+            for_each_alias(at / layout::dictionary_unit, [&](std::uint32_t of, std::uint32_t as) {
+                for_each_gate(of, as, [&](auto& gate) { visit(std::string_view(name), gate); });
+            });
             at += bytes;
+        }
+    }
+    /// Calls `visit(numbering, id)` for each other number of the type that is described at `unit`.
+    template <class Visit>
+    void for_each_alias(std::uint64_t unit, Visit&& visit) {
+        std::byte* const base = memory_.data() + plan_.dictionary;
+        for (std::uint64_t at = 0; at < plan_.dictionary_bytes; at += layout::dictionary_unit) {
+            const auto& entry = *reinterpret_cast<const layout::alias_entry*>(base + at);
+            // order: dictionary.read:D pairs with dictionary.write:B
+            if (entry.magic.load(acquire) != layout::alias_magic) continue;
+            // relaxed, to the end: written before the magic
+            for (std::uint32_t i = 0; i < entry.count.load(relaxed) && i < entry.most; ++i) {
+                if (entry.unit[i].load(relaxed) == unit) {
+                    visit(entry.root.load(relaxed), entry.first_id.load(relaxed) + i);
+                }
+            }
+        }
+    }
+    /// Calls `visit(gate)` for event `id` of each program that goes by that numbering; of one that
+    /// departed if none lives.
+    template <class Visit>
+    void for_each_gate(std::uint32_t root, std::uint32_t id, Visit&& visit) {
+        if (id > layout::max_event_id) return;
+        std::vector<std::uint32_t> live;
+        std::optional<std::uint32_t> departed;
+        for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
+            const auto& process = *reinterpret_cast<const layout::process_entry*>(
+                memory_.data() + plan_.processes + slot * sizeof(layout::process_entry));
+            // order: process.look:C pairs with process.enter:B, process.leave:A, process.dead:A
+            const auto state = static_cast<layout::presence>(process.state.load(acquire));
+            // relaxed, both: after the state
+            const std::uint32_t page = process.gate_page.load(relaxed);
+            if (process.root.load(relaxed) != root || page >= plan_.gate_count) continue;
+            if (state == layout::presence::departed) departed = page;
+            if (state == layout::presence::live &&
+                std::find(live.begin(), live.end(), page) == live.end()) {
+                live.push_back(page);
+            }
+        }
+        if (live.empty() && departed) live.push_back(*departed);
+        for (const std::uint32_t page : live) {
+            visit(word_at<std::uint8_t>(memory_.data() + plan_.gates + page * layout::page_bytes,
+                                        id));
         }
     }
 

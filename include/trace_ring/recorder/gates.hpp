@@ -41,7 +41,12 @@ public:
     [[nodiscard, gnu::always_inline]] bool is_shut(std::uintptr_t numbered) const noexcept {
         return is_set<Bias>(this, distance_, numbered);  // relaxed: takes effect soon
     }
-    /// What the gate says. Of a recorder that is there.
+    /// Whether the recorder has no event of this id: what is recorded of it is refused, and
+    /// counted.
+    [[nodiscard, gnu::always_inline]] bool has_no_event(std::uint32_t id) const noexcept {
+        return (look(id) & layout::gate_no_event) != 0;
+    }
+    /// What the gate says.
     [[nodiscard]] std::uint32_t look(std::uint32_t id) const noexcept {
         // relaxed, both: takes effect soon
         const std::uintptr_t page = here() + distance_.load(relaxed);

@@ -98,9 +98,11 @@ struct recorder_options {
     std::chrono::nanoseconds keep_for = std::chrono::nanoseconds{0};
     /// Lanes remembered; 0: a quarter of the sub-buffers, from 64 to 4096.
     std::uint32_t lanes = 0;
-    /// Processes remembered (each child of a fork that records is one).
+    /// Processes remembered (each child of a fork that records is one), at least as many as record
+    /// at once. The entry of one that is gone is given to another when there is no other: its
+    /// records stay, under the numbers of its lanes.
     std::uint32_t processes = 256;
-    /// Unrelated processes that may attach: each has gates and event ids of its own.
+    /// Unrelated processes that may record at once: each has gates and event ids of its own.
     std::uint32_t programs = 8;
     /// Event types with totals, at most 64.
     std::uint32_t totals = 16;

@@ -269,7 +269,8 @@ private:
         impl::lane_state* const lane = impl::first_lane(impl::ring_of<E>, lanes_at_);
         if (gates_.template is_shut<impl::header_without_id(E::fixed_bytes)>(header)) [[unlikely]] {
             // relaxed: as just seen, or newer
-            if (record_word::id(type.header.load(relaxed)) != 0) return false;
+            const std::uint32_t id = record_word::id(type.header.load(relaxed));
+            if (id != 0 && !gates_.has_no_event(id)) return false;
             return append_cold<E, Flags>(type, E::encode(values...), impl::stack_position(),
                                          nullptr, 0, 0);
         }

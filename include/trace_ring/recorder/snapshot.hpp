@@ -78,11 +78,11 @@ private:
         while (bytes != 0) {
             const auto part = static_cast<std::size_t>(bytes < sizeof words ? bytes : sizeof words);
             for (std::size_t i = 0; i < part / 8; ++i) {
-                // order: snapshot.copy:A pairs with dictionary.write:A
+                // order: snapshot.copy:A pairs with dictionary.write:A, dictionary.write:B
                 // order: snapshot.copy:B pairs with process.enter:B, process.leave:A,
                 // process.dead:A, lane.enter:A, lane.enter:B, lane.newest:A, lane.written:A,
                 // lane.written:B, lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-                // lane.dead:A
+                // lane.dead:A, lane.free:A, process.return:A
                 // order: snapshot.copy:C pairs with here.enter:A, here.written:A, here.enter:B,
                 // here.leave:B, here.written:B, here.leave:A, lane.written:C
                 words[i] = word_at<std::uint64_t>(memory_.base() + at, i * 8).load(acquire);
@@ -202,7 +202,7 @@ public:
     }
 
 private:
-    char text_[4096];
+    char text_[4096] = {};
 };
 
 /// See basic_recorder::snapshot.

@@ -207,7 +207,7 @@ private:
             count = of.keep;
         }
         const lane_info& whose = list.owner(way_, *lane_->lane());
-        const event_type* const type = in_.type_of(whose, list.next_id(way_));
+        const event_type* const type = in_.type_of(whose, list.head(), list.next_id(way_));
         if (!wants(type) || !filter_.wants_thread(whose)) {
             if (filter_.condition) filter_.condition->pass_over(count);
             list.take(way_, count);

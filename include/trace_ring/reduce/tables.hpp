@@ -73,8 +73,10 @@ public:
     /// where they are in memory; their contents are brought up to date.
     void refresh() {
         read_ring();
-        read_processes();
+        // Again if an entry was given to another process while lanes were read.
+        (void)read_processes();
         read_lanes();
+        for (int i = 0; i < 2 && read_processes(); ++i) read_lanes();
         read_dictionary();
         read_clocks();
     }
@@ -138,10 +140,13 @@ public:
         return *guest;
     }
 
-    /// The type of a record with this id in this lane; null if the dictionary has none.
-    [[nodiscard]] const event_type* type_of(const lane_info& lane,
+    /// The type of a record with this id in this lane, in a sub-buffer with this head; null if the
+    /// dictionary has none.
+    [[nodiscard]] const event_type* type_of(const lane_info& lane, const sub_buffer_copy& head,
                                             std::uint32_t id) const noexcept {
-        return lane.root ? dictionary_.find(*lane.root, id) : dictionary_.find_only(id);
+        if (lane.root) return dictionary_.find(*lane.root, id);
+        return head.numbering != 0 ? dictionary_.find(head.numbering - 1, id)
+                                   : dictionary_.find_only(id);
     }
 
     /// How often the events of this type happened, the lost ones included; nothing if it has no
@@ -157,20 +162,29 @@ public:
         return sum;
     }
 
-    /// True if the process still has the file open for recording, by its lock. Of this very process
-    /// the system tells no locks: false. Memory has no locks: what the table says.
+    /// True if the process still has the file open for recording, by its lock. Memory has no locks:
+    /// what the table says.
     [[nodiscard]] bool alive(const process_info& process) const noexcept {
-        if (process.state != layout::presence::live) return false;
-        if (source_.fd() < 0) return true;
-        impl::lock_type lock{};
-        lock.l_type = F_WRLCK;
-        lock.l_whence = SEEK_SET;
-        lock.l_start = static_cast<decltype(lock.l_start)>(layout::lock_offset(process.slot));
-        lock.l_len = 1;
-        return impl::lock_query(source_.fd(), lock) == 0 && lock.l_type != F_UNLCK;
+        return process.state == layout::presence::live &&
+               (source_.fd() < 0 || is_locked(layout::lock_offset(process.slot)));
+    }
+    /// True if some process has the file mapped to record, or may: one that was forked and has not
+    /// recorded yet is not in the table.
+    [[nodiscard]] bool in_use() const noexcept {
+        return (source_.fd() >= 0 && is_locked(layout::use_lock_offset)) ||
+               std::any_of(processes_.begin(), processes_.end(),
+                           [this](const process_info& each) { return alive(each); });
     }
 
 private:
+    [[nodiscard]] bool is_locked(std::uint64_t offset) const noexcept {
+        impl::lock_type lock{};
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        lock.l_start = static_cast<decltype(lock.l_start)>(offset);
+        lock.l_len = 1;
+        return impl::lock_query(source_.fd(), lock) == 0 && lock.l_type != F_UNLCK;
+    }
     // What no recorder makes, and would only make a reader ask for memory without end.
     void check_counts() const {
         using layout::file_header;
@@ -213,15 +227,19 @@ private:
         ring_ = ring_info::from({words, plan_.ring});
     }
 
-    void read_processes() {
+    /// False if none has changed since.
+    bool read_processes() {
         constexpr std::size_t stride = sizeof(layout::process_entry);
-        const auto words = region(plan_.processes, std::uint64_t{plan_.process_count} * stride);
+        auto words = region(plan_.processes, std::uint64_t{plan_.process_count} * stride);
+        if (words == process_words_) return false;
+        process_words_ = std::move(words);
         const auto noting = [this](std::uint64_t offset, const char* what) { note(offset, what); };
         processes_.resize(plan_.process_count);
         for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
-            const table_row row{words, plan_.processes, slot * stride};
+            const table_row row{process_words_, plan_.processes, slot * stride};
             processes_[slot] = process_info::from(row, slot, plan_.process_count, noting);
         }
+        return true;
     }
 
     static constexpr std::size_t number_field = offsetof(layout::lane_entry, number);
@@ -347,6 +365,7 @@ private:
     ring_info ring_;
     std::uint64_t looks_ = 0;  // at the lanes, so far
     std::vector<process_info> processes_;
+    std::vector<std::uint64_t> process_words_;  // as they were read
     std::deque<lane_info> lanes_;
     std::unordered_map<std::uint32_t, lane_info*> by_number_;
     /// By lane number and owner_record::word.

@@ -84,12 +84,7 @@ public:
     /// Brings all of the above up to date with a live file.
     void refresh() { tables_->refresh(); }
     /// True if some process still has the file open for recording.
-    [[nodiscard]] bool live() const noexcept {
-        for (const auto& process : processes()) {
-            if (tables_->alive(process)) return true;
-        }
-        return false;
-    }
+    [[nodiscard]] bool live() const noexcept { return tables_->in_use(); }
 
     /// What is there now, from the oldest record to the newest, or the other way round: the same
     /// items in the opposite order, where within each lane time does not go back.

@@ -53,8 +53,20 @@ enum class sub_buffer_state : unsigned {
     return stamped{at, static_cast<unsigned>(state)}.word();
 }
 
-/// "TRSB" in a little-endian word.
+/// "TRSB" in a little-endian word; in a trace file the upper half differs by the numbering of event
+/// types, so that records can be read when nothing else is known of who wrote them.
 inline constexpr std::uint32_t sub_buffer_magic = 0x42535254;
+
+/// `numbering` from 1 to 65535; 0: none is told.
+[[nodiscard]] constexpr std::uint32_t numbered_magic(std::uint32_t numbering) noexcept {
+    return sub_buffer_magic ^ numbering << 16;
+}
+[[nodiscard]] constexpr std::uint32_t numbering_of(std::uint32_t magic) noexcept {
+    return (magic ^ sub_buffer_magic) >> 16;
+}
+[[nodiscard]] constexpr bool is_sub_buffer_magic(std::uint32_t word) noexcept {
+    return (word & 0xFFFF) == (sub_buffer_magic & 0xFFFF);
+}
 
 inline constexpr std::size_t min_sub_buffer_bytes = 512;
 inline constexpr std::size_t default_sub_buffer_bytes = 4096;
@@ -69,7 +81,7 @@ inline constexpr std::size_t max_sub_buffer_bytes = 32768;
 /// The first 64 bytes of a sub-buffer. Every field is 8-aligned where it is 8 long, also on i386,
 /// and is written by the one that claimed the sub-buffer, but for `state`.
 struct sub_buffer_header {
-    shared_atomic<std::uint32_t> magic;
+    shared_atomic<std::uint32_t> magic;           ///< see numbered_magic
     shared_atomic<std::uint32_t> lane;            ///< number of the lane; 0 in a ring of its own
     shared_atomic<std::uint64_t> state;           ///< position << 3 | sub_buffer_state
     shared_atomic<std::uint64_t> first_position;  ///< position in the lane of the first record
@@ -203,6 +215,7 @@ enum class copy_result {
 /// A consistent copy: header and the committed records, as they were at one moment.
 struct sub_buffer_copy {
     stamped state;
+    std::uint32_t numbering = 0;  ///< of the event types, from 1; 0: not told
     std::uint32_t lane = 0;
     std::uint64_t first_position = 0;
     std::uint64_t base_time = 0;
@@ -264,11 +277,10 @@ struct sub_buffer_copy {
         into[5] = 0;
     }
     const auto low = [&](std::size_t word) { return static_cast<std::uint32_t>(into[word]); };
-    const auto high = [&](std::size_t word) {
-        return static_cast<std::uint32_t>(into[word] >> 32);
-    };
-    if (!sane || low(0) != sub_buffer_magic) return copy_result::damaged;
+    const auto high = [&](std::size_t word) { return std::uint32_t(into[word] >> 32); };
+    if (!sane || !is_sub_buffer_magic(low(0))) return copy_result::damaged;
     out.state = before;
+    out.numbering = numbering_of(low(0));
     out.lane = high(0);
     out.first_position = into[2];
     out.base_time = into[3];

@@ -76,31 +76,27 @@ namespace storage {
     return file_descriptor(fd);
 }
 
-/// Opens an existing regular file for reading and writing, closed on exec.
-[[nodiscard]] inline file_descriptor open_file(const std::string& path) {
-    file_descriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-    if (!fd) throw setup_error(path, "cannot open the file", errno);
-    struct ::stat64 status {};
-    if (::fstat64(fd.get(), &status) != 0)
-        throw setup_error(path, "cannot examine the file", errno);
-    if (!S_ISREG(status.st_mode)) throw setup_error(path, "not a regular file", EINVAL);
-    return fd;
-}
+/// What an existing file must be beside regular.
+enum class trust {
+    any,         ///< nothing
+    any_owner,   ///< not reached through a symbolic link, which somebody else may have put in its
+                 ///< place (the kernel's own, /proc/PID/fd/N, is none)
+    same_owner,  ///< that, and a file of the user that the process acts for
+};
 
-/// The same of a file that this process is to write into for long: not through a symbolic link,
-/// which somebody else may have put in its place (the kernel's own, /proc/PID/fd/N, is none), and
-/// not of another user, unless `any_owner`.
-[[nodiscard]] inline file_descriptor open_own_file(const std::string& path, bool any_owner) {
-    const int follow = path.starts_with("/proc/") ? 0 : O_NOFOLLOW;
-    file_descriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | follow));
-    if (!fd && errno == ELOOP)
+/// Opens an existing regular file for reading and writing, closed on exec.
+[[nodiscard]] inline file_descriptor open_file(const std::string& path, trust asks = trust::any) {
+    const bool follows = asks == trust::any || path.starts_with("/proc/");
+    file_descriptor fd(
+        ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | (follows ? 0 : O_NOFOLLOW)));
+    if (!fd && errno == ELOOP && !follows)
         throw setup_error(path, "a symbolic link, which is not followed here", ELOOP);
     if (!fd) throw setup_error(path, "cannot open the file", errno);
     struct ::stat64 status {};
     if (::fstat64(fd.get(), &status) != 0)
         throw setup_error(path, "cannot examine the file", errno);
     if (!S_ISREG(status.st_mode)) throw setup_error(path, "not a regular file", EINVAL);
-    if (!any_owner && status.st_uid != ::geteuid())
+    if (asks == trust::same_owner && status.st_uid != ::geteuid())
         throw setup_error(path, "belongs to another user", EPERM);
     return fd;
 }
@@ -170,17 +166,25 @@ namespace storage {
 
 enum class lock_result { taken, held_by_another, failed };
 
-/// Takes the byte at `offset` for this process, without waiting, as a sign that it lives: the
-/// kernel drops it with the process, however that ends. It is also dropped when the process closes
-/// any descriptor of the same file. Signal-safe.
-inline lock_result lock_byte(int fd, std::uint64_t offset) noexcept {
+/// One byte of a file, or more, as the system's calls for locks have it.
+[[nodiscard]] inline struct ::flock64 lock_region(short type, std::uint64_t offset,
+                                                  std::uint64_t bytes = 1) noexcept {
     struct ::flock64 region {};
-    region.l_type = F_WRLCK;
+    region.l_type = type;
     region.l_whence = SEEK_SET;
     region.l_start = static_cast<off64_t>(offset);
-    region.l_len = 1;
+    region.l_len = static_cast<off64_t>(bytes);
+    return region;
+}
+
+/// Takes the byte at `offset` for the open file that `fd` is of, without waiting. It ends with the
+/// last descriptor and the last mapping of that open file, those of a forked child included; files
+/// opened apart, in one process or several, keep each other out. Any number may have a byte that
+/// all of them ask for `shared`. Signal-safe.
+inline lock_result lock_byte(int fd, std::uint64_t offset, bool shared = false) noexcept {
+    struct ::flock64 region = lock_region(shared ? F_RDLCK : F_WRLCK, offset);
     const int saved = errno;
-    const int result = ::fcntl(fd, F_SETLK64, &region);
+    const int result = ::fcntl(fd, F_OFD_SETLK, &region);
     const int error = errno;
     errno = saved;
     if (result == 0) return lock_result::taken;
@@ -188,26 +192,18 @@ inline lock_result lock_byte(int fd, std::uint64_t offset) noexcept {
 }
 
 inline void unlock_byte(int fd, std::uint64_t offset) noexcept {
-    struct ::flock64 region {};
-    region.l_type = F_UNLCK;
-    region.l_whence = SEEK_SET;
-    region.l_start = static_cast<off64_t>(offset);
-    region.l_len = 1;
+    struct ::flock64 region = lock_region(F_UNLCK, offset);
     const int saved = errno;
-    static_cast<void>(::fcntl(fd, F_SETLK64, &region));
+    static_cast<void>(::fcntl(fd, F_OFD_SETLK, &region));
     errno = saved;
 }
 
-/// True if another process holds the byte (or if that cannot be told). Signal-safe.
+/// True if another open file has one of the bytes (or if that cannot be told). Signal-safe.
 [[nodiscard]] inline bool byte_is_locked(int fd, std::uint64_t offset,
                                          std::uint64_t bytes = 1) noexcept {
-    struct ::flock64 region {};
-    region.l_type = F_WRLCK;
-    region.l_whence = SEEK_SET;
-    region.l_start = static_cast<off64_t>(offset);
-    region.l_len = static_cast<off64_t>(bytes);
+    struct ::flock64 region = lock_region(F_WRLCK, offset, bytes);
     const int saved = errno;
-    const int result = ::fcntl(fd, F_GETLK64, &region);
+    const int result = ::fcntl(fd, F_OFD_GETLK, &region);
     errno = saved;
     return result != 0 || region.l_type != F_UNLCK;
 }

@@ -8,12 +8,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 
 namespace trace_ring::inline v1::storage {
@@ -27,12 +29,20 @@ struct process_facts {
     bool ended = false;       ///< it waits for its parent to notice
 };
 
-/// Reads them. Signal-safe.
+/// Reads them. Nothing is known where /proc shows the processes of another PID namespace.
+/// Signal-safe.
 [[nodiscard]] inline process_facts facts_of(std::uint32_t pid) noexcept {
     process_facts out;
     const int saved = errno;
     char text[1024];
-    std::snprintf(text, sizeof text, "/proc/%u/task/%u/stat", pid, pid);  // no allocation for %u
+    const ssize_t self = ::readlink("/proc/self", text, 16);
+    char own[16];
+    const int digits = std::snprintf(own, sizeof own, "%d", ::getpid());  // no allocation for %d
+    if (self != digits || std::memcmp(text, own, static_cast<std::size_t>(digits)) != 0) {
+        errno = saved;
+        return out;
+    }
+    std::snprintf(text, sizeof text, "/proc/%u/task/%u/stat", pid, pid);
     const int fd = ::open(text, O_RDONLY | O_CLOEXEC);
     const ssize_t got = fd < 0 ? -1 : ::read(fd, text, sizeof text - 1);
     if (fd >= 0) ::close(fd);
@@ -60,8 +70,19 @@ struct process_facts {
     return out;
 }
 
+/// The PID namespace of the calling process, in which alone its numbers mean what they mean to it;
+/// 0 if it cannot be told. Signal-safe.
+[[nodiscard]] inline std::uint32_t pid_namespace() noexcept {
+    struct ::stat64 status {};
+    const int saved = errno;
+    const bool known = ::stat64("/proc/self/ns/pid", &status) == 0;
+    errno = saved;
+    return known ? static_cast<std::uint32_t>(status.st_ino) : 0;
+}
+
 /// False only if no process has that pid and start, but one that has ended and waits for its
-/// parent. A start of 0 is not known; only the bits in `told` are compared. Signal-safe.
+/// parent. A start of 0 is not known; only the bits in `told` are compared. For a pid of the
+/// caller's own namespace. Signal-safe.
 [[nodiscard]] inline bool process_may_live(std::uint32_t pid, std::uint64_t start,
                                            std::uint64_t told = ~std::uint64_t{0}) noexcept {
     const int saved = errno;
@@ -73,14 +94,29 @@ struct process_facts {
     return now.start == 0 || start == 0 || (now.start & told) == (start & told);
 }
 
-/// The calling process in one word: its pid below, above it when it began, as much as fits.
-[[nodiscard]] inline std::uint64_t process_word() noexcept {
-    const auto pid = static_cast<std::uint32_t>(::getpid());
-    return facts_of(pid).start << 32 | pid;
-}
-/// False only if the process that the word names is certainly gone.
-[[nodiscard]] inline bool process_may_live(std::uint64_t word) noexcept {
-    return process_may_live(static_cast<std::uint32_t>(word), word >> 32, 0xFFFFFFFFU);
-}
+/// A process in one word, from the lowest bit: its pid (24 bits, of which Linux uses 22), its PID
+/// namespace and when it began (as much of them as fits: 16 and 23 bits); the last bit is the
+/// user's. Never 0.
+struct process_word {
+    static constexpr std::uint64_t start_bits = (std::uint64_t{1} << 23) - 1;
+    static constexpr std::uint64_t mark = std::uint64_t{1} << 63;
+
+    /// The calling process.
+    [[nodiscard]] static std::uint64_t own() noexcept {
+        const auto pid = static_cast<std::uint32_t>(::getpid());
+        return (facts_of(pid).start & start_bits) << 40 |
+               std::uint64_t{pid_namespace() & 0xFFFFU} << 24 | pid;
+    }
+    [[nodiscard]] static std::uint32_t pid(std::uint64_t word) noexcept {
+        return static_cast<std::uint32_t>(word & 0xFFFFFFU);
+    }
+    /// False only if the process that the word names is certainly gone: of one in another PID
+    /// namespace that cannot be told.
+    [[nodiscard]] static bool may_live(std::uint64_t word) noexcept {
+        const std::uint32_t space = pid_namespace() & 0xFFFFU;
+        if (space == 0 || (word >> 24 & 0xFFFFU) != space) return true;
+        return process_may_live(pid(word), word >> 40 & start_bits, start_bits);
+    }
+};
 
 }  // namespace trace_ring::inline v1::storage

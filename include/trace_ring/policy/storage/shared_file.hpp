@@ -8,9 +8,8 @@
 /// limit reached, in a ring that grows) and never a SIGBUS. Files are made with mode 0600, never
 /// over an existing one, and closed on exec. A memory file (memfd) does the same without a name.
 ///
-/// Who writes holds a lock on a byte far above the file's end as long as it lives, so that the
-/// living are told from the dead. The kernel drops such locks with the process, and also when the
-/// process closes any other descriptor of the same file; children of a fork do not inherit them.
+/// Who writes holds a lock on a byte far above the file's end as long as it lives (life_lock), so
+/// that the living are told from the dead; children of a fork do not inherit it.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/storage.hpp>
 
@@ -104,19 +104,16 @@ public:
         if (reads_only_) return;
         const std::uint64_t bytes_to_try = alone ? 1 : max_writers;
         for (std::uint64_t i = 0; i < bytes_to_try; ++i) {
-            const lock_result got = lock_byte(file_.get(), first_lock + i);
+            lock_result got = life_.take(file_.get(), name_.c_str(), first_lock + i);
+            // As long as the descriptor is open, at least.
+            if (got == lock_result::failed) got = lock_byte(file_.get(), first_lock + i);
             if (got == lock_result::taken) return;
             if (got == lock_result::failed)
                 throw setup_error(name_, "cannot lock the file", ENOLCK);
         }
         throw setup_error(name_,
-                          alone ? "another process writes into this ring"
-                                : "too many processes write into this ring",
+                          alone ? "another writes into this ring" : "too many write into this ring",
                           EBUSY);
-    }
-    /// Another process that writes into the ring is alive.
-    [[nodiscard]] bool has_other_writers() const noexcept {
-        return byte_is_locked(file_.get(), first_lock, max_writers);
     }
     /// This process attached to read.
     [[nodiscard]] bool reads_only() const noexcept { return reads_only_; }
@@ -148,6 +145,7 @@ private:
 
     std::string name_;
     file_descriptor file_;
+    life_lock life_;
     mapping bytes_;
     bool fresh_ = false;
     bool reads_only_ = false;

@@ -89,6 +89,7 @@ public:
         if (id == 0) return answer::elsewhere;
         const std::uint32_t gate = core_.gates_.look(id);
         if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return answer::no;
+        if ((gate & layout::gate_no_event) != 0) return answer::elsewhere;  // counted there
         // order: process.alive:E pairs with process.alive:A
         const bool here = core_.alive_->load(acquire) == core::entered || core_.enter_child();
         return here ? answer::yes : answer::no;

@@ -215,8 +215,11 @@ private:
         const auto header = static_cast<std::uint32_t>(numbered);
         if (base::gates_.template is_shut<impl::header_without_id(E::fixed_bytes)>(numbered))
             [[unlikely]] {
-            if (record_word::id(header) != 0) return false;
-            if constexpr (!E::variable) {
+            const std::uint32_t id = record_word::id(header);
+            if (id != 0 && !base::gates_.has_no_event(id)) return false;
+            if constexpr (E::variable) {  // without its id it goes the long way
+                return append_variable<E, Flags>(type, header - id, E::encode(values...));
+            } else {
                 return write_otherwise<impl::is_counted<E>(), impl::is_end<E>, fixed_words<E>>(
                     type, header | Flags << 28, impl::words_of<E>(E::encode(values...)));
             }

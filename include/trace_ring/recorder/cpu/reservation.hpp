@@ -55,9 +55,12 @@ private:
                                                const Values&... values) noexcept {
 #if !defined(TRACE_RING_DISABLE)
         impl::event_state& type = Recorder::template touch_type<E>();
-        const std::uint32_t header = type.header.load(relaxed);  // relaxed: `commit` completes it
+        std::uint32_t header = type.header.load(relaxed);  // relaxed: `commit` completes it
         const std::uint32_t id = record_word::id(header);
-        if (id != 0 && owner.gates().template is_shut<0>(id)) return;
+        if (id != 0 && owner.gates().template is_shut<0>(id)) {
+            if (!owner.gates().has_no_event(id)) return;
+            header -= id;  // `commit` refuses it
+        }
         auto wires = E::encode(values...);
         // g++ 12 warns of reading beyond a literal that it knows, where nothing is read.
         if constexpr (E::variable) asm volatile("" : "+m"(wires));

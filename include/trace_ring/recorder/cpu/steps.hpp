@@ -140,7 +140,7 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
         {&word_at<std::uint64_t>(&index, offsetof(layout::index_entry, lane)),
          number | (coming.at & half) << 32},
         {&index.pos, coming.at},
-        {&word_at<std::uint64_t>(&sub, 0), sub_buffer_magic | number << 32},
+        {&word_at<std::uint64_t>(&sub, 0), core_.magic() | number << 32},
         {&sub.first_position, before},
         {&sub.base_time, now},
         {&sub.previous, previous},
@@ -239,7 +239,8 @@ inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& l
                  {&lane.totals, address(core_.memory_.totals(slot))},
                  {&lane.told, 0},
                  {&lane.entry, address(entry)}})) {
-        // order: here.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C
+        // order: here.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C,
+        // lane.take:C, lane.take:D
         entry->state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
     }
     return next_step::again;
@@ -285,7 +286,8 @@ inline void cpu_lanes::leave(cpu_words& lane) noexcept {
         drop_held(lane);
     }
     entry.ended.store(core_.memory_.now(), relaxed);
-    // order: here.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C
+    // order: here.leave:A pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:C,
+    // lane.take:C, lane.take:D
     entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
 }
 

@@ -53,6 +53,10 @@ public:
 
     /// There is a file, whatever became of its descriptor.
     [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
+    /// Its whole name; null if it has none.
+    [[nodiscard]] const char* name() const noexcept {
+        return name_.empty() ? nullptr : name_.c_str();
+    }
     /// The number as it was given; see `use`.
     [[nodiscard]] int number() const noexcept { return fd_.get(); }
 

@@ -13,8 +13,9 @@
 ///   gates           4096 each   one byte an event id, for each family of processes: the control page
 ///   lanes           192 each    one writer's chain of sub-buffers
 ///   totals          8 each      `totals_per_lane` counters for each lane, then one row for each
-///                               family of processes, of its lanes whose entries went to others
-///   dictionary      64-byte units, event types, appended to and never overwritten
+///                               numbering, of its lanes whose entries went to others
+///   dictionary      64-byte units: event types, and by which numbers who knows them; what can be
+///                   read refers to is never overwritten
 ///   index           32 each     one entry a sub-buffer: position, lane, first and last time
 ///   sub-buffers     sub_buffer_bytes each, aligned to 4096
 /// @endcode
@@ -24,6 +25,7 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/recorder/file/dictionary_layout.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::layout {
@@ -172,24 +174,34 @@ static_assert(offsetof(clock_entry, process) == 40);
 
 enum class presence : std::uint32_t { free = 0, live = 1, departed = 2, preparing = 3 };
 
-/// One process. Its owner holds a lock on byte `lock_offset(slot)` as long as it lives.
+/// One process. Where the file system allows it, it holds a lock on byte `lock_offset(slot)` as
+/// long as it lives, and no longer (storage::life_lock).
 struct process_entry {
     shared_atomic<std::uint32_t> state;  ///< presence
     shared_atomic<std::uint32_t> pid;
-    shared_atomic<std::uint64_t> start;   ///< of the process: ticks since boot, /proc/PID/stat
-    shared_atomic<std::uint32_t> root;    ///< slot whose dictionary entries and gates apply
+    shared_atomic<std::uint64_t> start;  ///< of the process: ticks since boot, /proc/PID/stat
+    /// By which numbering of event types it records, from 0 to the number of processes; those that
+    /// were forked from one program share it, and runs of a program that do not overlap.
+    shared_atomic<std::uint32_t> root;
     shared_atomic<std::uint32_t> parent;  ///< slot + 1 of the process it was forked from; 0: none
     shared_atomic<std::uint32_t> word;    ///< 4 or 8
     shared_atomic<std::uint32_t> gate_page;  ///< which page of the gates
     shared_atomic<std::uint64_t> attached;   ///< clock
     shared_atomic<std::uint64_t> departed;   ///< clock; 0 while it lives, or if it was killed
     shared_atomic<std::uint64_t> name[4];    ///< up to 32 bytes, zero-filled
-    shared_atomic<std::uint64_t> reserved[6];
+    shared_atomic<std::uint32_t> space;      ///< its PID namespace, by inode; 0: not known
+    shared_atomic<std::uint32_t> has_lock;   ///< 1: its lock alone says whether it lives
+    shared_atomic<std::uint64_t> image;      ///< random: tells apart what it ran before an exec
+    shared_atomic<std::uint32_t> uses;       ///< processes that have had this entry, this one too
+    shared_atomic<std::uint32_t> reserved;
+    shared_atomic<std::uint64_t> reserved2[3];
 };
 static_assert(sizeof(process_entry) == 128);
 static_assert(offsetof(process_entry, root) == 16);
 static_assert(offsetof(process_entry, attached) == 32);
 static_assert(offsetof(process_entry, name) == 48);
+static_assert(offsetof(process_entry, space) == 80);
+static_assert(offsetof(process_entry, image) == 88);
 
 /// One lane: what is known of a writer beside its records. Another thread may go on where it left
 /// off; its records say so (owner_record), the entry stays that of the first. The lane of a
@@ -277,41 +289,6 @@ static_assert(sizeof(index_entry) == 32);
 static_assert(offsetof(index_entry, closed_at) == 28);
 static_assert(offsetof(index_entry, lane) == 24);
 
-/// The head of a dictionary entry, at a multiple of 64 bytes. After it: `fields` field_entry, then
-/// the event's name, then the fields' names, without terminators, zero-padded to 64 bytes.
-/// A unit whose magic is not there was claimed by a writer that died: skip 64 bytes.
-struct type_entry {
-    shared_atomic<std::uint32_t> magic;  ///< type_magic; stored last
-    shared_atomic<std::uint32_t> bytes;  ///< of the whole entry, a multiple of 64
-    shared_atomic<std::uint32_t> root;   ///< process slot: ids are unique within one root
-    shared_atomic<std::uint16_t> id;     ///< 1 to 4095
-    shared_atomic<std::uint8_t> kind;    ///< event_kind
-    shared_atomic<std::uint8_t> total;   ///< column of its total + 1; 0: none
-    shared_atomic<std::uint16_t> fields;
-    shared_atomic<std::uint16_t> name_bytes;
-    shared_atomic<std::uint32_t> fixed_bytes;  ///< of the payload before variable-length data
-    /// Bit i: field i, of u64, is the number of a flow (zero in files made before there were any).
-    shared_atomic<std::uint64_t> flow_fields;
-};
-static_assert(sizeof(type_entry) == 32);
-static_assert(offsetof(type_entry, id) == 12);
-static_assert(offsetof(type_entry, fields) == 16);
-static_assert(offsetof(type_entry, fixed_bytes) == 20);
-static_assert(offsetof(type_entry, flow_fields) == 24);
-inline constexpr std::uint32_t type_magic = 0x45505954;  ///< "TYPE"
-inline constexpr std::size_t dictionary_unit = 64;
-inline constexpr std::uint32_t max_event_id = 4095;
-inline constexpr std::uint32_t max_totals = 64;
-
-struct field_entry {
-    shared_atomic<std::uint8_t> type;     ///< field_type
-    shared_atomic<std::uint8_t> form;     ///< field_form
-    shared_atomic<std::uint16_t> count;   ///< elements of a fixed array, else 1
-    shared_atomic<std::uint16_t> offset;  ///< in the payload (of the u16 length, if variable)
-    shared_atomic<std::uint16_t> name_bytes;
-};
-static_assert(sizeof(field_entry) == 8);
-
 /// What a gate byte says: zero is open. The bits are reasons, so that one can be lifted alone.
 enum gate_bits : std::uint8_t {
     gate_event_off = 1,     ///< this event was switched off
@@ -328,6 +305,11 @@ enum gate_bits : std::uint8_t {
 inline constexpr std::uint64_t reclaim_lock_offset = std::uint64_t{1} << 62;
 /// The byte that who drains the file keeps locked: behind those of 65536 processes.
 inline constexpr std::uint64_t session_lock_offset = reclaim_lock_offset + 1 + 65536;
+/// The byte whose lock all share that have the file mapped to record, a process that was forked and
+/// has not recorded yet among them; who replaces the file has it alone.
+inline constexpr std::uint64_t use_lock_offset = session_lock_offset + 1;
+/// The byte that a process keeps locked while it reclaims what the dead held, before it is entered.
+inline constexpr std::uint64_t entering_lock_offset = use_lock_offset + 1;
 
 /// Where everything lies, as plain numbers.
 struct plan {

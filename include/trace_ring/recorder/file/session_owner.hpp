@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Whose a draining session is. One word says so: the owner's pid below, above it when that process
-/// began (as much of it as fits); so one swap takes the session, also from an owner that died. That
-/// the owner lives is told as of any process that records: by the lock of a byte, else by its pid.
+/// Whose a draining session is. One word says so (storage::process_word); so one swap takes the
+/// session, also from an owner that died. That the owner lives is told as of any process that
+/// records: by the lock of a byte, else by its pid.
 /// What a dead one held, in state `reading`, goes back to `closed`, unread.
 
 #include <algorithm>
@@ -39,25 +39,39 @@ struct trace_bytes {
     }
 };
 
+/// The mark of a session's owner: its lock alone says whether it lives.
+inline constexpr std::uint64_t has_session_lock = storage::process_word::mark;
+
 /// False only if the owner is certainly gone. `fd`: of the file; -1 if there is none. Signal-safe.
 [[nodiscard]] inline bool session_may_live(std::uint64_t owner, int fd) noexcept {
-    if (fd >= 0 && storage::byte_is_locked(fd, layout::session_lock_offset)) return true;
-    return storage::process_may_live(owner);
+    if ((owner & has_session_lock) == 0) return storage::process_word::may_live(owner);
+    return fd < 0 || storage::byte_is_locked(fd, layout::session_lock_offset);
 }
 
-/// Takes the session for this process. Returns 0, or the pid of the one that has it. Signal-safe;
-/// linear in the sub-buffers if the last owner died.
-[[nodiscard]] inline std::uint32_t take_session(const trace_bytes& trace, int fd) noexcept {
+/// Takes the session for this process, with `lock` if there is a file that can be locked. Returns
+/// 0, or the pid of the one that has it. Signal-safe; linear in the sub-buffers if the last owner
+/// died.
+[[nodiscard]] inline std::uint32_t take_session(const trace_bytes& trace, int fd,
+                                                storage::life_lock& lock) noexcept {
     auto& owner = trace.ring().session_owner;
-    const std::uint64_t self = storage::process_word();
+    const auto got =
+        fd < 0 ? storage::lock_result::failed : lock.take(fd, nullptr, layout::session_lock_offset);
+    const bool has_lock = got == storage::lock_result::taken;
+    const std::uint64_t self =
+        storage::process_word::own() | (has_lock ? has_session_lock : std::uint64_t{0});
     std::uint64_t before = owner.load(relaxed);  // relaxed: the swap decides
     for (;;) {
-        if (before != 0 && session_may_live(before, fd)) return static_cast<std::uint32_t>(before);
+        // Who had the lock that is this process's now is gone.
+        const bool gone = before == 0 || (has_lock && (before & has_session_lock) != 0);
+        if (got == storage::lock_result::held_by_another ||
+            (!gone && session_may_live(before, fd))) {
+            lock.release();
+            return std::max(storage::process_word::pid(before), std::uint32_t{1});
+        }
         // What the last session did comes before all that this one does.
         // order: session.own:A pairs with session.leave:A
         if (owner.compare_exchange_strong(before, self, acquire)) break;
     }
-    if (fd >= 0) static_cast<void>(storage::lock_byte(fd, layout::session_lock_offset));
     if (before == 0) return 0;
     for (std::uint64_t slot = 0; slot < trace.capacity(); ++slot) {
         auto& state = trace.sub_buffer(slot).state;
@@ -71,10 +85,10 @@ struct trace_bytes {
     return 0;
 }
 
-inline void leave_session(const trace_bytes& trace, int fd) noexcept {
-    if (fd >= 0) storage::unlock_byte(fd, layout::session_lock_offset);
+inline void leave_session(const trace_bytes& trace, storage::life_lock& lock) noexcept {
     // order: session.leave:A pairs with session.own:A
     trace.ring().session_owner.store(0, release);
+    lock.release();
 }
 
 }  // namespace trace_ring::inline v1::impl

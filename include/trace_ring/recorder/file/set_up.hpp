@@ -8,7 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -116,7 +116,13 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
     } else if (options.memory_file) {
         path_ = "memory";
         file_.keep(storage::create_memory_file("trace_ring"), path_);
+    } else {
+        try {
+            signs_.keep(storage::create_memory_file("trace_ring locks"), "memory");
+        } catch (const setup_error&) {  // then pids tell who lives, as far as they can
+        }
     }
+    static_cast<void>(storage::lock_byte(locks().number(), layout::use_lock_offset, true));
     try {
         if (file_) {
             if (const int error = storage::allocate(file_.number(), 0, plan_.fixed_bytes())) {
@@ -213,16 +219,49 @@ inline bool trace_memory::give_name(const std::string& made) {
     return error == 0;
 }
 
+/// Whether a process that could have no lock on its byte lives and records into the file: one that
+/// this process can see, as no other can be told from a dead one. `plan` has been checked.
+[[nodiscard]] inline bool is_recorded_without_locks(int fd, const layout::plan& plan) {
+    const std::uint32_t space = storage::pid_namespace();
+    for (std::uint32_t slot = 0; slot < plan.process_count; ++slot) {
+        layout::process_entry entry{};
+        const std::uint64_t at = plan.processes + slot * sizeof entry;
+        if (::pread64(fd, static_cast<void*>(&entry), sizeof entry, static_cast<off64_t>(at)) !=
+            static_cast<ssize_t>(sizeof entry)) {
+            return false;
+        }
+        // relaxed, all: a copy
+        if (entry.state.load(relaxed) == static_cast<std::uint32_t>(layout::presence::live) &&
+            entry.has_lock.load(relaxed) == 0 && space != 0 && entry.space.load(relaxed) == space &&
+            storage::process_may_live(entry.pid.load(relaxed), entry.start.load(relaxed))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /// Puts the file just made in the place of an old one, if that is a trace file that nobody writes.
 inline void trace_memory::replace_old(const std::string& made) {
+    file_descriptor old;  // kept until the name leads to the new file: who comes to join waits
     if (::access(path_.c_str(), F_OK) == 0) {
-        const file_descriptor old = storage::open_file(path_);
+        old = storage::open_file(path_);
         std::uint64_t magic = 0;
         if (::pread(old.get(), &magic, sizeof magic, 0) != sizeof magic ||
             magic != layout::file_magic) {
             throw setup_error(path_, "will not replace what is not a trace file", EEXIST);
         }
-        if (storage::byte_is_locked(old.get(), layout::reclaim_lock_offset, 65538)) {
+        const std::uint64_t bytes = storage::file_bytes(old.get());
+        layout::plan plan;
+        const bool is_sound =
+            bytes >= layout::page_bytes &&
+            !layout::check_layout(
+                storage::mapping::of_file(path_, old.get(), layout::page_bytes).data(), bytes,
+                plan);
+        if (storage::lock_byte(old.get(), layout::use_lock_offset) ==
+                storage::lock_result::held_by_another ||
+            storage::byte_is_locked(old.get(), layout::reclaim_lock_offset,
+                                    layout::use_lock_offset - layout::reclaim_lock_offset) ||
+            (is_sound && is_recorded_without_locks(old.get(), plan))) {
             throw setup_error(path_, "will not replace a trace file in use", EBUSY);
         }
     }
@@ -233,8 +272,20 @@ inline void trace_memory::replace_old(const std::string& made) {
 
 /// False if there is no file to join. Throws if there is one that cannot be joined.
 inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
-    if (::access(path_.c_str(), F_OK) != 0) return false;
-    file_.keep(storage::open_own_file(path_, any_owner), path_);
+    for (int i = 0;; ++i) {
+        if (::access(path_.c_str(), F_OK) != 0) return false;
+        file_.keep(storage::open_file(
+                       path_, any_owner ? storage::trust::any_owner : storage::trust::same_owner),
+                   path_);
+        if (storage::lock_byte(file_.number(), layout::use_lock_offset, true) !=
+            storage::lock_result::held_by_another) {
+            break;
+        }
+        // Another is putting a new file in its place.
+        if (i == 1000) throw setup_error(path_, "is being replaced", EBUSY);
+        const timespec pause{0, 1'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
     file_.has_name(path_);
     const std::uint64_t bytes = storage::file_bytes(file_.number());
     if (bytes < layout::page_bytes) throw setup_error(path_, "not a trace file", EINVAL);

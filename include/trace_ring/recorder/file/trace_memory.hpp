@@ -7,12 +7,14 @@
 /// What is written rarely (clock triples, the dictionary, process entries) is written here; the
 /// sub-buffers are claimed in core.hpp.
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -20,6 +22,7 @@
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/snapshot.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
+#include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/process.hpp>
 #include <trace_ring/recorder/file/check_layout.hpp>
@@ -163,101 +166,55 @@ public:
         entry.sequence.store(n, release);
     }
 
-    /// Appends a type to the dictionary; false if there is no room. Signal-safe.
-    bool add_type(const type_node& node, std::uint32_t root) const noexcept {
-        const type_description& type = node.description;
-        std::uint64_t bytes = sizeof(layout::type_entry) +
-                              sizeof(layout::field_entry) * type.fields.size() + type.name.size();
-        for (const auto& f : type.fields) bytes += f.name.size();
-        bytes = layout::round_up(bytes, layout::dictionary_unit);
-        if (bytes > plan_.dictionary_bytes) return false;
-        // relaxed, to the end: the bytes are the caller's alone, by the count it drew, until the
-        // magic publishes them
-        const std::uint64_t offset = ring().dictionary_used.fetch_add(bytes, relaxed);
-        if (offset > plan_.dictionary_bytes - bytes) return false;
-        if (offset % layout::dictionary_unit != 0) return false;  // others have been at it
-        auto& entry = at<layout::type_entry>(plan_.dictionary + offset);
-        entry.bytes.store(static_cast<std::uint32_t>(bytes), relaxed);
-        entry.root.store(root, relaxed);
-        entry.id.store(static_cast<std::uint16_t>(node.id), relaxed);
-        entry.kind.store(static_cast<std::uint8_t>(type.kind), relaxed);
-        const bool has_total = node.total != 0 && node.total <= plan_.totals_per_lane;
-        entry.total.store(static_cast<std::uint8_t>(has_total ? node.total : 0), relaxed);
-        entry.fields.store(static_cast<std::uint16_t>(type.fields.size()), relaxed);
-        entry.name_bytes.store(static_cast<std::uint16_t>(type.name.size()), relaxed);
-        entry.fixed_bytes.store(type.fixed_bytes, relaxed);
-        std::uint64_t flows = 0;
-        for (std::size_t i = 0; i < type.fields.size() && i < most_flow_fields; ++i) {
-            if (type.fields[i].flow) flows |= std::uint64_t{1} << i;
-        }
-        entry.flow_fields.store(flows, relaxed);
-        auto* const fields = reinterpret_cast<layout::field_entry*>(&entry + 1);
-        auto* text = reinterpret_cast<shared_atomic<std::uint8_t>*>(fields + type.fields.size());
-        const auto put = [&text](std::string_view from) {
-            for (const char c : from) (text++)->store(static_cast<std::uint8_t>(c), relaxed);
-        };
-        put(type.name);
-        for (std::size_t i = 0; i < type.fields.size(); ++i) {
-            const field_description& f = type.fields[i];
-            fields[i].type.store(static_cast<std::uint8_t>(f.type), relaxed);
-            fields[i].form.store(static_cast<std::uint8_t>(f.form), relaxed);
-            fields[i].count.store(f.count, relaxed);
-            fields[i].offset.store(f.offset, relaxed);
-            fields[i].name_bytes.store(static_cast<std::uint16_t>(f.name.size()), relaxed);
-            put(f.name);
-        }
-        // order: dictionary.write:A pairs with table.read:A, snapshot.copy:A, dictionary.read:B
-        entry.magic.store(layout::type_magic, release);
-        return true;
+    /// Whose event types' numbers this process records by, and which gates it goes by.
+    [[nodiscard]] std::uint32_t root() const noexcept { return root_; }
+    [[nodiscard]] gate_page& own_gates() const noexcept { return gates(gate_page_); }
+    /// The dictionary's first byte.
+    [[nodiscard]] std::byte* dictionary() const noexcept {
+        return memory_.data() + plan_.dictionary;
     }
 
-    /// Enters the calling process. `parent` is its parent's slot + 1 after a fork, else 0: a
-    /// program of its own, with gates of its own. Returns its slot + 1, or 0 if the table is full.
-    /// Signal-safe.
-    [[nodiscard]] std::uint32_t enter_process(std::uint32_t parent) const noexcept {
-        for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
-            auto& entry = process(slot);
-            auto expected = static_cast<std::uint32_t>(layout::presence::free);
-            // relaxed, to the end: nothing was ever in a free entry, a parent's was complete before
-            // it forked, and what is written here the state publishes
-            if (!entry.state.compare_exchange_strong(
-                    expected, static_cast<std::uint32_t>(layout::presence::preparing), relaxed)) {
-                continue;
-            }
-            std::uint32_t page = 0;
-            std::uint32_t root = slot;
-            if (parent != 0) {
-                root = process(parent - 1).root.load(relaxed);
-                page = process(parent - 1).gate_page.load(relaxed);
-            } else if (!free_gate_page(slot, page)) {
-                entry.state.store(static_cast<std::uint32_t>(layout::presence::free), relaxed);
-                return 0;
-            }
-            const auto pid = static_cast<std::uint32_t>(::getpid());
-            on_file([&](int fd) { (void)storage::lock_byte(fd, layout::lock_offset(slot)); });
-            entry.pid.store(pid, relaxed);
-            entry.start.store(storage::facts_of(pid).start, relaxed);
-            entry.root.store(root, relaxed);
-            entry.parent.store(parent, relaxed);
-            entry.word.store(sizeof(void*), relaxed);
-            entry.gate_page.store(page, relaxed);
-            entry.attached.store(now(), relaxed);
-            entry.departed.store(0, relaxed);
-            store_text(entry.name, program_invocation_short_name);
-            // order: process.enter:B pairs with process.look:A, process.find:A, table.read:B,
-            // snapshot.copy:B
-            entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
-            return slot + 1;
-        }
-        return 0;
+    /// Gives the program that is to record its numbering, and gates of its own: false if all are
+    /// in use. For set-up, of one at a time.
+    [[nodiscard]] bool enter_program(std::uint32_t slot, std::uint32_t root) noexcept {
+        root_ = root;
+        return free_gate_page(slot, gate_page_);
+    }
+    /// Enters the calling process in the entry of `slot`, which is being prepared. `parent` is its
+    /// parent's slot + 1 after a fork, else 0. Signal-safe.
+    void enter_process(std::uint32_t slot, std::uint32_t parent) const noexcept {
+        auto& entry = process(slot);
+        const auto pid = static_cast<std::uint32_t>(::getpid());
+        // relaxed, to the end: published by the state
+        entry.pid.store(pid, relaxed);
+        entry.start.store(storage::facts_of(pid).start, relaxed);
+        entry.space.store(storage::pid_namespace(), relaxed);
+        entry.image.store(image(), relaxed);
+        entry.has_lock.store(0, relaxed);
+        on_locks([&](int fd) {
+            const auto got = life_.take(fd, locks().name(), layout::lock_offset(slot));
+            entry.has_lock.store(got == storage::lock_result::taken, relaxed);
+        });
+        entry.root.store(root_, relaxed);
+        entry.parent.store(parent, relaxed);
+        entry.word.store(sizeof(void*), relaxed);
+        entry.gate_page.store(gate_page_, relaxed);
+        entry.uses.store(entry.uses.load(relaxed) + 1, relaxed);
+        entry.attached.store(now(), relaxed);
+        entry.departed.store(0, relaxed);
+        store_text(entry.name, program_invocation_short_name);
+        // order: process.enter:B pairs with process.look:A, process.look:B, process.find:A,
+        // table.read:B, snapshot.copy:B, process.look:C
+        entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
     }
 
     void leave_process(std::uint32_t slot) const noexcept {
         auto& entry = process(slot);
         entry.departed.store(now(), relaxed);  // relaxed: published by the state
-        // order: process.leave:A pairs with process.look:A, table.read:B, snapshot.copy:B
+        // order: process.leave:A pairs with process.look:A, process.look:B, process.take:A,
+        // table.read:B, snapshot.copy:B, process.look:C, process.take:B
         entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
-        on_file([&](int fd) { storage::unlock_byte(fd, layout::lock_offset(slot)); });
+        life_.release();
     }
 
     /// By those who record: claimers that died at it may have left some out. Linear in the lanes.
@@ -270,17 +227,24 @@ public:
         return sum;
     }
 
-    /// False only if the process of `slot` is certainly gone: it holds no lock, and no process has
-    /// its pid and start, but one that has ended and waits for its parent. Signal-safe.
+    /// False only if the process of `slot` is certainly gone. Its lock says so; where it could have
+    /// none: no process has its pid and start, but one that has ended and waits for its parent, or
+    /// it is what this process was before an exec. Signal-safe.
     [[nodiscard]] bool may_live(std::uint32_t slot) const noexcept {
-        // relaxed, to the end: the caller has acquired what was stored after the entry; one that is
-        // still being made has pid 0, which always lives
+        // relaxed, to the end: the caller has acquired what was stored after the entry
         auto& entry = process(slot);
+        if (entry.has_lock.load(relaxed) != 0) {
+            bool locked = true;
+            on_locks(
+                [&](int fd) { locked = storage::byte_is_locked(fd, layout::lock_offset(slot)); });
+            return locked;
+        }
+        const std::uint32_t space = storage::pid_namespace();
+        if (space == 0 || entry.space.load(relaxed) != space) return true;
         const std::uint32_t pid = entry.pid.load(relaxed);
-        bool locked = false;
-        on_file([&](int fd) { locked = storage::byte_is_locked(fd, layout::lock_offset(slot)); });
-        if (locked) return true;
-        return storage::process_may_live(pid, entry.start.load(relaxed));
+        if (!storage::process_may_live(pid, entry.start.load(relaxed))) return false;
+        return pid != static_cast<std::uint32_t>(::getpid()) ||
+               entry.image.load(relaxed) == image();
     }
 
     /// Gives the sub-buffers up to `count`, and their index, memory of their own; 0 or the error.
@@ -305,12 +269,12 @@ public:
         return 0;
     }
 
-    /// Calls `what(descriptor)` if there is a file, and one of its descriptors to be had.
-    /// Signal-safe.
+    /// Calls `what(descriptor)` with the file that locks are taken on, if it can be had: the trace
+    /// file, or one in memory that is there for that alone. Signal-safe.
     template <class What>
-    void on_file(What&& what) const noexcept {
-        if (!file_) return;
-        file_.use([&](int fd) {
+    void on_locks(What&& what) const noexcept {
+        if (!locks()) return;
+        locks().use([&](int fd) {
             if (fd >= 0) what(fd);
         });
     }
@@ -319,6 +283,16 @@ private:
     template <class T>
     [[nodiscard]] T& at(std::uint64_t offset) const noexcept {
         return *reinterpret_cast<T*>(memory_.data() + offset);
+    }
+
+    [[nodiscard]] const kept_file& locks() const noexcept { return file_ ? file_ : signs_; }
+    /// What differs after an exec: the kernel gives each program sixteen random bytes.
+    [[nodiscard]] static std::uint64_t image() noexcept {
+        std::uint64_t word = 0;
+        if (const auto* const random = reinterpret_cast<const void*>(::getauxval(AT_RANDOM))) {
+            std::memcpy(&word, random, sizeof word);
+        }
+        return word;
     }
 
     /// A page of gates that no living process goes by. That of a program that is no more is opened;
@@ -330,7 +304,8 @@ private:
             bool used = false;
             bool taken = false;
             for (std::uint32_t slot = 0; slot < plan_.process_count && !taken; ++slot) {
-                // order: process.look:A pairs with process.enter:B, process.leave:A, process.dead:A
+                // order: process.look:A pairs with process.enter:B, process.leave:A,
+                // process.dead:A, process.return:A
                 const std::uint32_t state = process(slot).state.load(acquire);
                 if (slot == self || state == 0) continue;
                 if (process(slot).gate_page.load(relaxed) != page) continue;  // after the state
@@ -353,7 +328,11 @@ private:
 
     std::string path_;
     kept_file file_;
+    kept_file signs_;  ///< where there is no file: of no bytes, for locks
     storage::mapping memory_;
+    mutable storage::life_lock life_;  ///< of this process, on its byte
+    std::uint32_t root_ = 0;
+    std::uint32_t gate_page_ = 0;
     layout::plan plan_;
     const clock_functions* clock_ = nullptr;
 };

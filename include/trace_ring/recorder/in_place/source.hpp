@@ -13,8 +13,7 @@
 ///         (p, reading) --release--> (p, free)     (p, free) --swap--> (q, reset)
 /// @endcode
 /// In the program that records, from the recorder; in any other that may write to the file, by the
-/// file's name. A program that records into a file must not open it besides: closing it drops the
-/// locks by which others see that it lives.
+/// file's name.
 
 #include <unistd.h>
 
@@ -74,7 +73,7 @@ public:
     /// Throws setup_error: EBUSY, and the pid, if there is a session already.
     void attach() {
         if (trace_.base == nullptr) return;
-        if (const std::uint32_t other = impl::take_session(trace_, fd_)) {
+        if (const std::uint32_t other = impl::take_session(trace_, fd_, lock_)) {
             throw setup_error(name_, "process " + std::to_string(other) + " drains it", EBUSY);
         }
         process_ = ::getpid();
@@ -98,7 +97,7 @@ public:
                 give_back({slot, now.pos}, sub_buffer_state::closed);
             }
         }
-        impl::leave_session(trace_, fd_);
+        impl::leave_session(trace_, lock_);
     }
 
     /// The next closed sub-buffer. What is handed over was closed before it was taken, writers skip
@@ -240,7 +239,7 @@ private:
         // relaxed, to the end: it is held
         const std::uint32_t commit = sub.commit.load(relaxed);
         const std::uint32_t bytes = commit_word::offset(commit);
-        if (sub.magic.load(relaxed) != sub_buffer_magic || bytes < sizeof(sub_buffer_header) ||
+        if (!is_sub_buffer_magic(sub.magic.load(relaxed)) || bytes < sizeof(sub_buffer_header) ||
             bytes % 8 != 0 || bytes > trace_.plan.sub_buffer_bytes) {
             damaged_.push_back(what.pos);
             give_back(what, sub_buffer_state::free);
@@ -266,7 +265,8 @@ private:
     storage::mapping memory_;
     impl::trace_bytes trace_;
     int fd_ = -1;
-    pid_t process_ = 0;  ///< whose session this is; 0: none
+    storage::life_lock lock_;  ///< the session's
+    pid_t process_ = 0;        ///< whose session this is; 0: none
     std::optional<impl::lane_progresses> lanes_;
     std::optional<impl::closed_search> search_;
     std::vector<position> damaged_;

@@ -233,7 +233,7 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
     sub_buffer_header& sub = *taken;
     // Neighbours of 32 bits as one word: half of the stores.
     const std::uint64_t number = entry.number.load(relaxed);
-    word_at<std::uint64_t>(&sub, 0).store(sub_buffer_magic | number << 32, relaxed);
+    word_at<std::uint64_t>(&sub, 0).store(magic() | number << 32, relaxed);
     sub.first_position.store(entry.written.load(relaxed), relaxed);
     sub.base_time.store(now, relaxed);
     sub.previous.store(previous, relaxed);

@@ -9,11 +9,9 @@
 /// reclaimed in claim.hpp; threads and processes come and go in threads.hpp. No lock, no C++ heap;
 /// errno is kept; signal-safe throughout.
 
-#include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,26 +24,6 @@
 #include <trace_ring/recorder/file/set_up.hpp>
 
 namespace trace_ring::inline v1::impl {
-
-/// Over a scope, keeps errno and puts off the thread's cancellation: the system calls of the cold
-/// path are such points, and a cancelled thread could not unwind through it. For what makes system
-/// calls, which claiming a sub-buffer does not: it is dear.
-class undisturbed {
-public:
-    undisturbed() noexcept : saved_(errno) {
-        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
-    }
-    ~undisturbed() {
-        ::pthread_setcancelstate(cancel_, &cancel_);
-        errno = saved_;
-    }
-    undisturbed(const undisturbed&) = delete;
-    undisturbed& operator=(const undisturbed&) = delete;
-
-private:
-    int saved_;
-    int cancel_ = 0;
-};
 
 /// Where the next record of an open lane goes.
 [[nodiscard]] inline std::byte* end_of_records(lane_state& lane) noexcept {
@@ -72,9 +50,10 @@ public:
     [[nodiscard]] std::uint32_t process() const noexcept {
         return process_.load(relaxed);  // relaxed: set before any lane that leads here
     }
-    [[nodiscard]] gate_page& own_gates() const noexcept {
-        // relaxed: the process's own, stored before it had a recorder
-        return memory_.gates(memory_.process(process()).gate_page.load(relaxed));
+    [[nodiscard]] gate_page& own_gates() const noexcept { return memory_.own_gates(); }
+    /// The first word of its sub-buffers.
+    [[nodiscard]] std::uint32_t magic() const noexcept {
+        return numbered_magic(memory_.root() + 1);
     }
 
     /// A lane with an open record, and the low half of that record's time.
@@ -110,6 +89,10 @@ public:
     }
 
     void add_type(const type_node& node) noexcept;
+    /// Whether `id` can be this type's in this recorder's file.
+    [[nodiscard]] bool can_be(std::uint32_t id, const type_description& type) const noexcept;
+    /// The number that earlier runs of the program had for it there; 0 if none.
+    [[nodiscard]] std::uint32_t known_as(const type_description& type) const noexcept;
     [[gnu::always_inline]] void close_lane(lane_state& lane, const share& of,
                                            std::uint64_t now) noexcept;
     /// Closes the lanes of a block, and forgets them: half-empty ones are handed on. `but_open`:
@@ -173,6 +156,10 @@ private:
                                    std::uint32_t number, std::uint32_t bytes) noexcept;
     [[gnu::cold]] void write_owner(lane_state& lane, std::uint64_t now) noexcept;
     [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
+    [[nodiscard, gnu::cold]] std::uint32_t take_process_entry() noexcept;
+    [[nodiscard]] bool leave_entry(std::uint32_t slot) noexcept;
+    void enter(const std::string& subject);
+    void refuse_type(const type_node& node) noexcept;
     void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
     [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes,
                                    std::uint64_t known) noexcept;
@@ -212,7 +199,7 @@ private:
     [[nodiscard, gnu::cold]] bool make_way() noexcept;
     [[gnu::cold]] void return_dead_session() noexcept;
     [[gnu::cold]] void look_for_dead() noexcept;
-    void reclaim_dead() noexcept;
+    void reclaim_dead(bool has_entry = true) noexcept;
     sub_buffer_state take_back(layout::lane_entry& entry) noexcept;
     void take_back_rest(layout::lane_entry& entry) noexcept;
     void recover(lane_state& lane) noexcept;
@@ -319,6 +306,7 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
         id = record_word::id(type.header.load(relaxed));  // relaxed: as just stored, or seen
     }
     const std::uint32_t gate = gates_.look(id);
+    const bool is_known = (gate & layout::gate_no_event) == 0;
     if ((gate & ~std::uint32_t{layout::gate_no_event}) != 0 && !ends) return {};
     // order: process.alive:B pairs with process.alive:A
     if (alive_->load(acquire) != entered && !enter_child()) return {};
@@ -340,9 +328,9 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     signal_fence(seq_cst);
     const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 ||
                           go_on(*lane, type.ring, bytes) || make_lane(*lane, type.ring);
-    if (has_lane && bytes <= max_record() && id != 0) [[likely]]
+    if (has_lane && bytes <= max_record() && is_known) [[likely]]
         return with_room(*lane, bytes, 0);
-    if (has_lane) refuse(*lane, id == 0);
+    if (has_lane) refuse(*lane, !is_known);
     mark_of(*lane).value.store(0, relaxed);
     return {};
 }

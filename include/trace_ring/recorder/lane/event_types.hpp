@@ -12,12 +12,47 @@
 
 #include <trace_ring/glob.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/process/dictionary.hpp>
 
 namespace trace_ring::inline v1::impl {
 
+/// An id for a type that has none: `known`, if it is not 0, else the next for which `is_free(id)`.
+/// 0 when ids (4095) have run out.
+template <class IsFree>
+[[nodiscard]] inline std::uint32_t next_id(std::uint32_t known, IsFree&& is_free) noexcept {
+    const auto is_own = [](std::uint32_t id) {
+        // order: type.find:B pairs with type.add:A
+        const type_node* t = the_registry.types.load(acquire);
+        // relaxed: each that was pushed publishes those below it, too
+        while (t != nullptr && t->id != id) t = t->next.load(relaxed);
+        return t != nullptr;
+    };
+    if (known != 0 && is_free(known) && !is_own(known)) return known;
+    family_counters* const family = counters();
+    // relaxed, both: numbers out of a counter
+    while (family != nullptr && family->last_event_id.load(relaxed) < layout::max_event_id) {
+        const std::uint32_t id = family->last_event_id.fetch_add(1, relaxed) + 1;
+        if (id > layout::max_event_id) return 0;
+        if (is_free(id) && !is_own(id)) return id;
+    }
+    return 0;
+}
+
 inline void core::register_type(event_state& type) noexcept {
     const undisturbed scope;
-    type_node* const node = find_type(*type.description);
+    const type_description& wanted = *type.description;
+    type_node* const node = find_type(wanted, [&wanted] {
+        // Each file's numbering may have numbers from earlier runs of the program.
+        std::uint32_t known = 0;
+        for_each_core([&](const core& each) {
+            if (known == 0) known = each.known_as(wanted);
+        });
+        return next_id(known, [&wanted](std::uint32_t id) {
+            bool free = true;
+            for_each_core([&](const core& each) { free = free && each.can_be(id, wanted); });
+            return free;
+        });
+    });
     if (node == nullptr) return;
     for_each_core([&](core& each) { each.add_type(*node); });
     const std::uint32_t bytes =
@@ -39,11 +74,25 @@ inline void core::add_type(const type_node& node) noexcept {
     const std::uint64_t bit = std::uint64_t{1} << (node.id % 64);
     // relaxed: whoever sets the bit writes the entry; nobody waits for it
     if ((known_types_[node.id / 64].fetch_or(bit, relaxed) & bit) != 0) return;
-    const std::uint32_t slot = process();
-    // relaxed: as in process()
-    if (!memory_.add_type(node, memory_.process(slot).root.load(relaxed))) {
-        memory_.ring().types_without_room.fetch_add(1, relaxed);  // relaxed: a counter
-    }
+    const dictionary types(memory_);
+    const bool there = types.look(memory_.root(), node.id, node.description,
+                                  types.total_of(node)) == dictionary::binding::same;
+    if (!there && !types.add(node, memory_.root())) refuse_type(node);
+}
+
+/// Records of this type could not be read: they are refused, and counted.
+inline void core::refuse_type(const type_node& node) noexcept {
+    // relaxed, both: a counter, and a gate
+    memory_.ring().types_without_room.fetch_add(1, relaxed);
+    own_gates().gates[node.id].fetch_or(layout::gate_no_event, relaxed);
+}
+
+inline bool core::can_be(std::uint32_t id, const type_description& type) const noexcept {
+    return dictionary(memory_).look(memory_.root(), id, type, 0) != dictionary::binding::other;
+}
+
+inline std::uint32_t core::known_as(const type_description& type) const noexcept {
+    return dictionary(memory_).find(memory_.root(), type);
 }
 
 /// Counts a record that no lane can take where it would have been.

@@ -125,7 +125,8 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     }
     if (!is_it()) {
         of.held->fetch_sub(1, relaxed);  // relaxed: a counter
-        // order: lane.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
+        // order: lane.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B,
+        // lane.take:C, lane.take:D
         entry.state.store(departed, release);
         return offer_is::gone;
     }
@@ -148,13 +149,15 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
         lane.entry.store(before, relaxed);
         lane.where.store(where, relaxed);
         signal_fence(seq_cst);
-        // order: lane.leave:C pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
+        // order: lane.leave:C pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B,
+        // lane.take:C, lane.take:D
         entry.state.store(departed, release);
         return offer_is::gone;
     }
     if (had_one) {
         before->ended.store(memory_.now(), relaxed);
-        // order: lane.leave:D pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B
+        // order: lane.leave:D pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B,
+        // lane.take:C, lane.take:D
         before->state.store(departed, release);
     }
     layout::index_entry& index = memory_.index(memory_.slot_number(sub));

@@ -30,6 +30,9 @@
 /// sub-buffer. An address out of the mark would have to be compared with this one, which was
 /// measured to cost more than waiting for one load less gains.
 
+#include <pthread.h>
+
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -207,5 +210,25 @@ static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes
 
 /// Set in a mark whose record is a reservation, open for as long as its holder likes.
 inline constexpr mark_type reserved_bit = 1;
+
+/// Over a scope, keeps errno and puts off the thread's cancellation: the system calls of the cold
+/// path are such points, and a cancelled thread could not unwind through it. For what makes system
+/// calls, which claiming a sub-buffer does not: it is dear.
+class undisturbed {
+public:
+    undisturbed() noexcept : saved_(errno) {
+        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
+    }
+    ~undisturbed() {
+        ::pthread_setcancelstate(cancel_, &cancel_);
+        errno = saved_;
+    }
+    undisturbed(const undisturbed&) = delete;
+    undisturbed& operator=(const undisturbed&) = delete;
+
+private:
+    int saved_;
+    int cancel_ = 0;
+};
 
 }  // namespace trace_ring::inline v1::impl

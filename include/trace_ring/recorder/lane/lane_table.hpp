@@ -4,7 +4,7 @@
 
 /// @file
 /// Lanes as the file knows them: entered, folded into the totals when their entries are needed by
-/// others, taken from processes that died. And the beginning and end of a recorder.
+/// others, taken from writers that died. And the beginning and end of a recorder.
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -23,6 +23,7 @@
 
 #include <trace_ring/recorder/lane/claim.hpp>
 #include <trace_ring/recorder/lane/hand_on.hpp>
+#include <trace_ring/recorder/process/entries.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -78,7 +79,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
         for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = memory_.lane(slot);
             // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-            // lane.dead:A, here.leave:B, here.leave:A
+            // lane.dead:A, here.leave:B, here.leave:A, lane.free:A
             std::uint32_t state = entry.state.load(acquire);
             // relaxed, to the end: nothing was ever in a free entry, nothing comes into a departed
             if (state == free) {
@@ -137,7 +138,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     layout::begin_counts(*entry);
     store_text(entry->name, name);
     // order: lane.enter:A pairs with table.read:B, snapshot.copy:B, lane.find:A, drain.lane:A,
-    // drain.lane:B
+    // drain.lane:B, lane.take:C
     entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
     lane.entry.store(entry, relaxed);
     lane.totals.store(memory_.totals(slot), relaxed);
@@ -214,53 +215,6 @@ inline void core::take_back_rest(layout::lane_entry& entry) noexcept {
     }
 }
 
-/// Takes back what dead processes hold.
-inline void core::reclaim_dead() noexcept {
-    const std::uint32_t self = process() + 1;
-    layout::ring_state& ring = memory_.ring();
-    std::uint32_t owner = 0;
-    // The owner's entry, too, is read by who finds it at work.
-    // order: reclaim.own:A pairs with reclaim.own:A, reclaim.own:B, reclaim.free:A
-    if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) {
-        if (owner == self || owner > memory_.plan().process_count || memory_.may_live(owner - 1)) {
-            return;
-        }
-        // Who was at it died at it.
-        // order: reclaim.own:B pairs with reclaim.own:A, reclaim.free:A
-        if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) return;
-    }
-    for (std::uint32_t slot = 0; slot < memory_.plan().process_count; ++slot) {
-        auto& who = memory_.process(slot);
-        // order: process.find:A pairs with process.enter:B
-        if (slot == process() ||
-            who.state.load(acquire) != static_cast<std::uint32_t>(layout::presence::live) ||
-            memory_.may_live(slot)) {
-            continue;
-        }
-        for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
-            layout::lane_entry& entry = memory_.lane(i);
-            // order: lane.find:A pairs with lane.enter:A, here.enter:A
-            if (entry.state.load(acquire) == static_cast<std::uint32_t>(layout::presence::live) &&
-                entry.process.load(relaxed) == slot) {      // relaxed: after the state
-                entry.ended.store(memory_.now(), relaxed);  // relaxed: published by its state
-                if (take_back(entry) != sub_buffer_state::active) {
-                    ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
-                }
-                if (entry.cpu.load(relaxed) != 0) take_back_rest(entry);  // relaxed: as above
-                // order: lane.dead:A pairs with lane.take:A, lane.take:B, table.read:B,
-                // snapshot.copy:B, drain.lane:A, drain.lane:B
-                entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
-                // It may have died between counting and holding. relaxed: advice
-                recount_due_.store(1, relaxed);
-            }
-        }
-        // order: process.dead:A pairs with process.look:A, table.read:B, snapshot.copy:B
-        who.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
-    }
-    // order: reclaim.free:A pairs with reclaim.own:A, reclaim.own:B
-    ring.reclaim_owner.store(0, release);
-}
-
 inline core::core(const recorder_options& options, const clock_functions& hot_clock,
                   gate_link& gates)
     : gates_(gates),
@@ -304,9 +258,10 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
 #endif
     alive_ = ::new (page) atomic<std::uint32_t>(entered);
     try {
-        // One at a time: two programs that join at once must not get the same gates.
+        // One at a time: two that join at once must not get the same gates.
         const int fd = memory_.descriptor();
-        for (int i = 0; fd >= 0 && i < 1000; ++i) {
+        for (int i = 0; fd >= 0; ++i) {
+            if (i == 10'000) throw setup_error(subject, "another is being set up", EBUSY);
             if (storage::lock_byte(fd, layout::reclaim_lock_offset) !=
                 storage::lock_result::held_by_another) {
                 break;
@@ -314,10 +269,8 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
             const timespec pause{0, 1'000'000};
             ::nanosleep(&pause, nullptr);
         }
-        const std::uint32_t slot = memory_.enter_process(0);
+        enter(subject);
         if (fd >= 0) storage::unlock_byte(fd, layout::reclaim_lock_offset);
-        if (slot == 0) throw setup_error(subject, "its tables of programs are full", ENOSPC);
-        process_.store(slot - 1, relaxed);  // relaxed: published by the next store
         // order: registry.enlist:A pairs with registry.visit:B
         the_registry.cores[index()].store(this, seq_cst);
     } catch (...) {
@@ -326,7 +279,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     }
     // order: registry.enlist:B pairs with type.add:A
     type_node* t = the_registry.types.load(seq_cst);
-    // relaxed: each that was pushed publishes those below it, too
+    // What has come since this entered. relaxed: each that was pushed publishes those below it, too
     for (; t != nullptr; t = t->next.load(relaxed)) add_type(*t);
     memory_.add_clocks(process());
     // relaxed, to the end: who hands the recorder to other threads orders this; gates are advice

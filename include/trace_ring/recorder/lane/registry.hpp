@@ -236,10 +236,12 @@ private:
     return true;
 }
 
-/// The node of a type, made if it is new; null when ids (4095) or memory have run out. Two threads
-/// that come at once may make two nodes of one type: two ids that mean the same. Lock-free,
-/// signal-safe, linear in the number of types.
-[[nodiscard]] inline type_node* find_type(const type_description& wanted) noexcept {
+/// The node of a type, made if it is new, with the id that `choose()` returns; null when ids or
+/// memory have run out. Two threads that come at once may make two nodes of one type: two ids that
+/// mean the same. Lock-free, signal-safe, linear in the number of types.
+template <class Choose>
+[[nodiscard]] inline type_node* find_type(const type_description& wanted,
+                                          Choose&& choose) noexcept {
     // order: type.find:A pairs with type.add:A
     type_node* t = the_registry.types.load(acquire);
     // relaxed: each that was pushed publishes those below it, too
@@ -251,11 +253,8 @@ private:
     const std::size_t fields_at = (sizeof(type_node) + 7) / 8 * 8;
     const std::size_t text_at = fields_at + sizeof(field_description) * wanted.fields.size();
     if (text_at + text > chunk::bytes / 2) return nullptr;
-    family_counters* const family = counters();
-    // relaxed, to the end: numbers out of counters, and what the swap publishes
-    if (family == nullptr || family->last_event_id.load(relaxed) >= layout::max_event_id) {
-        return nullptr;
-    }
+    const std::uint32_t id = choose();
+    if (id == 0) return nullptr;
     std::byte* const memory = keep(static_cast<std::uint32_t>(text_at + text));
     if (memory == nullptr) return nullptr;
     char* out = reinterpret_cast<char*>(memory + text_at);
@@ -274,16 +273,17 @@ private:
         field->name = copy(wanted.fields[i].name);
     }
     node->description.fields = {fields, wanted.fields.size()};
-    node->id = family->last_event_id.fetch_add(1, relaxed) + 1;
-    if (node->id > layout::max_event_id) return nullptr;
+    node->id = id;
+    // relaxed, to the end: a number out of a counter, and what the swap publishes
     if (wanted.counted) {
-        const std::uint32_t total = family->last_total.fetch_add(1, relaxed) + 1;
+        const std::uint32_t total = counters()->last_total.fetch_add(1, relaxed) + 1;
         node->total = total <= layout::max_totals ? total : 0;
     }
     type_node* head = the_registry.types.load(relaxed);
     do {
         node->next.store(head, relaxed);
-        // order: type.add:A pairs with type.find:A, type.enable:A, registry.enlist:B
+        // order: type.add:A pairs with type.find:A, type.enable:A, registry.enlist:B, type.find:B,
+        // type.find:C
     } while (!the_registry.types.compare_exchange_weak(head, node, seq_cst));
     return node;
 }

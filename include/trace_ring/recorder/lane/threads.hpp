@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Threads and processes as they come and go: a thread's first record, its end, a fork, the
+/// Threads as they come and go: a thread's first record, its end, a fork, the
 /// unloading of a library; and what they leave behind: a lane out of which a thread jumped, what a
 /// session held whose process died.
 
@@ -97,7 +97,7 @@ inline void core::depart(lane_state& lane, std::uint64_t now) noexcept {
     mark_of(lane).valid.store(0, relaxed);
     signal_fence(seq_cst);
     // order: lane.leave:A pairs with lane.take:A, lane.take:B, lane.go_on:A, table.read:B,
-    // snapshot.copy:B, drain.lane:A, drain.lane:B
+    // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.take:C, lane.take:D
     entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
     signal_fence(seq_cst);
 }
@@ -128,37 +128,6 @@ inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
     return mine;
 }
 
-/// In a child of a fork: takes an entry of its own, once. False: it does not record.
-inline bool core::enter_child() noexcept {
-    const undisturbed scope;
-    std::uint32_t found = new_child;
-    // order: process.alive:C pairs with process.alive:A
-    if (!alive_->compare_exchange_strong(found, entering, acquire)) {
-        // Another thread, or the one that this handler interrupted, is at it, or there was no entry
-        // to be had: this record is lost. It must not go by the parent's entry.
-        if (found == entering) {
-            memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
-        }
-        return found == entered;
-    }
-    if (fork_ == on_fork::stop) {
-        // relaxed: that it shall not record was settled by the swap; gates only say it sooner
-        gates_.lead_to(shut_gates());
-        alive_->store(stopped, relaxed);
-        return false;
-    }
-    const std::uint32_t slot = memory_.enter_process(process() + 1);
-    if (slot == 0) {
-        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
-        return false;  // and stays `entering`: each record is counted
-    }
-    process_.store(slot - 1, relaxed);  // relaxed: published by the next store
-    // order: process.alive:A pairs with process.alive:B, process.alive:C, process.alive:D,
-    // process.alive:E
-    alive_->store(entered, release);
-    return true;
-}
-
 /// Puts a lane in order whose open record was left by a jump, wherever on its way it was. The
 /// record was never committed, or its writer never came to know that it was.
 inline void core::recover(lane_state& lane) noexcept {
@@ -186,9 +155,10 @@ inline void core::return_dead_session() noexcept {
     const auto look = [&](int fd) {
         const std::uint64_t owner = trace.ring().session_owner.load(relaxed);  // relaxed: a look
         if (owner == 0 || session_may_live(owner, fd)) return;
-        if (take_session(trace, fd) == 0) leave_session(trace, fd);
+        storage::life_lock lock;
+        if (take_session(trace, fd, lock) == 0) leave_session(trace, lock);
     };
-    memory_.descriptor() < 0 ? look(-1) : memory_.on_file(look);
+    memory_.descriptor() < 0 ? look(-1) : memory_.on_locks(look);
 }
 
 /// When a library with a registry of its own is unloaded, no thread may come back to it at its end.

@@ -85,7 +85,7 @@ public:
         if (!in_.bytes().peek(offset, head, magic)) return false;
         // order: chain.look:B pairs with claim:A, here.claim:A
         thread_fence(acquire);
-        if (!still_there() || magic != sub_buffer_magic || head.lane != lane) return false;
+        if (!still_there() || !is_sub_buffer_magic(magic) || head.lane != lane) return false;
         take(head, link);
         return true;
     }
@@ -312,7 +312,7 @@ private:
             link.fault = link_fault::state;
         } else if (!right_slot(head.state.pos, slot) || beyond_cursor(head.state.pos, slot)) {
             link.fault = link_fault::position;
-        } else if (magic != sub_buffer_magic) {
+        } else if (!is_sub_buffer_magic(magic)) {
             link.fault = link_fault::magic;
         } else if (head.bytes < sizeof(sub_buffer_header) || head.bytes % 8 != 0 ||
                    head.bytes > in_.plan().sub_buffer_bytes) {

@@ -209,6 +209,7 @@ public:
     static void tell(std::span<const std::uint64_t> words, std::uint32_t commit,
                      sub_buffer_copy& out) noexcept {
         out.state = stamped::from(words[1]);
+        out.numbering = numbering_of(static_cast<std::uint32_t>(words[0]));
         out.lane = static_cast<std::uint32_t>(words[0] >> 32);
         out.first_position = words[2];
         out.base_time = words[3];
@@ -284,11 +285,13 @@ private:
         // In ascending order, and each acquired: an entry's mark is its first word, so what comes
         // after a mark that is there was written before it.
         for (; at + 8 <= there; at += 8) {
-            // order: table.read:A pairs with clocks.write:B, dictionary.write:A
+            // order: table.read:A pairs with clocks.write:B, dictionary.write:A, dictionary.free:A,
+            // dictionary.write:B
             // order: table.read:B pairs with process.enter:B, process.leave:A, process.dead:A,
             // lane.enter:A, lane.newest:A, lane.written:A, lane.written:B, lane.leave:A,
             // lane.leave:B, lane.leave:C, lane.leave:D, lane.dead:A, here.written:A, here.enter:A,
-            // here.leave:B, here.written:B, here.leave:A, lane.written:C
+            // here.leave:B, here.written:B, here.leave:A, lane.written:C, lane.free:A,
+            // process.return:A
             // order: table.read:C pairs with index.write:B, here.index:A
             // order: table.read:D pairs with layout.publish:A, grow:A
             const auto word = word_at<std::uint64_t>(memory_.data(), from + at).load(acquire);
@@ -347,7 +350,7 @@ private:
         }
         const std::uint32_t bytes = commit_word::offset(commit);
         if (bytes < head || bytes % 8 != 0 || bytes > into.size() * 8 || got < head ||
-            static_cast<std::uint32_t>(into[0]) != sub_buffer_magic) {
+            !is_sub_buffer_magic(static_cast<std::uint32_t>(into[0]))) {
             return copy_result::damaged;
         }
         // An end that was stored meanwhile is not this copy's, as in ring/sub_buffer.hpp.

@@ -125,7 +125,7 @@ private:
         }
         const auto word = static_cast<std::uint32_t>(tail_[0] >> 32);
         const std::uint64_t time = (last & ~low_half) | (tail_[0] & low_half);
-        const auto* const type = in_.type_of(*found.lane, record_word::id(word));
+        const auto* const type = in_.type_of(*found.lane, head_, record_word::id(word));
         if (type == nullptr || time < last) return;
         const std::uint64_t bytes = record_word::bytes(word);
         const std::uint64_t fixed = record_header_bytes + type->fixed_bytes;

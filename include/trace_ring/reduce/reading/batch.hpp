@@ -141,7 +141,7 @@ private:
         const stamped state = state_of(words);
         const std::uint32_t bytes = commit_word::offset(seen_[i]);
         if (seen_[i] == 0 || commit_of(words) != seen_[i] || !is_closed(state) ||
-            state.pos != what.pos || static_cast<std::uint32_t>(words[0]) != sub_buffer_magic ||
+            state.pos != what.pos || !is_sub_buffer_magic(static_cast<std::uint32_t>(words[0])) ||
             static_cast<std::uint32_t>(words[0] >> 32) != what.lane ||
             bytes < sizeof(sub_buffer_header) || bytes % 8 != 0 || bytes > words.size_bytes()) {
             return false;

@@ -214,7 +214,7 @@ private:
         std::uint32_t magic = 0;
         first = false;
         if (!in_.bytes().peek(in_.plan().bytes_for(slot_of(of.pos, limit)), head, magic) ||
-            magic != sub_buffer_magic || head.state.pos != of.pos || head.lane != of.lane ||
+            !is_sub_buffer_magic(magic) || head.state.pos != of.pos || head.lane != of.lane ||
             head.previous >= of.pos) {
             return false;
         }

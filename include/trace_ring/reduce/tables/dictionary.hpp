@@ -66,7 +66,7 @@ public:
     /// All types, in the order of the file. Addresses stay as they are when more are added.
     [[nodiscard]] const std::deque<event_type>& types() const noexcept { return types_; }
 
-    /// The type of event `id` of the family of processes `root`; null if it is not known.
+    /// The type of event `id` of the numbering `root`; null if it is not known.
     [[nodiscard]] const event_type* find(std::uint32_t root, std::uint32_t id) const noexcept {
         if (slots_.empty()) return nullptr;
         for (std::size_t i = hash(root, id);; ++i) {
@@ -75,8 +75,7 @@ public:
         }
     }
 
-    /// Like `find` for a lane whose process is not known any more: the type if only one family has
-    /// an event of that id.
+    /// Like `find` where the numbering is not known: the type if only one has an event of that id.
     [[nodiscard]] const event_type* find_only(std::uint32_t id) const noexcept {
         return id < only_.size() && only_[id].families == 1 ? only_[id].type : nullptr;
     }
@@ -88,40 +87,51 @@ public:
              std::vector<damage>& damages) {
         constexpr std::size_t unit_words = layout::dictionary_unit / 8;
         const std::size_t units = words.size() / unit_words;
-        if (seen_.size() < units) seen_.resize(units, 0);
+        if (seen_.size() < units) seen_.resize(units);
         const std::size_t before = types_.size();
+        std::vector<std::size_t> aliases;
         bool in_step = true;  // at the end of a sound entry, not somewhere in one never finished
         for (std::size_t unit = 0; unit < units;) {
-            if (seen_[unit] != 0) {  // read earlier
-                unit += seen_[unit];
-                in_step = true;
-                continue;
-            }
             entry_reader entry{words.subspan(unit * unit_words),
                                offset + unit * layout::dictionary_unit};
             const auto magic = entry.get<std::uint32_t>(offsetof(layout::type_entry, magic));
-            if (magic != layout::type_magic) {
+            if (magic != layout::type_magic && magic != layout::alias_magic &&
+                magic != layout::free_magic) {
                 // Zero: not used yet, or claimed by a writer that died before it was done; then
                 // any part of the entry may follow, and is passed over.
-                if (magic != 0 && in_step) {
+                if (magic != 0 && in_step && seen_[unit].hash != 1) {
+                    seen_[unit] = {1, nullptr};
                     damages.push_back({entry.offset, "not an entry of the dictionary"});
                 }
                 in_step = false;
                 ++unit;
                 continue;
             }
-            event_type type;
-            const damage fault = entry.parse(type, process_count, totals_per_lane);
-            if (fault.what.empty()) {
-                type.number = types_.size();
-                types_.push_back(std::move(type));
-            } else {
-                damages.push_back(fault);
+            const std::size_t length =
+                std::max<std::size_t>(entry.sane_bytes() / layout::dictionary_unit, 1);
+            in_step = entry.sane_bytes() != 0;
+            // Where nothing refers to it any more, another entry may have taken its place.
+            const std::uint64_t hash = entry.hash(length * unit_words);
+            if (magic == layout::alias_magic) aliases.push_back(unit);
+            if (magic == layout::type_magic && hash != seen_[unit].hash) {
+                event_type type;
+                const damage fault = entry.parse(type, process_count, totals_per_lane);
+                if (fault.what.empty()) {
+                    seen_[unit] = {hash, &keep(std::move(type))};
+                } else {
+                    seen_[unit] = {hash, nullptr};
+                    damages.push_back(fault);
+                }
             }
-            const std::size_t length = entry.sane_bytes() / layout::dictionary_unit;
-            in_step = length != 0;
-            seen_[unit] = static_cast<std::uint32_t>(length == 0 ? 1 : length);
-            unit += seen_[unit];
+            unit += length;
+        }
+        for (const std::size_t unit : aliases) {
+            const entry_reader entry{words.subspan(unit * unit_words),
+                                     offset + unit * layout::dictionary_unit};
+            const std::uint64_t hash = entry.hash(unit_words);
+            if (hash == seen_[unit].hash) continue;
+            seen_[unit] = {hash, nullptr};
+            add_aliases(entry, process_count, damages);
         }
         if (types_.size() != before) rehash();
     }
@@ -145,6 +155,16 @@ private:
         [[nodiscard]] std::uint32_t sane_bytes() const noexcept {
             const auto bytes = get<std::uint32_t>(offsetof(layout::type_entry, bytes));
             return bytes % layout::dictionary_unit == 0 && bytes <= words.size() * 8 ? bytes : 0;
+        }
+
+        /// Of its first words: never 0 or 1.
+        [[nodiscard]] std::uint64_t hash(std::size_t count) const noexcept {
+            std::uint64_t sum = 0;
+            for (const std::uint64_t word : words.first(std::min(count, words.size()))) {
+                sum = (sum ^ word) * 0x9E3779B97F4A7C15U;
+                sum ^= sum >> 29;
+            }
+            return sum | 2;
         }
 
         [[nodiscard]] damage parse(event_type& type, std::uint32_t process_count,
@@ -239,12 +259,44 @@ private:
         }
     };
 
+    event_type& keep(event_type type) {
+        type.number = types_.size();
+        return types_.emplace_back(std::move(type));
+    }
+    /// Numbers of a numbering that mean types which are described for another.
+    void add_aliases(const entry_reader& entry, std::uint32_t process_count,
+                     std::vector<damage>& damages) {
+        using layout::alias_entry;
+        const auto root = entry.get<std::uint32_t>(offsetof(alias_entry, root));
+        const auto first = entry.get<std::uint16_t>(offsetof(alias_entry, first_id));
+        const auto count = entry.get<std::uint16_t>(offsetof(alias_entry, count));
+        if (root >= process_count || first == record_word::time_id || count > alias_entry::most ||
+            first + std::size_t{count} > layout::max_event_id + std::size_t{1}) {
+            damages.push_back({entry.offset, "impossible numbers of event types"});
+            return;
+        }
+        for (std::uint16_t i = 0; i < count; ++i) {
+            const std::size_t at = offsetof(alias_entry, unit) + i * sizeof(std::uint32_t);
+            const auto unit = entry.get<std::uint32_t>(at);
+            const event_type* const of = unit < seen_.size() ? seen_[unit].type : nullptr;
+            if (of == nullptr) {
+                damages.push_back(
+                    {entry.offset + at, "a number of an event type that is not there"});
+                continue;
+            }
+            event_type type = *of;
+            type.root = root;
+            type.id = static_cast<std::uint16_t>(first + i);
+            keep(std::move(type));
+        }
+    }
+
     [[nodiscard]] std::size_t hash(std::uint32_t root, std::uint32_t id) const noexcept {
         return (root * 0x9E3779B1U) ^ (id * 0x85EBCA6BU >> 7) ^ id;
     }
 
-    // Open addressing, at most half full. A number given twice in one family (its process slot was
-    // given to another process) means the later type: the older one's records are the older ones.
+    // Open addressing, at most half full. A number given twice in one numbering means the type that
+    // was met later: nothing that can be read refers to the older one.
     void rehash() {
         std::size_t size = 16;
         while (size < types_.size() * 2) size *= 2;
@@ -270,7 +322,11 @@ private:
     std::vector<by_id> only_;
     std::deque<event_type> types_;
     std::vector<const event_type*> slots_;
-    std::vector<std::uint32_t> seen_;  // by unit: length in units of the entry read there
+    struct seen {
+        std::uint64_t hash = 0;            // of the entry that was read there; 1: of none
+        const event_type* type = nullptr;  // that it describes
+    };
+    std::vector<seen> seen_;  // by unit
 };
 
 }  // namespace trace_ring::inline v1::reduce

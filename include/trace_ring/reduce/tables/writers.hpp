@@ -52,13 +52,14 @@ private:
 struct process_info {
     std::uint32_t slot = 0;
     std::uint32_t pid = 0;
-    std::uint32_t root = 0;               ///< slot of the process whose event numbers it uses
+    std::uint32_t root = 0;               ///< the numbering of event types that it goes by
     std::optional<std::uint32_t> parent;  ///< slot of the process it was forked from
     std::uint32_t word = 0;               ///< its word size in bytes, 4 or 8
     layout::presence state = layout::presence::free;
     std::uint64_t start = 0;     ///< clock ticks since boot, as /proc/PID/stat says
     std::uint64_t attached = 0;  ///< trace clock
     std::uint64_t departed = 0;  ///< trace clock; 0: it lives, or was killed
+    std::uint32_t uses = 0;      ///< processes that have had the entry, this one too
     std::string name;            ///< any bytes
 
     /// `note(offset, what)` is told what makes no sense; it is replaced by what does no harm.
@@ -94,6 +95,7 @@ struct process_info {
         process.word = u32(offsetof(process_entry, word));
         process.attached = row.get<std::uint64_t>(offsetof(process_entry, attached));
         process.departed = row.get<std::uint64_t>(offsetof(process_entry, departed));
+        process.uses = u32(offsetof(process_entry, uses));
         process.name = row.text(offsetof(process_entry, name), 32);
         return process;
     }
@@ -104,7 +106,7 @@ struct lane_info {
     std::uint32_t number = 0;
     bool listed = false;  ///< in the file's table; a lane long gone is known by its records alone
     std::optional<std::uint32_t> process;  ///< slot
-    std::optional<std::uint32_t> root;     ///< slot whose event numbers its records use
+    std::optional<std::uint32_t> root;     ///< the numbering of event types of its records
     std::uint32_t pid = 0;
     std::uint32_t thread = 0;  ///< kernel thread id
     std::uint32_t depth = 0;
@@ -138,8 +140,10 @@ struct lane_info {
         guest.state = state;
         guest.offset = offset;
         guest.name = name;
-        if (!process && who.process < processes.size() && processes[who.process].pid != 0) {
-            guest.process = who.process;  // of a lane whose own entry is gone
+        // Of a lane whose own entry is gone; its process's may be another's since.
+        if (!process && who.process < processes.size() && processes[who.process].pid != 0 &&
+            processes[who.process].uses <= 1) {
+            guest.process = who.process;
             guest.root = processes[who.process].root;
             guest.pid = processes[who.process].pid;
         }

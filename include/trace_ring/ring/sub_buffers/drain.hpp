@@ -43,14 +43,14 @@ public:
         auto& owner = ring_->control().session_owner;
         std::uint64_t before = owner.load(relaxed);  // relaxed: the swap decides
         do {
-            if (before != 0 && storage::process_may_live(before)) {
+            if (before != 0 && storage::process_word::may_live(before)) {
                 throw setup_error(
                     "a ring",
-                    "process " + std::to_string(static_cast<std::uint32_t>(before)) + " drains it",
+                    "process " + std::to_string(storage::process_word::pid(before)) + " drains it",
                     EBUSY);
             }
             // order: ring.session:A pairs with ring.session:B
-        } while (!owner.compare_exchange_strong(before, storage::process_word(), acquire));
+        } while (!owner.compare_exchange_strong(before, storage::process_word::own(), acquire));
         process_ = ::getpid();
         // relaxed, both: this side's own words
         next_ = ring_->control().consumed.load(relaxed) + 1;

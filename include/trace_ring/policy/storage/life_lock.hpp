@@ -1,0 +1,104 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A sign that a process lives, which holds in every PID namespace: a lock on one byte of a file,
+/// far above its end, that lasts as long as the program that took it.
+///
+/// A lock of the kind that belongs to a process (F_SETLK) is dropped when the process closes any
+/// descriptor of the file, as programs that turn into daemons do; one that belongs to an open file
+/// (F_OFD_SETLK) lasts as long as that, and a mapping keeps a file open whatever becomes of its
+/// descriptors. So the lock is on an open file of its own, which is kept by a page of it that is
+/// mapped, never touched, and left out of the children of a fork. It ends with the process,
+/// however that ends, and at an exec. Everything here is signal-safe.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <new>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
+
+namespace trace_ring::inline v1::storage {
+
+/// Opens the file of `fd` once more, to read and write; by `name` (may be null) where /proc is not
+/// there. Empty if it cannot be had, or the name is another file's.
+[[nodiscard]] inline file_descriptor open_again(int fd, const char* name) noexcept {
+    constexpr int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    const int saved = errno;
+    char link[32];
+    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);  // no allocation for %d
+    file_descriptor again(::open(link, flags));
+    if (!again && name != nullptr) again.reset(::open(name, flags | O_NOFOLLOW));
+    struct ::stat64 here {};
+    struct ::stat64 there {};
+    const bool same = again && ::fstat64(fd, &here) == 0 && ::fstat64(again.get(), &there) == 0 &&
+                      here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+    if (!same) again.reset();
+    errno = saved;
+    return again;
+}
+
+class life_lock {
+public:
+    life_lock() noexcept = default;
+    life_lock(const life_lock&) = delete;
+    life_lock& operator=(const life_lock&) = delete;
+    ~life_lock() { release(); }
+
+    /// Takes the byte at `offset`, without waiting, in place of what was held before. `failed` also
+    /// where the file system keeps no file open for a mapping (overlayfs).
+    lock_result take(int fd, const char* name, std::uint64_t offset) noexcept {
+        release();
+        const int saved = errno;
+        const lock_result result = take_with(open_again(fd, name), fd, offset);
+        if (result != lock_result::taken) release();
+        errno = saved;
+        return result;
+    }
+    /// Not in a child of a fork: what its parent held it does not hold.
+    [[nodiscard]] bool held() const noexcept {
+        // relaxed: own word, which fork wipes
+        return owner_ != nullptr && owner_->load(relaxed) == static_cast<std::uint32_t>(::getpid());
+    }
+    void release() noexcept {
+        if (owner_ == nullptr) return;
+        // In a child the second page may be something else by now.
+        ::munmap(static_cast<void*>(owner_), held() ? 2 * page : page);
+        owner_ = nullptr;
+    }
+
+private:
+    static constexpr std::size_t page = 4096;
+
+    lock_result take_with(const file_descriptor& own, int fd, std::uint64_t offset) noexcept {
+        if (!own) return lock_result::failed;
+        const lock_result locked = lock_byte(own.get(), offset);
+        if (locked != lock_result::taken) return locked;
+        void* const memory =
+            ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) return lock_result::failed;
+        owner_ = ::new (memory) atomic<std::uint32_t>(static_cast<std::uint32_t>(::getpid()));
+        auto* const second = static_cast<std::byte*>(memory) + page;
+        if (::mmap64(second, page, PROT_NONE, MAP_SHARED | MAP_FIXED, own.get(), 0) == MAP_FAILED)
+            return lock_result::failed;
+#if defined(MADV_WIPEONFORK)
+        static_cast<void>(::madvise(memory, page, MADV_WIPEONFORK));
+#endif
+        if (::madvise(second, page, MADV_DONTFORK) != 0) return lock_result::failed;
+        ::close(const_cast<file_descriptor&>(own).release());
+        return byte_is_locked(fd, offset) ? lock_result::taken : lock_result::failed;
+    }
+
+    atomic<std::uint32_t>* owner_ = nullptr;  ///< whose it is, by pid; behind it the file's page
+};
+
+}  // namespace trace_ring::inline v1::storage

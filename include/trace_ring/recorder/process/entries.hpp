@@ -1,0 +1,229 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Processes as the file knows them: a program and the children of its forks enter, what the dead
+/// held is taken back, and the entry of one that has gone is given to another.
+
+#include <cstdint>
+#include <string>
+
+#include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/process/numbering.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// Takes back what dead processes hold. Who has no entry of its own yet says that it is at it by a
+/// lock; without one it leaves it to others.
+inline void core::reclaim_dead(bool has_entry) noexcept {
+    const std::uint32_t count = memory_.plan().process_count;
+    const std::uint32_t self = has_entry ? process() + 1 : count + 1;
+    layout::ring_state& ring = memory_.ring();
+    storage::life_lock lock;
+    if (!has_entry) {
+        memory_.on_locks([&](int fd) {
+            static_cast<void>(lock.take(fd, nullptr, layout::entering_lock_offset));
+        });
+        if (!lock.held()) return;
+    }
+    const auto may_live = [&](std::uint32_t owner) {
+        if (owner <= count) return memory_.may_live(owner - 1);
+        bool locked = !lock.held();
+        if (locked) {
+            memory_.on_locks([&](int fd) {
+                locked = storage::byte_is_locked(fd, layout::entering_lock_offset);
+            });
+        }
+        return locked;
+    };
+    std::uint32_t owner = 0;
+    // The owner's entry, too, is read by who finds it at work.
+    // order: reclaim.own:A pairs with reclaim.own:A, reclaim.own:B, reclaim.free:A
+    if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) {
+        if ((owner == self && has_entry) || owner > count + 1 || may_live(owner)) return;
+        // Who was at it died at it.
+        // order: reclaim.own:B pairs with reclaim.own:A, reclaim.free:A
+        if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) return;
+    }
+    for (std::uint32_t slot = 0; slot < memory_.plan().process_count; ++slot) {
+        auto& who = memory_.process(slot);
+        // order: process.find:A pairs with process.enter:B
+        if ((has_entry && slot == process()) ||
+            who.state.load(acquire) != static_cast<std::uint32_t>(layout::presence::live) ||
+            memory_.may_live(slot)) {
+            continue;
+        }
+        for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
+            layout::lane_entry& entry = memory_.lane(i);
+            // order: lane.find:A pairs with lane.enter:A, here.enter:A
+            if (entry.state.load(acquire) == static_cast<std::uint32_t>(layout::presence::live) &&
+                entry.process.load(relaxed) == slot) {      // relaxed: after the state
+                entry.ended.store(memory_.now(), relaxed);  // relaxed: published by its state
+                if (take_back(entry) != sub_buffer_state::active) {
+                    ring.reclaimed.fetch_add(1, relaxed);  // relaxed: a counter
+                }
+                if (entry.cpu.load(relaxed) != 0) take_back_rest(entry);  // relaxed: as above
+                // order: lane.dead:A pairs with lane.take:A, lane.take:B, table.read:B,
+                // snapshot.copy:B, drain.lane:A, drain.lane:B, lane.take:C, lane.take:D
+                entry.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+                // It may have died between counting and holding. relaxed: advice
+                recount_due_.store(1, relaxed);
+            }
+        }
+        // order: process.dead:A pairs with process.look:A, process.look:B, process.take:A,
+        // table.read:B, snapshot.copy:B, process.look:C, process.take:B
+        who.state.store(static_cast<std::uint32_t>(layout::presence::departed), release);
+    }
+    // order: reclaim.free:A pairs with reclaim.own:A, reclaim.own:B
+    ring.reclaim_owner.store(0, release);
+}
+
+/// Gives up what the file remembers of a process that has departed: its lanes' records stay, under
+/// the lanes' numbers. False if a lane of it is not done with. The entry is the caller's.
+inline bool core::leave_entry(std::uint32_t slot) noexcept {
+    constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
+    constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
+    constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
+    for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
+        layout::lane_entry& entry = memory_.lane(i);
+        // order: lane.take:C pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
+        // lane.dead:A, here.leave:B, here.leave:A, lane.enter:A
+        std::uint32_t state = entry.state.load(acquire);
+        // relaxed, both: after the state, and looked at again
+        if ((state != departed && state != static_cast<std::uint32_t>(layout::presence::live)) ||
+            entry.process.load(relaxed) != slot) {
+            continue;
+        }
+        if (state != departed) return false;
+        // order: lane.take:D pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
+        // lane.dead:A, here.leave:B, here.leave:A
+        if (!entry.state.compare_exchange_strong(state, preparing, acquire)) return false;
+        const bool is_its = entry.process.load(relaxed) == slot;  // relaxed: after the state
+        if (is_its) {
+            fold(entry, i);
+            entry.number.store(0, relaxed);  // relaxed: published by the state
+        }
+        // order: lane.free:A pairs with lane.take:A, table.read:B, snapshot.copy:B
+        entry.state.store(is_its ? free : departed, release);
+    }
+    for (std::uint32_t i = 0; i < memory_.plan().process_count; ++i) {
+        std::uint32_t parent = slot + 1;
+        // relaxed: told of a process that the file does not remember, and not waited for
+        memory_.process(i).parent.compare_exchange_strong(parent, 0, relaxed);
+    }
+    return true;
+}
+
+/// An entry for a process, which is the caller's: a free one, else that of the process that
+/// departed first, else that of one that died. `process_count` if all live.
+inline std::uint32_t core::take_process_entry() noexcept {
+    constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
+    constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
+    constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
+    const std::uint32_t count = memory_.plan().process_count;
+    for (const bool again : {false, true}) {
+        std::uint64_t after = 0;  // so far none that departed before is to be had
+        for (std::uint32_t tries = 0; tries <= count; ++tries) {
+            std::uint32_t best = count;
+            std::uint64_t oldest = ~std::uint64_t{0};
+            for (std::uint32_t slot = 0; slot < count; ++slot) {
+                auto& entry = memory_.process(slot);
+                // order: process.take:A pairs with process.leave:A, process.dead:A,
+                // process.return:A, process.free:A
+                std::uint32_t state = entry.state.load(acquire);
+                // relaxed, to the end: nothing was ever in a free entry; of a departed, after the
+                // state
+                if (state == free) {
+                    if (entry.state.compare_exchange_strong(state, preparing, relaxed)) return slot;
+                } else if (state == departed) {
+                    const std::uint64_t left = entry.departed.load(relaxed);
+                    const std::uint64_t age = left != 0 ? left : entry.attached.load(relaxed);
+                    if (age >= after && age < oldest) {
+                        oldest = age;
+                        best = slot;
+                    }
+                }
+            }
+            if (best == count) break;
+            auto& entry = memory_.process(best);
+            std::uint32_t state = departed;
+            // order: process.take:B pairs with process.leave:A, process.dead:A
+            if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
+                if (leave_entry(best)) return best;
+                // order: process.return:A pairs with process.look:A, process.look:B,
+                // process.take:A, table.read:B, snapshot.copy:B
+                entry.state.store(departed, release);
+            }
+            after = oldest + 1;
+        }
+        if (!again) reclaim_dead(false);
+    }
+    return count;
+}
+
+/// Enters the program in the file. Throws setup_error, std::bad_alloc.
+inline void core::enter(const std::string& subject) {
+    const std::uint32_t slot = take_process_entry();
+    if (slot == memory_.plan().process_count) {
+        throw setup_error(subject, "its table of processes is full of living ones", ENOSPC);
+    }
+    // order: type.find:C pairs with type.add:A
+    const type_node* const types = the_registry.types.load(acquire);
+    try {
+        numbering known(memory_);
+        const auto root = known.choose(types, slot);
+        if (!root || !memory_.enter_program(slot, *root)) {
+            throw setup_error(subject,
+                              root ? "as many programs as it has gates for record into it"
+                                   : "it holds records of as many programs as it can tell apart",
+                              ENOSPC);
+        }
+        known.complete(types, *root, [this](const type_node& node) { refuse_type(node); });
+        // relaxed, both: no other thread has this recorder yet; and published with the first
+        for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed)) {
+            known_types_[t->id / 64].fetch_or(std::uint64_t{1} << (t->id % 64), relaxed);
+        }
+    } catch (...) {
+        // order: process.free:A pairs with process.take:A
+        memory_.process(slot).state.store(static_cast<std::uint32_t>(layout::presence::free),
+                                          release);
+        throw;
+    }
+    memory_.enter_process(slot, 0);
+    process_.store(slot, relaxed);  // relaxed: published by what follows
+}
+
+/// In a child of a fork: takes an entry of its own, once. False: it does not record.
+inline bool core::enter_child() noexcept {
+    const undisturbed scope;
+    std::uint32_t found = new_child;
+    // order: process.alive:C pairs with process.alive:A
+    if (!alive_->compare_exchange_strong(found, entering, acquire)) {
+        // Another thread, or the one that this handler interrupted, is at it, or there was no entry
+        // to be had: this record is lost. It must not go by the parent's entry.
+        if (found == entering) {
+            memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        }
+        return found == entered;
+    }
+    if (fork_ == on_fork::stop) {
+        // relaxed: that it shall not record was settled by the swap; gates only say it sooner
+        gates_.lead_to(shut_gates());
+        alive_->store(stopped, relaxed);
+        return false;
+    }
+    const std::uint32_t slot = take_process_entry();
+    if (slot == memory_.plan().process_count) {
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return false;  // and stays `entering`: each record is counted
+    }
+    memory_.enter_process(slot, process() + 1);
+    process_.store(slot, relaxed);  // relaxed: published by the next store
+    // order: process.alive:A pairs with process.alive:B, process.alive:C, process.alive:D,
+    // process.alive:E
+    alive_->store(entered, release);
+    return true;
+}
+
+}  // namespace trace_ring::inline v1::impl
