@@ -26,7 +26,8 @@ inline void proof(const char* promise, std::uint64_t count, const char* unit) {
 }
 
 /// How often a test does what it could do for ever: `usual`; ten times that with TRACE_RING_LONG=1,
-/// as `test/run --long` sets it; an eighth with TRACE_RING_QUICK=1, as the preset quick sets it.
+/// as `test/run --long` sets it; an eighth with TRACE_RING_QUICK=1, as the presets set it that
+/// are to be quick, or run slowly.
 inline unsigned repeats(std::uint64_t usual) {
     const auto is_set = [](const char* name) {
         const char* const set = std::getenv(name);
