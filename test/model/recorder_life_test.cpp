@@ -286,7 +286,9 @@ void dying(model::run& run) {
     as.file = "model-of-two-processes.trace";
     as.lanes = 2;
     auto& on = bench_for(__PRETTY_FUNCTION__, as, [](auto& b) {
-        b.core().memory().process(b.core().process()).pid.store(mortal, trace_ring::relaxed);
+        auto& entry = b.core().memory().process(b.core().process());
+        entry.pid.store(mortal, trace_ring::relaxed);
+        entry.has_lock.store(0, trace_ring::relaxed);  // of this one, which lives
         b.write_as(1, 10);
         b.write_as(3, 2);
         static_cast<void>(std::remove("model-of-two-processes.trace"));

@@ -254,6 +254,14 @@ struct type_description {
 
 namespace impl {
 
+/// The compiler shows the field, its name and its type, with the sentence.
+template <class Field, class Value>
+consteval void check_value() {
+    static_assert(!narrows<typename Field::type, Value>(),
+                  "trace_ring: this field does not hold every value of the type that is given; "
+                  "write static_cast<T>(value), T being the field's type (a bool: value != 0)");
+}
+
 template <event_kind Kind, literal Name, class... Fields>
 struct event_base {
     static constexpr event_kind kind = Kind;
@@ -314,6 +322,16 @@ struct event_base {
         return (end + 7) / 8 * 8;
     }();
     static_assert(fixed_bytes <= 32000, "trace_ring: an event's fixed fields exceed 32000 bytes");
+
+    /// Refuses values that the fields do not hold, or another number of them.
+    template <class... Values>
+    static consteval void check() {
+        static_assert(sizeof...(Values) == field_count,
+                      "trace_ring: a record has one value for each field of its event");
+        if constexpr (sizeof...(Values) == field_count) {
+            (check_value<Fields, Values>(), ...);
+        }
+    }
 
     [[nodiscard]] static wires encode(const typename Fields::type&... values) noexcept {
         return wires(codec<typename Fields::type>::encode(values)...);

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace trace_ring::inline v1 {
 
@@ -77,5 +78,36 @@ inline constexpr std::size_t most_flow_fields = 64;
 
 inline constexpr std::uint16_t variable_length_mask = 0x7FFF;
 inline constexpr std::uint16_t variable_cut_bit = 0x8000;
+
+namespace impl {
+
+template <class T>
+void takes_in_braces(T) noexcept;
+template <class T, class Value>
+concept in_braces = requires(const Value& value) {
+    takes_in_braces<T>({value});
+};
+
+/// Whether a conversion to T that the language does by itself may change what a value is. The rule
+/// is that of braces, `T{value}`, but that of an integer the width counts, not the sign, and that a
+/// floating-point number may be given as an integer that it holds exactly.
+template <class T, class Value>
+[[nodiscard]] consteval bool narrows() {
+    if constexpr (std::is_same_v<T, Value> || !std::is_arithmetic_v<T> ||
+                  !std::is_convertible_v<const Value&, T>) {
+        return false;  // the same, or for the language alone to convert or refuse
+    } else if constexpr (std::is_same_v<T, bool> || in_braces<T, Value>) {
+        return !in_braces<T, Value>;
+    } else if constexpr (std::is_integral_v<T>) {
+        return !in_braces<std::make_signed_t<T>, Value> &&
+               !in_braces<std::make_unsigned_t<T>, Value>;
+    } else if constexpr (sizeof(T) == 8) {
+        return !in_braces<std::int32_t, Value> && !in_braces<std::uint32_t, Value>;
+    } else {
+        return !in_braces<std::int16_t, Value> && !in_braces<std::uint16_t, Value>;
+    }
+}
+
+}  // namespace impl
 
 }  // namespace trace_ring::inline v1

@@ -76,6 +76,7 @@ public:
     /// Constant time for fixed fields, linear in the bytes of variable ones, which are cut to fit.
     template <recordable E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
+        E::template check<Values...>();
         return put<E, 0>(values...);
     }
 
@@ -84,6 +85,7 @@ public:
     /// time in its own lane stands still. Empty if the gate is shut or there is no room.
     template <recordable E, class... Values>
     [[nodiscard, gnu::always_inline]] reservation reserve(const Values&... values) noexcept {
+        E::template check<Values...>();
 #if !defined(TRACE_RING_DISABLE)
         const auto wires = E::encode(values...);
         const auto sizes = measure_for<E>(wires);
@@ -108,6 +110,7 @@ public:
     template <recordable E, class... Values>
     [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
+        E::template check<Values...>();
         return scoped<E>(put<E, record_word::begin>(values...) ? this : nullptr);
     }
 

@@ -572,6 +572,31 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_buffer_is_told_once_as_loss, Model, models)
     BOOST_TEST(lost.total() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_buffer_that_wraps_tells_what_it_overwrote, Model, models) {
+    machine<Model> m(machine<Model>::four(), {.full = when_full::wraps});
+    loss_counts lost;
+    for (std::uint64_t last = 5; last <= 7; ++last) {
+        m.branches(1, last);
+        froms newest;
+        for (std::uint64_t n = 5; n <= last; ++n) newest.push_back(n);
+        BOOST_TEST(m.drained(&lost) == newest);
+        BOOST_TEST(lost[loss_cause::overwritten] == 4 * (last - 4));
+        BOOST_TEST(lost.total() == 4 * (last - 4));
+        m.branches(1, 3);  // nothing behind the index any more
+        BOOST_TEST(m.serve() == (froms{1, 2, 3}));
+    }
+    // Beside what a session has looked at and kept.
+    drain::session session(m.store);
+    m.branches(1, 4);
+    session.take()->keep();
+    m.branches(5, 5);
+    auto after = session.take();
+    BOOST_TEST_REQUIRE(after.has_value());
+    BOOST_TEST((*after)->lost()[loss_cause::overwritten] == 4U);
+    BOOST_TEST((*after)->records() == 1U);
+    after->consume();
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(loss_stands_before_the_records_that_follow_it, Model, models) {
     machine<Model> m;
     m.branches(1, 4);

@@ -184,7 +184,7 @@ enum class lock_result { taken, held_by_another, failed };
 inline lock_result lock_byte(int fd, std::uint64_t offset, bool shared = false) noexcept {
     struct ::flock64 region = lock_region(shared ? F_RDLCK : F_WRLCK, offset);
     const int saved = errno;
-    const int result = ::fcntl(fd, F_OFD_SETLK, &region);
+    const int result = ::fcntl64(fd, F_OFD_SETLK, &region);
     const int error = errno;
     errno = saved;
     if (result == 0) return lock_result::taken;
@@ -194,7 +194,7 @@ inline lock_result lock_byte(int fd, std::uint64_t offset, bool shared = false) 
 inline void unlock_byte(int fd, std::uint64_t offset) noexcept {
     struct ::flock64 region = lock_region(F_UNLCK, offset);
     const int saved = errno;
-    static_cast<void>(::fcntl(fd, F_OFD_SETLK, &region));
+    static_cast<void>(::fcntl64(fd, F_OFD_SETLK, &region));
     errno = saved;
 }
 
@@ -203,7 +203,7 @@ inline void unlock_byte(int fd, std::uint64_t offset) noexcept {
                                          std::uint64_t bytes = 1) noexcept {
     struct ::flock64 region = lock_region(F_WRLCK, offset, bytes);
     const int saved = errno;
-    const int result = ::fcntl(fd, F_OFD_GETLK, &region);
+    const int result = ::fcntl64(fd, F_OFD_GETLK, &region);
     errno = saved;
     return result != 0 || region.l_type != F_UNLCK;
 }

@@ -130,6 +130,7 @@ public:
     /// stack: up to the bytes of a sub-buffer.
     template <recordable E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
+        E::template check<Values...>();
         return put<E, 0>(values...);
     }
 
@@ -137,12 +138,14 @@ public:
     /// may be open. Variable fields are cut to 4 KiB.
     template <recordable E, class... Values>
     [[nodiscard]] reservation<E> reserve(const Values&... values) noexcept {
+        E::template check<Values...>();
         return reservation<E>(*this, values...);
     }
 
     template <recordable E, class... Values>
     [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
+        E::template check<Values...>();
         return scoped<E>(put<E, record_word::begin>(values...) ? this : nullptr);
     }
 

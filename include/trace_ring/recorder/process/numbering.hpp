@@ -133,17 +133,19 @@ private:
         const auto is_dead = [this](std::uint32_t root) {
             return root < uses_.size() && !uses_[root].referred;
         };
-        std::vector<bool> shared(in_.plan().dictionary_bytes / layout::dictionary_unit);
+        const auto unit = [](std::uint64_t at) {
+            return static_cast<std::size_t>(at / layout::dictionary_unit);
+        };
+        std::vector<bool> shared(unit(in_.plan().dictionary_bytes));
         dictionary_.for_each_binding([&](std::uint32_t root, std::uint32_t, std::uint64_t at) {
-            if (!is_dead(root)) shared[at / layout::dictionary_unit] = true;
+            if (!is_dead(root)) shared[unit(at)] = true;
             return true;
         });
         dictionary_.for_each_entry(
             [&](std::uint64_t at, std::uint32_t magic, std::uint64_t length) {
                 // Both kinds of entry have it in the same place. relaxed: after the magic
                 if (magic != layout::free_magic &&
-                    is_dead(dictionary_.entry_at(at).root.load(relaxed)) &&
-                    !shared[at / layout::dictionary_unit]) {
+                    is_dead(dictionary_.entry_at(at).root.load(relaxed)) && !shared[unit(at)]) {
                     dictionary_.free(at, length);
                 }
                 return true;

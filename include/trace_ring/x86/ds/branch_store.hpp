@@ -235,6 +235,8 @@ public:
             memory_.clear(what.records_);
             given_back();
         } else {
+            if (&what.records_.back() == &memory_.last_record().front())
+                memory_.clear(memory_.last_record());
             memory_.set_bts_index(memory_.offset_of_records(what.records_));
             told_ = false;
             pending_ += std::exchange(late_, {});
@@ -299,6 +301,12 @@ private:
     [[nodiscard]] bool next_records(portion& out) noexcept {
         loss_counts lost;
         const std::uint64_t end = memory_.bts_end(lost);
+        if (lost.total() == 0) {
+            if (const std::uint64_t older = memory_.take_round(end); older != 0) {
+                pending_.add(loss_cause::overwritten, older);
+                seen_ = 0;
+            }
+        }
         // What an index tells of loss, it tells until it is set again.
         if (lost.total() != 0 && !std::exchange(told_, true)) late_ += lost;
         if (seen_ >= end) {

@@ -121,6 +121,18 @@ public:
         if (bts_full()) lost.add(loss_cause::refused, 1);
         return end;
     }
+    /// How many records are lost, at least, as the processor came round though nobody served it:
+    /// the last one there is was stored, and the index lies before it. Tells it once.
+    [[nodiscard]] std::uint64_t take_round(std::uint64_t end) noexcept {
+        const auto last = last_record();
+        if (end == bts_.capacity || last.front().padding()) return 0;
+        clear(last);
+        return bts_.capacity / record_bytes;
+    }
+    /// The last there is. Empty when its record was read, so that another one shows.
+    [[nodiscard]] std::span<const record_type> last_record() const noexcept {
+        return records(bts_.capacity - record_bytes, bts_.capacity);
+    }
     void set_bts_index(std::uint64_t offset) noexcept {
         set(ds_field::bts_index, linear_ + bts_.at + offset);
     }
