@@ -367,6 +367,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_store_is_served_as_by_the_naive_routine, Model, 
                 BOOST_TEST(records == expected.pebs_records);
                 BOOST_TEST(did.lost[loss_cause::damaged] == expected.damaged);
                 BOOST_TEST(did.lost[loss_cause::refused] == expected.refused);
+                BOOST_TEST(did.lost[loss_cause::overwritten] == expected.overwritten);
                 ++served;
                 read += froms.size();
                 lost += did.lost.total();

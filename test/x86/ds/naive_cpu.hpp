@@ -204,7 +204,7 @@ struct served {
     std::uint64_t counters = 0;
     std::vector<std::uint64_t> froms;
     std::uint64_t pebs_records = 0;
-    std::uint64_t refused = 0, damaged = 0;
+    std::uint64_t refused = 0, damaged = 0, overwritten = 0;
 };
 
 /// The service routine, as the manuals list its steps, over buffers of these sizes.
@@ -227,6 +227,14 @@ inline served serve(cpu& c, std::uint64_t records, std::uint64_t pebs_records,
         if (index > end) out.refused += (index - end) / size;
         if (index >= end) ++out.refused;
         if ((last - base) % size != 0) ++out.damaged;
+        // The last record there is, stored behind the index: the processor came round.
+        bool stored = false;
+        for (int i = 0; i < 2; ++i)
+            stored = stored || c.get(end - size + i * c.word_size(), c.word_size()) != 0;
+        const bool round = index < end && stored;
+        if (round) out.overwritten = records;
+        for (std::uint64_t at = end - size; (round || index >= end) && at < end; ++at)
+            c.set(at, 0, 1);
         c.set(c.word_at(1), base, c.word_size());
     }
     const std::uint64_t pebs_base = c.word(4), pebs_index = c.word(5);

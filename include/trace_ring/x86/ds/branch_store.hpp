@@ -301,11 +301,9 @@ private:
     [[nodiscard]] bool next_records(portion& out) noexcept {
         loss_counts lost;
         const std::uint64_t end = memory_.bts_end(lost);
-        if (lost.total() == 0) {
-            if (const std::uint64_t older = memory_.take_round(end); older != 0) {
-                pending_.add(loss_cause::overwritten, older);
-                seen_ = 0;
-            }
+        if (const std::uint64_t older = memory_.take_round(end); older != 0) {
+            pending_.add(loss_cause::overwritten, older);
+            seen_ = 0;
         }
         // What an index tells of loss, it tells until it is set again.
         if (lost.total() != 0 && !std::exchange(told_, true)) late_ += lost;
