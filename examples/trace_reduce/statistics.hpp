@@ -135,7 +135,8 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         } else if (!lane.lane->listed) {
             print(out, "%-6u  (no longer listed)", lane.lane->number);
         } else {
-            print(out, "%-6u  %u/%u ", lane.lane->number, lane.lane->pid, lane.lane->thread);
+            print(out, "%-6u  %s/%u ", lane.lane->number,
+                  file.about().process_text(*lane.lane).c_str(), lane.lane->thread);
             print_name(out, lane.lane->name);
             if (lane.lane->depth != 0) print(out, "+%u", lane.lane->depth);
         }
@@ -216,6 +217,7 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
             exporter::impl::append_number(out, lane.lane->number);
             if (lane.lane->listed) {
                 member(out, R"(,"pid":)", lane.lane->pid);
+                if (lane.lane->process) member(out, R"(,"process":)", *lane.lane->process);
                 member(out, R"(,"tid":)", lane.lane->thread);
                 out += R"(,"thread":)";
                 exporter::impl::append_json_string(out, lane.lane->name);

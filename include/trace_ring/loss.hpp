@@ -33,6 +33,12 @@ inline constexpr std::size_t loss_cause_count = 7;
     return names[static_cast<std::size_t>(cause)];
 }
 
+/// The record had been there: of the others its writer knows that they never were.
+[[nodiscard]] constexpr bool was_written(loss_cause cause) noexcept {
+    return cause == loss_cause::overwritten || cause == loss_cause::overrun ||
+           cause == loss_cause::damaged;
+}
+
 /// One gap in a sequence: `count` records are missing from position `at` on, for one cause.
 struct loss {
     position at = no_position;

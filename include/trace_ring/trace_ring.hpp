@@ -99,6 +99,7 @@
 #include <trace_ring/reduce/cptrap/spool_reader.hpp>
 #include <trace_ring/reduce/kind/file_kind.hpp>
 #include <trace_ring/reduce/seek/clock_offset.hpp>
+#include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/check.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>

@@ -289,6 +289,55 @@ BOOST_AUTO_TEST_CASE(the_program_tells_of_fields_and_spans) {
                "     33.3%  1  \"bob\"\n");
 }
 
+BOOST_AUTO_TEST_CASE(spans_that_do_not_nest_have_their_own_lengths) {
+    file_builder b;
+    b.clock_reading(0, 0, 1'700'000'000'000'000'000);
+    event_spec span{1, "request", {{"id"}}};
+    span.kind = trace_ring::event_kind::span;
+    const auto& request = b.event(span);
+    const auto process = b.process(1200);
+    const auto lane = b.lane(process, 11, "first"), other = b.lane(process, 12, "second");
+    constexpr auto begin = trace_ring::record_word::begin;
+    b.open(other, 1);
+    b.record(other, 5, request, {3}, begin);
+    b.open(lane, 1);
+    b.record(lane, 10, request, {1}, begin);
+    b.record(lane, 20, request, {2}, begin);
+    b.end_of(lane, 30, request, lane, 0);
+    b.end_of(lane, 35, request, other, 0);
+    b.raw_record(lane, 120, request.id, {}, trace_ring::record_word::end);
+    scratch_file file;
+    b.save(file.path());
+    const std::string shown = measured("--fields --by id " + file.path());
+    for (const char* const each :
+         {"id 1:\n\n  request: 2 records, 17391304/s\n    field       type  count  min",
+          "(duration)  ns        1   20   20    20", "(duration)  ns        1  100  100   100",
+          "(duration)  ns        1   30   30    30"}) {
+        BOOST_TEST(shown.find(each) != std::string::npos, shown);
+    }
+    BOOST_TEST(shown.find("without") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(where_nothing_tells_it_is_said_that_spans_did_not_nest) {
+    file_builder b;
+    b.put(offsetof(trace_ring::layout::file_header, version), 1, 4);
+    event_spec outer{1, "outer", {}}, inner{2, "inner", {}};
+    outer.kind = inner.kind = trace_ring::event_kind::span;
+    const auto& one = b.event(outer);
+    const auto& two = b.event(inner);
+    const auto lane = b.lane(b.process(1200), 11);
+    b.open(lane, 1);
+    b.record(lane, 10, one, {}, trace_ring::record_word::begin);
+    b.record(lane, 20, two, {}, trace_ring::record_word::begin);
+    b.record(lane, 30, one, {}, trace_ring::record_word::end);
+    b.record(lane, 40, two, {}, trace_ring::record_word::end);
+    scratch_file file;
+    b.save(file.path());
+    const std::string shown = measured("--fields " + file.path());
+    BOOST_TEST(shown.find("    not nested, so not known which is whose: 1\n") != std::string::npos,
+               shown);
+}
+
 BOOST_AUTO_TEST_CASE(the_program_groups_records) {
     scratch_file file;
     sample().save(file.path());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include <fuzz/events.hpp>
 #include <reduce/everything.hpp>
@@ -44,7 +45,9 @@ image recorded(trace_ring::full_mode full, unsigned rounds, bool quota) {
         recorder.record<number>(i);
         recorder.record<words>("some text", std::uint64_t{i});
         if (i % 8 == 0) {
+            auto first = recorder.scope<stretch>(i);
             const auto open = recorder.scope<stretch>(i);
+            const auto ends_first = std::move(first);
             recorder.record<rare>(i);
         }
         if (i % 16 == 0) {

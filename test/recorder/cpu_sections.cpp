@@ -27,8 +27,11 @@ struct four : trace_ring::event<"four", field<"a", std::array<std::uint64_t, 4>>
 struct many : trace_ring::event<"many", field<"a", std::array<std::uint64_t, 9>>> {};
 struct text : trace_ring::event<"text", field<"a", std::string_view>> {};
 
+struct work : trace_ring::span<"work", field<"a", std::uint64_t>> {};
+
 template <class Recorder>
 bool record_all(Recorder& to, std::uint64_t a) {
+    const auto under_way = to.template scope<work>(a);
     return to.template record<none>() && to.template record<one>(a) &&
            to.template record<two>(a, a) &&
            to.template record<three>(std::array<std::uint64_t, 3>{a, a}) &&

@@ -382,9 +382,11 @@ BOOST_AUTO_TEST_CASE(a_trace_file_in_use_is_joined_or_refused_and_never_replaced
     BOOST_TEST(complaint_about(small(file, if_exists::replace)).is(EBUSY, file, "in use"));
     // One of another version, by somebody who knows it: not joined, not replaced.
     constexpr auto version_at = offsetof(tr::layout::file_header, version);
-    patch(file, version_at, tr::layout::file_version + 1);
-    BOOST_TEST(complaint_about(small(file, if_exists::attach))
-                   .is(EINVAL, file, "offset 8: a trace file of another version"));
+    for (const auto version : {tr::layout::file_version + 1, tr::layout::oldest_version}) {
+        patch(file, version_at, version);
+        BOOST_TEST(complaint_about(small(file, if_exists::attach))
+                       .is(EINVAL, file, "offset 8: a trace file of another version"));
+    }
     BOOST_TEST(complaint_about(small(file, if_exists::replace)).is(EBUSY, file, "in use"));
     patch(file, version_at, tr::layout::file_version);
     BOOST_TEST(entries(folder.path()) == 1U);

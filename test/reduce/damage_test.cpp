@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_trace_file_is_refused_with_file_and_offset) {
 
 BOOST_AUTO_TEST_CASE(another_version_and_another_byte_order_are_named) {
     auto b = everything();
-    b.put(8, 2, 4);
+    b.put(8, layout::file_version + 1, 4);
     BOOST_TEST(message_of(b) == "it: offset 8: a trace file of another version");
     b = everything();
     std::reverse(b.bytes().begin(), b.bytes().begin() + 8);

@@ -121,7 +121,7 @@ public:
         words_.assign(static_cast<std::size_t>(plan_.file_limit / 8), 0);
         using h = layout::file_header;
         put(offsetof(h, magic), 0x474E526563617274ULL, 8);
-        put(offsetof(h, version), 1, 4);
+        put(offsetof(h, version), 2, 4);
         put(offsetof(h, header_bytes), 4096, 4);
         put(offsetof(h, creator_word), 8, 4);
         put(offsetof(h, clock), 2, 4);
@@ -322,6 +322,12 @@ public:
     bool record(std::uint32_t lane, std::uint64_t time, const event_spec& event,
                 const std::vector<value_spec>& values, std::uint32_t flags = 0) {
         return raw_record(lane, time, event.id, pack(event, values), flags);
+    }
+    /// The end of a span that began as the record at `position` of lane `began`, and says so.
+    bool end_of(std::uint32_t lane, std::uint64_t time, const event_spec& event,
+                std::uint32_t began, std::uint64_t position) {
+        put(plan_.ring + offsetof(layout::ring_state, ended_elsewhere), 1, 4);
+        return raw_record(lane, time, event.id, {position + 1, began}, 12);
     }
     bool raw_record(std::uint32_t lane, std::uint64_t time, std::uint32_t id,
                     const std::vector<std::uint64_t>& payload, std::uint32_t flags = 0) {

@@ -13,6 +13,7 @@
 ///                                                               u32[] variable
 ///   lane PROCESS THREAD NAME [DEPTH]
 ///   open LANE TIME [POSITION]     record LANE TIME EVENT VALUE... [+begin +end +cut +interval]
+///   end LANE TIME EVENT LANE POSITION                           of the span that began there
 ///   raw LANE TIME ID WORD...      close LANE TIME      lost LANE REFUSED TOO_LONG NESTED
 ///   counts LANE REFUSED TOO_LONG NESTED ABANDONED      wipe POSITION    poke OFFSET VALUE BYTES
 ///   --- WHAT                      what follows, to the next such line, must be shown by WHAT
@@ -122,6 +123,8 @@ private:
             file_.close(small(1), number(2));
         } else if (what == "record") {
             record();
+        } else if (what == "end") {
+            file_.end_of(small(1), number(2), named_event(), small(4), number(5));
         } else if (what == "raw") {
             std::vector<std::uint64_t> payload;
             for (std::size_t i = 4; i < words_.size(); ++i) payload.push_back(number(i));
@@ -197,12 +200,14 @@ private:
         file_.event(spec);
     }
 
-    void record() {
-        const event_spec* spec = nullptr;
+    [[nodiscard]] const event_spec& named_event() const {
         for (const auto& each : file_.events()) {
-            if (each.name == unquoted(word(3))) spec = &each;
+            if (each.name == unquoted(word(3))) return each;
         }
-        if (spec == nullptr) fail("no event " + word(3));
+        fail("no event " + word(3));
+    }
+    void record() {
+        const event_spec* const spec = &named_event();
         std::vector<value_spec> values;
         std::uint32_t flags = 0;
         for (std::size_t i = 4; i < words_.size(); ++i) {

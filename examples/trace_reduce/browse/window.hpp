@@ -244,7 +244,7 @@ private:
             made.lane = lane.number;
             made.position = record->position();
             if (lane.listed) {
-                made.process = std::to_string(lane.pid);
+                made.process = of.file().about().process_text(lane);
                 made.thread = std::to_string(lane.thread);
                 if (!lane.name.empty()) {
                     text_ += ' ';

@@ -168,12 +168,19 @@ private:
     reduce::trace_statistics measured(input& from, std::size_t columns, text_buffer& into) {
         const auto counted = [&](auto&& observer) {
             auto& file = from.file();
+            const auto& types = file.event_types();
+            const bool spans = wanted_.measures.values() &&
+                               std::any_of(types.begin(), types.end(), [](const auto& type) {
+                                   return type.kind == trace_ring::event_kind::span;
+                               });
+            // A span may have ended in another lane.
             return file.statistics(from.what(),
-                                   told_on(told_, file.about(), on_.interrupted, observer));
+                                   told_on(told_, file.about(), on_.interrupted, observer),
+                                   spans ? reduce::merging::by_time : reduce::merging::by_lane);
         };
         if (!wanted_.measures.any()) return counted(reduce::no_observer());
         const auto& time = from.file().time();
-        measure::pass measures(wanted_.measures, time);
+        measure::pass measures(wanted_.measures, from.file().about());
         auto sum = counted(measures);
         measures.finish();
         const double seconds = time.known() ? sum.seconds(time) : 0;

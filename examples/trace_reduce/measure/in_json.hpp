@@ -162,6 +162,7 @@ private:
         figures(of.durations);
         member("uncertain", of.uncertain);
         member("unpaired", of.unpaired);
+        member("not_nested", of.not_nested);
         out_ += "}\n";
     }
 

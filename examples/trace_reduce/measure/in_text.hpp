@@ -233,6 +233,10 @@ private:
             if (of.unpaired != 0) {
                 rows.push_back({"    without the other end: " + std::to_string(of.unpaired)});
             }
+            if (of.not_nested != 0) {
+                rows.push_back({"    not nested, so not known which is whose: " +
+                                std::to_string(of.not_nested)});
+            }
         }
         if (rows.size() > 1) table(rows, indent);
     }

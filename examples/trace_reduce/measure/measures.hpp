@@ -6,11 +6,10 @@
 /// What is counted of fields, spans and groups of records; pass.hpp counts it.
 /// - Fields: numbers.hpp for numbers, of arrays for each element; frequent.hpp for texts, single
 ///   characters, booleans and addresses, of which a mean says nothing.
-/// - Spans: a begin and the next end of the same event in the same lane. What has lost its other
-/// end
-///   is counted, and so is what a gap in the lane may have torn apart: the spans open there.
+/// - Spans: which end is whose, span/pairs.hpp of the library says. What has lost its other end is
+///   counted, and so is what did not nest where nothing says which is whose.
 /// - Groups: by thread, lane, process, event, or the value of the field of a name.
-/// Memory is bounded: `most_words` here, `most_groups` and `most_open` in pass.hpp.
+/// Memory is bounded: `most_words` here, `most_groups` in pass.hpp, and of spans that are open.
 
 #include <charconv>
 #include <cstddef>
@@ -45,6 +44,8 @@ struct question {
     std::size_t rows = 10;                  ///< of groups and values
 
     [[nodiscard]] bool any() const noexcept { return fields || !by.empty() || !histograms.empty(); }
+    /// It is about values, and so about how long spans took.
+    [[nodiscard]] bool values() const noexcept { return fields || !histograms.empty(); }
 };
 
 /// Whether a glob such as `order.*.id` means this field of this event.
@@ -155,8 +156,9 @@ struct event_measure {
     std::uint64_t records = 0;
     std::vector<std::optional<field_measure>> fields{};  ///< those wanted, in the event's order
     numbers durations{};                                 ///< ns; ticks if the clock is not known
-    std::uint64_t uncertain = 0;  ///< durations between times that are lower bounds only
-    std::uint64_t unpaired = 0;   ///< begins without an end, ends without a begin
+    std::uint64_t uncertain = 0;   ///< durations between times that are lower bounds only
+    std::uint64_t unpaired = 0;    ///< begins without an end, ends without a begin
+    std::uint64_t not_nested = 0;  ///< ends of which it is not known what they end
 
     void add(const event_measure& other) {
         records += other.records;
@@ -172,6 +174,7 @@ struct event_measure {
         durations.add(other.durations);
         uncertain += other.uncertain;
         unpaired += other.unpaired;
+        not_nested += other.not_nested;
     }
 };
 

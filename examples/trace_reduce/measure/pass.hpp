@@ -3,17 +3,16 @@
 #pragma once
 
 /// @file
-/// One pass over a trace, lane by lane, that counts what measures.hpp describes. It is told of runs
+/// One pass over a trace that counts what measures.hpp describes. It is told of runs
 /// of records, so that what they share is looked up once for all of them.
 
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,8 +20,9 @@
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/record_run.hpp>
 #include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/span/pairs.hpp>
+#include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 
 #include "measures.hpp"
@@ -33,12 +33,11 @@ class pass {
 public:
     static constexpr std::size_t most_groups = 10'000;
     static constexpr std::size_t most_groups_with_fields = 500;
-    static constexpr std::size_t most_open = 1000;  ///< spans open in a lane
 
     /// Both must outlive it.
-    pass(const question& what, const reduce::timeline& time)
+    pass(const question& what, const reduce::tables& in)
         : what_(what),
-          time_(time),
+          in_(in),
           by_(what.by == "thread"    ? by::thread
               : what.by == "lane"    ? by::lane
               : what.by == "process" ? by::process
@@ -79,14 +78,11 @@ public:
     }
     /// Something of this lane is missing: what was open may have ended there.
     void gap(const reduce::lane_info* lane) {
-        const auto found = lane == nullptr ? open_.end() : open_.find(lane);
-        if (found == open_.end()) return;
-        for (const auto& each : found->second) ++all_[each.type].unpaired;
-        found->second.clear();
+        if (lane != nullptr) open_.gap(*lane, [](const auto&) {});
     }
     /// After the last record: what was begun and did not end.
     void finish() {
-        for (auto& each : open_) gap(each.first);
+        open_.for_each_open([this](const begun_span& each) { count_unpaired(each); });
     }
 
     [[nodiscard]] const event_measures& events() const noexcept { return all_; }
@@ -103,12 +99,8 @@ private:
         std::vector<bool> fields{};
         std::size_t by = reduce::event_type::npos;  // field by which records are grouped
     };
-    struct open_span {
-        const reduce::event_type* type;
-        std::uint64_t begin;
-        bool exact;
-        std::string group;  // by a field's value, which the end may not bear
-    };
+    /// Beside it its group, by a field's value, which the end may not bear.
+    using begun_span = reduce::begun_span<std::string>;
 
     [[nodiscard]] plan& plan_of(const reduce::event_type& type) {
         if (type.number >= plans_.size()) plans_.resize(type.number + 1);
@@ -158,9 +150,9 @@ private:
         } else if (!lane.listed) {
             group_name_ = "(no longer listed)";
         } else if (by_ == by::process) {
-            group_name_ = std::to_string(lane.pid);
+            group_name_ = in_.process_text(lane);
         } else {
-            group_name_ = std::to_string(lane.pid) + '/' + std::to_string(lane.thread);
+            group_name_ = in_.process_text(lane) + '/' + std::to_string(lane.thread);
             if (!lane.name.empty()) group_name_ += ' ' + lane.name;
         }
         return group_name_;
@@ -170,10 +162,10 @@ private:
              event_measure* of_group) {
         add_fields(record, how, of_event, of_group);
         if (!how.durations) return;
-        open_span span{};
-        if (!pair(record, {}, span)) return;
-        add_duration(record, span, of_event);
-        if (of_group != nullptr) add_duration(record, span, *of_group);
+        const auto span = pair(record, {});
+        if (!span) return;
+        add_duration(record, *span, of_event);
+        if (of_group != nullptr) add_duration(record, *span, *of_group);
     }
     static void add_fields(const reduce::record_view& record, const plan& how,
                            event_measure& of_event, event_measure* of_group) {
@@ -191,11 +183,11 @@ private:
         key_.clear();
         const bool has = how.by != reduce::event_type::npos && record.has_fields();
         if (has) append_value(key_, record.field(how.by));
-        open_span span{};
-        const bool ended = how.durations && pair(record, has ? key_ : std::string(), span);
+        std::optional<begun_span> span;
+        if (how.durations) span = pair(record, has ? key_ : std::string());
         // The end of a span without fields is where its begin is.
-        const bool from_begin = !has && ended && !span.group.empty();
-        group& in = groups_.add(from_begin ? span.group : has ? key_ : std::string("(none)"));
+        const bool from_begin = !has && span && !span->kept.empty();
+        group& in = groups_.add(from_begin ? span->kept : has ? key_ : std::string("(none)"));
         in.bytes += record.bytes();
         event_measure* of_group = nullptr;
         if (what_.fields) {
@@ -204,9 +196,9 @@ private:
         }
         if (of_event == nullptr) return;
         add_fields(record, how, *of_event, of_group);
-        if (!ended) return;
-        add_duration(record, span, *of_event);
-        if (of_group != nullptr) add_duration(record, span, *of_group);
+        if (!span) return;
+        add_duration(record, *span, *of_event);
+        if (of_group != nullptr) add_duration(record, *span, *of_group);
     }
     static void append_value(std::string& out, const reduce::field_value& value) {
         if (value.is_text()) {
@@ -251,48 +243,40 @@ private:
         out += field_measure::name_of(value, word);
     }
 
-    /// Begins are kept; true for an end whose begin is known, which `span` then is.
-    [[nodiscard]] bool pair(const reduce::record_view& record, std::string group, open_span& span) {
-        if (!record.begins() && !record.ends()) return false;
-        auto& open = open_[&record.lane()];
-        const auto* const type = &record.type();
+    void count_unpaired(const begun_span& each) { ++all_[each.type].unpaired; }
+    /// Begins are kept; for an end whose begin is known, that.
+    [[nodiscard]] std::optional<begun_span> pair(const reduce::record_view& record,
+                                                 std::string group) {
+        const auto without_end = [this](const begun_span& each) { count_unpaired(each); };
         if (record.begins()) {
-            if (open.size() >= most_open) {
-                ++all_[open.front().type].unpaired;
-                open.erase(open.begin());
-            }
-            open.push_back({type, record.time(), !record.interval(), std::move(group)});
-            return false;
+            open_.begin(record, std::move(group), without_end);
+        } else if (record.ends()) {
+            auto found = open_.end(record, without_end);
+            if (found.begun && record.time() >= found.begun->time) return std::move(found.begun);
+            if (found.begun) count_unpaired(*found.begun);
+            auto& of = all_[&record.type()];
+            ++(found.not_nested ? of.not_nested : of.unpaired);
         }
-        const auto found = std::find_if(open.rbegin(), open.rend(), [type](const open_span& each) {
-            return each.type == type;
-        });
-        if (found == open.rend() || record.time() < found->begin) {
-            ++all_[type].unpaired;
-            return false;
-        }
-        span = std::move(*found);
-        open.erase(std::next(found).base());
-        return true;
+        return std::nullopt;
     }
-    void add_duration(const reduce::record_view& end, const open_span& span,
+    void add_duration(const reduce::record_view& end, const begun_span& span,
                       event_measure& into) const {
-        const std::uint64_t ticks = end.time() - span.begin;
-        into.durations.add(time_.known()
+        const std::uint64_t ticks = end.time() - span.time;
+        into.durations.add(in_.time().known()
                                ? static_cast<std::uint64_t>(std::clamp(
-                                     time_.ns(static_cast<double>(ticks)) + 0.5, 0.0, 9.2e18))
+                                     in_.time().ns(static_cast<double>(ticks)) + 0.5, 0.0, 9.2e18))
                                : ticks);
-        if (!span.exact || end.interval()) ++into.uncertain;
+        if (span.interval || end.interval()) ++into.uncertain;
     }
 
     const question& what_;
-    const reduce::timeline& time_;
+    const reduce::tables& in_;
     by by_;
     std::string by_field_;
     std::vector<plan> plans_;  // by the event type's number
     event_measures all_;
     groups groups_;
-    std::unordered_map<const reduce::lane_info*, std::vector<open_span>> open_;
+    reduce::span_pairs<std::string> open_;
     const reduce::lane_info* named_lane_ = nullptr;
     std::string group_name_;
     std::string key_;

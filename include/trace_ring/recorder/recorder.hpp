@@ -77,7 +77,7 @@ public:
     template <recordable E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
         E::template check<Values...>();
-        return put<E, 0>(values...);
+        return put<E, 0>(nullptr, values...);
     }
 
     /// A record that is filled now and counts only once committed: `commit()` or `discard()`; the
@@ -106,12 +106,13 @@ public:
 #endif
     }
 
-    /// A span: recorded as begun now, and as ended when the returned object dies.
+    /// A span: recorded as begun now, and as ended when the returned object dies, in whichever
+    /// thread, or process after a fork, and whatever was begun and not ended since.
     template <recordable E, class... Values>
     [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
         E::template check<Values...>();
-        return scoped<E>(put<E, record_word::begin>(values...) ? this : nullptr);
+        return scoped<E>(*this, values...);
     }
 
     /// Shuts every gate of this program, or opens them again. Takes effect at once on this thread,
@@ -159,15 +160,7 @@ public:
     /// record that is open meanwhile is left as it is.
     void pause_ends() noexcept {
 #if !defined(TRACE_RING_DISABLE)
-        if constexpr (write::readings_shared) {
-            for (std::size_t i = 0; i < layout::max_rings * impl::lane_depths; ++i) {
-                const auto ring = static_cast<std::uint32_t>(i / impl::lane_depths);
-                impl::lane_state* const first = impl::first_lane(ring, lanes_at_);
-                // The cold path reads the clock. relaxed: own lanes
-                auto& mark = impl::mark_of(first[i % impl::lane_depths]).value;
-                if (mark.load(relaxed) < 0) mark.store(0, relaxed);
-            }
-        }
+        if constexpr (write::readings_shared) write::forget_readings(lanes_at_);
 #endif
     }
 
@@ -262,7 +255,7 @@ private:
     }
 
     template <class E, std::uint32_t Flags, class... Values>
-    [[gnu::always_inline]] bool put(const Values&... values) noexcept {
+    [[gnu::always_inline]] bool put(impl::open_span* span, const Values&... values) noexcept {
         impl::event_state& type = touch<E>();
         // The header is the number of the gate and what is known already; the gate of an event that
         // has no id yet is shut.
@@ -274,27 +267,31 @@ private:
             // relaxed: as just seen, or newer
             const std::uint32_t id = record_word::id(type.header.load(relaxed));
             if (id != 0 && !gates_.has_no_event(id)) return false;
-            return append_cold<E, Flags>(type, E::encode(values...), impl::stack_position(),
-                                         nullptr, 0, 0);
+            const auto opener = impl::stack_position();
+            if constexpr (Flags == 0)
+                return append_cold<E, 0>(type, E::encode(values...), opener, nullptr, 0, 0);
+            else
+                return append_cold<E, Flags>(type, E::encode(values...), opener, nullptr, 0, 0,
+                                             span);
         }
         return append<E, Flags>(type, *lane, static_cast<std::uint32_t>(header),
-                                E::encode(values...));
+                                E::encode(values...), span);
     }
 
     /// The end of a span: written even if the gate has been shut since, or it would never end.
     template <class E>
-    void put_end() noexcept {
+    [[gnu::always_inline]] void put_end(impl::open_span& span) noexcept {
         impl::event_state& type = impl::event_of<E>::state;
         const std::uint32_t header = type.header.load(relaxed);  // relaxed: known when it began
         append<impl::end_of<E>, record_word::end>(
-            type, *impl::first_lane(impl::ring_of<E>, lanes_at_), header, {});
+            type, *impl::first_lane(impl::ring_of<E>, lanes_at_), header, {}, &span);
     }
 
     /// The hot path: one run of code in the caller, without a lock, a call or an allocation.
     template <class E, std::uint32_t Flags>
     [[gnu::always_inline]] bool append(impl::event_state& type, impl::lane_state& lane,
-                                       std::uint32_t header,
-                                       const typename E::wires& wires) noexcept {
+                                       std::uint32_t header, const typename E::wires& wires,
+                                       [[maybe_unused]] impl::open_span* span) noexcept {
         const auto sizes = measure_for<E>(wires);
         // relaxed, to the end: words of this thread and its signal handlers alone
         impl::lane_mark& mark = impl::mark_of(lane);
@@ -314,11 +311,20 @@ private:
         const auto before = write::look(sub->commit);
         const indexed_place to{reinterpret_cast<std::byte*>(sub), before.place};
         const auto go_cold = [&]() __attribute__((always_inline)) {
-            return append_cold<E, Flags>(type, wires, impl::stack_position(), &lane, idle,
-                                         std::uint64_t{now.high} << 32 | now.low);
+            const std::uint64_t known = std::uint64_t{now.high} << 32 | now.low;
+            if constexpr (Flags == 0) {
+                return append_cold<E, 0>(type, wires, impl::stack_position(), &lane, idle, known);
+            } else {
+                return append_cold<E, Flags>(type, wires, impl::stack_position(), &lane, idle,
+                                             known, span);
+            }
         };
         if (impl::no_room(to.index, bytes, idle)) [[unlikely]] {
             return go_cold();
+        }
+        if constexpr (Flags == record_word::end) {
+            if (!span->is_innermost(mark, *sub)) [[unlikely]]
+                return go_cold();
         }
         // Without a clock to wait for, what a record costs most is a line that comes from a further
         // cache: asked for ten records before, it took 4.8 in place of 5.8 ticks (sub-buffers of
@@ -345,8 +351,10 @@ private:
             std::byte* const start = to.base + commit_word::bias + to.index;
             write::template store_record<E, Flags, 0>(start, head, wires, sizes);
         }
+        if constexpr (Flags == record_word::begin) span->begin(mark, *sub);
         write::publish(sub->commit, before, commit_word::one_record + bytes);
         count<E>(lane, type);
+        if constexpr (Flags == record_word::end) span->end(mark);
         signal_fence(seq_cst);
         mark.value.store(idle, relaxed);
         return true;
@@ -354,27 +362,25 @@ private:
 
     /// The same through the cold path: from its beginning, or from where the hot path left it, with
     /// the mark of lane `begun` set, which was `idle` before, and the clock read at `known`, if not
-    /// 0.
-    template <class E, std::uint32_t Flags>
+    /// 0. `span`: of the beginning or end of one.
+    template <class E, std::uint32_t Flags, class... Span>
     [[gnu::noinline, gnu::cold]] bool append_cold(impl::event_state& type, typename E::wires wires,
                                                   mark_type opener, impl::lane_state* begun,
-                                                  mark_type idle, std::uint64_t known) noexcept {
+                                                  mark_type idle, std::uint64_t known,
+                                                  Span*... span) noexcept {
         const bool is_begun = begun != nullptr && idle < 0;
         // relaxed: own thread and its signal handlers
         if (begun != nullptr && !is_begun) impl::mark_of(*begun).value.store(idle, relaxed);
         if (core_ == nullptr) return false;  // static storage, not constructed yet or no more
         const auto sizes = measure_for<E>(wires);
-        const std::uint32_t bytes = fixed_record<E> + sizes.bytes;
+        // An end may have to say where the span began.
+        const std::uint32_t bytes =
+            impl::is_end<E> ? layout::span_end_record::bytes : fixed_record<E> + sizes.bytes;
         const auto [lane, time] =
             is_begun ? core_->open_further(type, bytes, opener, impl::is_end<E>, *begun, known)
                      : core_->open(type, bytes, opener, impl::is_end<E>);
         if (lane == nullptr) return false;
-        if constexpr (write::readings_shared) write::share_reading(impl::mark_of(*lane), time);
-        const std::uint32_t header = type.header.load(relaxed);  // relaxed: `open` saw the id
-        write::template store_record<E, Flags, 0>(
-            impl::end_of_records(*lane), write::template head_of<E>(time, header), wires, sizes);
-        impl::commit_record(*lane, bytes);
-        count<E>(*lane, type);
+        write::template append_open<E, Flags>(*core_, *lane, type, time, wires, sizes, span...);
         core_->finish(*lane);
         return true;
     }
@@ -386,7 +392,7 @@ private:
     [[maybe_unused]] std::byte room_for_gates_[sizeof(impl::gate_page)];  // see gate_link
 #else
     template <class E, std::uint32_t Flags, class... Values>
-    [[gnu::always_inline]] static bool put(const Values&...) noexcept {
+    [[gnu::always_inline]] static bool put(impl::open_span*, const Values&...) noexcept {
         return false;
     }
 #endif

@@ -91,21 +91,29 @@ private:
     const impl::event_state* counted_ = nullptr;
 };
 
-/// A span under way; its end is recorded when this dies.
+/// A span under way; its end is recorded when this dies. Move-only, also to other threads.
 template <class Kind>
 template <recordable E>
 class basic_recorder<Kind>::scoped {
 public:
-    explicit scoped(basic_recorder* owner) noexcept : owner_(owner) {}
-    scoped(scoped&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {}
+    scoped(scoped&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {
+        if (owner_ != nullptr) span_ = other.span_;
+    }
     scoped& operator=(scoped&&) = delete;
-    ~scoped() {
+    [[gnu::always_inline]] ~scoped() {
 #if !defined(TRACE_RING_DISABLE)
-        if (owner_ != nullptr) owner_->template put_end<E>();
+        if (owner_ != nullptr) owner_->template put_end<E>(span_);
 #endif
     }
 
 private:
+    friend class basic_recorder;
+
+    template <class... Values>
+    [[gnu::always_inline]] explicit scoped(basic_recorder& owner, const Values&... values) noexcept
+        : owner_(owner.template put<E, record_word::begin>(&span_, values...) ? &owner : nullptr) {}
+
+    impl::open_span span_;  // known if there is an owner
     basic_recorder* owner_;
 };
 

@@ -15,6 +15,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/record/payload.hpp>
+#include <trace_ring/recorder/lane/core.hpp>
 #include <trace_ring/recorder/lane/lane.hpp>
 #include <trace_ring/recorder/lane/registry.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
@@ -35,6 +36,19 @@ template <class E>
 inline constexpr bool is_end = false;
 template <class E>
 inline constexpr bool is_end<end_of<E>> = true;
+/// The end of a span that says where it began, as the open record of `lane`, which has room for it.
+inline void append_end(core& of, lane_state& lane, std::uint32_t time, std::uint32_t header,
+                       const open_span& span) noexcept {
+    const std::uint32_t word = record_word::pack(
+        record_word::id(header), layout::span_end_record::bytes, layout::span_end_record::flags);
+    const std::uint64_t words[] = {time | std::uint64_t{word} << 32, span.begun, span.lane};
+    static_assert(sizeof words == layout::span_end_record::bytes);
+    std::byte* const to = end_of_records(lane);
+    // relaxed, both: the commit word publishes them; and a note to readers
+    for (std::size_t i = 0; i < 3; ++i) word_at<std::uint64_t>(to, i * 8).store(words[i], relaxed);
+    commit_record(lane, layout::span_end_record::bytes);
+    of.memory().ring().ended_elsewhere.store(1, relaxed);
+}
 
 /// The steps of writing a record that is timed with `Clock`.
 template <class Clock>
@@ -109,6 +123,27 @@ struct write_path {
             return {signed_low_half(commit), 0};
         }
     }
+    /// The open record of `lane`, on the cold path; the hot one has these steps in its own order.
+    template <class E, std::uint32_t Flags, class... Span>
+    [[gnu::always_inline]] static void append_open(core& of, lane_state& lane,
+                                                   const event_state& type, std::uint32_t time,
+                                                   const typename E::wires& wires,
+                                                   const measured<E>& sizes,
+                                                   Span*... span) noexcept {
+        lane_mark& mark = mark_of(lane);
+        if constexpr (readings_shared) share_reading(mark, time);
+        const std::uint32_t header = type.header.load(relaxed);  // relaxed: `open` saw the id
+        const sub_buffer_header& sub = *lane.sub.load(relaxed);  // relaxed: own lane
+        if constexpr (Flags == record_word::begin) (span->begin(mark, sub), ...);
+        if ((is_end<E> && ... && !span->is_innermost(mark, sub))) {
+            return (append_end(of, lane, time, header, *span), ...);
+        }
+        store_record<E, Flags, 0>(end_of_records(lane), head_of<E>(time, header), wires, sizes);
+        commit_record(
+            lane, static_cast<std::uint32_t>(record_header_bytes + E::fixed_bytes) + sizes.bytes);
+        if constexpr (Flags == record_word::end) (span->end(mark), ...);
+        if constexpr (is_counted<E>()) count_record(lane, type);
+    }
     /// The record is there.
     [[gnu::always_inline]] static void publish(shared_atomic<std::uint32_t>& commit,
                                                const committed& before, std::uint32_t more) {
@@ -123,6 +158,15 @@ struct write_path {
     [[gnu::always_inline]] static void share_reading(lane_mark& mark, std::uint64_t time) {
         mark.reading.store(time | std::uint64_t{record_word::interval} << 60,
                            relaxed);  // relaxed: own lane
+    }
+    /// The calling thread's next record reads the clock: on the cold path.
+    static void forget_readings(std::uint32_t lanes_at) noexcept {
+        for (std::size_t i = 0; i < layout::max_rings * lane_depths; ++i) {
+            lane_state* const first =
+                first_lane(static_cast<std::uint32_t>(i / lane_depths), lanes_at);
+            auto& mark = mark_of(first[i % lane_depths]).value;
+            if (mark.load(relaxed) < 0) mark.store(0, relaxed);  // relaxed: own lanes
+        }
     }
     /// Whether the next record bears the last reading: one in `shared_by` reads the clock, counted
     /// by the records of the sub-buffer, and so by a word that is there anyhow. The cold path

@@ -156,6 +156,13 @@ private:
     bool cut_ = false;
 };
 
+/// A record, by its lane's number and its position there: where a span began.
+struct span_place {
+    std::uint32_t lane = 0;
+    position at = 0;
+    friend constexpr bool operator==(const span_place&, const span_place&) noexcept = default;
+};
+
 /// One record.
 class record_view {
 public:
@@ -201,8 +208,16 @@ public:
     }
     [[nodiscard]] std::string_view name() const noexcept { return type().name; }
 
-    [[nodiscard]] bool begins() const noexcept { return flag(record_word::begin); }
+    /// A span begins, or ends, here. How the two find each other: span/pairs.hpp.
+    [[nodiscard]] bool begins() const noexcept {
+        return flag(record_word::begin) && !flag(record_word::end);
+    }
     [[nodiscard]] bool ends() const noexcept { return flag(record_word::end); }
+    /// Of an end that says where the span began: there. Nothing of other records.
+    [[nodiscard]] std::optional<span_place> began() const noexcept {
+        if (!told_end() || !fault_.empty()) return std::nullopt;
+        return span_place{static_cast<std::uint32_t>(words_[2]), words_[1] - 1};
+    }
     /// Some field was cut.
     [[nodiscard]] bool cut() const noexcept { return flag(record_word::cut); }
     /// The time is a lower bound: the clock was not read for this record (clock::sampled).
@@ -306,11 +321,16 @@ private:
     }
 
     [[nodiscard]] bool bare_end() const noexcept {
-        return ends() && bytes() == record_header_bytes;
+        return ends() && (bytes() == record_header_bytes || flag(record_word::begin));
     }
+    [[nodiscard]] bool told_end() const noexcept { return ends() && flag(record_word::begin); }
     /// What is wrong with the record at `words`, which is of this kind.
     [[nodiscard]] std::string_view check(const std::uint64_t* words) const noexcept {
-        if (shared_.type == nullptr || bare_end()) return {};
+        if (shared_.type == nullptr) return {};
+        if (bare_end()) {
+            const bool whole = !told_end() || bytes() == layout::span_end_record::bytes;
+            return whole ? std::string_view() : "an end that does not say what it ends";
+        }
         const event_type& type = *shared_.type;
         const std::size_t there = payload().size();
         if (type.fixed_bytes > there) return "a record shorter than its event's fields";

@@ -66,22 +66,23 @@ struct trace_statistics {
     }
 };
 
-/// Told of all that `count` reads, lane by lane: a model of what its last argument may be.
+/// Told of all that `count` reads, in its order: a model of what its observer may be.
 struct no_observer {
     /// A record, and those directly after it that are of the same lane, event and length.
     void records(const record_view&, const record_run&) const noexcept {}
-    /// Something of this lane is missing here, or its time goes back; null: of no lane.
+    /// Records that were in this lane are missing here, or its time goes back; null: of no lane.
     void gap(const lane_info*) const noexcept {}
 };
 
-/// Reads all that `what` wants, lane by lane.
+/// Reads all that `what` wants. Lane by lane is quickest.
 template <class Observer = no_observer>
-[[nodiscard]] trace_statistics count(tables& in, const filter& what, Observer&& observer = {}) {
+[[nodiscard]] trace_statistics count(tables& in, const filter& what, Observer&& observer = {},
+                                     merging order = merging::by_lane) {
     trace_statistics sum;
     std::map<const event_type*, event_statistics> events;
     std::map<const lane_info*, lane_statistics> lanes;
     sum.first_time = ~std::uint64_t{0};
-    cursor all(in, what, direction::forward, merging::by_lane);
+    cursor all(in, what, direction::forward, order);
     const lane_info* last_lane = nullptr;
     lane_statistics* lane = nullptr;
     const event_type* last_type = nullptr;
@@ -120,7 +121,7 @@ template <class Observer = no_observer>
             in_lane(loss->lane).lost.add(loss->cause, loss->count);
             sum.lost.add(loss->cause, loss->count);
             if (loss->cause == loss_cause::damaged) note(loss->offset, loss->what);
-            observer.gap(loss->lane);
+            if (was_written(loss->cause)) observer.gap(loss->lane);
         } else {
             ++sum.clock_jumps;
             observer.gap(std::get_if<clock_jump>(next)->lane);

@@ -121,6 +121,15 @@ public:
         return layout::present_sub_buffers(plan_, source_.size());
     }
 
+    /// No two processes in the table have the same id. In containers each may be number 1.
+    [[nodiscard]] bool pids_differ() const noexcept { return pids_differ_; }
+    /// A lane's process as people are shown it: its id, and its number where ids do not differ.
+    [[nodiscard]] std::string process_text(const lane_info& lane) const {
+        std::string text = std::to_string(lane.pid);
+        if (lane.process && !pids_differ_) text += '#' + std::to_string(*lane.process);
+        return text;
+    }
+
     /// The lane of this number; null if neither the table nor `note_lane` ever named it.
     [[nodiscard]] const lane_info* find_lane(std::uint32_t number) const noexcept {
         const auto found = by_number_.find(number);
@@ -239,6 +248,12 @@ private:
             const table_row row{process_words_, plan_.processes, slot * stride};
             processes_[slot] = process_info::from(row, slot, plan_.process_count, noting);
         }
+        std::vector<std::uint32_t> pids;
+        for (const auto& each : processes_) {
+            if (each.pid != 0) pids.push_back(each.pid);
+        }
+        std::sort(pids.begin(), pids.end());
+        pids_differ_ = std::adjacent_find(pids.begin(), pids.end()) == pids.end();
         return true;
     }
 
@@ -366,6 +381,7 @@ private:
     std::uint64_t looks_ = 0;  // at the lanes, so far
     std::vector<process_info> processes_;
     std::vector<std::uint64_t> process_words_;  // as they were read
+    bool pids_differ_ = true;
     std::deque<lane_info> lanes_;
     std::unordered_map<std::uint32_t, lane_info*> by_number_;
     /// By lane number and owner_record::word.

@@ -105,8 +105,9 @@ public:
     }
     /// The same, and `observer` is told of all that is read (statistics.hpp).
     template <class Observer>
-    [[nodiscard]] trace_statistics statistics(const filter& what, Observer&& observer) const {
-        return count(*tables_, what, observer);
+    [[nodiscard]] trace_statistics statistics(const filter& what, Observer&& observer,
+                                              merging order = merging::by_lane) const {
+        return count(*tables_, what, observer, order);
     }
 
     /// Finds places in it as people tell them: dates, times, shares, positions.

@@ -145,7 +145,7 @@ struct record_word {
         cut = 1,       ///< a string or array did not fit and was cut
         interval = 2,  ///< the time is the last anchor's: a lower bound
         begin = 4,     ///< a span begins
-        end = 8,       ///< a span ends
+        end = 8,       ///< a span ends: the one that began last in this lane and has not ended
     };
     /// The id of the library's own records, told apart by their lengths: time and owner.
     static constexpr std::uint16_t time_id = 0;

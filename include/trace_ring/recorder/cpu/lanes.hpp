@@ -96,10 +96,11 @@ public:
     }
 
     /// Writes a record as one sequence, and makes what it does not find. No: it was lost, and
-    /// counted. Elsewhere: sequences fail again and again, or this thread has none.
+    /// counted. Elsewhere: sequences fail again and again, or this thread has none. `span`, if not
+    /// null, is told which record it is.
     template <bool Timed>
     [[nodiscard]] answer write(std::uint32_t ring, std::uint32_t header, const std::uint64_t* words,
-                               std::uint32_t count) noexcept {
+                               std::uint32_t count, open_span* span) noexcept {
         const cpu_table table = table_.of(ring);
         const undisturbed scope;
         if (own_thread == no_thread) know_thread();
@@ -110,10 +111,12 @@ public:
             if (cpu >= table_.cpus) break;
             const next_step next = step(table.words[cpu], cpu, length);
             if (next == next_step::lost) found = answer::no;
-            if (next == next_step::write &&
-                rseq::append_words_here<Timed>(table, header, words, count)) {
-                found = answer::yes;
-            }
+            if (next != next_step::write) continue;
+            const bool done =
+                span == nullptr
+                    ? rseq::append_words_here<Timed>(table, header, words, count)
+                    : rseq::append_words_here<Timed, true>(table, header, words, count, span);
+            if (done) found = answer::yes;
         }
         rseq::forget(table_.area);
         return found;

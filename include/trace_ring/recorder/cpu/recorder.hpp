@@ -44,6 +44,7 @@
 #include <trace_ring/recorder/recorder.hpp>
 
 #if !defined(TRACE_RING_DISABLE)
+#include <trace_ring/recorder/cpu/fallback.hpp>
 #include <trace_ring/recorder/cpu/lanes.hpp>
 #endif
 
@@ -131,7 +132,7 @@ public:
     template <recordable E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
         E::template check<Values...>();
-        return put<E, 0>(values...);
+        return put<E>(values...);
     }
 
     /// A record that is filled now, in the object returned, and is there once committed. Any number
@@ -146,7 +147,7 @@ public:
     [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
         E::template check<Values...>();
-        return scoped<E>(put<E, record_word::begin>(values...) ? this : nullptr);
+        return scoped<E>(*this, values...);
     }
 
     /// Records are restartable sequences here. False: this is a recorder with a lane a thread.
@@ -210,7 +211,7 @@ private:
         return header;
     }
 
-    template <class E, std::uint32_t Flags, class... Values>
+    template <class E, class... Values>
     [[gnu::always_inline]] bool put(const Values&... values) noexcept {
         impl::event_state& type = base::template touch<E>();
         // order: type.use:D pairs with type.publish:A
@@ -221,46 +222,64 @@ private:
             const std::uint32_t id = record_word::id(header);
             if (id != 0 && !base::gates_.has_no_event(id)) return false;
             if constexpr (E::variable) {  // without its id it goes the long way
-                return append_variable<E, Flags>(type, header - id, E::encode(values...));
+                return append_variable<E>(type, header - id, E::encode(values...));
             } else {
-                return write_otherwise<impl::is_counted<E>(), impl::is_end<E>, fixed_words<E>>(
-                    type, header | Flags << 28, impl::words_of<E>(E::encode(values...)));
+                return write_otherwise<impl::is_counted<E>(), fixed_words<E>>(
+                    type, header, impl::words_of<E>(E::encode(values...)));
             }
         }
-        return append<E, Flags>(type, header, E::encode(values...));
+        if constexpr (E::variable) {
+            return append_variable<E>(type, header, E::encode(values...));
+        } else {
+            return write<impl::ring_of<E>, impl::is_counted<E>(), fixed_words<E>>(
+                type, header, impl::words_of<E>(E::encode(values...)));
+        }
+    }
+    /// The beginning of a span: `span` is told which record it is.
+    template <class E, class... Values>
+    bool put_begin(impl::open_span& span, const Values&... values) noexcept {
+        impl::event_state& type = base::template touch<E>();
+        std::uint32_t header = type.header.load(relaxed);  // relaxed: `admit` looks again
+        const std::uint32_t id = record_word::id(header);
+        if (id != 0 && base::gates_.template is_shut<0>(id)) {
+            if (!base::gates_.has_no_event(id)) return false;
+            header -= id;  // so it goes the long way
+        }
+        constexpr std::uint32_t flags = std::uint32_t{record_word::begin} << 28;
+        if constexpr (E::variable) {
+            return append_variable<E>(type, header | flags, E::encode(values...), &span);
+        } else {
+            const auto words = impl::words_of<E>(E::encode(values...));
+            return write_words<impl::is_counted<E>()>(type, header | flags, words.data(),
+                                                      fixed_words<E>, &span);
+        }
     }
     /// The end of a span: written even if the gate has been shut since.
     template <class E>
-    void put_end() noexcept {
+    void put_end(impl::open_span& span) noexcept {
         impl::event_state& type = impl::event_of<E>::state;
-        const std::uint32_t header = type.header.load(relaxed);  // relaxed: known when it began
-        append<impl::end_of<E>, record_word::end>(
-            type, record_word::pack(record_word::id(header), record_header_bytes), {});
-    }
-
-    template <class E, std::uint32_t Flags>
-    [[gnu::always_inline]] bool append(impl::event_state& type, std::uint32_t header,
-                                       const typename E::wires& wires) noexcept {
-        if constexpr (E::variable) {
-            return append_variable<E, Flags>(type, header, wires);
-        } else {
-            return write<impl::ring_of<E>, impl::is_counted<E>(), impl::is_end<E>, fixed_words<E>>(
-                type, header | Flags << 28, impl::words_of<E>(wires));
+        const std::uint32_t header = record_word::pack(
+            record_word::id(type.header.load(relaxed)),  // relaxed: known when it began
+            record_header_bytes, record_word::end);
+        if (impl::is_innermost_here(span) && home_ == &impl::the_registry &&
+            rseq::append_here<timed, 0>(table_.of(impl::ring_of<E>), header, nullptr)) [[likely]] {
+            return impl::leave_here(span);
         }
+        static_cast<void>(write_slowly(type, header, nullptr, 0, false, &span));
     }
-    template <class E, std::uint32_t Flags>
+    template <class E, class... Span>
     [[gnu::noinline]] bool append_variable(impl::event_state& type, std::uint32_t header,
-                                           const typename E::wires& wires) noexcept {
+                                           const typename E::wires& wires, Span*... span) noexcept {
         const auto sizes = measure_for<E>(wires, max_record_ - record_header_bytes);
         const std::uint32_t words = fixed_words<E> + sizes.bytes / 8;
         auto* const staged = static_cast<std::uint64_t*>(__builtin_alloca(words * 8 + 8));
         impl::store_payload<E>(reinterpret_cast<std::byte*>(staged), wires, sizes);
-        return write_words<impl::is_counted<E>()>(type, header_for<E>(header, sizes) | Flags << 28,
-                                                  staged, words);
+        return write_words<impl::is_counted<E>()>(type, header_for<E>(header, sizes), staged, words,
+                                                  span...);
     }
 
     /// The hot path, for records whose length is known and whose event has an id.
-    template <std::uint32_t Ring, bool Counted, bool Ends, std::uint32_t Words>
+    template <std::uint32_t Ring, bool Counted, std::uint32_t Words>
     [[gnu::always_inline]] bool write(impl::event_state& type, std::uint32_t header,
                                       const std::array<std::uint64_t, Words + 1>& words) noexcept {
         bool done = false;
@@ -272,72 +291,53 @@ private:
             }
         }
         if (!done) [[unlikely]]
-            return write_otherwise<Counted, Ends, Words>(type, header, words);
+            return write_otherwise<Counted, Words>(type, header, words);
         if constexpr (Counted) lanes_->count(type);
         return true;
     }
     /// Few words by value: they need no memory, and the caller no frame.
-    template <bool Counted, bool Ends, std::uint32_t Words>
+    template <bool Counted, std::uint32_t Words>
     [[gnu::always_inline]] bool write_otherwise(
         impl::event_state& type, std::uint32_t header,
         const std::array<std::uint64_t, Words + 1>& words) noexcept {
         if constexpr (Words <= rseq::most_words_here) {
             return [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-                return write_few<Counted, Ends>(type, header, words[I]...);
+                return write_few<Counted>(type, header, words[I]...);
             }
             (std::make_index_sequence<Words>{});
         } else {
-            return write_slowly(type, header, words.data(), Words, Counted, Ends);
+            return write_slowly(type, header, words.data(), Words, Counted, nullptr);
         }
     }
-    template <bool Counted, bool Ends, class... Word>
+    template <bool Counted, class... Word>
     [[gnu::noinline, gnu::cold]] bool write_few(impl::event_state& type, std::uint32_t header,
                                                 Word... word) noexcept {
         const std::uint64_t words[] = {word..., 0};
-        return write_slowly(type, header, words, sizeof...(Word), Counted, Ends);
+        return write_slowly(type, header, words, sizeof...(Word), Counted, nullptr);
     }
-    template <bool Counted>
+    template <bool Counted, class... Span>
     bool write_words(impl::event_state& type, std::uint32_t header, const std::uint64_t* words,
-                     std::uint32_t count) noexcept {
-        const bool done =
-            home_ == &impl::the_registry && record_word::id(header) != 0 &&
-            rseq::append_words_here<timed>(table_.of(type.ring), header, words, count);
-        if (!done) return write_slowly(type, header, words, count, Counted, false);
+                     std::uint32_t count, Span*... span) noexcept {
+        constexpr bool told = sizeof...(Span) != 0;
+        const bool done = home_ == &impl::the_registry && record_word::id(header) != 0 &&
+                          rseq::append_words_here<timed, told>(table_.of(type.ring), header, words,
+                                                               count, span...);
+        if (!done) {
+            impl::open_span* const spans[] = {span..., nullptr};
+            return write_slowly(type, header, words, count, Counted, spans[0]);
+        }
+        (impl::enter_here(*span), ...);
         if constexpr (Counted) lanes_->count(type);
         return true;
     }
 
-    /// `header` may lack the id.
+    /// `header` may lack the id. `span`: of a record that begins or ends one.
     [[gnu::noinline, gnu::cold]] bool write_slowly(impl::event_state& type, std::uint32_t header,
                                                    const std::uint64_t* words, std::uint32_t count,
-                                                   bool counted, bool ends) noexcept {
+                                                   bool counted, impl::open_span* span) noexcept {
         if (base::core_ == nullptr) return false;  // not constructed yet, or no more
-        impl::core& core = *base::core_;
-        const std::uint32_t length = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
-        using answer = impl::cpu_lanes::answer;
-        const auto whole = [&] {  // relaxed: after who made sure of it
-            return (header & ~0xFFFFU) | record_word::id(type.header.load(relaxed));
-        };
-        if (table_.area != 0) {
-            rseq::forget(table_.area);  // a sequence may have been left half-way
-            answer found = lanes_->admit(type, length, ends);
-            if (found == answer::yes)
-                found = lanes_->template write<timed>(type.ring, whole(), words, count);
-            if (found == answer::yes && counted) lanes_->count(type);
-            if (found != answer::elsewhere) return found == answer::yes;
-        }
-        const auto [lane, time] = core.open(type, length, impl::stack_position(), ends);
-        if (lane == nullptr) return false;
-        std::byte* const to = impl::end_of_records(*lane);
-        // relaxed, to the end: the commit word publishes them
-        word_at<std::uint32_t>(to, 0).store(time, relaxed);
-        word_at<std::uint32_t>(to, 4).store(whole(), relaxed);
-        for (std::uint32_t i = 0; i < count; ++i)
-            word_at<std::uint64_t>(to, record_header_bytes + i * 8).store(words[i], relaxed);
-        impl::commit_record(*lane, length);
-        if (counted) impl::count_record(*lane, type);
-        core.finish(*lane);
-        return true;
+        return impl::write_slowly<timed>(*base::core_, *lanes_, type, header, words, count, counted,
+                                         span);
     }
 
     std::unique_ptr<impl::cpu_lanes> lanes_;
@@ -347,8 +347,12 @@ private:
     const impl::registry* home_ = nullptr;
     std::uint32_t max_record_ = 0;
 #else
-    template <class E, std::uint32_t Flags, class... Values>
+    template <class E, class... Values>
     [[gnu::always_inline]] static bool put(const Values&...) noexcept {
+        return false;
+    }
+    template <class E, class... Values>
+    static bool put_begin(impl::open_span&, const Values&...) noexcept {
         return false;
     }
 #endif

@@ -92,20 +92,28 @@ private:
     std::uint64_t words_[most_words + 1];
 };
 
-/// A span under way; its end is recorded when this dies.
+/// A span under way; its end is recorded when this dies. Move-only, also to other threads.
 template <class Recorder, recordable E>
 class cpu_scope {
 public:
-    explicit cpu_scope(Recorder* owner) noexcept : owner_(owner) {}
-    cpu_scope(cpu_scope&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {}
+    cpu_scope(cpu_scope&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {
+        if (owner_ != nullptr) span_ = other.span_;
+    }
     cpu_scope& operator=(cpu_scope&&) = delete;
     ~cpu_scope() {
 #if !defined(TRACE_RING_DISABLE)
-        if (owner_ != nullptr) owner_->template put_end<E>();
+        if (owner_ != nullptr) owner_->template put_end<E>(span_);
 #endif
     }
 
 private:
+    friend Recorder;
+
+    template <class... Values>
+    explicit cpu_scope(Recorder& owner, const Values&... values) noexcept
+        : owner_(owner.template put_begin<E>(span_, values...) ? &owner : nullptr) {}
+
+    impl::open_span span_;  // known if there is an owner
     Recorder* owner_;
 };
 

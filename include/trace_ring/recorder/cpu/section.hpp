@@ -69,6 +69,9 @@ inline constexpr std::uint32_t no_thread = ~std::uint32_t{0};
 inline constinit thread_local std::uint32_t volatile own_thread TRACE_RING_TLS = no_thread;
 /// Its name, when that was asked for: 16 bytes.
 inline constinit thread_local std::uint64_t volatile own_name[2] TRACE_RING_TLS = {};
+static_assert(offsetof(open_span, begun) == 0 && offsetof(open_span, lane) == 16 &&
+              offsetof(sub_buffer_header, lane) == 4 &&
+              offsetof(sub_buffer_header, first_position) == 16);
 }  // namespace impl
 
 namespace rseq {
@@ -110,6 +113,16 @@ inline constexpr std::size_t most_words_here = 4;
     "movl %%eax, (%%r9,%%r11)\n" \
     "movl %[header], %%edx\n"    \
     "movl %%edx, 4(%%r9,%%r11)\n"
+// Into an open_span: the record's number in its lane, and the lane.
+#define TRACE_RING_HERE_TELL    \
+    ".if %c[told]\n"            \
+    "movl 4(%%r9), %%edx\n"     \
+    "movl %%edx, 16(%[span])\n" \
+    "movl %%r10d, %%edx\n"      \
+    "shrl $16, %%edx\n"         \
+    "addq 16(%%r9), %%rdx\n"    \
+    "movq %%rdx, (%[span])\n"   \
+    ".endif\n"
 #define TRACE_RING_HERE_COMMIT "movl %%r10d, 48(%%r9)\n" TRACE_RING_SEQUENCE_END
 #define TRACE_RING_HERE_INPUTS                                                                \
     [area] "r"(table.area), [words] "r"(table.words), [cpus] "rm"(table.cpus),                \
@@ -159,6 +172,14 @@ static_assert(commit_word::bias == (8 << 12) + 8);
     "mov w12, wzr\n"         \
     ".endif\n"               \
     "stp w12, %w[header], [x11]\n"
+#define TRACE_RING_HERE_TELL       \
+    ".if %c[told]\n"               \
+    "ldur w12, [x9, #-44]\n"       \
+    "str w12, [%x[span], #16]\n"   \
+    "ldur x12, [x9, #-32]\n"       \
+    "add x12, x12, x10, lsr #16\n" \
+    "str x12, [%x[span]]\n"        \
+    ".endif\n"
 #define TRACE_RING_HERE_COMMIT "stlr w10, [x9]\n" TRACE_RING_SEQUENCE_END
 #define TRACE_RING_HERE_INPUTS                                                         \
     [area] "r"(area_at(table.area)), [words] "r"(table.words), [cpus] "r"(table.cpus), \
@@ -211,11 +232,12 @@ failed:
     return false;
 }
 
-/// The same for any number of words, which the sequence copies one by one.
-template <bool Timed>
+/// The same for any number of words, which the sequence copies one by one. Told: it says in `span`,
+/// of which no other thread knows, which record of which lane it is.
+template <bool Timed, bool Told = false>
 [[nodiscard]] inline bool append_words_here(const cpu_table& table, std::uint32_t header,
-                                            const std::uint64_t* from,
-                                            std::uint32_t count) noexcept {
+                                            const std::uint64_t* from, std::uint32_t count,
+                                            impl::open_span* span = nullptr) noexcept {
     const std::uint64_t length = record_header_bytes + std::uint64_t{count} * 8;
     // order: here.record:B pairs with read:B, file.read:B, batch.read:A, reclaim.find:B,
     // reclaim.find:D
@@ -231,10 +253,11 @@ template <bool Timed>
              "movq %%rdx, -8(%%r11,%%rax,8)\n"
              "subl $1, %%eax\n"
              "jnz 5b\n"
-             "6:\n" TRACE_RING_HERE_COMMIT
+             "6:\n" TRACE_RING_HERE_TELL TRACE_RING_HERE_COMMIT
              :
              : TRACE_RING_HERE_INPUTS, [length] "r"(length), [from] "r"(from), [count] "rm"(count),
-               [one] "i"(commit_word::one_record)
+               [one] "i"(commit_word::one_record), [span] "ri"(Told ? span : nullptr),
+               [told] "i"(Told ? 1 : 0)
              : TRACE_RING_SEQUENCE_CLOBBERED
              : failed);
 #else
@@ -249,10 +272,12 @@ template <bool Timed>
              "str x13, [x11, x12, lsl #3]\n"
              "subs w12, w12, #1\n"
              "b.ne 5b\n"
-             "6:\n" TRACE_RING_HERE_COMMIT
+             "6:\n" TRACE_RING_HERE_TELL TRACE_RING_HERE_COMMIT
              :
              : TRACE_RING_HERE_INPUTS, [length] "r"(length), [from] "r"(from), [count] "r"(count),
-               [one] "r"(commit_word::one_record)
+               [one] "r"(commit_word::one_record),
+               [span] "rZ"(Told ? reinterpret_cast<std::uintptr_t>(span) : std::uintptr_t{0}),
+               [told] "i"(Told ? 1 : 0)
              : TRACE_RING_SEQUENCE_CLOBBERED
              : failed);
 #endif
@@ -266,6 +291,7 @@ failed:
 #undef TRACE_RING_APPEND_HERE
 #undef TRACE_RING_HERE_INPUTS
 #undef TRACE_RING_HERE_COMMIT
+#undef TRACE_RING_HERE_TELL
 #undef TRACE_RING_HERE_HEAD
 #undef TRACE_RING_HERE_FIND
 
@@ -277,9 +303,9 @@ template <bool Timed, std::size_t Count>
                                       const std::uint64_t*) noexcept {
     return false;
 }
-template <bool Timed>
+template <bool Timed, bool Told = false>
 [[nodiscard]] inline bool append_words_here(const cpu_table&, std::uint32_t, const std::uint64_t*,
-                                            std::uint32_t) noexcept {
+                                            std::uint32_t, impl::open_span* = nullptr) noexcept {
     return false;
 }
 

@@ -39,7 +39,7 @@ struct header_fault {
     // relaxed, to the end: the header does not change once the magic is there
     const auto u32 = [](const shared_atomic<std::uint32_t>& word) { return word.load(relaxed); };
     const auto u64 = [](const shared_atomic<std::uint64_t>& word) { return word.load(relaxed); };
-    if (u32(h.version) != file_version) {
+    if (u32(h.version) < oldest_version || u32(h.version) > file_version) {
         return {"a trace file of another version", offsetof(file_header, version)};
     }
     if (u32(h.header_bytes) != page_bytes) {

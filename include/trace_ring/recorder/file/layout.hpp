@@ -33,7 +33,9 @@ namespace trace_ring::inline v1::layout {
 /// "traceRNG" read as a little-endian word; a file of the other byte order shows it reversed.
 inline constexpr std::uint64_t file_magic = 0x474E526563617274;
 inline constexpr std::uint64_t file_magic_swapped = 0x74726163'65524E47;
-inline constexpr std::uint32_t file_version = 1;
+/// 2: ends of spans that began elsewhere (span_end_record). What writes, writes this version only.
+inline constexpr std::uint32_t file_version = 2;
+inline constexpr std::uint32_t oldest_version = 1;  ///< that can be read
 
 inline constexpr std::size_t page_bytes = 4096;
 
@@ -85,6 +87,17 @@ static_assert(offsetof(file_header, dictionary_offset) == 168);
 static_assert(offsetof(file_header, index_offset) == 184);
 static_assert(offsetof(file_header, sub_buffers_offset) == 200);
 
+/// The end of a span that is not the last one open in the lane: of a coroutine's that was suspended
+/// meanwhile, of one that another thread ends, or the child of a fork. It says where it began.
+/// @code
+///   0  clock's low half, record word with the flags begin and end
+///   8  u64 number of the record that began it, in its lane, from 1    16 u32 lane, u32 zero
+/// @endcode
+struct span_end_record {
+    static constexpr std::uint32_t flags = record_word::begin | record_word::end;
+    static constexpr std::size_t bytes = 24;
+};
+
 /// Rings that a file may have: the first, and those of events with a quota.
 inline constexpr std::size_t max_rings = 4;
 
@@ -107,6 +120,7 @@ struct ring_state {
     shared_atomic<std::uint64_t> dictionary_used;        ///< bytes
     shared_atomic<std::uint64_t> refused_without_lane;   ///< records lost for want of a lane
     shared_atomic<std::uint64_t> types_without_room;     ///< types the dictionary had no room for
+    shared_atomic<std::uint32_t> ended_elsewhere;        ///< 1: there are span_end_records
 
     /// What lanes amounted to whose entries have been given to others.
     alignas(64) shared_atomic<std::uint64_t> folded_lanes;
@@ -154,6 +168,7 @@ static_assert(offsetof(ring_state, overwritten_records) == 136);
 static_assert(offsetof(ring_state, keep_for) == 144);
 static_assert(offsetof(ring_state, last_lane) == 192);
 static_assert(offsetof(ring_state, dictionary_used) == 200);
+static_assert(offsetof(ring_state, ended_elsewhere) == 224);
 static_assert(offsetof(ring_state, folded_lanes) == 256);
 static_assert(offsetof(ring_state, snapshot_request) == 320);
 static_assert(offsetof(ring_state, session_owner) == 384);

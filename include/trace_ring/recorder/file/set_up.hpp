@@ -298,6 +298,10 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
                           EINVAL);
     }
     memory_ = storage::mapping::with_slack(path_, file_.number(), plan_.file_limit, stray_bytes);
+    // What is older can be read; it does not announce what would be written.
+    if (header().version.load(relaxed) != layout::file_version)  // relaxed: it does not change
+        throw setup_error(path_, "offset 8: a trace file of another version", EINVAL);
+    static_assert(offsetof(layout::file_header, version) == 8);
     // Before the file is measured once more: it may be growing.
     // order: grow.use:E pairs with grow:A
     const std::uint64_t capacity = ring().capacity.load(acquire);

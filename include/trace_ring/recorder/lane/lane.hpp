@@ -85,21 +85,23 @@ struct alignas(64) lane_mark {
     /// Of a sampled clock: the head of the records that share the last reading, but for the type.
     atomic<std::uint64_t> reading{0};
     atomic<std::uint32_t> held_as{tenure::own};
-    atomic<std::uint64_t> run_next{0};  ///< of the positions drawn last, the first not tried yet
-    atomic<std::uint64_t> run_end{0};   ///< and the one behind them
-    std::uint32_t unused[4]{};
+    atomic<std::uint64_t> run_next{0};   ///< of the positions drawn last, the first not tried yet
+    atomic<std::uint64_t> run_end{0};    ///< and the one behind them
+    atomic<std::uint64_t> innermost{0};  ///< open_span::begun of the span open here last
+    std::uint32_t unused[2]{};
     /// Stored twice by each record. Processors take a load for one from a store under way if both
     /// are as far into their pages, and a record then takes 1.15 of its time. So this is in the
     /// last quarter of 64 bytes, as the commit word is, and no word that each record loads is
     /// there: for that recorders, `thread_lanes` and event_state are aligned.
     alignas(8) atomic<mark_type> value{0};
 
-    /// Begins to be held in this way, with no positions that were drawn before.
+    /// Begins to be held in this way, with no positions that were drawn before, and no span open.
     void hold_as(std::uint32_t how) noexcept {
         // relaxed, all: own thread
         held_as.store(how, relaxed);
         drawn.store(0, relaxed);
         run_next.store(run_end.load(relaxed), relaxed);
+        innermost.store(0, relaxed);
     }
 };
 static_assert(sizeof(lane_mark) == 64 && offsetof(lane_mark, value) == 56);
@@ -152,6 +154,44 @@ static_assert(offsetof(lane_block, states) == 0);
                                                                 std::uint32_t lanes) noexcept {
     return reinterpret_cast<lane_state*>(behind(thread_lanes[ring], lanes));
 }
+
+/// A span under way, as its scope keeps it. A lane knows the one that began last, which knows the
+/// one around it: so each end finds out by one comparison whether readers will find its beginning
+/// by themselves. A span whose end comes from elsewhere stays in that list, and those around it
+/// then say where they began, too.
+struct open_span {
+    std::uint64_t begun;   ///< number in the lane of the record that began it, from 1
+    std::uint64_t around;  ///< the same of the span that was the lane's last one
+    std::uint32_t lane;
+    std::uint32_t around_lane;  ///< of a processor's (cpu/recorder.hpp)
+
+    /// The record that begins it is about to be committed to `sub`. Before that: were it committed
+    /// and the thread jumped away, an outer span's end would be taken for its own.
+    [[gnu::always_inline]] void begin(lane_mark& mark, const sub_buffer_header& sub) noexcept {
+        // relaxed, to the end: own lane
+        begun =
+            sub.first_position.load(relaxed) + commit_word::records(sub.commit.load(relaxed)) + 1;
+        lane = sub.lane.load(relaxed);
+        around = mark.innermost.load(relaxed);
+        mark.innermost.store(begun, relaxed);
+    }
+    /// It is the last one open in the lane.
+    [[nodiscard, gnu::always_inline]] bool is_innermost(
+        const lane_mark& mark, const sub_buffer_header& sub) const noexcept {
+        // relaxed, both: own lane
+        const std::uint64_t other = mark.innermost.load(relaxed) ^ begun;
+        return (other | (sub.lane.load(relaxed) ^ lane)) == 0;
+    }
+    /// The record that ends it is there: not before, for the same reason.
+    [[gnu::always_inline]] void end(lane_mark& mark) const noexcept {
+        signal_fence(seq_cst);
+        mark.innermost.store(around, relaxed);  // relaxed: own lane
+    }
+};
+
+/// Of the spans that the calling thread has begun in processors' lanes (cpu/recorder.hpp), the last
+/// one open.
+inline constinit thread_local open_span own_span TRACE_RING_TLS = {};
 
 /// A record of two 64-bit fields. There is room for it, or for a shorter one, where there is room
 /// for it by the mark as it stands; for longer ones it takes a comparison more.

@@ -194,6 +194,7 @@ inline void forget_lanes_in_child() noexcept {
             node->thread.store(kernel_thread(), relaxed);
         }
     }
+    own_span = {};
     the_registry.visitors.store(0, relaxed);
     for_each_core([](core& each) { each.forget_process(); });
 }

@@ -129,8 +129,10 @@ private:
         if (type == nullptr || time < last) return;
         const std::uint64_t bytes = record_word::bytes(word);
         const std::uint64_t fixed = record_header_bytes + type->fixed_bytes;
-        const bool ends = (record_word::flags(word) & record_word::end) != 0;
-        const bool fits = ends             ? bytes == record_header_bytes
+        const std::uint32_t ends = record_word::flags(word) & layout::span_end_record::flags;
+        const bool fits = ends == record_word::end ? bytes == record_header_bytes
+                          : ends == layout::span_end_record::flags
+                              ? bytes == layout::span_end_record::bytes
                           : type->variable ? bytes >= fixed
                                            : bytes == fixed;
         if (!fits || bytes > tail_.size() * 8) return;

@@ -206,6 +206,7 @@ struct ring_info {
     std::uint64_t capacity = 0;     ///< sub-buffers there are
     std::uint64_t refused_without_lane = 0;
     std::uint64_t types_without_room = 0;
+    bool ended_elsewhere = false;      ///< there are ends that say where their spans began
     std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
     std::uint64_t folded_written = 0;  ///< what they wrote
     loss_counts folded_lost;           ///< what they lost, as they counted
@@ -218,6 +219,7 @@ struct ring_info {
         ring.capacity = u64(offsetof(ring_state, capacity));
         ring.refused_without_lane = u64(offsetof(ring_state, refused_without_lane));
         ring.types_without_room = u64(offsetof(ring_state, types_without_room));
+        ring.ended_elsewhere = words.get<std::uint32_t>(offsetof(ring_state, ended_elsewhere)) != 0;
         ring.folded_lanes = u64(offsetof(ring_state, folded_lanes));
         ring.folded_written = u64(offsetof(ring_state, folded_written));
         auto& lost = ring.folded_lost;

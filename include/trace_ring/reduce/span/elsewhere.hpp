@@ -1,0 +1,46 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The spans of a trace that did not nest, or ended in another thread: known before they are read,
+/// so that what is written as it is read can give each a line of its own.
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_set>
+#include <vector>
+
+#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/span/pairs.hpp>
+#include <trace_ring/reduce/tables.hpp>
+#include <trace_ring/ring/sub_buffer.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+using span_places = std::unordered_set<span_place, span_place_hash>;
+
+/// Where the spans began whose ends say so, of those that are there now. Reads the whole trace, if
+/// it says that there is one; memory is for each of them some 40 bytes.
+[[nodiscard]] inline span_places begun_elsewhere(const tables& in) {
+    span_places out;
+    if (!in.ring().ended_elsewhere) return out;
+    std::vector<std::uint64_t> words(in.plan().sub_buffer_bytes / 8);
+    const std::uint64_t count = in.present();
+    for (std::uint64_t slot = 0; slot < count; ++slot) {
+        sub_buffer_copy head;
+        if (in.bytes().copy(in.plan().bytes_for(slot), words, head) != copy_result::copied)
+            continue;
+        const auto visit = [&](std::size_t at, std::uint64_t, std::uint32_t word) {
+            if ((record_word::flags(word) & layout::span_end_record::flags) !=
+                layout::span_end_record::flags)
+                return;
+            if (record_word::bytes(word) != layout::span_end_record::bytes) return;
+            out.insert({static_cast<std::uint32_t>(words[at + 2]), words[at + 1] - 1});
+        };
+        static_cast<void>(walk_records(words, head, visit));  // what is damaged, reading tells
+    }
+    return out;
+}
+
+}  // namespace trace_ring::inline v1::reduce

@@ -1,0 +1,199 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Which end belongs to which begin: the one rule for statistics and for all that draw spans.
+/// - An end that says where its span began ends that one, whichever thread and process it is from.
+/// - Any other ends the span of its event that was begun last, in its lane, and has not ended. (In
+///   the lane of a processor: by its thread, whichever processors that was on.) What was begun
+///   after that one and has not ended has lost its end.
+/// - Where records of a lane are missing that had been written, or its time goes back, the second
+///   rule does not reach over that: they may have been begins or ends. (Of one that was never
+///   written, too long say, the writer knows, and the ends of spans around it say where they began.)
+/// What is left has no other end, and so no length. In files of version 1 no end says where its
+/// span began: if one comes whose span was passed over by an end of a span around it, the two did
+/// not nest, and which is whose is not known.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/tables/writers.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+struct span_place_hash {
+    [[nodiscard]] std::size_t operator()(const span_place& of) const noexcept {
+        return std::hash<std::uint64_t>{}((of.at + of.lane) * 0x9E3779B97F4A7C15U ^ of.lane);
+    }
+};
+
+/// A span that has begun; `kept`: what the caller wants to remember of it.
+template <class Kept>
+struct begun_span {
+    const event_type* type = nullptr;
+    std::uint64_t time = 0;  ///< ticks
+    bool interval = false;   ///< the time is a lower bound
+    Kept kept{};
+};
+
+/// What an end has found.
+template <class Kept>
+struct ended_span {
+    std::optional<begun_span<Kept>> begun;
+    bool not_nested =
+        false;  ///< nothing, because spans that did not nest do not say which is whose
+};
+
+/// The spans of one trace that are open. Records come in the order of their times, or at least of
+/// each lane and with a begin before its end. Memory for `most` spans; those that began first are
+/// then given up. Constant time for each call, over all of them.
+template <class Kept>
+class span_pairs {
+public:
+    using begun = begun_span<Kept>;
+    static constexpr std::size_t most = std::size_t{1} << 20;
+
+    /// A record that begins a span, of an event that is known. `given_up(begun&)` is called for one
+    /// that is given up for want of room.
+    template <class GivenUp>
+    void begin(const record_view& record, Kept kept, GivenUp&& given_up) {
+        const span_place place{record.lane().number, record.position()};
+        while (open_.size() >= most) {
+            take(order_.front(), given_up);
+            order_.pop_front();
+        }
+        open_.insert_or_assign(
+            place, begun{&record.type(), record.time(), record.interval(), std::move(kept)});
+        order_.push_back(place);
+        if (order_.size() > 2 * open_.size() + 64) std::erase_if(order_, gone());
+        stack_of(record.lane()).push({place, &record.type()}, gone());
+    }
+
+    /// A record that ends one. `passed(begun&)` is called for those that have lost their ends.
+    template <class Passed>
+    [[nodiscard]] ended_span<Kept> end(const record_view& record, Passed&& passed) {
+        ended_span<Kept> out;
+        const auto keep = [&out](begun& found) { out.begun = std::move(found); };
+        const event_type* const type = &record.type();
+        if (const auto place = record.began()) {
+            const auto found = open_.find(*place);
+            if (found != open_.end() && found->second.type == type) take(*place, keep);
+            return out;
+        }
+        if (!record.fault().empty()) return out;
+        stack& in = stack_of(record.lane());
+        if (in.open[type] == 0) {
+            const auto was = std::find(in.passed.begin(), in.passed.end(), type);
+            out.not_nested = was != in.passed.end();
+            if (out.not_nested) in.passed.erase(was);
+            return out;
+        }
+        for (;;) {
+            const entry last = in.pop();
+            if (last.type == type) {
+                take(last.place, keep);  // nothing, if another process has ended it already
+                return out;
+            }
+            if (!take(last.place, passed)) continue;
+            if (in.passed.size() >= 64) in.passed.erase(in.passed.begin());
+            in.passed.push_back(last.type);
+        }
+    }
+
+    /// Records of this lane are missing here that were written, or its time goes back.
+    /// `left(begun&)` is called for each that is open there, the innermost first: only an end that
+    /// says so will still end it.
+    template <class Left>
+    void gap(const lane_info& lane, Left&& left) {
+        const auto clear = [&](stack& each) {
+            for (auto one = each.entries.rbegin(); one != each.entries.rend(); ++one) {
+                const auto found = open_.find(one->place);
+                if (found != open_.end()) left(found->second);
+            }
+            each = {};
+        };
+        if (!lane.cpu) return clear(stack_of(lane));
+        for (auto& [key, each] : stacks_) {
+            if (key >> 63 != 0) clear(each);  // of whichever threads were there
+        }
+    }
+
+    /// Those that are still open, in no order.
+    template <class Visit>
+    void for_each_open(Visit&& visit) const {
+        for (const auto& [place, each] : open_) visit(each);
+    }
+
+private:
+    struct entry {
+        span_place place;
+        const event_type* type = nullptr;
+    };
+    /// What was begun in one lane, or by one thread of a processor's, and not ended by the second
+    /// rule: in it are also spans that have ended by the first.
+    struct stack {
+        std::vector<entry> entries;
+        std::unordered_map<const event_type*, std::size_t> open;  // how often in `entries`
+        std::vector<const event_type*> passed;  // over, by the end of an outer one
+        std::size_t look_at = 64;               // entries
+
+        template <class Gone>
+        void push(const entry& one, const Gone& gone) {
+            if (entries.size() >= look_at) {
+                std::erase_if(entries, [&](const entry& each) {
+                    if (!gone(each.place)) return false;
+                    --open[each.type];
+                    return true;
+                });
+                look_at = 2 * entries.size() + 64;
+            }
+            entries.push_back(one);
+            ++open[one.type];
+        }
+        entry pop() {
+            const entry last = entries.back();
+            entries.pop_back();
+            --open[last.type];
+            return last;
+        }
+    };
+
+    [[nodiscard]] auto gone() const {
+        return [this](const span_place& place) { return open_.count(place) == 0; };
+    }
+    template <class Visit>
+    bool take(const span_place& place, Visit&& visit) {
+        const auto found = open_.find(place);
+        if (found == open_.end()) return false;
+        visit(found->second);
+        open_.erase(found);
+        return true;
+    }
+    [[nodiscard]] stack& stack_of(const lane_info& lane) {
+        std::uint64_t key = lane.number;
+        if (lane.cpu) {
+            key = std::uint64_t{1} << 63 | std::uint64_t{lane.process.value_or(0)} << 32 |
+                  lane.thread;
+        }
+        if (last_ == nullptr || key != last_key_) last_ = &stacks_[last_key_ = key];
+        return *last_;
+    }
+
+    std::unordered_map<span_place, begun, span_place_hash> open_;
+    std::deque<span_place> order_;  // as they began; some have ended
+    std::unordered_map<std::uint64_t, stack> stacks_;
+    stack* last_ = nullptr;  // it stays where it is
+    std::uint64_t last_key_ = 0;
+};
+
+}  // namespace trace_ring::inline v1::reduce
