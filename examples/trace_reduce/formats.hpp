@@ -86,6 +86,7 @@ public:
         return enter(in.time(), exporter::text_options{.time = time_,
                                                        .colour = colour_,
                                                        .processes = processes > 1,
+                                                       .entries = !in.pids_differ(),
                                                        .file = std::string(several_ ? name : "")});
     }
 

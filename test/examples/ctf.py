@@ -247,6 +247,7 @@ def compare_item(where, item, event):
         check(f"{where}: not before its own", True, float(time) >= shown / 1e9 - 1e-6)
     for key in ("pid", "tid", "depth"):
         check(f"{where}: {key}", str(item.get(key, 0)), packet[key])
+    check(f"{where}: process", str(item.get("process", 0xFFFFFFFF)), packet["process"])
     if "thread" in item and "\ufffd" not in item["thread"]:
         check(f"{where}: thread", item["thread"] or "-",
               re.sub(r"\\x([0-9a-f]{2})", lambda m: chr(int(m.group(1), 16)), packet["thread"]))
@@ -267,6 +268,9 @@ def compare_item(where, item, event):
     if "raw" in item:
         check(f"{where}: raw", item["raw"], bytes(int(x, 0) for x in fields["raw"]).hex())
         check(f"{where}: fault", item["fault"], fields["fault"])
+    elif "began" in item:
+        check(f"{where}: began", [str(n) for _, n in item["began"]],
+              [fields["began_lane"], fields["began_position"]])
     else:
         compare_fields(where, item["fields"], fields)
 

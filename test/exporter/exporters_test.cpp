@@ -324,11 +324,11 @@ BOOST_AUTO_TEST_CASE(losses_and_damage_are_json_too) {
         b.json() ==
         R"({"kind":"loss","cause":"refused","count":5,"lane":1,"position":0,"ticks":0})"
         "\n"
-        R"({"kind":"record","ticks":17,"lane":1,"position":0,"pid":1200,"tid":1234,"thread":"worker","depth":0,"event":"e","fields":{}})"
+        R"({"kind":"record","ticks":17,"lane":1,"position":0,"pid":1200,"process":0,"tid":1234,"thread":"worker","depth":0,"event":"e","fields":{}})"
         "\n"
         R"({"kind":"clock_jump","lane":1,"position":1,"from_ticks":17,"ticks":16})"
         "\n"
-        R"({"kind":"record","ticks":16,"lane":1,"position":1,"pid":1200,"tid":1234,"thread":"worker","depth":0,"event":null,"id":99,"raw":"0201000000000000","fault":"a record of an event that the dictionary lacks"})"
+        R"({"kind":"record","ticks":16,"lane":1,"position":1,"pid":1200,"process":0,"tid":1234,"thread":"worker","depth":0,"event":null,"id":99,"raw":"0201000000000000","fault":"a record of an event that the dictionary lacks"})"
         "\n"
         R"({"kind":"loss","cause":"damaged","count":2,"lane":1,"position":2,"ticks":16,"offset":)" +
             std::to_string(b.slot_at(1) + 88) +

@@ -378,6 +378,106 @@ BOOST_AUTO_TEST_CASE(fields_are_flows_and_counters_on_demand) {
     BOOST_TEST(contains(some, R"({"ph":"X","name":"a.b")"));  // as an event, too
 }
 
+BOOST_AUTO_TEST_CASE(spans_that_do_not_nest_have_lines_of_their_own) {
+    file_builder b;
+    b.clock_reading(0, 0, 1'700'000'000'000'000'000);
+    const auto process = b.process(1200);
+    const auto first = b.lane(process, 11, "first");
+    const auto second = b.lane(process, 12, "second");
+    const auto& event = b.event({1, "request", {{"id"}}, event_kind::span});
+    const auto begins = [&](std::uint32_t lane, std::uint64_t at, int id) {
+        b.record(lane, at, event, {id}, 4);
+    };
+    b.open(first, 1);
+    b.open(second, 1);
+    begins(first, 1000, 1);
+    begins(first, 2000, 2);
+    b.end_of(first, 3000, event, first, 0);
+    begins(second, 4000, 3);  // on the line that is free again
+    b.end_of(first, 5000, event, second, 0);
+    b.raw_record(first, 11000, event.id, {}, 8);
+    const auto file = reduce::trace_file::from(b.bytes());
+    const std::string chrome = written(file, exporter::chrome_writer());
+    check_nesting(chrome);
+    const auto span = [&](int tid, const char* from, int id, const char* to) {
+        const std::string about = R"("name":"request","cat":"event","pid":1200,"tid":)" +
+                                  std::to_string(tid) + R"(,"ts":)";
+        BOOST_TEST(count(chrome, R"({"ph":"B",)" + about + from + R"(,"args":{"id":)" +
+                                     std::to_string(id) + "}}") == 1U);
+        BOOST_TEST(count(chrome, R"({"ph":"E",)" + about + to + "}") == 1U);
+    };
+    span(4194305, "0.000", 1, "2.000");
+    span(11, "1.000", 2, "10.000");
+    span(4194305, "3.000", 3, "4.000");
+    BOOST_TEST(count(chrome, "lost") + count(chrome, "not nested") == 0U);
+    const std::string lines =
+        joined(perfetto_reader(written(file, exporter::perfetto_writer())).lines());
+    BOOST_TEST(contains(lines, ": request\n"));
+    BOOST_TEST(count(lines, ": end") == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(a_span_that_was_not_known_not_to_nest_is_not_given_a_length) {
+    file_builder b;
+    const auto lane = b.lane(b.process(1200), 11);
+    const auto& event = b.event({1, "request", {{"id"}}, event_kind::span});
+    b.open(lane, 0);
+    for (const int id : {1, 2, 3}) b.record(lane, static_cast<std::uint64_t>(id), event, {id}, 4);
+    const auto file = reduce::trace_file::from(b.bytes());
+    exporter::chrome_writer writer;  // looks at the file before it is written on
+    (void)writer.add(file.about(), "live");
+    b.end_of(lane, 5, event, lane, 1);
+    b.raw_record(lane, 7, event.id, {}, 8);
+    b.end_of(lane, 9, event, lane, 0);
+    exporter::text_buffer out;
+    writer.begin(out);
+    for (auto all = file.forward(); const auto* item = all.next();) writer.append(out, 0, *item);
+    writer.end(out);
+    const std::string chrome(out.view());
+    check_nesting(chrome);
+    const std::string about = R"("name":"request","cat":"event","pid":1200,"tid":11,"ts":)";
+    BOOST_TEST(contains(chrome, R"({"ph":"i",)" + about +
+                                    R"(0.004,"s":"t","args":{"trace_ring.end":"not nested"}})"));
+    BOOST_TEST(contains(chrome, R"({"ph":"E",)" + about + "0.006},\n" + R"({"ph":"E",)" + about +
+                                    R"(0.006,"args":{"trace_ring.end":"not nested"}})"));
+    BOOST_TEST(contains(chrome, R"({"ph":"E",)" + about + "0.008}\n"));
+}
+
+BOOST_AUTO_TEST_CASE(processes_that_have_the_same_id_are_two) {
+    // Each is number 1 of its container, and its thread, too.
+    file_builder b;
+    b.clock_reading(0, 0, 1'700'000'000'000'000'000);
+    const auto& event = b.event({1, "request", {{"id"}}, event_kind::span});
+    const auto& depth = b.event({2, "depth", {{"n"}}, event_kind::counter});
+    const std::uint32_t lanes[] = {b.lane(b.process(1, "span"), 1, "span"),
+                                   b.lane(b.process(1, "span"), 1, "span")};
+    b.put(b.plan().processes + 128 + 16, 0, 4);  // the second uses the first one's events
+    for (const auto lane : lanes) b.open(lane, 0);
+    b.record(lanes[0], 10, event, {1}, 4);
+    b.record(lanes[1], 20, event, {2}, 4);
+    for (const auto lane : lanes) b.record(lane, 25, depth, {static_cast<int>(lane)});
+    b.raw_record(lanes[0], 30, event.id, {}, 8);
+    b.raw_record(lanes[1], 50, event.id, {}, 8);
+    const auto file = reduce::trace_file::from(b.bytes());
+    const std::string chrome = written(file, exporter::chrome_writer());
+    check_nesting(chrome);
+    for (const char* const line :
+         {R"("process_name","pid":1,"tid":0,"args":{"name":"span"})",
+          R"x("process_name","pid":4194305,"tid":0,"args":{"name":"span (1)"})x",
+          R"("ph":"E","name":"request","cat":"event","pid":1,"tid":1,"ts":0.020})",
+          R"("ph":"E","name":"request","cat":"event","pid":4194305,"tid":1,"ts":0.040})",
+          R"("ph":"C","name":"depth","cat":"event","pid":4194305,)"}) {
+        BOOST_TEST(contains(chrome, line), line);
+    }
+    const std::string perfetto =
+        joined(perfetto_reader(written(file, exporter::perfetto_writer())).lines());
+    BOOST_TEST(contains(perfetto, ": 4194305 span (1)\n"));
+    BOOST_TEST(count(perfetto, ": depth.n\n") == 2U);
+    const csv_reader csv(written(file, exporter::csv_writer()));
+    BOOST_TEST(csv.at(1, "process").text == "0");
+    BOOST_TEST(csv.at(2, "process").text == "1");
+    BOOST_TEST(file.about().process_text(*file.about().find_lane(lanes[1])) == "1#1");
+}
+
 BOOST_AUTO_TEST_CASE(traces_of_the_same_and_of_like_named_processes_keep_their_own_lines) {
     // The same process twice, and another one that has its ids: of another machine, say.
     const auto make = [](std::uint64_t start) {

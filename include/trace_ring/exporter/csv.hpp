@@ -6,8 +6,9 @@
 /// Items as comma-separated values (RFC 4180: lines end with CR LF), one row an item, under one
 /// header row:
 /// @code
-///   kind,time_ns,ticks,interval,latest_ns,latest_ticks,lane,position,pid,tid,thread,depth,event,id,
-///   span,cause,count,offset,from_ticks,fault,raw,cut,"order.sent.id","order.sent.price",more
+///   kind,time_ns,ticks,interval,latest_ns,latest_ticks,lane,position,pid,process,tid,thread,depth,
+///   event,id,span,began_lane,began_position,cause,count,offset,from_ticks,fault,raw,cut,
+///   "order.sent.id","order.sent.price",more
 /// @endcode
 /// - `kind` is record, loss or clock_jump; the columns that follow mean what they mean in
 ///   exporter/json.hpp, and are empty where they mean nothing. With several files, `file` is the
@@ -149,12 +150,15 @@ private:
         lane,
         position,
         pid,
+        process,
         tid,
         thread,
         depth,
         event,
         id,
         span,
+        began_lane,
+        began_position,
         cause,
         count,
         offset,
@@ -164,9 +168,11 @@ private:
         cut,
     };
     static constexpr std::string_view fixed[] = {
-        "time_ns", "ticks", "interval", "latest_ns",  "latest_ticks", "lane", "position",
-        "pid",     "tid",   "thread",   "depth",      "event",        "id",   "span",
-        "cause",   "count", "offset",   "from_ticks", "fault",        "raw",  "cut"};
+        "time_ns",    "ticks",          "interval", "latest_ns", "latest_ticks",
+        "lane",       "position",       "pid",      "process",   "tid",
+        "thread",     "depth",          "event",    "id",        "span",
+        "began_lane", "began_position", "cause",    "count",     "offset",
+        "from_ticks", "fault",          "raw",      "cut"};
 
     static_assert(std::size(fixed) == static_cast<std::size_t>(cell::cut) + 1);
 
@@ -254,6 +260,7 @@ private:
         number(out, cell::position, record.position());
         if (lane.listed) {
             number(out, cell::pid, lane.pid);
+            if (lane.process) number(out, cell::process, *lane.process);
             number(out, cell::tid, lane.thread);
             text(out, cell::thread, lane.name);
             number(out, cell::depth, lane.depth);
@@ -264,7 +271,11 @@ private:
         if (!record.fault().empty()) number(out, cell::id, record.id());
         if (record.begins() || record.ends()) {
             to(out, cell::span);
-            out += !record.ends() ? "begin" : record.begins() ? "begin end" : "end";
+            out += record.begins() ? "begin" : "end";
+        }
+        if (const auto place = record.began()) {
+            number(out, cell::began_lane, place->lane);
+            number(out, cell::began_position, place->at);
         }
         if (!record.fault().empty()) {
             text(out, cell::fault, record.fault());

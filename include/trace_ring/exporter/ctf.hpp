@@ -6,8 +6,8 @@
 /// Items as a trace in the Common Trace Format, CTF 1.8, which babeltrace2, Trace Compass and
 /// others read: a folder with a file `metadata` and a file for each stream.
 ///
-/// - A stream is a lane; its packets bear the lane's number, process, thread, depth and name (and
-///   the trace file's name, if there are several). A lane that another thread goes on in begins a
+/// - A stream is a lane; its packets bear the lane's number, process (its id and its number in
+///   the trace's table), thread, depth and name (and the trace file's name, if there are several). A lane that another thread goes on in begins a
 ///   packet.
 /// - Times are nanoseconds since 1970, so that readers show what text.hpp does; of a trace whose
 ///   clock is not known, ticks.
@@ -17,7 +17,8 @@
 ///   them, and their own as `time` in their context.
 /// - What was lost is in the packets' `events_discarded`, which readers tell; the event
 ///   `trace_ring:lost` says, in its place, for which cause, how many and from which position.
-/// - Spans are events `NAME:begin` and `NAME:end`. A time that is a lower bound has its upper one
+/// - Spans are events `NAME:begin` and `NAME:end`. An end that says where its span began has that
+///   record's lane and position as `began_lane` and `began_position`. A time that is a lower bound has its upper one
 ///   in the event's context: `latest`, if it is `bounded`. `cut` there names the fields that were
 ///   cut.
 /// - Text and characters are strings; one that is not UTF-8, is empty or has a zero inside is a
@@ -192,6 +193,9 @@ private:
             const auto raw = record.payload();
             impl::append_bytes(out, static_cast<std::uint16_t>(raw.size()));
             out += std::string_view(reinterpret_cast<const char*>(raw.data()), raw.size());
+        } else if (const auto place = record.began()) {
+            impl::append_bytes(out, place->lane);
+            impl::append_bytes(out, place->at);
         } else {
             std::size_t i = 0;
             record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
@@ -242,7 +246,7 @@ private:
     [[nodiscard]] static std::uint64_t flavour_of(const reduce::record_view& record, bool late) {
         std::uint64_t kind = late ? flavour::late : std::uint64_t{0};
         if (record.begins()) kind |= flavour::begins;
-        if (record.ends()) kind |= flavour::ends;
+        if (record.ends()) kind |= record.began() ? flavour::told_end : flavour::ends;
         if (record.interval()) kind |= flavour::interval;
         if (!record.fault().empty()) return kind | flavour::faulty;
         if (!record.has_fields()) return kind | flavour::bare;

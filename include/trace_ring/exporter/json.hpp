@@ -6,14 +6,16 @@
 /// Items as JSON lines: one object an item, each valid by itself whatever the trace holds.
 /// @code
 ///   {"kind":"record","ticks":17,"time_ns":1714567296123456789,"lane":3,"position":42,"pid":1200,
-///    "tid":1234,"thread":"worker","depth":0,"event":"order.sent","fields":{"id":42,"price":3.14}}
+///    "process":0,"tid":1234,"thread":"worker","depth":0,"event":"order.sent","fields":{"id":42,"price":3.14}}
 ///   {"kind":"loss","cause":"overwritten","count":1234,"lane":3,"position":0,"ticks":12,"time_ns":...}
 ///   {"kind":"clock_jump","lane":3,"position":50,"from_ticks":90,"ticks":17}
 /// @endcode
 /// - `time_ns` is nanoseconds since 1970; it is left out where the clock is not known. `ticks` is
 /// the
 ///   trace's clock.
-/// - `span` is "begin" or "end"; `cut` lists the fields that were cut.
+/// - `process` is the process's number in the trace's table: two may have the same pid.
+/// - `span` is "begin" or "end"; of an end that says so, `began` is the record that began the span.
+/// - `cut` lists the fields that were cut.
 /// - `interval` is true where the clock was not read for the record: it was written after `ticks`
 ///   and, if there are any, before `latest_ticks` and `latest_ns`.
 /// - Integers are exact, to 64 bits: parsers that read every number as a double lose the last
@@ -97,6 +99,7 @@ private:
         append_member(out, R"(,"position":)", record.position());
         if (lane.listed) {
             append_member(out, R"(,"pid":)", lane.pid);
+            if (lane.process) append_member(out, R"(,"process":)", *lane.process);
             append_member(out, R"(,"tid":)", lane.thread);
             out += R"(,"thread":)";
             impl::append_json_string(out, lane.name);
@@ -107,6 +110,11 @@ private:
         out += words != nullptr ? std::string_view(words->name) : "null";
         if (record.begins()) out += R"(,"span":"begin")";
         if (record.ends()) out += R"(,"span":"end")";
+        if (const auto place = record.began()) {
+            append_member(out, R"(,"began":{"lane":)", place->lane);
+            append_member(out, R"(,"position":)", place->at);
+            out += '}';
+        }
         if (!record.fault().empty()) {
             append_member(out, R"(,"id":)", record.id());
             out += R"(,"raw":")";

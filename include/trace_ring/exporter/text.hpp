@@ -8,8 +8,10 @@
 ///   2024-05-01 12:34:56.123456789 [1234 worker] order.sent id=42 price=3.14
 ///   2024-05-01 12:34:56.123456901 [1234 worker] request:begin url="GET /"
 ///   2024-05-01 12:34:56.123457388 [1234 worker+1] event#7 raw=0102030405060708
+///   2024-05-01 12:34:56.123458012 [1234 worker] request:end (began at 42 of lane 5)
 ///   -- 1234 records lost: overwritten (lane 3, from position 0)
 /// @endcode
+/// An end says where its span began only if that is not the one that began last there and is open.
 /// `+1`: recorded inside a record that was open on the same thread. Strings are quoted; control
 /// characters and bytes that are not UTF-8 appear as \xNN, so that no file can send commands to a
 /// terminal. `"abc"...` was cut, `~` before the thread marks a time that is a lower bound,
@@ -41,6 +43,7 @@ struct text_options {
     time_format time = time_format::local;
     bool colour = false;     ///< ANSI colours
     bool processes = false;  ///< process ids too: `[1200/1234 worker]`
+    bool entries = false;    ///< and, as two are the same, numbers of processes: `[1#0/1 worker]`
     std::string file{};      ///< if not empty, each line begins with it and a colon
 };
 
@@ -125,6 +128,13 @@ private:
         }
         if (record.begins()) out += ":begin";
         if (record.ends()) out += ":end";
+        if (const auto place = record.began()) {
+            out += " (began at ";
+            impl::append_number(out, place->at);
+            out += " of lane ";
+            impl::append_number(out, place->lane);
+            out += ')';
+        }
     }
     void append_fields(text_buffer& out, const reduce::record_view& record,
                        const prepared* words) const {
@@ -150,14 +160,16 @@ private:
         const reduce::lane_info* of = nullptr;
         std::uint32_t thread = 0;
         std::uint32_t pid = 0;
+        std::optional<std::uint32_t> process;
         std::uint32_t depth = 0;
         bool listed = false;
         std::string name;
         impl::piece text;
 
         [[nodiscard]] bool is(const reduce::lane_info& lane) const noexcept {
-            return of == &lane && thread == lane.thread && pid == lane.pid && depth == lane.depth &&
-                   listed == lane.listed && name == lane.name;
+            return of == &lane && thread == lane.thread && pid == lane.pid &&
+                   process == lane.process && depth == lane.depth && listed == lane.listed &&
+                   name == lane.name;
         }
     };
 
@@ -295,6 +307,7 @@ private:
             shown.of = &lane;
             shown.thread = lane.thread;
             shown.pid = lane.pid;
+            shown.process = lane.process;
             shown.depth = lane.depth;
             shown.listed = lane.listed;
             shown.name = lane.name;
@@ -312,6 +325,10 @@ private:
         } else {
             if (options_.processes) {
                 impl::append_number(out, lane.pid);
+                if (options_.entries && lane.process) {
+                    out += '#';
+                    impl::append_number(out, *lane.process);
+                }
                 out += '/';
             }
             impl::append_number(out, lane.thread);

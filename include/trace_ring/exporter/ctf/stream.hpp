@@ -57,6 +57,8 @@ public:
         about_.clear();
         append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->number);
         append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->pid);
+        append_bytes(about_, lane == nullptr ? ~std::uint32_t{0}
+                                             : lane->process.value_or(~std::uint32_t{0}));
         append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->thread);
         append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->depth);
         append_ctf_string(about_, lane == nullptr ? std::string_view() : lane->name);

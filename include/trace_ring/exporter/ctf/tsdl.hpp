@@ -86,6 +86,7 @@ namespace impl {
 struct ctf_flavour {
     static constexpr std::uint64_t begins = 1;
     static constexpr std::uint64_t ends = 2;
+    static constexpr std::uint64_t told_end = 3;   ///< and it says where the span began
     static constexpr std::uint64_t bare = 4;       ///< without fields: the end of a span
     static constexpr std::uint64_t faulty = 8;     ///< the payload's bytes, and what is wrong
     static constexpr std::uint64_t interval = 16;  ///< the time is a lower bound
@@ -208,7 +209,8 @@ inline void append_tsdl_event(text_buffer& out, std::uint32_t number,
                               std::uint64_t flavour) {
     using f = ctf_flavour;
     std::string name = type != nullptr ? type->name : "event#" + std::to_string(id);
-    if ((flavour & f::begins) != 0) name += ":begin";
+    const bool told = (flavour & f::told_end) == f::told_end;
+    if ((flavour & f::told_end) == f::begins) name += ":begin";
     if ((flavour & f::ends) != 0) name += ":end";
     out += "event {\n    name = ";
     append_tsdl_string(out, name);
@@ -227,6 +229,8 @@ inline void append_tsdl_event(text_buffer& out, std::uint32_t number,
     out += "    fields := struct {\n";
     if ((flavour & f::faulty) != 0) {
         out += "        string _fault;\n        u16 __raw_length; byte _raw[__raw_length];\n";
+    } else if (told) {
+        out += "        u32 _began_lane;\n        u64 _began_position;\n";
     } else if (type != nullptr && (flavour & f::bare) == 0) {
         ctf_members members;
         for (std::size_t i = 0; i < type->fields.size(); ++i) {
@@ -322,6 +326,7 @@ inline void append_tsdl_head(text_buffer& out, std::uint64_t offset_ns, std::uin
         "        u64 events_discarded;\n"
         "        u32 _lane;\n"
         "        u32 _pid;\n"
+        "        u32 _process;\n"
         "        u32 _tid;\n"
         "        u32 _depth;\n"
         "        string _thread;\n";

@@ -8,9 +8,13 @@
 ///
 /// - Times are nanoseconds: CLOCK_MONOTONIC, moved so that it was the date at the first reading of
 ///   the clock. So a date that was set meanwhile moves nothing apart. Without a clock: ticks.
+/// - Which end is whose, reduce/span/pairs.hpp says. A span that does not nest with others of its
+///   thread, or ends in another, is on a line of its own, which is free again when it has ended;
+///   such spans are known before, but for those of a trace that is followed: of these the end is a
+///   mark that says so.
 /// - A span whose begin is lost is a mark where it ends. One whose end is lost ends with the span
-///   around it, and says so; where there is none, it stays open, as those do that were open at the
-///   end. Viewers draw these to the end of the trace.
+///   around it or where something is missing, and says so; where there is neither, it stays open,
+///   as those do that were open at the end. Viewers draw these to the end of the trace.
 /// - Losses are marks on the track where they happened, at the time of the record before them: when
 ///   it was is known no better. Those before the first record of all stand at its time.
 /// - When a lane's time goes back, the spans on its track end there, and it goes on on a new one.
@@ -38,6 +42,8 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/span/elsewhere.hpp>
+#include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::exporter {
@@ -52,7 +58,7 @@ public:
     viewer_stage(Writer& to, field_roles roles) : to_(to), roles_(std::move(roles)) {}
 
     std::size_t add(const reduce::tables& in, std::string_view name) {
-        sources_.push_back({&in, std::nullopt, {}});
+        sources_.push_back({&in, std::nullopt, {}, reduce::begun_elsewhere(in), {}});
         return tracks_.add(in, name);
     }
 
@@ -91,10 +97,23 @@ public:
     [[nodiscard]] std::size_t sources() const noexcept { return sources_.size(); }
 
 private:
+    /// Where a span that has begun is drawn.
+    struct place {
+        viewer_track* on = nullptr;
+        std::size_t depth = 0;
+        std::uint64_t number = 0;
+        bool apart = false;
+
+        [[nodiscard]] bool is_there() const noexcept {
+            return depth < on->spans.size() && on->spans[depth].number == number;
+        }
+    };
     struct source {
         const reduce::tables* in;
         std::optional<std::uint64_t> shift;       // from CLOCK_MONOTONIC to dates, modulo 2^64
         std::vector<const viewer_event*> events;  // by number of their type
+        reduce::span_places elsewhere;
+        reduce::span_pairs<place> open;
     };
     struct early_loss {
         std::size_t from;
@@ -171,38 +190,68 @@ private:
             if (!drawn || mark.event->type->kind != event_kind::counter) to_.instant(out, mark);
             return;
         }
-        if (record.begins()) {
-            track.spans.begin(record.type());
-            to_.begin(out, mark);
-            mark.record = nullptr;
-            mark.notes = {};
-            mark.flows = {};
-        }
-        if (record.ends()) end_span(out, from, track, mark, record.type());
+        record.begins() ? begin_span(out, from, mark, record, track)
+                        : end_span(out, from, mark, record);
     }
 
-    void end_span(text_buffer& out, std::size_t from, viewer_track& track, viewer_mark& mark,
-                  const reduce::event_type& type) {
-        std::size_t count = track.spans.closed_by(type);
-        if (count == 0) {
-            note(note_key::begin, "lost");
+    void begin_span(text_buffer& out, std::size_t from, viewer_mark& mark,
+                    const reduce::record_view& record, viewer_track& track) {
+        source& its = sources_[from];
+        const bool apart = its.elsewhere.count({record.lane().number, record.position()}) != 0;
+        viewer_track* const on =
+            apart ? &tracks_.apart(*track.process, record.type(), announce(out)) : &track;
+        mark.on = on;
+        mark.ns = on->advance(mark.ns);
+        const place where{on, on->spans.size(), ++last_span_, apart};
+        on->spans.push_back({where.number, &record.type()});
+        its.open.begin(record, where, [&](const auto& of) { lose_end(out, from, of.kept); });
+        to_.begin(out, mark);
+    }
+    void end_span(text_buffer& out, std::size_t from, viewer_mark& mark,
+                  const reduce::record_view& record) {
+        // Those that have lost their ends are closed with the one around them.
+        const auto found = sources_[from].open.end(record, [](const auto&) {});
+        const bool drawn = found.begun && found.begun->kept.is_there();
+        if (!drawn) {
+            note(note_key::begin, found.not_nested || found.begun ? "not nested" : "lost");
             mark.notes = notes_;
             return to_.instant(out, mark);
         }
-        close(out, from, track, mark.ns, count - 1);
-        (void)track.spans.close();
+        const place where = found.begun->kept;
+        auto& spans = where.on->spans;
+        if (record.began() && !where.apart && where.depth + 1 != spans.size()) {
+            spans[where.depth].over = true;  // it was not known before
+            note(note_key::end, "not nested");
+            mark.notes = notes_;
+            return to_.instant(out, mark);
+        }
+        mark.on = where.on;
+        mark.ns = where.on->advance(mark.ns);
+        close(out, from, *where.on, mark.ns, where.depth + 1);
+        spans.pop_back();
         to_.end(out, mark);
+        if (where.apart) tracks_.give_back(*where.on, record.type());
+        while (!spans.empty() && spans.back().over) {
+            close(out, from, *where.on, mark.ns, spans.size() - 1);
+        }
     }
-    /// The innermost spans end without a record that says so.
+    /// A span has lost its end, and no other will come.
+    void lose_end(text_buffer& out, std::size_t from, const place& where) {
+        if (!where.apart && where.is_there())
+            close(out, from, *where.on, where.on->newest, where.depth);
+    }
+    /// The spans inside of the outermost `depth` end without a record that says so.
     void close(text_buffer& out, std::size_t from, viewer_track& track, std::int64_t ns,
-               std::size_t count) {
-        const viewer_note lost[] = {{note_key::end, true, 0, "lost"}};
-        for (; count > 0; --count) {
+               std::size_t depth) {
+        while (track.spans.size() > depth) {
+            const drawn_span last = track.spans.back();
+            track.spans.pop_back();
+            const viewer_note why[] = {{note_key::end, true, 0, last.over ? "not nested" : "lost"}};
             viewer_mark end;
             end.on = &track;
             end.ns = ns;
-            end.event = &event_of(from, track.spans.close());
-            end.notes = lost;
+            end.event = &event_of(from, *last.type);
+            end.notes = why;
             to_.end(out, end);
         }
     }
@@ -259,14 +308,20 @@ private:
             note(note_key::fault, loss.what);
         }
         mark.notes = notes_;
+        if (loss.lane != nullptr && was_written(loss.cause)) leave_open(out, from, *loss.lane);
         to_.instant(out, mark);
+    }
+    /// Records of this lane are missing here: maybe the ends of what is open.
+    void leave_open(text_buffer& out, std::size_t from, const reduce::lane_info& lane) {
+        sources_[from].open.gap(lane, [&](const auto& of) { lose_end(out, from, of.kept); });
     }
 
     void append_jump(text_buffer& out, std::size_t from, const reduce::clock_jump& jump,
                      std::int64_t time) {
         if (jump.lane == nullptr) return;
         viewer_track& track = tracks_.of(from, *jump.lane, announce(out));
-        close(out, from, track, track.newest, track.spans.size());
+        leave_open(out, from, *jump.lane);
+        close(out, from, track, track.newest, 0);
         viewer_mark mark;
         mark.on = &track;
         mark.ns = track.newest;
@@ -330,6 +385,7 @@ private:
     std::deque<viewer_event> events_;
     std::optional<std::int64_t> origin_;
     std::vector<early_loss> early_;
+    std::uint64_t last_span_ = 0;
     std::vector<viewer_note> notes_;
     std::vector<std::uint64_t> flows_;
     std::vector<viewer_sample> samples_;

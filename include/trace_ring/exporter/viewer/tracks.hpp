@@ -8,8 +8,10 @@
 /// Viewers know a thread by its ids and let the spans of one line nest. So all that could spoil the
 /// nesting gets a line of its own, with a made-up id that no thread of Linux has: what was recorded
 /// inside an open record (depth above 0), another trace of the same thread, lanes whose thread is
-/// not known, and what follows when a clock was set back. Ids that two processes share (of two
-/// machines, or one after the other) are told apart by the time at which the process began.
+/// not known, what follows when a clock was set back, and spans that do not nest. A process is an
+/// entry in a trace's table of them, whatever its id: two may have the same (of two machines, of
+/// two containers, or one after the other). It is one with an entry in another trace that has the
+/// same id, name and time at which it began.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +27,6 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/exporter/viewer/open_spans.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 
@@ -37,15 +38,22 @@ struct viewer_process {
     std::string name;        ///< any bytes
 };
 
+/// A span that is drawn and has not ended.
+struct drawn_span {
+    std::uint64_t number = 0;  ///< no other has it
+    const reduce::event_type* type = nullptr;
+    bool over = false;  ///< it has ended, when those around it had not
+};
+
 struct viewer_track {
     std::size_t number = 0;  ///< in the order in which they appeared
     const viewer_process* process = nullptr;
-    std::int32_t id = 0;      ///< the thread's, or a made-up one
-    bool is_thread = false;   ///< the id is the thread's
-    std::string name;         ///< any bytes
-    std::int64_t newest = 0;  ///< ns of the record shown last
-    unsigned jumps = 0;       ///< of the clock, before it
-    open_spans spans;
+    std::int32_t id = 0;            ///< the thread's, or a made-up one
+    bool is_thread = false;         ///< the id is the thread's
+    std::string name;               ///< any bytes
+    std::int64_t newest = 0;        ///< ns of the record shown last
+    unsigned jumps = 0;             ///< of the clock, before it
+    std::vector<drawn_span> spans;  ///< open on it, the innermost last
 
     /// A time as it is shown: not before what was shown last. Within a lane ticks do not go back;
     /// nanoseconds may by a few, when a live trace's clock is known better than before.
@@ -68,6 +76,20 @@ public:
     template <class Announce>
     viewer_track& of(std::size_t source, const reduce::lane_info& lane, Announce&& announce) {
         return *line_of(source, lane, announce).now;
+    }
+    /// A line of a process for spans of this event that do not nest, on which none is open.
+    template <class Announce>
+    viewer_track& apart(const viewer_process& process, const reduce::event_type& type,
+                        Announce&& announce) {
+        auto& free = apart_[{&process, &type}];
+        if (free.empty()) return make(process, 0, type.name, announce);
+        viewer_track& last = *free.back();
+        free.pop_back();
+        return last;
+    }
+    /// Its span has ended.
+    void give_back(viewer_track& of, const reduce::event_type& type) {
+        apart_[{of.process, &type}].push_back(&of);
     }
     /// For what concerns no lane.
     template <class Announce>
@@ -166,25 +188,35 @@ private:
         const auto& processes = sources_[source].in->processes();
         if (!lane.process || *lane.process >= processes.size()) return stranger(source, announce);
         const reduce::process_info& process = processes[*lane.process];
-        return named({process.pid, process.start, process.name, 0}, process.pid,
-                     process.name.empty() ? "process " + std::to_string(process.pid) : process.name,
-                     announce);
+        const process_key key{process.pid, process.start, process.name, 0};
+        const viewer_process*& known = by_entry_[{source, *lane.process, key}];
+        if (known == nullptr) {
+            // In each trace the first of those that look the same is the same process, the second
+            // is, and so on.
+            const std::string name =
+                process.name.empty() ? "process " + std::to_string(process.pid) : process.name;
+            known = &named(key, alike_[{source, key}]++, process.pid, name, announce);
+        }
+        return *known;
     }
     /// The process of lanes whose process is not known.
     template <class Announce>
     const viewer_process& stranger(std::size_t source, Announce&& announce) {
-        return named({0, 0, {}, source + 1}, 0, sources_[source].name, announce);
+        return named({0, 0, {}, source + 1}, 0, 0, sources_[source].name, announce);
     }
     // Its id, when it began, its name; of no known process the source + 1.
     using process_key = std::tuple<std::uint32_t, std::uint64_t, std::string, std::size_t>;
+    /// Number `which` of those that have this key.
     template <class Announce>
-    const viewer_process& named(const process_key& key, std::uint32_t pid, const std::string& name,
-                                Announce&& announce) {
-        const auto [at, is_new] = by_process_.emplace(key, nullptr);
+    const viewer_process& named(const process_key& key, std::size_t which, std::uint32_t pid,
+                                std::string name, Announce&& announce) {
+        const auto [at, is_new] = by_process_.emplace(std::pair(key, which), nullptr);
         if (is_new) {
             const bool own = is_id(pid) && pids_.insert(pid).second;
-            processes_.push_back(
-                {processes_.size(), own ? static_cast<std::int32_t>(pid) : made_up(), name});
+            if (!own && is_id(pid)) name += " (" + std::to_string(pid) + ')';
+            processes_.push_back({processes_.size(),
+                                  own ? static_cast<std::int32_t>(pid) : made_up(),
+                                  std::move(name)});
             at->second = &processes_.back();
             announce(std::as_const(processes_.back()));
         }
@@ -202,9 +234,15 @@ private:
     std::vector<trace_source> sources_;
     std::deque<viewer_process> processes_;
     std::deque<viewer_track> tracks_;
-    std::map<process_key, const viewer_process*> by_process_;
+    std::map<std::pair<process_key, std::size_t>, const viewer_process*> by_process_;
+    std::map<std::tuple<std::size_t, std::uint32_t, process_key>, const viewer_process*> by_entry_;
+    std::map<std::pair<std::size_t, process_key>, std::size_t> alike_;  // entries met so far
     std::map<thread_key, line> by_thread_;
     std::unordered_map<const reduce::lane_info*, line*> by_lane_;
+    // The lines apart that are free.
+    std::map<std::pair<const viewer_process*, const reduce::event_type*>,
+             std::vector<viewer_track*>>
+        apart_;
     std::set<std::uint32_t> pids_;
     std::set<std::pair<std::int32_t, std::uint32_t>> used_;  // process and thread ids
     std::int32_t last_made_up_ = most_id;
