@@ -168,7 +168,7 @@ private:
         case output_format::ctf:
             return std::make_unique<ctf_format>(wanted.output);
         case output_format::html:
-            return std::make_unique<one_format<exporter::html_writer>>();
+            return std::make_unique<one_format<exporter::html_writer>>(roles);
     }
     throw std::logic_error("a format without a writer");
 }

@@ -60,8 +60,8 @@ void check_format(const options& wanted) {
         }
         if ((!wanted.flows.empty() || !wanted.counters.empty()) && !facts.roles) {
             throw CLI::ValidationError(name +
-                                       "draws nothing: --flow and --counter are for chrome and "
-                                       "perfetto");
+                                       "draws nothing: --flow and --counter are for chrome, "
+                                       "perfetto and html");
         }
     }
 }
@@ -223,13 +223,15 @@ bool parse(int argc, char** argv, options& into, int& status) {
                        "babeltrace2 and Trace Compass read; or html: a page with the timeline")
             ->option_text("text|json|csv|chrome|perfetto|ctf|html")
             ->transform(CLI::Transformer(formats));
-    app.add_option("--flow", into.flows,
-                   "In chrome and perfetto, tie records together that have the same number in this "
-                   "field, beside those of type flow; with * ? and [a-z]; may be given again")
+    app.add_option(
+           "--flow", into.flows,
+           "In chrome, perfetto and html, tie records together that have the same number in this "
+           "field, beside those of type flow; with * ? and [a-z]; may be given again")
         ->option_text("EVENT.FIELD")
         ->allow_extra_args(false);
-    app.add_option("--counter", into.counters,
-                   "In chrome and perfetto, draw this field as a curve, too; may be given again")
+    app.add_option(
+           "--counter", into.counters,
+           "In chrome, perfetto and html, draw this field as a curve, too; may be given again")
         ->option_text("EVENT.FIELD")
         ->allow_extra_args(false);
     auto* result = app.add_option(

@@ -34,7 +34,7 @@ inline constexpr format_facts known_formats[] = {
     {"chrome", output_format::chrome, false, true, false, true, false},
     {"perfetto", output_format::perfetto, false, true, false, true, false},
     {"ctf", output_format::ctf, false, false, false, false, true},
-    {"html", output_format::html, false, false, false, false, false},
+    {"html", output_format::html, false, false, false, true, false},
 };
 enum class colouring { automatic, always, never };
 

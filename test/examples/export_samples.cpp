@@ -290,6 +290,33 @@ file_builder big(std::uint64_t records) {
     return b;
 }
 
+/// Spans that do not nest, a flow, and a counter of two threads, in two processes of one id.
+file_builder lines() {
+    file_builder b;
+    b.clock_reading(0, 0, epoch);
+    const auto& request =
+        b.event({1, "request", {{"id"}, {.name = "job", .flow = true}}, event_kind::span});
+    const auto& depth =
+        b.event({2, "queue.depth", {{"depth", field_type::i32}}, event_kind::counter});
+    const auto& done = b.event({3, "done", {{.name = "job", .flow = true}}});
+    const auto one = b.process(1, "service"), two = b.process(1, "service");
+    b.put(b.plan().processes + two * 128 + 16, one, 4);  // it uses the first one's events
+    const auto first = b.lane(one, 1, "main"), second = b.lane(one, 2, "pool");
+    const auto other = b.lane(two, 1, "main");
+    for (const auto lane : {first, second, other}) b.open(lane, 900);
+    add(b, first, 1000, request, {1, 7}, record_word::begin);
+    add(b, first, 2000, request, {2, 8}, record_word::begin);
+    add(b, first, 2500, depth, {-5});
+    add(b, second, 2600, depth, {20});
+    b.end_of(first, 3000, request, first, 0);
+    add(b, other, 4000, request, {3, 9}, record_word::begin);
+    add(b, other, 5000, done, {7});
+    add(b, other, 5100, depth, {3});
+    b.end_of(second, 9000, request, first, 1);
+    b.raw_record(other, 10'000, 1, {}, record_word::end);
+    return b;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -303,6 +330,7 @@ int main(int argc, char** argv) {
     types().save(folder + "types.trace");
     hostile().save(folder + "hostile.trace");
     times().save(folder + "times.trace");
+    lines().save(folder + "lines.trace");
     big(5000).save(folder + "service.trace");
     file_builder no_clock;
     const auto& tick = no_clock.event({1, "tick", {{"n"}}});

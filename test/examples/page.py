@@ -126,7 +126,7 @@ def steer(page, trace_reduce):
     open_page(page, trace_reduce, "service.trace")
     stats = page.run("traceRing.stats")
     check("records", 5000, stats["records"])
-    check("rows", ["main"] + [f"worker {i}" for i in range(1, 8)],
+    check("rows", ["service", "main"] + [f"worker {i}" for i in range(1, 8)],
           [row["label"] for row in page.run("traceRing.rows()")])
     check("all is seen at first", 5000, page.run("traceRing.visible().records"))
     picture(page, "service")
@@ -186,7 +186,7 @@ def steer(page, trace_reduce):
     span = page.run("""(() => {
       for (let i = 0; i < traceRing.stats.records; ++i) if (traceRing.nameOf(i) === 'request:begin') {
         const r = traceRing.record(i);
-        if (r.row === 2 && r.time > 300000) return {i, ...r};
+        if (r.row === 3 && r.time > 300000) return {i, ...r};
       } })()""")
     page.run(f"traceRing.show({span['time'] - 5000}, {span['time'] + 20000})")
     place = page.run(f"traceRing.placeOf({span['i']})")
@@ -232,10 +232,11 @@ def losses(page, trace_reduce):
     check("losses", 46, sum(loss["count"] for loss in found))
     check("causes", {"overwritten", "refused", "too long", "nested"},
           {loss["cause"] for loss in found})
-    gap = rows[0]["losses"][1]
+    at = next(i for i, row in enumerate(rows) if not row["counters"])
+    gap = rows[at]["losses"][1]
     seen = picture(page, "losses")
     left, right = page.run(f"traceRing.xOf({gap['a']})"), page.run(f"traceRing.xOf({gap['b']})")
-    top = page.run("traceRing.rowTop(0)")
+    top = page.run(f"traceRing.rowTop({at})")
     lost = page.run("getComputedStyle(document.documentElement).getPropertyValue('--lost').trim()")
     hatched = [seen.near(x, top + 12, lost, 120) for x in range(int(left) + 3, int(right) - 3)]
     check(f"hatched: {hatched}", True, 0.08 < sum(hatched) / len(hatched) < 0.7)
@@ -246,6 +247,51 @@ def losses(page, trace_reduce):
     check("told of the loss", True,
           page.run("document.getElementById('tip').textContent").startswith("19 lost: overwritten"))
     check("the clock's jumps", 2, page.run("traceRing.find('clock goes back')"))
+
+
+def lines(page, trace_reduce):
+    """What belongs together across threads: spans, curves, arrows."""
+    open_page(page, trace_reduce, "lines.trace")
+    rows = page.run("traceRing.rows()")
+    check("counters are their process's",
+          [("service", True), ("main", False), ("pool", False), ("service", True), ("main", False)],
+          [(row["label"], row["counters"]) for row in rows])
+    check("with a scale", [[[-5, 20]], [[0, 3]]],
+          [[each["scale"] for each in row["series"]] for row in rows if row["counters"]])
+    check("spans that do not nest are on two levels", (2, 2), (rows[1]["levels"], rows[1]["spans"]))
+    by_name = page.run("""Array.from({length: traceRing.stats.records}, (_, i) =>
+        [traceRing.nameOf(i), traceRing.record(i).lines.find(line => line.startsWith('lasts'))])""")
+    check("each has its length", ["lasts 2 \u00b5s", "lasts 7 \u00b5s", "lasts 6 \u00b5s"],
+          [length for name, length in by_name if name == "request:begin"])
+    check("at both ends", ["lasts 2 \u00b5s", "lasts 7 \u00b5s", "lasts 6 \u00b5s"],
+          [length for name, length in by_name if name == "request:end"])
+    check("who began it is told", True, any("begun by main" in line for line in
+          page.run("traceRing.record(8).lines")))
+    check("processes of one id are two", ["1#0/1", "1#1/1"],
+          [page.run(f"traceRing.record({i}).lines[0]").split("(")[1][:-1] for i in (0, 5)])
+    flows = page.run("traceRing.flows()")
+    check("a flow is an arrow", [[0, 6]], flows)
+    seen = picture(page, "lines")
+    accent = page.run("getComputedStyle(document.documentElement).getPropertyValue('--accent').trim()")
+    head = page.run("traceRing.placeOf(6)")
+    check("that is seen", True, any(seen.near(head["x"] - 3, head["y"] + head["h"] / 2 + d, accent, 160)
+                                    for d in (-1, 0, 1)))
+    # The tip is beside what it tells of, and beside what is selected.
+    for chosen in (0, 1, 6):
+        page.run(f"traceRing.select({chosen}, false)")
+        for over in (0, 1, 2, 5, 6):
+            place = page.run(f"traceRing.placeOf({over})")
+            page.mouse("mouseMoved", place["x"] + min(place["w"], 20) / 2, place["y"] + place["h"] / 2)
+            tip = page.run("document.getElementById('tip').getBoundingClientRect().toJSON()")
+            check(f"there is a tip at {over}", True, tip["width"] > 0)
+            for what in (over, chosen):
+                box = page.run(f"traceRing.placeOf({what})")
+                free = (tip["right"] <= box["x"] or tip["left"] >= box["x"] + box["w"] or
+                        tip["bottom"] <= box["y"] or tip["top"] >= box["y"] + box["h"])
+                check(f"the tip at {over} is beside {what}", True, free)
+    page.run("traceRing.find('done').then(() => traceRing.jump(1))")
+    check("what was found is not under a tip", "none",
+          page.run("getComputedStyle(document.getElementById('tip')).display"))
 
 
 def hostile(page, trace_reduce):
@@ -302,13 +348,14 @@ def main():
     run(samples, ".")
     with browser.Browser() as page:
         compared = 0
-        for trace in ("types", "times", "everything", "random1", "random2", "no_clock", "hostile"):
+        for trace in ("types", "times", "everything", "random1", "random2", "no_clock", "lines", "hostile"):
             status = 2 if trace == "hostile" else 0
             open_page(page, trace_reduce, trace + ".trace", status)
             compared += same_records(page, trace_reduce, trace + ".trace", status)
         check("enough was compared", True, compared > 5000)
         steer(page, trace_reduce)
         losses(page, trace_reduce)
+        lines(page, trace_reduce)
         hostile(page, trace_reduce)
         big(page, trace_reduce, samples)
     print(f"{compared} values compared: {len(FAILED)} differences")

@@ -4,10 +4,11 @@
 
 /// @file
 /// Items as one HTML page that shows them on a timeline: a row for each lane, with its spans
-/// nested, its instants, its counters, and what was lost in its place. The page holds everything
-/// it needs, works from disk, and may load nothing. It is written as the items come, in memory
-/// that does not grow with them; a browser takes some 40 bytes for each record, so a page is for
-/// some millions of them.
+/// nested (those that do not nest below), its instants, and what was lost in its place; a row for
+/// each process with its counters; and arrows between the records of a flow. The page holds
+/// everything it needs, works from disk, and may load nothing. It is written as the items come, in
+/// memory that does not grow with them; a browser takes some 40 bytes for each record, so a page is
+/// for some millions of them.
 
 #include <algorithm>
 #include <array>
@@ -29,8 +30,10 @@
 #include <trace_ring/exporter/html/page_input.hpp>
 #include <trace_ring/exporter/html/page_model.hpp>
 #include <trace_ring/exporter/json.hpp>
+#include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::exporter {
@@ -40,19 +43,23 @@ class html_writer {
 public:
     using source = std::size_t;
 
+    explicit html_writer(field_roles roles = {}) : roles_(std::move(roles)) {}
+
     /// Another trace whose items come; all of them before the first item. `in` must outlive this.
     source add(const reduce::tables& in, std::string_view name) {
-        sources_.push_back({&in, std::string(name), {}, {}});
+        auto& made = sources_.emplace_back();
+        made.in = &in;
+        made.name = name;
         return sources_.size() - 1;
     }
     void begin(text_buffer& out) {
         for (const auto& each : sources_) known_ = known_ || each.in->time().known();
         out += impl::html_head;
         classes_ +=
-            R"([{"name":"lost","how":0,"kind":0,"type":0,"colour":0,"fields":[["cause",1,0,1],)"
-            R"(["count",4,0,1],["position",4,0,1],["offset",4,0,1],["fault",12,2,1]]},)"
+            R"([{"name":"lost","how":0,"kind":0,"type":0,"colour":0,"fields":[["cause",1,0,1,0],)"
+            R"(["count",4,0,1,0],["position",4,0,1,0],["offset",4,0,1,0],["fault",12,2,1,0]]},)"
             R"({"name":"clock goes back","how":0,"kind":0,"type":1,"colour":0,"fields":[)"
-            R"(["by",4,0,1],["position",4,0,1]]})";
+            R"(["by",4,0,1,0],["position",4,0,1,0]]})";
     }
 
     void append(text_buffer& out, source from, const reduce::item& what) {
@@ -68,12 +75,14 @@ public:
             impl::append_varint(values, loss->what.size() * 2);
             values += loss->what;
             const std::uint64_t at = loss->lane == nullptr ? last_ : time_of(in, loss->time);
+            if (was_written(loss->cause)) leave_open(in, loss->lane);
             add_item(at, owner_of(from, loss->lane), lost);
         } else {
             const auto& jump = std::get<reduce::clock_jump>(what);
             const std::uint64_t at = time_of(in, jump.time);
             impl::append_varint(columns_.values(), time_of(in, jump.from) - at);
             impl::append_varint(columns_.values(), jump.at);
+            leave_open(in, jump.lane);
             add_item(at, owner_of(from, jump.lane), clock_jump);
         }
         if (columns_.full()) append_block(out);
@@ -115,10 +124,13 @@ private:
     static constexpr unsigned bare = 4;
     static constexpr unsigned faulty = 8;
     static constexpr unsigned interval = 16;
+    static constexpr unsigned is_flow = 1;
+    static constexpr unsigned is_counter = 2;
 
     struct origin {
         const reduce::tables* in = nullptr;
         std::string name;
+        reduce::span_pairs<std::uint64_t> spans;  // with the numbers of the items that began them
         std::vector<std::array<std::uint32_t, 32>> classes;  // by the type's number; 0: none yet
         std::map<std::uint32_t, std::array<std::uint32_t, 32>> unknown;  // by id
     };
@@ -146,6 +158,18 @@ private:
         }
         columns_.add(static_cast<std::int64_t>(time - last_), who, what);
         last_ = time;
+        ++items_;
+    }
+    static void leave_open(origin& in, const reduce::lane_info* lane) {
+        if (lane != nullptr) in.spans.gap(*lane, [](const auto&) {});
+    }
+    /// Of an end: how many items before it stands its begin, and 1; 1 if it is not known which it
+    /// is as spans did not nest, 0 if it is lost.
+    [[nodiscard]] std::uint64_t begin_of(origin& in, const reduce::record_view& record) {
+        if (!record.known()) return 0;
+        const auto found = in.spans.end(record, [](const auto&) {});
+        if (found.begun) return items_ - found.begun->kept + 1;
+        return found.not_nested ? 1 : 0;
     }
     void append_block(text_buffer& out) {
         out += R"(<script type="application/octet-stream" class="items">)";
@@ -163,6 +187,14 @@ private:
         append_member(owners_, R"({"file":)", from);
         append_member(owners_, R"(,"lane":)", who.number);
         append_member(owners_, R"(,"pid":)", who.pid);
+        const auto& processes = sources_[from].in->processes();
+        const bool known = who.process && *who.process < processes.size();
+        owners_ += R"(,"process":)";
+        owners_ += known ? std::to_string(*who.process) : "null";
+        owners_ += R"(,"program":)";
+        append_text(owners_, known ? processes[*who.process].name : std::string());
+        owners_ += R"(,"shownPid":)";
+        append_text(owners_, sources_[from].in->process_text(who));
         append_member(owners_, R"(,"tid":)", who.thread);
         append_member(owners_, R"(,"depth":)", who.depth);
         owners_ += who.listed ? R"(,"listed":true,"name":)" : R"(,"listed":false,"name":)";
@@ -182,6 +214,8 @@ private:
             how |= bare;
         }
         const std::uint64_t at = time_of(in, record.time());
+        if (record.ends()) impl::append_varint(values, begin_of(in, record));
+        if (record.begins() && record.known()) in.spans.begin(record, items_, [](const auto&) {});
         if (record.interval()) {
             how |= interval;
             const auto latest = record.latest();
@@ -236,6 +270,10 @@ private:
             append_member(classes_, ",", static_cast<std::uint64_t>(field.type));
             append_member(classes_, ",", static_cast<std::uint64_t>(field.form));
             append_member(classes_, ",", field.count);
+            append_member(classes_, ",",
+                          roles_.is_flow(type, field)      ? is_flow
+                          : roles_.is_counter(type, field) ? is_counter
+                                                           : 0U);
             classes_ += ']';
         }
         classes_ += "]}";
@@ -249,6 +287,7 @@ private:
         }
     };
 
+    field_roles roles_;
     std::vector<origin> sources_;
     std::unordered_map<std::pair<source, const reduce::lane_info*>, std::uint32_t, owner_hash>
         known_owners_;
@@ -259,6 +298,7 @@ private:
     impl::html_columns columns_;
     std::uint64_t base_ = 0;
     std::uint64_t last_ = 0;
+    std::uint64_t items_ = 0;
     bool known_ = false;
     bool begun_ = false;
 };

@@ -12,26 +12,65 @@
 namespace trace_ring::inline v1::exporter::impl {
 
 inline constexpr std::string_view html_draw = R"page(
+// Spans of one row nest where they do. One that does not goes below, on the first level that is
+// free. What has no end ends with the span around it.
+const endOf = i => mate[i] ? mate[i] - 1 : count;
+function beginSpan(row, t, i) {
+  while (row.open.length && row.open.at(-1).end < i) row.open.pop();
+  let end = endOf(i), inside = row.open.at(-1);
+  if (inside && end === count) end = inside.end;
+  const nested = !inside || inside.end > end || endOf(i) === count;
+  let level = null;
+  const depth = inside ? inside.depth + 1 : 0;
+  if (nested) {
+    if (depth < DEEPEST) level = row.levels[depth] || (row.levels[depth] = new Level());
+  } else {
+    level = row.apart.find(each => each.until < i);
+    if (!level && row.apart.length < DEEPEST) row.apart.push(level = new Level());
+    if (level) level.until = end;
+  }
+  const at = level ? level.s.n : 0;
+  if (level) {
+    level.begin(t, i);
+    if (end < count) level.end(at, time[end]);
+  }
+  if (nested && row.open.length < 256) row.open.push({end, depth, level, at, known: endOf(i) < count});
+}
+function endOpen(row, t) {
+  for (const {level, at, known} of row.open) if (level && !known) level.end(at, t);
+  row.open = row.open.filter(each => each.known);
+}
 const rows = [];
 const rowOfOwner = new Uint32Array(owners.length);
 const perClass = new Float64Array(classes.length);
 let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
 {
-  const byLane = new Map();
+  const byLane = new Map(), byProcess = new Map();
+  const newRow = (owner, counters) => {
+    const row = {owner, owners: 0, levels: [], open: [], apart: [], t: new Growing(Float64Array),
+      r: new Growing(Uint32Array), losses: [], series: [], bySeries: new Map(), last: NaN, n: 0,
+      place: rows.length, counters};
+    rows.push(row);
+    return row;
+  };
   owners.forEach((owner, i) => {
     const key = owner.file + ':' + owner.lane;
     let row = byLane.get(key);
-    if (!row) {
-      row = {owner, owners: 0, levels: [], open: [], t: new Growing(Float64Array),
-        r: new Growing(Uint32Array), losses: [], series: [], bySeries: new Map(), last: NaN, n: 0,
-        place: rows.length};
-      byLane.set(key, row);
-      rows.push(row);
-    }
+    if (!row) byLane.set(key, row = newRow(owner, false));
     ++row.owners;
     rowOfOwner[i] = row.place;
   });
+  // A counter is its process's, whichever thread counts.
+  const ofProcess = new Set(), counting = fieldsThatAre(COUNTER);
+  for (let i = 0; i < count; ++i) if (counting[what[i]].length) ofProcess.add(who[i]);
+  for (const i of ofProcess) {
+    const key = owners[i].file + ':' + owners[i].process;
+    if (!byProcess.has(key)) byProcess.set(key, newRow(owners[i], true));
+    owners[i].countersOf = byProcess.get(key);
+  }
+  const process = owner => owner.process === null ? Infinity : owner.process;
   const order = rows.slice().sort((a, b) => a.owner.file - b.owner.file || a.owner.pid - b.owner.pid ||
+    process(a.owner) - process(b.owner) || b.counters - a.counters ||
     a.owner.tid - b.owner.tid || a.owner.depth - b.owner.depth || a.owner.lane - b.owner.lane);
   const place = new Map(order.map((row, i) => [row, i]));
   rowOfOwner.forEach((r, i) => { rowOfOwner[i] = place.get(rows[r]); });
@@ -43,6 +82,7 @@ let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
     ++perClass[what[i]];
     if (what[i] === LOST) {
       const loss = {r: i, a: row.last, b: NaN, ...lossOf(i)};
+      if (['overwritten', 'overrun', 'damaged'].includes(loss.cause)) endOpen(row, row.last);
       lostCount += loss.count;
       row.losses.push(loss);
       waiting.push([row, loss]);
@@ -56,46 +96,33 @@ let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
         row.losses[n - 1].b = t;
       }
     }
-    if (t < row.last) {  // the clock went back: no span reaches over that
-      for (const [level, at] of row.open) if (level) level.end(at, row.last, level.r.a[at]);
-      row.open.length = 0;
-    }
+    if (t < row.last) endOpen(row, row.last);  // the clock went back: no span reaches over that
     row.last = t;
-    const type = kind.type;
-    if ((kind.how & BEGIN) && row.open.length < 256) {
-      const depth = row.open.length;
-      if (depth < DEEPEST) {
-        const level = row.levels[depth] || (row.levels[depth] = new Level());
-        row.open.push([level, level.s.n, type]);
-        level.begin(t, i);
-      } else {
-        row.open.push([null, 0, type]);
-      }
-    } else if ((kind.how & END) && row.open.some(([, , begun]) => begun === type)) {
-      for (;;) {  // what is within it and was not ended ends here too
-        const [level, at, begun] = row.open.pop();
-        if (level) level.end(at, t, begun === type ? i : level.r.a[at]);
-        if (begun === type) break;
-      }
-    } else if (kind.kind === 2 && kind.fields && !(kind.how & (FAULTY | BARE))) {
-      for (const [name, value] of valuesOf(i).fields) {
-        if (typeof value !== 'number' && typeof value !== 'bigint') continue;
-        const key = kind.name + '.' + name;
-        let series = row.bySeries.get(key);
-        if (!series) {
-          series = new Series(key);
-          series.type = kind.colour;
-          row.bySeries.set(key, series);
-          row.series.push(series);
-        }
-        series.t.push(t);
-        series.v.push(Number(value));
-        series.r.push(i);
-      }
-    } else {
-      row.t.push(t);
-      row.r.push(i);
+    if (kind.how & BEGIN) {
+      beginSpan(row, t, i);
+      continue;
     }
+    if (kind.how & END && mate[i]) continue;
+    let drawn = false;
+    for (const n of counting[what[i]]) {
+      const value = Number(valuesOf(i).fields[n][1]);
+      if (!Number.isFinite(value)) continue;
+      drawn = true;
+      const key = kind.name + '.' + kind.fields[n][0], of = owners[who[i]].countersOf;
+      let series = of.bySeries.get(key);
+      if (!series) {
+        series = new Series(key);
+        series.type = kind.colour;
+        of.bySeries.set(key, series);
+        of.series.push(series);
+      }
+      series.t.push(t);
+      series.v.push(value);
+      series.r.push(i);
+    }
+    if (drawn && kind.kind === 2) continue;
+    row.t.push(t);
+    row.r.push(i);
   }
   if (firstTime > lastTime) [firstTime, lastTime] = [0, 1];
   for (const [row, loss] of waiting) {
@@ -114,11 +141,35 @@ let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
     row.gapBegins = Float64Array.from(row.gaps, gap => gap.a);
     let reach = -Infinity;
     row.gapReach = Float64Array.from(row.gaps, gap => reach = Math.max(reach, gap.b));
+    row.levels.push(...row.apart);
+    row.apart = null;
     for (const level of row.levels) level.finish(lastTime);
     for (const series of row.series) series.finish();
     [row.t, row.r] = inOrder([row.t.done(), row.r.done()]);
     row.open = null;
   }
+}
+// Arrows, by when they begin: from which record to which, and the farthest end up to each.
+const flows = {t: new Growing(Float64Array), from: new Growing(Uint32Array), to: new Growing(Uint32Array)};
+{
+  const last = new Map(), flowing = fieldsThatAre(FLOW);
+  for (let i = 0; i < count; ++i) {
+    for (const n of flowing[what[i]]) {
+      for (const id of numbersOf(i, n)) {
+        const before = last.get(id);
+        if (before !== undefined) {
+          flows.t.push(time[before]);
+          flows.from.push(before);
+          flows.to.push(i);
+        }
+        last.set(id, i);
+      }
+    }
+  }
+  const [t, from, to] = inOrder([flows.t.done(), flows.from.done(), flows.to.done()]);
+  let farthest = -Infinity;
+  const reach = Float64Array.from(to, i => farthest = Math.max(farthest, time[i]));
+  Object.assign(flows, {t, from, to, reach});
 }
 const AXIS = 26, TICKS = 15, BAR = 18, GRAPH = 34, PAD = 5;
 let tall = 0;
@@ -126,7 +177,7 @@ for (const row of rows) {
   row.y = tall;
   row.ticksY = PAD;
   row.levelsY = PAD + TICKS;
-  row.seriesY = row.levelsY + row.levels.length * BAR;
+  row.seriesY = row.counters ? 38 : row.levelsY + row.levels.length * BAR;
   row.h = Math.max(row.seriesY + row.series.length * (GRAPH + 2) + PAD, 38);
   tall += row.h;
 }
@@ -185,10 +236,11 @@ function dateOf(ns) {
     two(date.getHours()) + ':' + two(date.getMinutes()) + ':' + two(date.getSeconds()) + '.' +
     String(rest).padStart(9, '0');
 }
+const nameOfRow = row => row.counters ? row.owner.program || 'counters' : threadOf(row.owner);
 const threadOf = owner => owner.lane === 0 && !owner.tid ? 'no lane' :
   owner.listed ? (owner.name || 'thread ' + owner.tid) + (owner.depth ? ' +' + owner.depth : '') :
     'lane ' + owner.lane;
-const underOf = owner => owner.listed ? owner.pid + '/' + owner.tid : '';
+const underOf = owner => owner.listed ? owner.shownPid + '/' + owner.tid : '';
 
 let letter = 7;  // about the width of one
 function clipped(text, width) {
@@ -300,7 +352,7 @@ function markTicks(row, y, labels) {
   }
 }
 function markSeries(series, y) {
-  const low = Math.min(series.low, 0), high = Math.max(series.high, 0), h = GRAPH - 4;
+  const [low, high] = series.scale, h = GRAPH - 4;
   const at = v => y + 2 + h - (high === low ? 0 : (v - low) / (high - low)) * h, zero = at(0);
   const pixel = seenOf(pixels[what[series.r[0]]], 0.8);
   // From the value that holds where the view begins; a pixel has the least and the greatest in it.

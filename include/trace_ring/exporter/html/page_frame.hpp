@@ -77,7 +77,7 @@ function drawMatches() {
 }
 function drawSelected(i) {
   if (i < 0 || what[i] === LOST) return;
-  const row = rows[rowOfOwner[who[i]]], box = boxOf(i);
+  const row = rowOf(i), box = boxOf(i);
   if (box.x + box.w < GUTTER || box.x > view.width) return;
   const y = AXIS + row.y - view.y;
   ctx.strokeStyle = look.accent;
@@ -85,28 +85,80 @@ function drawSelected(i) {
   const left = Math.max(box.x, GUTTER) - 1.5;
   ctx.strokeRect(left, y + box.y - 1.5, Math.max(Math.min(box.x + box.w, view.width) - left + 1.5, 5), box.h + 2);
 }
-// Where record `i` is drawn, from its row's top; of a span's end: the span.
+// The row that record `i` is drawn in.
+function rowOf(i) {
+  const of = owners[who[i]].countersOf;
+  return of && of.series.some(series => holds(series, i)) ? of : rows[rowOfOwner[who[drawnAs(i)]]];
+}
+const holds = (series, i) => series.r[lower(series.r, i)] === i;
+// Where it is drawn, from its row's top; of a span's end: the span.
 function boxOf(i) {
-  const row = rows[rowOfOwner[who[i]]], t = time[i];
+  const row = rowOf(i), of = drawnAs(i), t = time[of];
+  if (row.counters) {
+    const at = row.series.findIndex(series => holds(series, i));
+    return {x: xOf(t), w: 2, y: row.seriesY + at * (GRAPH + 2), h: GRAPH};
+  }
   for (const [depth, level] of row.levels.entries()) {
-    const box = k => ({x: xOf(level.s[k]), w: Math.max((level.e[k] - level.s[k]) * scale(), 1),
-      y: row.levelsY + depth * BAR, h: BAR - 3, lasts: level.e[k] - level.s[k]});
     for (let k = lower(level.s, t); k < level.s.length && level.s[k] === t; ++k) {
-      if (level.r[k] === i) return box(k);
-    }
-    for (let k = lower(level.reach, t); k < level.s.length && level.s[k] <= t; ++k) {
-      if (level.x[k] === i) return box(k);
+      if (level.r[k] !== of) continue;
+      return {x: xOf(level.s[k]), w: Math.max((level.e[k] - level.s[k]) * scale(), 1),
+        y: row.levelsY + depth * BAR, h: BAR - 3, lasts: level.e[k] - level.s[k]};
     }
   }
-  const at = row.series.findIndex(series => series.type === classes[what[i]].colour);
-  if (classes[what[i]].kind === 2 && at >= 0)
-    return {x: xOf(t), w: 2, y: row.seriesY + at * (GRAPH + 2), h: GRAPH};
   return {x: Math.floor(xOf(t)), w: 2, y: row.ticksY, h: TICKS - 2};
 }
 
+// The values at the top and the bottom of a curve, left of it.
+const scaleText = value => Number.isInteger(value) && Math.abs(value) < 1e9 ? String(value) :
+  String(Number(value.toPrecision(5)));
+function drawScale(series, y) {
+  const [low, high] = series.scale;
+  ctx.font = smallFont;
+  ctx.textAlign = 'right';
+  ctx.fillText(scaleText(high), GUTTER - 12, y + 9);
+  if (high !== low) ctx.fillText(scaleText(low), GUTTER - 12, y + GRAPH - 2);
+  ctx.textAlign = 'left';
+  ctx.font = font;
+}
+// From each record of a flow to the next: of those that begin in one pixel, the first few.
+function drawFlows() {
+  ctx.strokeStyle = ctx.fillStyle = look.accent;
+  ctx.lineWidth = 1;
+  ctx.globalAlpha = 0.7;
+  const {t, from, to, reach} = flows;
+  let pixel = NaN, inPixel = 0;
+  for (let i = lower(reach, view.a); i < t.length && t[i] < view.b; ++i) {
+    if (time[to[i]] < view.a) continue;
+    const px = Math.max(Math.floor(xOf(t[i])), GUTTER);
+    inPixel = px === pixel ? inPixel + 1 : 0;
+    pixel = px;
+    if (inPixel >= 8) {
+      if (px > GUTTER) i = Math.max(i, lowerNear(t, timeAt(px + 1), i) - 1);
+      continue;
+    }
+    const middle = k => {
+      const box = boxOf(k);
+      return [xOf(time[k]), AXIS + rowOf(k).y - view.y + box.y + box.h / 2];
+    };
+    const [x, y] = middle(from[i]), [u, v] = middle(to[i]), bend = Math.max(12, Math.min(60, (u - x) / 2));
+    ctx.beginPath();
+    ctx.moveTo(x, y);
+    ctx.bezierCurveTo(x + bend, y, u - bend, v, u - 5, v);
+    ctx.stroke();
+    ctx.beginPath();
+    ctx.moveTo(u, v);
+    ctx.lineTo(u - 6, v - 3.5);
+    ctx.lineTo(u - 6, v + 3.5);
+    ctx.fill();
+  }
+  ctx.globalAlpha = 1;
+}
+
+const font = '12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
+const smallFont = '10px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 function draw() {
   ctx.setTransform(view.dpr, 0, 0, view.dpr, 0, 0);
-  ctx.font = '12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
+  ctx.font = font;
   letter = ctx.measureText('the width of a letter').width / 21;
   ctx.fillStyle = look.back;
   ctx.fillRect(0, 0, view.width, view.height);
@@ -149,6 +201,7 @@ function draw() {
       ctx.fillText(text, GUTTER + 6, top + 14);
     });
   }
+  drawFlows();
   drawSelected(state.selected);
   if (state.range) {
     const [a, b] = state.range.map(xOf);
@@ -169,10 +222,12 @@ function draw() {
     ctx.rect(0, Math.max(y, AXIS), GUTTER - 8, row.h);
     ctx.clip();
     ctx.fillStyle = look.text;
-    ctx.fillText(clipped(visible(threadOf(row.owner)), GUTTER - 24), 12, y + 17);
+    ctx.fillText(clipped(visible(nameOfRow(row)), GUTTER - 24), 12, y + 17);
     ctx.fillStyle = look.faint;
     const more = row.owners > 1 ? ' and ' + (row.owners - 1) + ' more' : '';
-    ctx.fillText(clipped(underOf(row.owner) + more, GUTTER - 24), 12, y + 32);
+    const under = row.counters ? row.owner.shownPid + ': counters' : underOf(row.owner) + more;
+    ctx.fillText(clipped(under, GUTTER - 24), 12, y + 32);
+    row.series.forEach((series, k) => drawScale(series, y + row.seriesY + k * (GRAPH + 2)));
     ctx.restore();
   }
   if (tall > view.height - AXIS) {  // how far down
@@ -256,8 +311,12 @@ function told(found) {
     lines.push(values.latest === null ? 'not later than: not known' :
       'not after ' + dateOf(values.latest) + ' (within ' + length(values.latest - time[i]) + ')');
   }
-  const box = boxOf(i);
-  if (box.lasts !== undefined) lines.push('lasts ' + length(box.lasts, 6));
+  const {lasts} = boxOf(i), {how} = classes[what[i]];
+  if (lasts !== undefined) lines.push(mate[i] ? 'lasts ' + length(lasts, 6) : 'its end is not there');
+  if (how & END && !mate[i])
+    lines.push(notNested.has(i) ? 'not nested: not known which it ends' : 'its begin is not there');
+  if (how & END && mate[i] && owners[who[mate[i] - 1]] !== owner)
+    lines.push('begun by ' + threadOf(owners[who[mate[i] - 1]]));
   return {title: nameOf(i), lines, fields: values.fields};
 }
 function element(tag, text, parent) {
@@ -284,9 +343,36 @@ function showTip(found, x, y) {
   }
   if (fields.length > 40) element('p', fields.length - 40 + ' more fields', tip);
   tip.style.display = 'block';
-  const box = tip.getBoundingClientRect();
-  tip.style.left = Math.max(4, x + 14 + box.width > innerWidth ? x - box.width - 10 : x + 14) + 'px';
-  tip.style.top = Math.max(4, Math.min(y + 14, innerHeight - box.height - 4)) + 'px';
+  placeTip(tip, [placeOf(found), state.selected < 0 ? null : placeOf({record: state.selected})], x, y);
+}
+// On the screen: of a record, or of what is lost in one place.
+function placeOf({record, gap}) {
+  const at = canvas.getBoundingClientRect();
+  if (record !== undefined && what[record] !== LOST) {
+    const box = boxOf(record);
+    return {x: at.x + box.x, y: at.y + AXIS + rowOf(record).y - view.y + box.y, w: box.w, h: box.h};
+  }
+  const row = rows[rowOfOwner[who[gap ? gap.losses[0].r : record]]];
+  gap = gap || row.gaps.find(each => each.losses.some(loss => loss.r === record));
+  return {x: at.x + xOf(gap.a), y: at.y + AXIS + row.y - view.y, w: Math.max(xOf(gap.b) - xOf(gap.a), 5), h: row.h};
+}
+// Beside the pointer, where it covers neither what it tells of nor what is selected.
+function placeTip(tip, seen, x, y) {
+  const {width, height} = tip.getBoundingClientRect();
+  const boxes = seen.filter(box => box !== null);
+  const rights = boxes.map(box => box.x + box.w + 8), lefts = boxes.map(box => box.x - width - 8);
+  const bottoms = boxes.map(box => box.y + box.h + 8), tops = boxes.map(box => box.y - height - 8);
+  const places = [[x + 14, y + 14], [x - width - 10, y + 14]];
+  for (const v of [...bottoms, ...tops]) places.push([x + 14, v], [x - width - 10, v]);
+  for (const u of [...rights, ...lefts]) places.push([u, y + 14], [u, y - height - 10]);
+  const covered = ([u, v]) => boxes.reduce((sum, box) => sum +
+    Math.max(0, Math.min(u + width, box.x + box.w) - Math.max(u, box.x)) *
+    Math.max(0, Math.min(v + height, box.y + box.h) - Math.max(v, box.y)), 0);
+  const inside = places.map(([u, v]) => [Math.max(4, Math.min(u, innerWidth - width - 4)),
+    Math.max(4, Math.min(v, innerHeight - height - 4))]);
+  const [left, top] = inside.reduce((best, each) => covered(each) < covered(best) ? each : best);
+  tip.style.left = left + 'px';
+  tip.style.top = top + 'px';
 }
 )page";
 

@@ -44,7 +44,7 @@ function select(i, move) {
           view.b - view.a > whole / 20) {
         show(time[i] - wide / 2, time[i] + wide / 2);
       }
-      const row = rows[rowOfOwner[who[i]]];
+      const row = what[i] === LOST ? rows[rowOfOwner[who[i]]] : rowOf(i);
       if (row.y < view.y || row.y + row.h > view.y + view.height - AXIS) scrollTo(row.y - 40);
     }
   }
@@ -131,6 +131,7 @@ function jump(step) {
     search.at = (search.at + step + n) % n;
   }
   const i = search.found.a[search.at];
+  showTip(null);  // it may be where this is
   select(i, true);
   tellFound();
   return i;
@@ -269,9 +270,9 @@ window.traceRing = {
   stats: {records: count - perClass[LOST], losses: perClass[LOST], lost: lostCount,
     rows: rows.length, classes: classes.length, firstTime, lastTime, loadedMs,
     known: meta.known},
-  rows: () => rows.map(row => ({label: threadOf(row.owner), records: row.n, y: row.y, h: row.h,
+  rows: () => rows.map(row => ({label: nameOfRow(row), counters: row.counters, records: row.n, y: row.y, h: row.h,
     levels: row.levels.length, spans: row.levels.reduce((n, level) => n + level.s.length, 0),
-    ticks: row.t.length, series: row.series.map(s => ({name: s.name, low: s.low, high: s.high})),
+    ticks: row.t.length, series: row.series.map(s => ({name: s.name, low: s.low, high: s.high, scale: s.scale})),
     losses: row.losses.map(l => ({cause: l.cause, count: l.count, a: l.a, b: l.b}))})),
   // Times of `n` frames, the pixels there: what a person waits for.
   frameMs(n = 20) {
@@ -289,12 +290,10 @@ window.traceRing = {
     n + (what[i] !== LOST && t >= view.a && t <= view.b ? 1 : 0), 0)}),
   selected: () => state.selected,
   record: i => ({...told({record: i}), time: time[i], date: dateOf(time[i]),
-    row: rowOfOwner[who[i]]}),
+    row: rows.indexOf(rowOf(i))}),
+  flows: () => Array.from(flows.t, (_, i) => [flows.from[i], flows.to[i]]),
   found: () => ({n: search.found.n, at: search.at, done: search.done}),
-  placeOf: i => {
-    const box = boxOf(i), row = rows[rowOfOwner[who[i]]], at = canvas.getBoundingClientRect();
-    return {x: at.x + box.x, y: at.y + AXIS + row.y - view.y + box.y, w: box.w, h: box.h};
-  },
+  placeOf: i => placeOf({record: i}),
   xOf: t => canvas.getBoundingClientRect().x + xOf(t),
   rowTop: r => canvas.getBoundingClientRect().y + AXIS + rows[r].y - view.y,
   nameOf, find, jump, show, showAll, select, selectRange, draw,

@@ -137,9 +137,30 @@ function readerOf(i) {
 }
 const BEGIN = 1, END = 2, BARE = 4, FAULTY = 8, INTERVAL = 16;
 const LOST = 0, JUMP = 1;  // the first two classes
+const FLOW = 1, COUNTER = 2;  // what a field is drawn as
+// Of each class the numbers of the fields that are drawn so.
+const fieldsThatAre = role => classes.map(kind => kind.how & (FAULTY | BARE) ? [] :
+  kind.fields.map((field, n) => field[4] === role ? n : -1).filter(n => n >= 0));
+// Of each begin the end and of each end the begin, and 1; 0 where there is none. Which end is whose
+// the exporter has found out.
+const mate = new Uint32Array(count), notNested = new Set();
+for (let i = 0; i < count; ++i) {
+  if (!(classes[what[i]].how & END)) continue;
+  const back = varint(readerOf(i));
+  if (back > 1) {
+    const begun = i - back + 1;
+    mate[i] = begun + 1;
+    mate[begun] = i + 1;
+  } else if (back === 1) {
+    notNested.add(i);
+  }
+}
+// Where it is drawn: an end with its span.
+const drawnAs = i => classes[what[i]].how & END && mate[i] ? mate[i] - 1 : i;
 // {fields: [[name, value]], latest: undefined, or null if there is no upper bound}
 function valuesOf(i) {
   const kind = classes[what[i]], r = readerOf(i), out = {fields: [], latest: undefined};
+  if (kind.how & END) varint(r);
   if (kind.how & INTERVAL) {
     const more = varint(r);
     out.latest = more === 0 ? null : time[i] + more - 1;
@@ -151,6 +172,13 @@ function valuesOf(i) {
     for (const field of kind.fields) out.fields.push([field[0], readField(r, field)]);
   }
   return out;
+}
+// The numbers in field `n` of record `i`, but for 0, as text: exact.
+function numbersOf(i, n) {
+  const value = valuesOf(i).fields[n][1];
+  const all = typeof value === 'string' && value[0] === '[' ? value.slice(1, -1).split(' ') : [value];
+  return all.map(one => String(one).startsWith('0x') ? String(BigInt(one)) : String(one))
+    .filter(one => /^-?[1-9]/.test(one));
 }
 const causes = ['overwritten', 'overrun', 'refused', 'too long', 'nested', 'abandoned', 'damaged'];
 function lossOf(i) {
@@ -194,27 +222,23 @@ function inOrder(lists) {
   return lists.map(list => list.map((_, i) => list[order[i]]));
 }
 const DEEPEST = 24;
-class Level {  // spans of one depth: begins, ends, their records, and time covered before each
+class Level {  // spans of one depth: begins, ends, records, and time covered before each
   constructor() {
     this.s = new Growing(Float64Array);
     this.e = new Growing(Float64Array);
     this.r = new Growing(Uint32Array);
-    this.x = new Growing(Uint32Array);
   }
   begin(t, record) {
     this.s.push(t);
     this.e.push(Infinity);
     this.r.push(record);
-    this.x.push(record);
   }
-  end(at, t, record) {
+  end(at, t) {
     this.e.a[at] = Math.max(t, this.s.a[at]);
-    this.x.a[at] = record;
   }
   finish(end) {
     for (let i = 0; i < this.s.n; ++i) if (this.e.a[i] === Infinity) this.e.a[i] = end;
-    [this.s, this.e, this.r, this.x] =
-      inOrder([this.s.done(), this.e.done(), this.r.done(), this.x.done()]);
+    [this.s, this.e, this.r] = inOrder([this.s.done(), this.e.done(), this.r.done()]);
     this.reach = this.e;  // the farthest end up to each: sorted, whatever the clock did
     this.before = new Float64Array(this.s.length + 1);
     let last = -Infinity;
@@ -244,6 +268,7 @@ class Series {  // a counter: values, and their least and greatest in groups of 
       this.groups.push({low, high});
     }
     [this.low, this.high] = this.within(0, this.v.length);
+    this.scale = [Math.min(this.low, 0), Math.max(this.high, 0)];
   }
   within(from, to) {  // least and greatest of those from `from` to before `to`
     let low = Infinity, high = -Infinity;
