@@ -23,12 +23,20 @@ struct gate {};     ///< whether tracing is on
 template <class... Policies>
 struct policies;
 
+struct recording;
+
+// Where tracing is compiled away these are other classes, so that files with it and without make
+// one program.
+#if defined(TRACE_RING_DISABLE)
+inline namespace disabled {
+#endif
 template <class Kind>
 class ring;
-
-struct recording;
 template <class Kind>
 class basic_recorder;
+#if defined(TRACE_RING_DISABLE)
+}
+#endif
 using recorder = basic_recorder<recording>;
 
 }  // namespace trace_ring::inline v1

@@ -8,15 +8,34 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cstdint>
+#include <typeinfo>
 #include <variant>
 #include <vector>
 
+#include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
+#include <trace_ring/ring/ring.hpp>
 
 #include "meta/odr.hpp"
 
 BOOST_AUTO_TEST_CASE(two_translation_units_see_the_same_objects) {
     BOOST_TEST((odr::look_from_here() == odr::look_from_other()));
+}
+
+namespace odr {
+struct kind : trace_ring::policies<trace_ring::record::bare<int>, trace_ring::storage::heap> {};
+bool record_where_disabled();
+const std::type_info& recorder_where_disabled();
+const std::type_info& ring_where_disabled();
+}  // namespace odr
+
+BOOST_AUTO_TEST_CASE(a_file_whose_tracing_is_compiled_away_is_part_of_a_program_that_traces) {
+    trace_ring::recorder recorder{{.size = 1 << 20}};
+    BOOST_TEST(!odr::record_where_disabled());
+    BOOST_TEST(recorder.record<odr::seen>(std::uint64_t{1}));
+    // Or one would be linked in place of the other.
+    BOOST_TEST((odr::recorder_where_disabled() != typeid(trace_ring::recorder)));
+    BOOST_TEST((odr::ring_where_disabled() != typeid(trace_ring::ring<odr::kind>)));
 }
 
 BOOST_AUTO_TEST_CASE(two_translation_units_record_one_event_into_one_lane) {

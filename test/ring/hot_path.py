@@ -116,6 +116,17 @@ def main(arguments):
                     if not re.match(r"ret|nop|cs nop|data16|xchg\s+%ax,%ax|endbr64", text)]
             if left:
                 faults.append(f"{name}: left of it with TRACE_RING_DISABLE: {left}")
+        # Nor is anything left to the linker, or to be run before main.
+        built = os.path.join(folder, "hot_path.o")
+        symbols = subprocess.run(["nm", "-C", built], check=True, capture_output=True,
+                                 text=True).stdout
+        left = [line for line in symbols.splitlines() if re.search(r"trace_ring::|guard|atexit", line)]
+        sections = subprocess.run(["objdump", "-h", built], check=True, capture_output=True,
+                                  text=True).stdout
+        if ".init_array" in sections:
+            left.append(".init_array")
+        if left:
+            faults.append(f"left of {source} with TRACE_RING_DISABLE: {left}")
     for fault in sorted(set(faults)):
         print(fault, file=sys.stderr)
     return 1 if faults else 0

@@ -10,7 +10,12 @@
 ///   recorder.record<order_sent>(42, 3.14);
 /// @endcode
 /// With TRACE_RING_DISABLE defined every use compiles to nothing: the arguments are not evaluated
-/// further than the language demands, no file is made, `record` is false.
+/// further than the language demands, no file is made, `record` is false. Files with it and without
+/// make one program: their recorders are different classes.
+
+#if defined(TRACE_RING_DISABLE)
+#include <trace_ring/recorder/disabled/recorder.hpp>
+#else
 
 #include <cstddef>
 #include <cstdint>
@@ -48,26 +53,20 @@ public:
     template <recordable E>
     class scoped;
 
-#if !defined(TRACE_RING_DISABLE)
     /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
     /// cause.
     explicit basic_recorder(const recorder_options& options)
         : core_(std::make_unique<impl::core>(options, impl::functions_of<clock_policy>, gates_)),
           lanes_at_(impl::lanes_at(core_->index())),
           max_record_(core_->max_record()) {}
-#else
-    explicit basic_recorder(const recorder_options&) {}
-#endif
     basic_recorder(const basic_recorder&) = delete;
     basic_recorder& operator=(const basic_recorder&) = delete;
     /// Closes the lanes of all threads of this process. No thread may be recording any more. What
     /// is recorded into one of static storage after its destructor has run is refused.
     ~basic_recorder() {
-#if !defined(TRACE_RING_DISABLE)
         core_.reset();
         lanes_at_ = 0;
         signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
-#endif
     }
 
     /// Records one event, with the time and the given field values. False: the event's gate is
@@ -86,7 +85,6 @@ public:
     template <recordable E, class... Values>
     [[nodiscard, gnu::always_inline]] reservation reserve(const Values&... values) noexcept {
         E::template check<Values...>();
-#if !defined(TRACE_RING_DISABLE)
         const auto wires = E::encode(values...);
         const auto sizes = measure_for<E>(wires);
         impl::event_state& type = touch<E>();
@@ -100,10 +98,6 @@ public:
         write::template store_record<E, 0, 0>(
             impl::end_of_records(*lane), write::template head_of<E>(time, header), wires, sizes);
         return reservation(*core_, *lane, opener, bytes, impl::is_counted<E>() ? &type : nullptr);
-#else
-        ((void)values, ...);
-        return {};
-#endif
     }
 
     /// A span: recorded as begun now, and as ended when the returned object dies, in whichever
@@ -117,98 +111,53 @@ public:
 
     /// Shuts every gate of this program, or opens them again. Takes effect at once on this thread,
     /// soon on others. Signal-safe.
-    void pause() noexcept {
-        shut(true);
-    }
-    void resume() noexcept {
-        shut(false);
-    }
+    void pause() noexcept { shut(true); }
+    void resume() noexcept { shut(false); }
 
     /// Shuts or opens the gate of one event type, or of all whose names match a glob of '*' and
     /// '?'. Returns how many did. Signal-safe.
     template <recordable E>
     std::size_t enable(bool on) noexcept {
-#if !defined(TRACE_RING_DISABLE)
         impl::core::register_type(impl::event_of<E>::state);
-#endif
         return enable(E::name, on);
     }
-    std::size_t enable(std::string_view glob, bool on) noexcept {
-#if !defined(TRACE_RING_DISABLE)
-        return core_->enable(glob, on);
-#else
-        static_cast<void>(glob);
-        static_cast<void>(on);
-        return 0;
-#endif
-    }
+    std::size_t enable(std::string_view glob, bool on) noexcept { return core_->enable(glob, on); }
 
     /// Writes a consistent copy of the trace to a new file (through a temporary name), while
     /// recording goes on. Returns 0 or an errno value. Signal-safe: a crash handler, an assertion
     /// or a handler for a request from outside may call it. EBUSY: another thread is at it.
-    int snapshot(const char* file) noexcept {
-#if !defined(TRACE_RING_DISABLE)
-        return impl::write_snapshot(*core_, file);
-#else
-        static_cast<void>(file);
-        return 0;
-#endif
-    }
+    int snapshot(const char* file) noexcept { return impl::write_snapshot(*core_, file); }
 
     /// With a sampled clock: says that the calling thread did something else for a while, so that
     /// its next record reads the clock. Nothing to do with other clocks. Signal-safe; the lane of a
     /// record that is open meanwhile is left as it is.
     void pause_ends() noexcept {
-#if !defined(TRACE_RING_DISABLE)
         if constexpr (write::readings_shared) write::forget_readings(lanes_at_);
-#endif
     }
 
     /// Closes the calling thread's sub-buffers, so that a reader finds them complete; one with a
     /// record still open stays. The thread's next record begins a new lane. Signal-safe.
     void flush_thread() noexcept {
-#if !defined(TRACE_RING_DISABLE)
         for (auto& place : impl::thread_lanes) {
             impl::lane_block* const block = place.load(relaxed);  // relaxed: own word
             if (block != &impl::vacant_block) core_->leave_thread(*block, true);
         }
-#endif
     }
 
     /// The file's name as it was expanded; empty for memory.
-    [[nodiscard]] std::string_view path() const noexcept {
-#if !defined(TRACE_RING_DISABLE)
-        return core_->memory().path();
-#else
-        return {};
-#endif
-    }
+    [[nodiscard]] std::string_view path() const noexcept { return core_->memory().path(); }
     /// The descriptor of the file or memory file; -1 for plain memory.
-    [[nodiscard]] int descriptor() const noexcept {
-#if !defined(TRACE_RING_DISABLE)
-        return core_->memory().descriptor();
-#else
-        return -1;
-#endif
-    }
+    [[nodiscard]] int descriptor() const noexcept { return core_->memory().descriptor(); }
     /// The mapped trace, as a reader takes it: bytes there are now.
     [[nodiscard]] std::pair<const std::byte*, std::size_t> bytes() const noexcept {
-#if !defined(TRACE_RING_DISABLE)
         const impl::trace_memory& memory = core_->memory();
         return {memory.base(),
                 static_cast<std::size_t>(memory.plan().bytes_for(memory.capacity()))};
-#else
-        return {nullptr, 0};
-#endif
     }
     /// What was counted so far, each count by itself while others record. Any thread, signal-safe;
     /// linear in the lanes that the trace remembers.
     [[nodiscard]] recorder_statistics statistics() const noexcept {
-#if !defined(TRACE_RING_DISABLE)
         return impl::statistics_of(*core_);
-#else
-        return {};
-#endif
     }
 
 private:
@@ -221,15 +170,8 @@ private:
     static constexpr std::uint32_t fixed_record = static_cast<std::uint32_t>(record_header_bytes +
                                                                              E::fixed_bytes);
 
-    void shut(bool now) noexcept {
-#if !defined(TRACE_RING_DISABLE)
-        core_->shut(now);
-#else
-        static_cast<void>(now);
-#endif
-    }
+    void shut(bool now) noexcept { core_->shut(now); }
 
-#if !defined(TRACE_RING_DISABLE)
     /// The state of an event type, and a reason for it to be registered before main.
     template <class E>
     [[gnu::always_inline]] static impl::event_state& touch() noexcept {
@@ -390,14 +332,9 @@ private:
     std::uint32_t lanes_at_ = 0;  ///< in each thread's block
     std::uint32_t max_record_ = 0;
     [[maybe_unused]] std::byte room_for_gates_[sizeof(impl::gate_page)];  // see gate_link
-#else
-    template <class E, std::uint32_t Flags, class... Values>
-    [[gnu::always_inline]] static bool put(impl::open_span*, const Values&...) noexcept {
-        return false;
-    }
-#endif
 };
 
 }  // namespace trace_ring::inline v1
 
 #include <trace_ring/recorder/reservation.hpp>
+#endif

@@ -101,9 +101,7 @@ public:
     }
     scoped& operator=(scoped&&) = delete;
     [[gnu::always_inline]] ~scoped() {
-#if !defined(TRACE_RING_DISABLE)
         if (owner_ != nullptr) owner_->template put_end<E>(span_);
-#endif
     }
 
 private:

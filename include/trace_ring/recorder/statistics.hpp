@@ -7,7 +7,9 @@
 
 #include <cstdint>
 
+#if !defined(TRACE_RING_DISABLE)
 #include <trace_ring/recorder/lane/core.hpp>
+#endif
 
 namespace trace_ring::inline v1 {
 
@@ -22,6 +24,7 @@ struct recorder_statistics {
     std::uint64_t reclaimed = 0;             ///< sub-buffers taken from dead processes
 };
 
+#if !defined(TRACE_RING_DISABLE)
 namespace impl {
 
 [[nodiscard]] inline recorder_statistics statistics_of(const core& of) noexcept {
@@ -40,5 +43,6 @@ namespace impl {
 }
 
 }  // namespace impl
+#endif
 
 }  // namespace trace_ring::inline v1

@@ -5,7 +5,6 @@
 /// @file
 /// What a ring is where TRACE_RING_DISABLE is defined: the same names, and nothing behind them. A
 /// reservation is empty as a constant, so what depends on it is compiled away; there is no storage.
-/// The definition must be the same in all of a program.
 
 #include <cstddef>
 #include <cstdint>

@@ -59,6 +59,9 @@ template <class Kind>
 }
 }  // namespace impl
 
+#if defined(TRACE_RING_DISABLE)
+inline namespace disabled {
+#endif
 template <class Kind>
 class ring : public decltype(impl::ring_for<Kind>())::type {
     static_assert(kind_of_ring<Kind>,
@@ -69,5 +72,8 @@ class ring : public decltype(impl::ring_for<Kind>())::type {
 public:
     using base::base;
 };
+#if defined(TRACE_RING_DISABLE)
+}
+#endif
 
 }  // namespace trace_ring::inline v1

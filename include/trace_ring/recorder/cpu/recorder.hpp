@@ -30,6 +30,9 @@
 /// sequence fails again and again, as in a debugger that steps, and for threads that the C library
 /// did not register.
 
+#if defined(TRACE_RING_DISABLE)
+#include <trace_ring/recorder/disabled/recorder.hpp>
+#else
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -43,10 +46,8 @@
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
-#if !defined(TRACE_RING_DISABLE)
 #include <trace_ring/recorder/cpu/fallback.hpp>
 #include <trace_ring/recorder/cpu/lanes.hpp>
-#endif
 
 namespace trace_ring::inline v1 {
 
@@ -110,7 +111,6 @@ public:
     template <recordable E>
     using scoped = cpu_scope<basic_recorder, E>;
 
-#if !defined(TRACE_RING_DISABLE)
     explicit basic_recorder(const recorder_options& options)
         : base(options),
           lanes_(std::make_unique<impl::cpu_lanes>(*base::core_, impl::in_sequence<clock_policy>)),
@@ -123,9 +123,6 @@ public:
         signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
         lanes_.reset();
     }
-#else
-    explicit basic_recorder(const recorder_options& options) : base(options) {}
-#endif
 
     /// Signal handlers that interrupt a record come before it. Variable fields are staged on the
     /// stack: up to the bytes of a sub-buffer.
@@ -151,13 +148,7 @@ public:
     }
 
     /// Records are restartable sequences here. False: this is a recorder with a lane a thread.
-    [[nodiscard]] bool restartable() const noexcept {
-#if !defined(TRACE_RING_DISABLE)
-        return table_.area != 0;
-#else
-        return false;
-#endif
-    }
+    [[nodiscard]] bool restartable() const noexcept { return table_.area != 0; }
 
     using base::bytes;
     using base::descriptor;
@@ -177,10 +168,7 @@ private:
     template <class Recorder, recordable E>
     friend class cpu_scope;
 
-#if !defined(TRACE_RING_DISABLE)
-    [[nodiscard]] const impl::gate_link& gates() const noexcept {
-        return base::gates_;
-    }
+    [[nodiscard]] const impl::gate_link& gates() const noexcept { return base::gates_; }
     template <class E>
     [[nodiscard]] static impl::event_state& touch_type() noexcept {
         return base::template touch<E>();
@@ -346,18 +334,9 @@ private:
     /// finds another than its own there, and the cold path refuses it.
     const impl::registry* home_ = nullptr;
     std::uint32_t max_record_ = 0;
-#else
-    template <class E, class... Values>
-    [[gnu::always_inline]] static bool put(const Values&...) noexcept {
-        return false;
-    }
-    template <class E, class... Values>
-    static bool put_begin(impl::open_span&, const Values&...) noexcept {
-        return false;
-    }
-#endif
 };
 
 }  // namespace trace_ring::inline v1
 
 #include <trace_ring/recorder/cpu/reservation.hpp>
+#endif

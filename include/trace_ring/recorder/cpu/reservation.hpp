@@ -34,26 +34,18 @@ public:
     bool commit() noexcept {
         Recorder* const owner = std::exchange(owner_, nullptr);
         if (owner == nullptr) return false;
-#if !defined(TRACE_RING_DISABLE)
         return owner->template write_words<impl::is_counted<E>()>(impl::event_of<E>::state, header_,
                                                                   words_, count_);
-#else
-        return false;
-#endif
     }
     /// Gives it up: no reader will see anything of it.
-    void discard() noexcept {
-        owner_ = nullptr;
-    }
+    void discard() noexcept { owner_ = nullptr; }
 
 private:
     friend Recorder;
 
     // A call: the record is copied once more than one that is written at once, anyway.
     template <class... Values>
-    [[gnu::noinline]] explicit cpu_reservation([[maybe_unused]] Recorder& owner,
-                                               const Values&... values) noexcept {
-#if !defined(TRACE_RING_DISABLE)
+    [[gnu::noinline]] explicit cpu_reservation(Recorder& owner, const Values&... values) noexcept {
         impl::event_state& type = Recorder::template touch_type<E>();
         std::uint32_t header = type.header.load(relaxed);  // relaxed: `commit` completes it
         const std::uint32_t id = record_word::id(header);
@@ -71,9 +63,6 @@ private:
         count_ = static_cast<std::uint32_t>(E::fixed_bytes / 8) + sizes.bytes / 8;
         impl::store_payload<E>(reinterpret_cast<std::byte*>(words_), wires, sizes);
         owner_ = &owner;
-#else
-        ((void)values, ...);
-#endif
     }
     void take(cpu_reservation& other) noexcept {
         owner_ = std::exchange(other.owner_, nullptr);
@@ -101,9 +90,7 @@ public:
     }
     cpu_scope& operator=(cpu_scope&&) = delete;
     ~cpu_scope() {
-#if !defined(TRACE_RING_DISABLE)
         if (owner_ != nullptr) owner_->template put_end<E>(span_);
-#endif
     }
 
 private:

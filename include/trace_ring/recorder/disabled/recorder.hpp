@@ -1,0 +1,103 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a recorder is where TRACE_RING_DISABLE is defined: the same names, and nothing behind them.
+/// No file is made, no event type is registered, `record` is false, and values are still checked.
+
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include <trace_ring/fwd.hpp>
+#include <trace_ring/policy/clock/tsc.hpp>
+#include <trace_ring/record/event.hpp>
+#include <trace_ring/recorder/options.hpp>
+#include <trace_ring/recorder/statistics.hpp>
+
+namespace trace_ring::inline v1::inline disabled {
+
+namespace nothing {
+
+class reservation {
+public:
+    constexpr reservation() noexcept = default;
+    reservation(reservation&&) noexcept = default;
+    reservation& operator=(reservation&&) noexcept = default;
+    ~reservation() = default;
+    [[nodiscard]] explicit constexpr operator bool() const noexcept { return false; }
+    constexpr bool commit() noexcept { return false; }
+    constexpr void discard() noexcept {}
+};
+class scoped {
+public:
+    constexpr scoped() noexcept = default;
+    scoped(scoped&&) noexcept = default;
+    scoped& operator=(scoped&&) = delete;
+    ~scoped() {}  // not trivial: what is there for its lifetime alone is no unused variable
+};
+
+/// The names as the kind has them: one lane a thread, or one a processor.
+template <class Kind>
+struct names {
+    using reservation = nothing::reservation;
+};
+template <class Kind>
+requires requires {
+    typename Kind::claim;
+}
+struct names<Kind> {
+    template <recordable E>
+    using reservation = nothing::reservation;
+};
+
+}  // namespace nothing
+
+template <class Kind>
+class basic_recorder : public nothing::names<Kind> {
+public:
+    template <recordable E>
+    using scoped = nothing::scoped;
+
+    explicit basic_recorder(const recorder_options&) noexcept {}
+    basic_recorder(const basic_recorder&) = delete;
+    basic_recorder& operator=(const basic_recorder&) = delete;
+    ~basic_recorder() = default;
+
+    template <recordable E, class... Values>
+    bool record(const Values&...) noexcept {
+        E::template check<Values...>();
+        return false;
+    }
+    template <recordable E, class... Values>
+    [[nodiscard]] nothing::reservation reserve(const Values&...) noexcept {
+        E::template check<Values...>();
+        return {};
+    }
+    template <recordable E, class... Values>
+    [[nodiscard]] scoped<E> scope(const Values&...) noexcept {
+        static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
+        E::template check<Values...>();
+        return {};
+    }
+    void pause() noexcept {}
+    void resume() noexcept {}
+    template <recordable E>
+    std::size_t enable(bool) noexcept {
+        return 0;
+    }
+    std::size_t enable(std::string_view, bool) noexcept { return 0; }
+    int snapshot(const char*) noexcept { return 0; }
+    void pause_ends() noexcept {}
+    void flush_thread() noexcept {}
+    [[nodiscard]] std::string_view path() const noexcept { return {}; }
+    [[nodiscard]] int descriptor() const noexcept { return -1; }
+    [[nodiscard]] std::pair<const std::byte*, std::size_t> bytes() const noexcept {
+        return {nullptr, 0};
+    }
+    [[nodiscard]] recorder_statistics statistics() const noexcept { return {}; }
+    [[nodiscard]] bool restartable() const noexcept { return false; }
+};
+
+}  // namespace trace_ring::inline v1::inline disabled
