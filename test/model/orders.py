@@ -123,7 +123,7 @@ NOT_CAUGHT = {
     reclaim.close:B reclaim.own:A|acquire reclaim.own:A|release reclaim.own:B|acquire
     reclaim.own:B|release process.find:A lane.find:A lane.dead:A process.dead:A reclaim.free:A
     grow.ended:C grow.ended:B grow.end:A lane.look:A clocks.look:A index.look:A chain.look:A
-    chain.look:B table.read:A snapshot.copy:A snapshot.mark:A snapshot.mark:B grow.use:I
+    chain.look:B table.read:A snapshot.copy:A snapshot.mark:A snapshot.mark:B
     grow.use:F lane.written:A lane.newest:A claim:C|acquire index.write:A index.write:B
     claim:B lane.go_on:A lane.leave:C grow.ended:A lane.take:A claim.next:A lane.leave:A""",
     # One place has several labels: the first stands for it.

@@ -7,14 +7,20 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <latch>
+#include <new>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
@@ -24,6 +30,7 @@
 #include <trace_ring/recorder/recorder.hpp>
 
 #include <recorder/account.hpp>
+#include <recorder/kinds.hpp>
 #include <recorder/scratch.hpp>
 
 BOOST_AUTO_TEST_SUITE(hostile)
@@ -81,11 +88,193 @@ private:
     tr::storage::mapping memory_;
 };
 
-void fill(tr::recorder& to, std::uint64_t count) {
+template <class Kind>
+void fill(tr::basic_recorder<Kind>& to, std::uint64_t count) {
     for (std::uint64_t n = 0; n < count; ++n) put(to, 1, n);
 }
 
+struct set_apart : tr::event<"set_apart", tr::field<"n", std::uint64_t>> {
+    static constexpr std::uint32_t ring = 1;
+};
+
+/// A part of the file that is all words.
+struct table {
+    const char* name;
+    std::uint64_t at, bytes;
+};
+
+/// All that writers read, but for what was checked at set-up and is not read again. Of what comes
+/// many times, as many as are used.
+std::vector<table> tables_of(const layout::plan& plan, std::uint64_t types) {
+    std::vector<table> out = {
+        {"ring", plan.ring, sizeof(layout::ring_state)},
+        {"clocks", plan.clocks, 2 * sizeof(layout::clock_entry)},
+        {"processes", plan.processes, plan.process_count * sizeof(layout::process_entry)},
+        {"lanes", plan.lanes, plan.lane_count * sizeof(layout::lane_entry)},
+        {"totals", plan.totals, 8ULL * plan.totals_per_lane},
+        {"dictionary", plan.dictionary, types},
+        {"index", plan.index, 4 * sizeof(layout::index_entry)},
+    };
+    for (std::uint64_t slot = 0; slot < 4; ++slot) {
+        out.push_back({"sub-buffer", plan.bytes_for(slot), sizeof(tr::sub_buffer_header)});
+    }
+    return out;
+}
+
+/// Shared with a child, which may not come back: what it was at.
+struct progress {
+    std::atomic<const char*> table{""};
+    std::atomic<std::uint64_t> offset{0}, value{0};
+};
+
+/// Stores each of a few values into each word of each table, one after the other, and calls
+/// `then()`; `before()` before that. `fresh()` makes a new trace and says how it is mapped.
+template <class Fresh, class Before, class Then>
+void scribble(progress& at, Fresh&& fresh, Before&& before, Then&& then) {
+    // 200: a slot and a position that there can be, and are not; in either half of a word.
+    constexpr std::uint64_t values[] = {200, std::uint64_t{200} << 32, anything, ~std::uint64_t{0}};
+    unsigned turn = 0;
+    others* other = nullptr;
+    const auto tables = tables_of(fresh().plan, 512);
+    for (const auto& each : tables) {
+        for (std::uint64_t offset = 0; offset < each.bytes; offset += 8) {
+            for (const std::uint64_t value : values) {
+                if (turn++ % 32 == 0) other = &fresh();
+                before();
+                at.table = each.name;
+                at.offset = offset;
+                at.value = value;
+                auto& word = other->word<std::uint64_t>(each.at + offset);
+                const std::uint64_t was = word.exchange(value);
+                then();
+                word.store(was);
+            }
+        }
+    }
+}
+
+[[nodiscard]] bool extends(full_mode full) {
+    return full == full_mode::extend_then_discard || full == full_mode::extend_then_overwrite;
+}
+
+/// A trace that may grow to 256 sub-buffers, or not: never to more than 100 here.
+tr::recorder_options growing(full_mode full) {
+    auto options = small(full);
+    options.size = 8 * 512;
+    if (extends(full)) {
+        options.size = 16 * 512;
+        options.quotas = {8 * 512};
+    }
+    options.limit = 256 * 512;
+    options.step = 512;
+    options.lanes = 3;
+    options.processes = 3;
+    options.programs = 2;
+    options.totals = 2;
+    options.dictionary_bytes = 4096;
+    return options;
+}
+
+/// Calls `body(mode, progress)` in a child for each of these modes: it comes to its end.
+template <class Body>
+void for_each_mode(const std::vector<full_mode>& modes, Body&& body) {
+    void* const shared = ::mmap(nullptr, layout::page_bytes, PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    BOOST_REQUIRE(shared != MAP_FAILED);
+    auto& at = *::new (shared) progress;
+    for (const auto full : modes) {
+        const int result = test::in_child([&] {
+            for (const int end : {SIGSEGV, SIGBUS}) ::signal(end, SIG_DFL);
+            body(full, at);
+            return 0;
+        });
+        BOOST_TEST(result == 0, "mode " << static_cast<unsigned>(full) << ": " << result << " at "
+                                        << at.table << " + " << at.offset << ", value "
+                                        << at.value);
+    }
+    ::munmap(shared, layout::page_bytes);
+}
+
 }  // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_word_that_others_store_anywhere_does_not_end_the_program, kind,
+                              test::kinds) {
+    std::vector<full_mode> modes{full_mode::overwrite_oldest, full_mode::extend_then_overwrite};
+    if constexpr (std::is_same_v<kind, test::by_thread>) {
+        modes.insert(modes.end(), {full_mode::discard_newest, full_mode::stop, full_mode::block,
+                                   full_mode::extend_then_discard});
+    }
+    for_each_mode(modes, [](full_mode full, progress& at) {
+        std::optional<tr::basic_recorder<kind>> recorder;
+        std::optional<others> other;
+        const auto fresh = [&]() -> others& {
+            other.reset();
+            recorder.reset();
+            recorder.emplace(growing(full));
+            return other.emplace(recorder->descriptor());
+        };
+        const auto before = [&] {  // there is a lane to go on in, and one that is live
+            std::thread([&] { put(*recorder, 2, 0); }).join();
+            put(*recorder, 1, 1);
+        };
+        scribble(at, fresh, before, [&] {
+            std::thread([&] { put(*recorder, 2, 1); }).join();
+            fill(*recorder, 20);
+            recorder->template record<set_apart>(1U);
+            recorder->flush_thread();
+            put(*recorder, 1, 2);
+            recorder->template record<set_apart>(2U);
+            if (at.table.load() != std::string_view("ring")) return;
+            try {
+                tr::drain_source source(*recorder);
+                tr::drain::session session(source);
+                session.for_each([](const auto&) {});
+            } catch (const tr::setup_error&) {  // another has it, it seems
+            }
+        });
+    });
+}
+
+BOOST_AUTO_TEST_CASE(who_joins_or_copies_a_trace_with_such_a_word_does_not_end_either) {
+    for_each_mode({full_mode::extend_then_overwrite}, [](full_mode full, progress& at) {
+        const test::folder folder;
+        auto options = growing(full);
+        options.memory_file = false;
+        options.file = folder / "trace";
+        const std::string copy = folder / "copy";
+        std::optional<tr::recorder> recorder;
+        std::optional<others> other;
+        auto joined = options;
+        joined.exists = tr::if_exists::attach;
+        const auto fresh = [&]() -> others& {
+            other.reset();
+            recorder.reset();
+            std::filesystem::remove(options.file);
+            recorder.emplace(options);
+            fill(*recorder, 100);
+            { const tr::recorder leaves_an_alias{joined}; }
+            other.emplace(recorder->descriptor());
+            // An entry that is free, and no room but there.
+            auto& used = other->ring().dictionary_used;
+            const std::uint64_t end = other->plan.dictionary + used.load();
+            other->word<std::uint32_t>(end).store(layout::free_magic);
+            other->word<std::uint32_t>(end + 4).store(2 * layout::dictionary_unit);
+            BOOST_REQUIRE(used.exchange(other->plan.dictionary_bytes) <= 384U);
+            return *other;
+        };
+        scribble(
+            at, fresh, [] {},
+            [&] {
+                static_cast<void>(recorder->snapshot(copy.c_str()));
+                std::filesystem::remove(copy);
+                try {
+                    tr::recorder second{joined};
+                    fill(second, 40);
+                } catch (const tr::setup_error&) {  // it is not sound
+                }
+            });
+    });
+}
 
 BOOST_AUTO_TEST_CASE(a_capacity_beyond_the_limit_is_the_limit) {
     for (const auto full : {full_mode::overwrite_oldest, full_mode::extend_then_overwrite,

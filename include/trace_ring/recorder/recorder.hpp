@@ -163,6 +163,7 @@ public:
 private:
     template <class>
     friend class basic_recorder;  // the kind with a lane for each processor is one of this, too
+    friend class drain_source;
 
     using mark_type = impl::mark_type;
 

@@ -163,6 +163,7 @@ public:
     using base::flush_thread;
 
 private:
+    friend class drain_source;
     template <class Recorder, recordable E>
     friend class cpu_reservation;
     template <class Recorder, recordable E>

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <utility>
 
+#include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/layout.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -37,7 +38,7 @@ struct sub_buffer_place {
 struct alignas(64) share {
     shared_atomic<std::uint64_t>* cursor = nullptr;
     shared_atomic<std::uint32_t>* held = nullptr;
-    const shared_atomic<std::uint64_t>* end = nullptr;  ///< null: `fixed_end`
+    const extent* end = nullptr;  ///< null: `fixed_end`
     std::uint64_t first = 0;
     std::uint64_t fixed_end = 0;
     std::uint64_t lap = 0;      ///< from a position to the next one in the same slot
@@ -60,8 +61,7 @@ struct alignas(64) share {
 
     /// One behind its last sub-buffer; never outside the file, whatever others store there.
     [[nodiscard]] std::uint64_t end_now() const noexcept {
-        // order: grow.use:I pairs with grow:A
-        return end == nullptr ? fixed_end : std::clamp(end->load(acquire), first, lap);
+        return end == nullptr ? fixed_end : std::clamp(end->now(), first, lap);
     }
     [[nodiscard]] std::uint64_t size() const noexcept { return end_now() - first; }
     [[nodiscard]] bool has(std::uint64_t slot) const noexcept {
@@ -81,19 +81,19 @@ struct alignas(64) share {
 
 class rings {
 public:
-    rings(layout::ring_state& ring, const layout::plan& plan) noexcept {
+    rings(layout::ring_state& ring, const layout::plan& plan, const extent& there) noexcept {
         const std::uint64_t lap = plan.sub_buffer_limit;
         const std::uint64_t mask = std::has_single_bit(lap) ? lap - 1 : 0;
+        const std::uint64_t present = there.now();
         std::uint64_t at = 0;
         for (auto& quota : ring.quotas) {
             const std::uint64_t count = quota.sub_buffers.load(relaxed);  // relaxed: fixed
-            if (count == 0 || count >= lap - at) break;  // the latter: changed since it was checked
+            if (count == 0 || count >= present - at) break;  // changed since it was checked
             all_[++last_] = {&quota.cursor, &quota.held, nullptr, at, at + count, lap, mask};
             at += count;
         }
-        // relaxed: what has reached the limit stays there
-        const bool whole = at == 0 && ring.capacity.load(relaxed) == lap;
-        all_[0] = {&ring.cursor, &ring.held, &ring.capacity, at, 0, lap, mask};
+        const bool whole = at == 0 && present == lap;  // and stays so
+        all_[0] = {&ring.cursor, &ring.held, &there, at, 0, lap, mask};
         if (whole) all_[0].be_whole();
     }
     /// Of an event that asks for a ring which there is not, the first.

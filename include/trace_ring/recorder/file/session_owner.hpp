@@ -20,6 +20,7 @@ namespace trace_ring::inline v1::impl {
 struct trace_bytes {
     std::byte* base = nullptr;
     layout::plan plan{};
+    const extent* present = nullptr;
 
     [[nodiscard]] layout::ring_state& ring() const noexcept {
         return *reinterpret_cast<layout::ring_state*>(base + plan.ring);
@@ -32,11 +33,8 @@ struct trace_bytes {
         return *reinterpret_cast<sub_buffer_header*>(base + plan.sub_buffers +
                                                      slot * plan.sub_buffer_bytes);
     }
-    /// Never more than there can be, whatever others store there.
-    [[nodiscard]] std::uint64_t capacity() const noexcept {
-        // order: grow.use:S pairs with grow:A
-        return std::min(ring().capacity.load(acquire), plan.sub_buffer_limit);
-    }
+    /// Never more than can be touched, whatever others store there.
+    [[nodiscard]] std::uint64_t capacity() const noexcept { return present->now(); }
 };
 
 /// The mark of a session's owner: its lock alone says whether it lives.

@@ -335,6 +335,13 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
     }
     if (clock_ == nullptr) throw setup_error(path_, "its clock cannot be read here", ENOTSUP);
     memory_.populate(0, plan_.fixed_bytes());
+    // There already, unless it is a copy.
+    const std::uint64_t end = plan_.bytes_for(capacity);
+    const std::uint64_t behind = std::min(stray_bytes, plan_.file_limit - end);
+    const int error = behind == 0 ? 0 : storage::allocate(file_.number(), end, behind);
+    if (error != 0) {
+        throw setup_error(path_, "cannot allocate what is needed behind its sub-buffers", error);
+    }
     memory_.populate(plan_.sub_buffers, capacity * plan_.sub_buffer_bytes);
     return true;
 }

@@ -26,6 +26,7 @@
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/process.hpp>
 #include <trace_ring/recorder/file/check_layout.hpp>
+#include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/lane/registry.hpp>
 #include <trace_ring/recorder/options.hpp>
@@ -60,7 +61,8 @@ inline void store_text(shared_atomic<std::uint64_t> (&to)[N], std::string_view t
 /// writer takes from the sub-buffer's commit word, which is shared: whatever others have stored
 /// there, it is an offset of less than 64 KiB and 8 bytes, and no record is longer than a
 /// sub-buffer. So the hot path need not ask whether the offset is one that can be: what it writes
-/// lies in the file, or in memory behind it that is mapped for nothing else.
+/// lies in the file, which is longer by this than its sub-buffers as long as it may grow, or in
+/// memory behind it that is mapped for nothing else.
 inline constexpr std::uint64_t stray_bytes = std::uint64_t{128} << 10;
 static_assert(stray_bytes >= 0x10008 + max_sub_buffer_bytes);
 
@@ -74,8 +76,10 @@ public:
         : path_(expand_file_name(options.file)) {
         const bool joins = !path_.empty() && options.exists == if_exists::attach;
         for (int i = 0; i < 8; ++i) {
-            if (joins && join(wanted, options.any_owner)) return;
-            if (create(options, wanted)) return;
+            if ((joins && join(wanted, options.any_owner)) || create(options, wanted)) {
+                present_.begin(ring().capacity, plan_, file_ ? &file_ : nullptr, stray_bytes);
+                return;
+            }
         }
         throw setup_error(path_, "cannot create the file", EEXIST);  // a link that leads nowhere
     }
@@ -123,11 +127,9 @@ public:
         return at<sub_buffer_header>(plan_.sub_buffers + slot * plan_.sub_buffer_bytes);
     }
 
-    /// Sub-buffers there are; never more than there can be, whatever others store there.
-    [[nodiscard]] std::uint64_t capacity() const noexcept {
-        // order: grow.use:F pairs with grow:A
-        return std::min(ring().capacity.load(acquire), plan_.sub_buffer_limit);
-    }
+    /// Sub-buffers there are; never more than can be touched, whatever others store there.
+    [[nodiscard]] std::uint64_t capacity() const noexcept { return present_.now(); }
+    [[nodiscard]] const extent& present() const noexcept { return present_; }
 
     [[nodiscard]] std::uint64_t slot_number(const sub_buffer_header& sub) const noexcept {
         const auto at = reinterpret_cast<const std::byte*>(&sub) - memory_.data();
@@ -247,18 +249,19 @@ public:
                entry.image.load(relaxed) == image();
     }
 
-    /// Gives the sub-buffers up to `count`, and their index, memory of their own; 0 or the error.
-    /// Signal-safe.
+    /// Gives the sub-buffers up to `count`, and their index, memory of their own; and the file its
+    /// bytes behind them, for records that go astray. 0 or the error. Signal-safe.
     [[nodiscard]] int provide(std::uint64_t from, std::uint64_t count) const noexcept {
         const std::uint64_t at = plan_.bytes_for(from);
         const std::uint64_t bytes = plan_.bytes_for(count) - at;
+        const std::uint64_t end = std::min(at + bytes + stray_bytes, plan_.file_limit);
         const std::uint64_t index_at = plan_.index + from * sizeof(layout::index_entry);
         const std::uint64_t index_bytes = (count - from) * sizeof(layout::index_entry);
         if (file_) {
             const int error = file_.use([&](int fd) {
                 if (fd < 0) return EBADF;
                 if (const int failed = storage::allocate(fd, index_at, index_bytes)) return failed;
-                return storage::allocate(fd, at, bytes);
+                return storage::allocate(fd, at, end - at);
             });
             if (error != 0) return error;
         }
@@ -334,6 +337,7 @@ private:
     std::uint32_t root_ = 0;
     std::uint32_t gate_page_ = 0;
     layout::plan plan_;
+    extent present_;
     const clock_functions* clock_ = nullptr;
 };
 

@@ -141,7 +141,9 @@ public:
     using place = sub_buffer_place;
 
     explicit closed_search(const trace_bytes& trace) : trace_(trace) {
-        for (const share& each : rings(trace.ring(), trace.plan)) all_.emplace_back(trace, each);
+        for (const share& each : rings(trace.ring(), trace.plan, *trace.present)) {
+            all_.emplace_back(trace, each);
+        }
         // In the order of their slots: the first ring's are the last.
         std::rotate(all_.begin(), all_.begin() + 1, all_.end());
     }

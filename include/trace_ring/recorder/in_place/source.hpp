@@ -46,12 +46,16 @@ public:
         if (base == nullptr) return;  // disabled: there is nothing
         name_ = from.path().empty() ? std::string("memory") : std::string(from.path());
         trace_.base = const_cast<std::byte*>(base);
+#if !defined(TRACE_RING_DISABLE)
+        trace_.present = &from.core_->memory().present();
+#endif
         check(bytes);
     }
     /// A trace file that other processes record into, or did; or `/proc/PID/fd/N` of a memory file.
     /// Throws setup_error, which names the file, the offset and the cause.
-    explicit drain_source(const std::string& file)
-        : name_(file), file_(storage::open_file(file)), fd_(file_.get()) {
+    explicit drain_source(const std::string& file) : name_(file) {
+        file_.keep(storage::open_file(file), file);
+        fd_ = file_.number();
         const std::uint64_t bytes = storage::file_bytes(fd_);
         if (bytes == 0) throw setup_error(file, "offset 0: the file is empty", EINVAL);
         memory_ = storage::mapping::of_file(file, fd_, bytes);
@@ -60,8 +64,11 @@ public:
         // With room to grow, as its writers map it.
         memory_ = storage::mapping::of_file(file, fd_, trace_.plan.file_limit);
         trace_.base = memory_.data();
+        present_.begin(trace_.ring().capacity, trace_.plan, &file_);
+        trace_.present = &present_;
         // After the capacity: the file may be growing.
-        const std::uint64_t capacity = trace_.capacity();
+        // order: grow.use:S pairs with grow:A
+        const std::uint64_t capacity = trace_.ring().capacity.load(acquire);
         if (capacity == 0 ||
             capacity > layout::present_sub_buffers(trace_.plan, storage::file_bytes(fd_))) {
             throw setup_error(
@@ -261,7 +268,8 @@ private:
     }
 
     std::string name_;
-    file_descriptor file_;
+    impl::kept_file file_;
+    impl::extent present_;
     storage::mapping memory_;
     impl::trace_bytes trace_;
     int fd_ = -1;

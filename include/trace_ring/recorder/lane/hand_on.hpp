@@ -104,8 +104,9 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     if (!is_it()) return offer_is::gone;
     // relaxed: looked at again by its state
     const position at = entry.newest.load(relaxed);
-    if (at == no_position) return offer_is::gone;
-    sub_buffer_header& sub = memory_.sub_buffer(slot_at(at));
+    const share& of = shares_[entry.ring.load(relaxed)];  // relaxed: as above
+    if (at == no_position || !of.has(of.slot_at(at))) return offer_is::gone;
+    sub_buffer_header& sub = memory_.sub_buffer(of.slot_at(at));
     // relaxed, to the swaps: they decide
     std::uint64_t closed = state_word(at, sub_buffer_state::closed);
     // relaxed, both: a look before the swaps
@@ -114,7 +115,6 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));
     const std::size_t most = named_owner_record_bytes + bytes + time_record_bytes;
     if (end + most > memory_.plan().sub_buffer_bytes) return offer_is::good;
-    const share& of = shares_[entry.ring.load(relaxed)];  // relaxed: as above
     bool crowded = false;
     if (!count_held(of, crowded)) return offer_is::good;
     std::uint32_t state = departed;

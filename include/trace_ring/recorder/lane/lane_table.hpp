@@ -223,7 +223,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
                   : throw setup_error(options.file.empty() ? "memory" : options.file,
                                       "a process can have eight recorders, and has them", EMFILE),
               hot_clock),
-      shares_(memory_.ring(), memory_.plan()),
+      shares_(memory_.ring(), memory_.plan(), memory_.present()),
       full_(static_cast<full_mode>(memory_.header().full.load(relaxed))),  // relaxed: fixed
       keeps_oldest_(full_ == full_mode::discard_newest || full_ == full_mode::stop ||
                     full_ == full_mode::block || full_ == full_mode::extend_then_discard),

@@ -214,8 +214,10 @@ inline bool core::wait_for_room(std::uint64_t& waited) noexcept {
 inline void core::grow(std::uint64_t wanted) noexcept {
     layout::ring_state& ring = memory_.ring();
     const std::uint64_t limit = memory_.plan().sub_buffer_limit;
-    std::uint64_t capacity = ring.capacity.load(relaxed);  // relaxed: the swap checks it
-    while (capacity < wanted && wanted <= limit) {
+    std::uint64_t said = ring.capacity.load(relaxed);  // relaxed: the swap checks it
+    while (wanted <= limit) {
+        const std::uint64_t capacity = memory_.capacity();
+        if (capacity >= wanted) return;
         // Who sees that growth ended counts slots by no less than it ended with.
         // order: grow.ended:B pairs with grow.end:A
         if (ring.growth_ended.load(acquire) != 0) return;
@@ -227,9 +229,8 @@ inline void core::grow(std::uint64_t wanted) noexcept {
             return;
         }
         // The memory is there before it is counted.
-        // order: grow:A pairs with grow.use:E, grow.use:F, grow.use:I,
-        // grow.use:S, table.read:D
-        if (ring.capacity.compare_exchange_strong(capacity, more, release)) return;
+        // order: grow:A pairs with grow.use:E, grow.use:F, grow.use:S, table.read:D
+        if (ring.capacity.compare_exchange_strong(said, more, release)) return;
     }
 }
 

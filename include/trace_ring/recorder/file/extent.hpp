@@ -1,0 +1,71 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// How many sub-buffers a trace has. The file says so in a word that others may have stored
+/// anything into, and whoever touches a page behind the end of a file gets SIGBUS. So the word is
+/// believed only as far as the file is known to reach; when it says more than that, as it does
+/// after the file has grown, the kernel is asked for the file's length.
+
+#include <algorithm>
+#include <cstdint>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/recorder/file/check_layout.hpp>
+#include <trace_ring/recorder/file/kept_file.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+class extent {
+public:
+    extent() noexcept = default;
+    extent(const extent&) = delete;
+    extent& operator=(const extent&) = delete;
+
+    /// `said`: the word of the file; `file` null: the memory is there up to the limit. Both stay
+    /// where they are. `behind`: bytes that must be there behind a sub-buffer, too, unless the
+    /// limit comes before. Set-up.
+    void begin(const shared_atomic<std::uint64_t>& said, const layout::plan& plan,
+               const kept_file* file, std::uint64_t behind = 0) noexcept {
+        said_ = &said;
+        behind_ = behind;
+        plan_ = plan;
+        file_ = file;
+        // relaxed: no other thread has it yet
+        seen_.store(file == nullptr ? plan.sub_buffer_limit : 0, relaxed);
+    }
+
+    /// Sub-buffers that there are and can be touched. A system call when the number has grown.
+    /// Any thread, signal-safe.
+    [[nodiscard]] std::uint64_t now() const noexcept {
+        // order: grow.use:F pairs with grow:A
+        const std::uint64_t said = std::min(said_->load(acquire), plan_.sub_buffer_limit);
+        // relaxed: what a file has it keeps
+        if (said <= seen_.load(relaxed)) [[likely]]
+            return said;
+        return look(said);
+    }
+
+private:
+    [[nodiscard, gnu::cold]] std::uint64_t look(std::uint64_t said) const noexcept {
+        const std::uint64_t bytes =
+            file_->use([](int fd) { return fd < 0 ? 0 : storage::file_bytes(fd); });
+        const std::uint64_t least = bytes >= plan_.file_limit ? 0 : behind_;
+        const std::uint64_t there =
+            layout::present_sub_buffers(plan_, bytes - std::min(bytes, least));
+        std::uint64_t seen = seen_.load(relaxed);  // relaxed, both: as above
+        while (seen < there && !seen_.compare_exchange_weak(seen, there, relaxed)) {
+        }
+        return std::min(said, std::max(seen, there));
+    }
+
+    const shared_atomic<std::uint64_t>* said_ = nullptr;
+    const kept_file* file_ = nullptr;
+    std::uint64_t behind_ = 0;
+    layout::plan plan_{};
+    mutable atomic<std::uint64_t> seen_{0};
+};
+
+}  // namespace trace_ring::inline v1::impl
