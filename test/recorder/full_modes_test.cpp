@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <latch>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -236,6 +237,29 @@ BOOST_AUTO_TEST_CASE(a_blocked_writer_goes_on_as_soon_as_a_reader_gives_room) {
     const auto all = account_of(recorder);
     BOOST_TEST(all.of(2) == std::vector<std::uint64_t>{0}, boost::test_tools::per_element());
     BOOST_TEST(all.lost()[loss_cause::refused] == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_writer_waits_where_half_are_held_by_others) {
+    auto options = smallest(tr::full_mode::block);
+    options.block_for = std::chrono::nanoseconds{4 * ages_ns};
+    tr::recorder recorder(options);
+    std::latch held(4);
+    std::latch end(1);
+    std::vector<std::thread> holders;
+    for (std::uint64_t who = 1; who <= 4; ++who) {
+        holders.emplace_back([&, who] {
+            BOOST_TEST(put(recorder, who, 0));
+            held.count_down();
+            end.wait();
+        });
+    }
+    held.wait();
+    std::thread fifth([&] { BOOST_TEST(put(recorder, 5, 0)); });
+    ::usleep(5'000);
+    end.count_down();
+    for (auto& each : holders) each.join();
+    fifth.join();
+    BOOST_TEST(account_of(recorder).lost()[loss_cause::refused] == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(writers_that_wait_for_their_reader_lose_nothing) {

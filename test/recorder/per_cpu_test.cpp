@@ -430,6 +430,16 @@ BOOST_AUTO_TEST_CASE(an_event_with_a_quota_is_kept_beside_a_flood_of_others) {
     for (const auto& lane : trace.lanes()) BOOST_TEST(lane.cpu.has_value() == one.restartable());
 }
 
+BOOST_AUTO_TEST_CASE(an_event_whose_ring_is_not_set_aside_costs_no_sub_buffer_more) {
+    recorder one({.size = 64 * 512, .sub_buffer_bytes = 512});
+    const pinned here(::sched_getcpu());
+    for (std::uint64_t n = 0; n < 4; ++n) {
+        BOOST_REQUIRE(one.record<rare>(n));
+        BOOST_REQUIRE(put(one, this_thread(), n));
+    }
+    BOOST_TEST(one.statistics().held == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(without_a_clock_the_order_of_a_lane_is_kept) {
     tr::basic_recorder<by_cpu_untimed> one({.size = 1 << 18});
     BOOST_TEST(one.restartable() == registered());

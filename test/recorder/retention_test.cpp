@@ -424,6 +424,24 @@ BOOST_AUTO_TEST_CASE(a_rare_event_keeps_every_record_beside_a_flood_of_ten_milli
     BOOST_TEST(others.size() <= 56U * 168U);
 }
 
+BOOST_AUTO_TEST_CASE(an_event_whose_ring_is_not_set_aside_costs_no_sub_buffer_more) {
+    tr::recorder recorder({.size = 64 * 512, .sub_buffer_bytes = 512});
+    std::vector<std::uint64_t> numbers;
+    for (std::uint64_t n = 0; n < 12; n += 3) {
+        BOOST_REQUIRE(recorder.record<rare>(1U, n));
+        BOOST_REQUIRE(test::put(recorder, 1, n + 1));
+        const auto span = recorder.scope<step>(1U, n + 2);
+    }
+    BOOST_TEST(recorder.statistics().held == 1U);
+    auto trace = trace_of(recorder);
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto* const record = std::get_if<reduce::record_view>(item);
+        if (record == nullptr || record->ends()) continue;
+        numbers.push_back(record->field(1).u64());
+    }
+    BOOST_TEST(numbers == up_to(12), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(each_ring_overwrites_its_own_oldest_alone) {
     tr::recorder recorder(
         {.size = 64 * 512, .quotas = {8 * 512, 16 * 512}, .sub_buffer_bytes = 512});
@@ -459,8 +477,8 @@ BOOST_AUTO_TEST_CASE(spans_reservations_and_totals_are_kept_by_quota_as_well) {
         auto held = recorder.reserve<rare>(1U, 1U);
         BOOST_REQUIRE(static_cast<bool>(held));
         BOOST_REQUIRE(recorder.record<rare>(1U, 2U));  // while another of its ring is open
-        BOOST_REQUIRE(recorder.record<homeless>(1U, 3U));
         for (std::uint64_t n = 0; n < 100'000; ++n) BOOST_REQUIRE(test::put(recorder, 0, n));
+        BOOST_REQUIRE(recorder.record<homeless>(1U, 3U));
         BOOST_REQUIRE(held.commit());
     }
     auto trace = trace_of(recorder);

@@ -101,7 +101,7 @@ public:
     template <bool Timed>
     [[nodiscard]] answer write(std::uint32_t ring, std::uint32_t header, const std::uint64_t* words,
                                std::uint32_t count, open_span* span) noexcept {
-        const cpu_table table = table_.of(ring);
+        const cpu_table table = table_.of(core_.shares_.number(ring));
         const undisturbed scope;
         if (own_thread == no_thread) know_thread();
         const auto length = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
@@ -128,8 +128,9 @@ public:
         const std::uint32_t cpu = rseq::cpu(table_.area);
         if (cpu >= table_.cpus) return;
         const std::uint32_t column = type.total.load(relaxed) - 1;  // relaxed: known since `admit`
-        const std::uint64_t row =
-            table_.of(type.ring).words[cpu].totals.load(relaxed);  // relaxed: never changes
+        const std::uint64_t row = table_.of(core_.shares_.number(type.ring))
+                                      .words[cpu]
+                                      .totals.load(relaxed);  // relaxed: never changes
         if (row == 0 || column >= core_.memory_.plan().totals_per_lane) return;
         // relaxed: a counter
         place<shared_atomic<std::uint64_t>>(row)[column].fetch_add(1, relaxed);

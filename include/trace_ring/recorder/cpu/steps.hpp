@@ -24,7 +24,7 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
     if (before != 0 && before != current) return next_step::again;
     // relaxed, to the end: counters, guards, and states that the swap decides on
     bool crowded = false;  // which makes no difference here: threads share what they fill
-    if (!core_.count_held(of, crowded)) return refuse(lane);
+    if (!core_.wait_to_hold(of, crowded)) return refuse(lane);
     for (std::uint64_t tried = 2 * of.size() + 16; tried != 0; --tried) {
         const sub_buffer_place drawn = core_.next_slot(of);
         const position at = drawn.pos;

@@ -207,7 +207,7 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     if (!counted) {
         bool crowded = false;
-        if (!count_held(of, crowded)) return nullptr;
+        if (!wait_to_hold(of, crowded)) return nullptr;
         mark_of(lane).held_as.store(crowded ? tenure::lent : tenure::own, relaxed);
     }
     const position previous = lane.where.load(relaxed);

@@ -195,6 +195,7 @@ private:
     }
     [[nodiscard]] std::uint64_t held_at_most(const share& of) const noexcept;
     [[nodiscard, gnu::cold]] bool count_held(const share& of, bool& crowded) noexcept;
+    [[nodiscard, gnu::cold]] bool wait_to_hold(const share& of, bool& crowded) noexcept;
     [[nodiscard]] bool recount_held(const share& of, bool died) noexcept;
     [[nodiscard, gnu::cold]] bool make_way() noexcept;
     [[gnu::cold]] void return_dead_session() noexcept;
@@ -310,8 +311,9 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     if ((gate & ~std::uint32_t{layout::gate_no_event}) != 0 && !ends) return {};
     // order: process.alive:B pairs with process.alive:A
     if (alive_->load(acquire) != entered && !enter_child()) return {};
-    lane_block* block = thread_lanes[type.ring].load(relaxed);  // relaxed: own word
-    if (block == &vacant_block) block = enter_thread(type.ring);
+    const std::uint32_t ring = shares_.number(type.ring);  // no lane more if there is no such ring
+    lane_block* block = thread_lanes[ring].load(relaxed);  // relaxed: own word
+    if (block == &vacant_block) block = enter_thread(ring);
     if (block == nullptr) {
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return {};
@@ -326,8 +328,8 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     mark_of(*lane).value.store(opener, relaxed);
     lane->opened.store(lane->opened.load(relaxed) + 1, relaxed);
     signal_fence(seq_cst);
-    const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 ||
-                          go_on(*lane, type.ring, bytes) || make_lane(*lane, type.ring);
+    const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 || go_on(*lane, ring, bytes) ||
+                          make_lane(*lane, ring);
     if (has_lane && bytes <= max_record() && is_known) [[likely]]
         return with_room(*lane, bytes, 0);
     if (has_lane) refuse(*lane, !is_known);

@@ -299,6 +299,15 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
     }
 }
 
+/// The same, and where writers wait for room, they wait for this, too.
+inline bool core::wait_to_hold(const share& of, bool& crowded) noexcept {
+    std::uint64_t waited = 0;
+    while (!count_held(of, crowded)) {
+        if (full_ != full_mode::block || !wait_for_room(waited)) return false;
+    }
+    return true;
+}
+
 /// Takes the count anew, if it must be wrong: if it is below what is held, or above it by more than
 /// those that may be under way, live lanes twice each; or if somebody left who may have been under
 /// way (`died`). Only in the last case can those under way at this moment be missed, and more than
