@@ -33,7 +33,8 @@ bool snapshot(trace_ring::control& control, double seconds) {
         if (std::chrono::steady_clock::now() > until) {
             complain("trace-control", "request " + std::to_string(number) +
                                           " is not served yet: no thread has needed a sub-buffer "
-                                          "since");
+                                          "since, or the program has written as many snapshots as "
+                                          "it may be asked for");
             return false;
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

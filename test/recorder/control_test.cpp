@@ -8,9 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -138,6 +141,39 @@ BOOST_AUTO_TEST_CASE(a_snapshot_asked_for_from_outside_is_written_by_the_next_cl
     BOOST_TEST(got.last.at("order.sent") == id - 2);
     BOOST_TEST(got.count.at("order.sent") == id - 1);
     BOOST_TEST(got.count.count("order.filled") == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(who_asks_for_more_snapshots_than_there_may_be_or_too_soon_gets_none) {
+    const test::folder folder;
+    const auto snapshots_of = [&](trace_ring::recorder_options options) {
+        options.file = folder / "a.trace";
+        options.size = 1 << 16;
+        options.exists = trace_ring::if_exists::replace;
+        options.snapshot_file = folder / "copy";
+        trace_ring::recorder recorder{options};
+        const auto [base, bytes] = recorder.bytes();
+        trace_ring::layout::plan plan;
+        BOOST_REQUIRE(!trace_ring::layout::check_layout(base, bytes, plan));
+        auto& ring = *reinterpret_cast<trace_ring::layout::ring_state*>(
+            const_cast<std::byte*>(base) + plan.ring);
+        for (std::uint32_t n = 1; n <= 50; ++n) {  // as others may who can write to the file
+            ring.snapshot_request.store(n * 1'000'003);
+            for (std::uint64_t id = 0; id < 400; ++id) recorder.record<sent>(id);
+        }
+        std::uint64_t found = 0;
+        for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+            if (entry.path().filename().string().find("copy") != 0) continue;
+            std::filesystem::remove(entry.path());
+            ++found;
+        }
+        return found;
+    };
+    using namespace std::chrono_literals;
+    BOOST_TEST(snapshots_of({.snapshots = 3, .snapshot_gap = 0s}) == 3U);
+    BOOST_TEST(snapshots_of({.snapshot_gap = 1h}) == 1U);
+    BOOST_TEST(snapshots_of({.snapshot_gap = 0s, .control = trace_ring::control_mode::off}) == 0U);
+    BOOST_TEST(contains(complaint([&] { trace_ring::control control(folder / "a.trace"); }),
+                        "a.trace: this trace takes no requests from outside"));
 }
 
 BOOST_AUTO_TEST_CASE(control_of_what_is_no_trace_file_is_refused_by_name_and_offset) {

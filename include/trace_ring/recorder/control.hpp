@@ -25,7 +25,8 @@ namespace trace_ring::inline v1 {
 class control {
 public:
     /// Opens a trace file, or `/proc/PID/fd/N` of a memory file. Throws setup_error, which names
-    /// the file, the offset and the cause.
+    /// the file, the offset and the cause; EPERM if its program takes no requests
+    /// (recorder_options::control).
     explicit control(const std::string& file) {
         const file_descriptor fd = storage::open_file(file);
         const std::uint64_t bytes = storage::file_bytes(fd.get());
@@ -35,6 +36,10 @@ public:
             throw setup_error(
                 file, "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
                 EINVAL);
+        }
+        // relaxed: fixed
+        if (reinterpret_cast<layout::file_header*>(memory_.data())->no_control.load(relaxed) != 0) {
+            throw setup_error(file, "this trace takes no requests from outside", EPERM);
         }
     }
 
@@ -56,7 +61,8 @@ public:
     void resume() { set_all(false); }
 
     /// Asks for a snapshot. The next writer that needs a sub-buffer writes it, to the trace file's
-    /// name (or recorder_options::snapshot_file) with ".N" behind it, N being the number returned.
+    /// name (or recorder_options::snapshot_file) with ".N" behind it, N being the number returned;
+    /// as many, and as often, as recorder_options::snapshots and snapshot_gap allow.
     std::uint32_t request_snapshot() {
         // order: snapshot.ask:A pairs with snapshot.serve:A
         return ring().snapshot_request.fetch_add(1, release) + 1;

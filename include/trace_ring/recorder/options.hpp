@@ -59,6 +59,11 @@ enum class on_fork {
     stop,       ///< the child records nothing
 };
 
+enum class control_mode {
+    on,   ///< whoever may write to the file may ask for snapshots: see `control`
+    off,  ///< the program writes no snapshot that it is asked for from outside
+};
+
 struct recorder_options {
     /// The trace file. Empty: memory. "%p" stands for the process id, "%e" for the program's name,
     /// "%%" for a percent sign.
@@ -84,6 +89,11 @@ struct recorder_options {
     /// Where snapshots go that are asked for from outside, ".N" added; empty: beside `file`. The
     /// same patterns as in `file`.
     std::string snapshot_file{};
+    /// So many of them are written at most, by each process, and the next not before so much time
+    /// has passed: who may write to the file cannot fill the disk.
+    std::uint32_t snapshots = 64;
+    std::chrono::nanoseconds snapshot_gap = std::chrono::seconds{1};
+    control_mode control = control_mode::on;
     full_mode full = full_mode::overwrite_oldest;
     std::chrono::nanoseconds block_for = std::chrono::milliseconds{1};
     if_exists exists = if_exists::fail;

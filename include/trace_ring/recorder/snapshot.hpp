@@ -235,6 +235,13 @@ inline void core::serve_requests() noexcept {
     const std::uint32_t wanted = ring.snapshot_request.load(acquire);
     // One writer takes them all; several requests that wait are served by one snapshot.
     if (done == wanted || snapshot_base_.empty()) return;
+    // Whoever may write to the file can ask, and as often as it likes.
+    // relaxed, to the end: own words; of several that come, the swap lets one write
+    const std::uint64_t now = clock::monotonic::now();
+    std::uint64_t due = snapshot_due_.load(relaxed);
+    if (now < due || !snapshot_due_.compare_exchange_strong(due, now + snapshot_gap_, relaxed)) {
+        return;
+    }
     char name[4096];
     if (snapshot_base_.size() + 12 > sizeof name) return;
     std::memcpy(name, snapshot_base_.data(), snapshot_base_.size());
@@ -248,7 +255,11 @@ inline void core::serve_requests() noexcept {
     while (count != 0) *out++ = digits[--count];
     *out = '\0';
     const int error = write_snapshot(*this, name);
-    if (error == EBUSY) return;  // another is at it
+    if (error == EBUSY) {  // another is at it
+        snapshot_due_.store(due, relaxed);
+        return;
+    }
+    snapshots_left_.fetch_sub(1, relaxed);
     // order: snapshot.serve:B pairs with snapshot.ask:B
     static_cast<void>(ring.snapshot_done.compare_exchange_strong(done, wanted, release));
 }

@@ -67,7 +67,7 @@ struct file_header {
     shared_atomic<std::uint32_t> lane_count;
     shared_atomic<std::uint64_t> totals_offset;
     shared_atomic<std::uint32_t> totals_per_lane;  ///< at most 64
-    shared_atomic<std::uint32_t> reserved;
+    shared_atomic<std::uint32_t> no_control;       ///< 1: it takes no requests from outside
     shared_atomic<std::uint64_t> dictionary_offset;
     shared_atomic<std::uint64_t> dictionary_bytes;
     shared_atomic<std::uint64_t> index_offset;
@@ -83,6 +83,7 @@ static_assert(offsetof(file_header, ring_offset) == 80);
 static_assert(offsetof(file_header, processes_offset) == 104);
 static_assert(offsetof(file_header, lanes_offset) == 136);
 static_assert(offsetof(file_header, totals_offset) == 152);
+static_assert(offsetof(file_header, no_control) == 164);
 static_assert(offsetof(file_header, dictionary_offset) == 168);
 static_assert(offsetof(file_header, index_offset) == 184);
 static_assert(offsetof(file_header, sub_buffers_offset) == 200);

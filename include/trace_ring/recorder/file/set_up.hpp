@@ -158,6 +158,7 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
         h.created.store(take_snapshot<clock::monotonic>().realtime, relaxed);
         h.sub_buffer_bytes.store(plan_.sub_buffer_bytes, relaxed);
         h.full.store(static_cast<std::uint32_t>(options.full), relaxed);
+        h.no_control.store(options.control == control_mode::off ? 1 : 0, relaxed);
         h.sub_buffer_limit.store(plan_.sub_buffer_limit, relaxed);
         h.file_limit.store(plan_.file_limit, relaxed);
         h.ring_offset.store(plan_.ring, relaxed);

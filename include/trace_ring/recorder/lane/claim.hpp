@@ -196,7 +196,10 @@ inline void core::now_and_then(std::uint64_t now) noexcept {
         }
     }
     // A request is served soon, not at once.
-    if (ring.snapshot_request.load(relaxed) != ring.snapshot_done.load(relaxed)) serve_requests();
+    if (ring.snapshot_request.load(relaxed) != ring.snapshot_done.load(relaxed) &&
+        snapshots_left_.load(relaxed) != 0) {
+        serve_requests();
+    }
 }
 
 /// `now` is brought up to date if this had to wait. `counted`: the sub-buffer that the lane has

@@ -235,6 +235,9 @@ private:
     atomic<std::uint32_t> copying_{0};
     std::unique_ptr<std::uint64_t[]> copy_space_;
     std::string snapshot_base_;
+    atomic<std::uint32_t> snapshots_left_{0};  // of those asked for from outside
+    atomic<std::uint64_t> snapshot_due_{0};
+    std::uint64_t snapshot_gap_ = 0;  // nanoseconds
     /// Where this process stands, in a page that fork wipes.
     enum : std::uint32_t { new_child = 0, entered = 1, entering = 2, stopped = 3 };
     atomic<std::uint32_t>* alive_ = nullptr;

@@ -233,6 +233,12 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
       keep_ticks_(memory_.keep_ticks()),
       idle_mark_(memory_.clock() == hot_clock.kind ? idle_mark_for(memory_.plan().sub_buffer_bytes)
                                                    : 0) {
+    // relaxed, both: fixed, and no other thread has this recorder yet
+    const bool asked =
+        options.control == control_mode::on && memory_.header().no_control.load(relaxed) == 0;
+    snapshots_left_.store(asked ? options.snapshots : 0, relaxed);
+    snapshot_gap_ =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.snapshot_gap.count()));
     snapshot_base_ = options.snapshot_file.empty()
                          ? (options.file.empty() ? std::string() : memory_.path() + ".snapshot")
                          : expand_file_name(options.snapshot_file);
