@@ -256,10 +256,12 @@ BOOST_AUTO_TEST_CASE(who_joins_or_copies_a_trace_with_such_a_word_does_not_end_e
             other.emplace(recorder->descriptor());
             // An entry that is free, and no room but there.
             auto& used = other->ring().dictionary_used;
-            const std::uint64_t end = other->plan.dictionary + used.load();
-            other->word<std::uint32_t>(end).store(layout::free_magic);
-            other->word<std::uint32_t>(end + 4).store(2 * layout::dictionary_unit);
-            BOOST_REQUIRE(used.exchange(other->plan.dictionary_bytes) <= 384U);
+            const std::uint64_t from = used.exchange(other->plan.dictionary_bytes);
+            if (from + 2 * layout::dictionary_unit <= other->plan.dictionary_bytes) {
+                const std::uint64_t end = other->plan.dictionary + from;
+                other->word<std::uint32_t>(end).store(layout::free_magic);
+                other->word<std::uint32_t>(end + 4).store(2 * layout::dictionary_unit);
+            }
             return *other;
         };
         scribble(
