@@ -7,10 +7,14 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <latch>
+#include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -191,6 +195,45 @@ BOOST_AUTO_TEST_CASE(without_a_clock_records_bear_none) {
     test::trace_view view(recorder.bytes());
     BOOST_TEST(view.header().clock.load(tr::relaxed) == 0U);
     for (const auto& r : view.records()) BOOST_REQUIRE(r.time == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(without_a_clock_a_thread_s_records_are_told_in_the_order_of_recording) {
+    namespace reduce = tr::reduce;
+    // This thread records, and goes on in what an older thread leaves: a lane that began before its
+    // own, and whose last sub-buffer lies before its own (0 records more) or behind it.
+    for (const std::uint64_t more : {0U, 20U}) {
+        tr::basic_recorder<untimed> recorder({.size = 8 * 512, .sub_buffer_bytes = 512});
+        std::latch began(1);
+        std::latch recorded(1);
+        std::thread older([&] {
+            BOOST_TEST(test::put(recorder, 2, 0));
+            began.count_down();
+            recorded.wait();
+            for (std::uint64_t n = 1; n <= more; ++n) BOOST_TEST(test::put(recorder, 2, n));
+        });
+        began.wait();
+        for (std::uint64_t n = 0; n < 3; ++n) BOOST_TEST(test::put(recorder, 1, n));
+        recorded.count_down();
+        older.join();
+        recorder.flush_thread();
+        for (std::uint64_t n = 3; n < 6; ++n) BOOST_TEST(test::put(recorder, 1, n));
+        const auto [base, bytes] = recorder.bytes();
+        const auto trace = reduce::trace_file::from({base, bytes});
+        const auto told = [](reduce::cursor cursor) {
+            std::map<std::uint64_t, std::vector<std::uint64_t>> out;
+            while (const auto* item = cursor.next()) {
+                if (const auto* record = std::get_if<reduce::record_view>(item))
+                    out[record->field(0).u64()].push_back(record->field(1).u64());
+            }
+            return out;
+        };
+        auto forward = told(trace.forward());
+        auto backward = told(trace.backward());
+        for (auto& [who, numbers] : backward) std::reverse(numbers.begin(), numbers.end());
+        BOOST_TEST(forward[1] == test::first(6), boost::test_tools::per_element());
+        BOOST_TEST(forward[2] == test::first(more + 1), boost::test_tools::per_element());
+        BOOST_TEST((backward == forward));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(the_system_s_clock_can_be_asked_for) {

@@ -42,6 +42,7 @@ public:
           way_(way),
           order_(order),
           follow_(follow),
+          by_place_(!follow && in.clock() == 0),
           positions_(way == direction::forward ? 1 : -1) {
         if (!follow && (in.bytes().reads_rows() || filter_.helpers != 0)) {
             ahead_ = std::make_unique<read_ahead>(in, filter_, way, order);
@@ -181,7 +182,7 @@ private:
     [[nodiscard]] bool open() {
         entry_list& list = lane_->entries();
         if (list.pass_unwanted(way_)) return false;
-        std::uint64_t limit = turned(limit_);
+        std::uint64_t limit = by_place_ ? turned(~std::uint64_t{0}) : turned(limit_);
         if (!filter_.all_time()) {
             const bool forward = way_ == direction::forward;
             const std::uint64_t begin = forward ? filter_.from : filter_.to;
@@ -240,7 +241,8 @@ private:
     }
 
     [[nodiscard]] std::uint64_t key_of(const lane_reader& lane) const noexcept {
-        return order_ == merging::by_lane ? turned(0) : lane.key();
+        if (order_ == merging::by_lane) return turned(0);
+        return by_place_ ? lane.place() : lane.key();
     }
     void push(lane_reader& lane, std::uint32_t rank) {
         queue_.push({turned(key_of(lane)), rank, &lane});
@@ -372,6 +374,7 @@ private:
     direction way_;
     merging order_;
     bool follow_;
+    bool by_place_;  // there are no times: by where sub-buffers lie in the ring
     std::deque<lane_reader> readers_;
     std::unordered_map<std::uint32_t, std::size_t> by_lane_;
     lane_queue queue_;             // of those that wait

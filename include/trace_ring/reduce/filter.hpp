@@ -90,7 +90,7 @@ enum class direction { forward, backward };
 
 /// How items of different lanes are ordered.
 enum class merging {
-    by_time,  ///< merged
+    by_time,  ///< merged; without a clock by the positions of their sub-buffers
     by_lane,  ///< one lane after the other: quicker, where the order does not matter
 };
 

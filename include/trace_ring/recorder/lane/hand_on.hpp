@@ -106,6 +106,8 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     const position at = entry.newest.load(relaxed);
     const share& of = shares_[entry.ring.load(relaxed)];  // relaxed: as above
     if (at == no_position || !of.has(of.slot_at(at))) return offer_is::gone;
+    // Without times the order of a thread's records is that of the sub-buffers they lie in.
+    if (memory_.clock() == 0 && at < lane.where.load(relaxed)) return offer_is::good;
     sub_buffer_header& sub = memory_.sub_buffer(of.slot_at(at));
     // relaxed, to the swaps: they decide
     std::uint64_t closed = state_word(at, sub_buffer_state::closed);

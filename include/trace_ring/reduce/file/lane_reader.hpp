@@ -74,20 +74,21 @@ public:
     /// that it does not precede (forward) or exceed (backward).
     [[nodiscard]] std::uint64_t key() const noexcept {
         if (ready()) return list_.next_time(way_);
-        if (forward_) {
-            if (next_ < links_.size()) return links_[next_].base_time;
-            return edge_ ? edge_->time : lonely_time();
-        }
-        const std::uint64_t bound = edge_ ? edge_->time : ~std::uint64_t{0};
-        if (next_ > 0) return std::min(bound, links_[next_ - 1].last_time);
-        return edge_ ? bound : lonely_time();
+        const std::uint64_t bound = edge_ ? edge_->time : lonely_time();
+        if (forward_) return next_ < links_.size() ? links_[next_].base_time : bound;
+        if (next_ == 0) return bound;
+        return std::min(edge_ ? bound : ~std::uint64_t{0}, links_[next_ - 1].last_time);
+    }
+    /// The same where there are no times: the position of the sub-buffer that it lies in.
+    [[nodiscard]] position place() const noexcept {
+        const std::size_t at = forward_ == ready() ? next_ - 1 : next_;
+        return links_.empty() ? no_position : links_[std::min(at, links_.size() - 1)].pos;
     }
     /// Records up to this time are known to be there.
     [[nodiscard]] std::uint64_t newest_time() const noexcept {
         std::uint64_t newest = list_.empty() ? 0 : list_.newest_time();
-        for (std::size_t i = next_; i < links_.size(); ++i) {
+        for (std::size_t i = next_; i < links_.size(); ++i)
             newest = std::max(newest, links_[i].base_time);
-        }
         return newest;
     }
     [[nodiscard]] position newest_known() const noexcept {
