@@ -5,6 +5,9 @@
 /// @file
 /// What a recorder is where TRACE_RING_DISABLE is defined: the same names, and nothing behind them.
 /// No file is made, no event type is registered, `record` is false, and values are still checked.
+/// Elsewhere this is empty: the names are the recorder's own.
+
+#if defined(TRACE_RING_DISABLE)
 
 #include <cstddef>
 #include <string_view>
@@ -101,3 +104,5 @@ public:
 };
 
 }  // namespace trace_ring::inline v1::inline disabled
+
+#endif
