@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(every_word_of_the_header_may_be_wrong) {
         offsetof(h, creator_word), offsetof(h, ticks_per_second), offsetof(h, ticks_per_second) + 4,
         offsetof(h, id),           offsetof(h, id) + 4,           offsetof(h, id) + 8,
         offsetof(h, id) + 12,      offsetof(h, created),          offsetof(h, created) + 4,
-        offsetof(h, full),         offsetof(h, no_control),         offsetof(h, reserved2)};
+        offsetof(h, full),         offsetof(h, no_control),       offsetof(h, reserved2)};
     for (const std::uint32_t change : {0xFFFFFFFFU, 1U, 0x80000000U, 0x10000U}) {
         for (std::size_t at = 0; at < sizeof(h); at += 4) {
             auto b = sound;
