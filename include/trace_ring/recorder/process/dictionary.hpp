@@ -12,8 +12,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <trace_ring/recorder/file/trace_memory.hpp>
 

@@ -6,6 +6,7 @@
 /// Processes as the file knows them: a program and the children of its forks enter, what the dead
 /// held is taken back, and the entry of one that has gone is given to another.
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 
