@@ -53,10 +53,9 @@ enum class sub_buffer_state : unsigned {
     return stamped{at, static_cast<unsigned>(state)}.word();
 }
 
-/// "TRSB" in a little-endian word; in a trace file the upper half differs by the numbering of event
-/// types, so that records can be read when nothing else is known of who wrote them.
+/// "TRSB" in a little-endian word. In a trace file its upper half also tells the numbering of event
+/// types, by which records are read of whose writer nothing else is known.
 inline constexpr std::uint32_t sub_buffer_magic = 0x42535254;
-
 /// `numbering` from 1 to 65535; 0: none is told.
 [[nodiscard]] constexpr std::uint32_t numbered_magic(std::uint32_t numbering) noexcept {
     return sub_buffer_magic ^ numbering << 16;
@@ -226,6 +225,21 @@ struct sub_buffer_copy {
     std::uint32_t too_long = 0;
     std::uint32_t nested = 0;
     std::uint32_t bytes = 0;  ///< offset of the first free byte: records lie in [64, bytes)
+    /// Takes over what the eight words of a header say, with this commit word.
+    void tell(std::span<const std::uint64_t> words, std::uint32_t commit) noexcept {
+        state = stamped::from(words[1]);
+        numbering = numbering_of(static_cast<std::uint32_t>(words[0]));
+        lane = static_cast<std::uint32_t>(words[0] >> 32);
+        first_position = words[2];
+        base_time = words[3];
+        previous = words[4];
+        end_time = words[5];
+        records = commit_word::records(commit);
+        refused = static_cast<std::uint32_t>(words[6] >> 32);
+        too_long = static_cast<std::uint32_t>(words[7]);
+        nested = static_cast<std::uint32_t>(words[7] >> 32);
+        bytes = commit_word::offset(commit);
+    }
 };
 
 /// Copies the sub-buffer of `into.size() * 8` bytes at `source` while its writer may go on writing
@@ -239,12 +253,9 @@ struct sub_buffer_copy {
     // here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
     const auto before = stamped::from(header.state.load(acquire));
     const auto state = static_cast<sub_buffer_state>(before.state);
-    if (state != sub_buffer_state::active && state != sub_buffer_state::closed &&
-        state != sub_buffer_state::reading) {
-        return state == sub_buffer_state::free || state == sub_buffer_state::reset
-                   ? copy_result::vacant
-                   : copy_result::damaged;
-    }
+    if (state == sub_buffer_state::free || state == sub_buffer_state::reset)
+        return copy_result::vacant;
+    if (state > sub_buffer_state::reading) return copy_result::damaged;
     // order: read:B pairs with record.commit:A, cold.commit:A, time.commit:A, owner.commit:A,
     // ring.record:A, ring.time:A, cpu.record:A, cpu.record:B, cpu.time:A, cpu.record_alone:A,
     // cpu.install_alone:A, here.note:A, here.record:A, here.record:B
@@ -271,26 +282,15 @@ struct sub_buffer_copy {
     if (after.pos != before.pos || after.state == static_cast<unsigned>(sub_buffer_state::reset)) {
         return copy_result::overrun;
     }
-    // The end may have been stored after the commit word was read: then it is not this copy's,
-    // which holds fewer records than there were at the end. relaxed: ordered by the fence above
+    // An end that was stored after the commit word was read is not this copy's, which holds fewer
+    // records. relaxed: ordered by the fence above
     if (sane && (state == sub_buffer_state::active || header.commit.load(relaxed) != commit)) {
         into[5] = 0;
     }
-    const auto low = [&](std::size_t word) { return static_cast<std::uint32_t>(into[word]); };
-    const auto high = [&](std::size_t word) { return std::uint32_t(into[word] >> 32); };
-    if (!sane || !is_sub_buffer_magic(low(0))) return copy_result::damaged;
+    const auto magic = static_cast<std::uint32_t>(into[0]);
+    if (!sane || !is_sub_buffer_magic(magic)) return copy_result::damaged;
+    out.tell(into, commit);
     out.state = before;
-    out.numbering = numbering_of(low(0));
-    out.lane = high(0);
-    out.first_position = into[2];
-    out.base_time = into[3];
-    out.previous = into[4];
-    out.end_time = into[5];
-    out.records = commit_word::records(commit);
-    out.refused = high(6);
-    out.too_long = low(7);
-    out.nested = high(7);
-    out.bytes = bytes;
     return copy_result::copied;
 }
 

@@ -67,7 +67,7 @@ public:
     void copied(std::uint64_t offset, std::uint32_t commit) noexcept {
         offset_ = offset;
         ahead_.there = false;
-        source::tell(words_, commit, head_);
+        head_.tell(words_, commit);
     }
     /// Takes the copy over that another has, which gets this one's memory; entries stay as they
     /// are.

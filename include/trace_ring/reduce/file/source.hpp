@@ -186,7 +186,7 @@ public:
         std::array<std::uint64_t, sizeof(sub_buffer_header) / 8> words{};
         if (read(offset, words.data(), sizeof words) != sizeof words) return false;
         magic = static_cast<std::uint32_t>(words[0]);
-        tell(words, static_cast<std::uint32_t>(words[6]), out);
+        out.tell(words, static_cast<std::uint32_t>(words[6]));
         return true;
     }
 
@@ -203,23 +203,6 @@ public:
             }
         }
         return copy_by_reading(offset, into, out);
-    }
-
-    /// What a header says, its first eight words, with this commit word.
-    static void tell(std::span<const std::uint64_t> words, std::uint32_t commit,
-                     sub_buffer_copy& out) noexcept {
-        out.state = stamped::from(words[1]);
-        out.numbering = numbering_of(static_cast<std::uint32_t>(words[0]));
-        out.lane = static_cast<std::uint32_t>(words[0] >> 32);
-        out.first_position = words[2];
-        out.base_time = words[3];
-        out.previous = words[4];
-        out.end_time = words[5];
-        out.records = commit_word::records(commit);
-        out.refused = static_cast<std::uint32_t>(words[6] >> 32);
-        out.too_long = static_cast<std::uint32_t>(words[7]);
-        out.nested = static_cast<std::uint32_t>(words[7] >> 32);
-        out.bytes = commit_word::offset(commit);
     }
 
 private:
@@ -355,7 +338,7 @@ private:
         }
         // An end that was stored meanwhile is not this copy's, as in ring/sub_buffer.hpp.
         if (state == sub_buffer_state::active) into[5] = 0;
-        tell(into, commit, out);
+        out.tell(into, commit);
         out.state = before;
         out.bytes = static_cast<std::uint32_t>(std::min<std::size_t>(got / 8 * 8, bytes));
         return copy_result::copied;
