@@ -105,55 +105,27 @@ private:
     template <class Visit>
     void for_each_type(Visit&& visit) {
         std::string name;
-        std::byte* const base = memory_.data() + plan_.dictionary;
-        for (std::uint64_t at = 0; at + sizeof(layout::type_entry) <= plan_.dictionary_bytes;) {
-            const auto& entry = *reinterpret_cast<const layout::type_entry*>(base + at);
+        const layout::dictionary_entries types{memory_.data() + plan_.dictionary,
+                                               plan_.dictionary_bytes};
+        types.for_each_binding([&](std::uint32_t root, std::uint32_t id, std::uint64_t at) {
+            const layout::type_entry& entry = types.type_at(at);
             // order: dictionary.read:B pairs with dictionary.write:A
-            if (entry.magic.load(acquire) != layout::type_magic) {
-                at += layout::dictionary_unit;
-                continue;
-            }
+            if (entry.magic.load(acquire) != layout::type_magic) return true;
             // relaxed, to the end: written before the magic; checked, for the file may be damaged
-            const std::uint32_t bytes = entry.bytes.load(relaxed);
+            const std::uint64_t bytes = entry.bytes.load(relaxed);
             const std::uint64_t name_at =
                 sizeof entry + sizeof(layout::field_entry) * entry.fields.load(relaxed);
-            const std::uint32_t root = entry.root.load(relaxed);
-            const std::uint32_t id = entry.id.load(relaxed);
             const std::uint64_t length = entry.name_bytes.load(relaxed);
-            if (bytes % layout::dictionary_unit != 0 || bytes == 0 ||
-                bytes > plan_.dictionary_bytes - at || name_at + length > bytes ||
-                root >= plan_.process_count || id > layout::max_event_id) {
-                at += layout::dictionary_unit;
-                continue;
-            }
+            if (bytes > types.size - at || name_at + length > bytes) return true;
             name.clear();
             for (std::uint64_t i = 0; i < length; ++i) {
                 name += static_cast<char>(
-                    word_at<std::uint8_t>(base + at, static_cast<std::size_t>(name_at + i))
+                    word_at<std::uint8_t>(types.base + at, static_cast<std::size_t>(name_at + i))
                         .load(relaxed));
             }
             for_each_gate(root, id, [&](auto& gate) { visit(std::string_view(name), gate); });
-            for_each_alias(at / layout::dictionary_unit, [&](std::uint32_t of, std::uint32_t as) {
-                for_each_gate(of, as, [&](auto& gate) { visit(std::string_view(name), gate); });
-            });
-            at += bytes;
-        }
-    }
-    /// Calls `visit(numbering, id)` for each other number of the type that is described at `unit`.
-    template <class Visit>
-    void for_each_alias(std::uint64_t unit, Visit&& visit) {
-        std::byte* const base = memory_.data() + plan_.dictionary;
-        for (std::uint64_t at = 0; at < plan_.dictionary_bytes; at += layout::dictionary_unit) {
-            const auto& entry = *reinterpret_cast<const layout::alias_entry*>(base + at);
-            // order: dictionary.read:D pairs with dictionary.write:B
-            if (entry.magic.load(acquire) != layout::alias_magic) continue;
-            // relaxed, to the end: written before the magic
-            for (std::uint32_t i = 0; i < entry.count.load(relaxed) && i < entry.most; ++i) {
-                if (entry.unit[i].load(relaxed) == unit) {
-                    visit(entry.root.load(relaxed), entry.first_id.load(relaxed) + i);
-                }
-            }
-        }
+            return true;
+        });
     }
     /// Calls `visit(gate)` for event `id` of each program that goes by that numbering; of one that
     /// departed if none lives.

@@ -68,4 +68,59 @@ struct field_entry {
 };
 static_assert(sizeof(field_entry) == 8);
 
+/// The entries of a dictionary, where it lies. Others may have stored anything in it: what can be
+/// no entry is passed over. Signal-safe; each walk is linear in the bytes.
+struct dictionary_entries {
+    std::byte* base = nullptr;  ///< the dictionary's first byte
+    std::uint64_t size = 0;     ///< its bytes, a multiple of its unit
+
+    [[nodiscard]] type_entry& type_at(std::uint64_t offset) const noexcept {
+        return *reinterpret_cast<type_entry*>(base + offset);
+    }
+    [[nodiscard]] alias_entry& alias_at(std::uint64_t offset) const noexcept {
+        return *reinterpret_cast<alias_entry*>(base + offset);
+    }
+
+    /// Calls `visit(offset, magic, bytes)` for each entry, until it says false.
+    template <class Visit>
+    void for_each_entry(Visit&& visit) const {
+        for (std::uint64_t at = 0; at < size;) {
+            const auto& entry = type_at(at);
+            // order: dictionary.read:A pairs with dictionary.write:A, dictionary.write:B,
+            // dictionary.free:A
+            const std::uint32_t magic = entry.magic.load(acquire);
+            const std::uint64_t bytes = entry.bytes.load(relaxed);  // relaxed: after the magic
+            const bool is_one = magic == type_magic || magic == alias_magic || magic == free_magic;
+            if (!is_one || bytes == 0 || bytes % dictionary_unit != 0 || bytes > size - at) {
+                at += dictionary_unit;
+                continue;
+            }
+            if (!visit(at, magic, bytes)) return;
+            at += bytes;
+        }
+    }
+    /// Calls `visit(numbering, id, offset)` for each number that means something, until it says
+    /// false. At the offset a type is described, or was.
+    template <class Visit>
+    void for_each_binding(Visit&& visit) const {
+        for_each_entry([&](std::uint64_t at, std::uint32_t magic, std::uint64_t) {
+            // relaxed, to the end: after the magic
+            if (magic == type_magic) {
+                const auto& entry = type_at(at);
+                return visit(entry.root.load(relaxed), std::uint32_t{entry.id.load(relaxed)}, at);
+            }
+            if (magic != alias_magic) return true;
+            const auto& entry = alias_at(at);
+            const std::uint32_t first = entry.first_id.load(relaxed);
+            for (std::uint32_t i = 0; i < entry.count.load(relaxed) && i < alias_entry::most; ++i) {
+                const std::uint64_t type =
+                    std::uint64_t{entry.unit[i].load(relaxed)} * dictionary_unit;
+                if (type > size - dictionary_unit) continue;
+                if (!visit(entry.root.load(relaxed), first + i, type)) return false;
+            }
+            return true;
+        });
+    }
+};
+
 }  // namespace trace_ring::inline v1::layout

@@ -6,7 +6,6 @@
 /// The dictionary of a trace file as those who record write it: which event type each number means,
 /// for each of the numberings that programs in it go by.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,9 +16,10 @@
 
 namespace trace_ring::inline v1::impl {
 
-class dictionary {
+class dictionary : public layout::dictionary_entries {
 public:
-    explicit dictionary(const trace_memory& in) noexcept : in_(in) {}
+    explicit dictionary(const trace_memory& in) noexcept
+        : layout::dictionary_entries{in.dictionary(), in.plan().dictionary_bytes}, in_(in) {}
 
     /// What `id` means in numbering `root`: nothing, this type, or another.
     enum class binding { none, same, other };
@@ -55,14 +55,14 @@ public:
         bytes = layout::round_up(bytes, layout::dictionary_unit);
         const std::optional<std::uint64_t> offset = claim(bytes);
         if (!offset) return false;
-        auto& entry = entry_at(*offset);
+        auto& entry = type_at(*offset);
         // relaxed, to the end: the bytes are the caller's alone until the magic publishes them
         entry.bytes.store(static_cast<std::uint32_t>(bytes), relaxed);
         entry.root.store(root, relaxed);
         entry.id.store(static_cast<std::uint16_t>(node.id), relaxed);
-        std::byte* const base = in_.dictionary() + *offset;
-        lay_out(type, total_of(node), [base](std::size_t at, auto value) {
-            word_at<decltype(value)>(base, at).store(value, relaxed);
+        std::byte* const start = base + *offset;
+        lay_out(type, total_of(node), [start](std::size_t at, auto value) {
+            word_at<decltype(value)>(start, at).store(value, relaxed);
         });
         // order: dictionary.write:A pairs with table.read:A, snapshot.copy:A, dictionary.read:A,
         // dictionary.read:B, dictionary.read:C
@@ -92,88 +92,35 @@ public:
             entry.unit[i].store(static_cast<std::uint32_t>(types[i] / layout::dictionary_unit),
                                 relaxed);
         }
-        // order: dictionary.write:B pairs with table.read:A, snapshot.copy:A, dictionary.read:A,
-        // dictionary.read:D
+        // order: dictionary.write:B pairs with table.read:A, snapshot.copy:A, dictionary.read:A
         entry.magic.store(layout::alias_magic, release);
         return true;
     }
     /// Whether the entry at `offset` says just this of a type. `total` 0: whatever its total is.
     [[nodiscard]] bool is_same(std::uint64_t offset, const type_description& type,
                                std::uint8_t total) const noexcept {
-        const auto& entry = entry_at(offset);
+        const auto& entry = type_at(offset);
         // order: dictionary.read:C pairs with dictionary.write:A
         if (entry.magic.load(acquire) != layout::type_magic) return false;
         const std::uint64_t length = entry.bytes.load(relaxed);  // relaxed: after the magic
-        if (length > bytes() - offset) return false;
+        if (length > size - offset) return false;
         bool same = true;
-        const std::byte* const base = in_.dictionary() + offset;
+        const std::byte* const start = base + offset;
         lay_out(type, total, [&](std::size_t at, auto value) {
             if (total == 0 && at == offsetof(layout::type_entry, total)) return;
             same = same && at + sizeof value <= length &&
-                   word_at<decltype(value)>(base, at).load(relaxed) == value;  // relaxed: as above
+                   word_at<decltype(value)>(start, at).load(relaxed) == value;  // relaxed: as above
         });
         return same;
     }
 
     /// Gives the bytes of an entry back: nothing refers to it.
     void free(std::uint64_t offset, std::uint64_t length) const noexcept {
-        auto& entry = entry_at(offset);
+        auto& entry = type_at(offset);
         entry.bytes.store(static_cast<std::uint32_t>(length), relaxed);  // relaxed: as follows
         // order: dictionary.free:A pairs with dictionary.read:A, dictionary.claim:A, table.read:A,
         // dictionary.claim:B, dictionary.claim:C
         entry.magic.store(layout::free_magic, release);
-    }
-
-    [[nodiscard]] layout::type_entry& entry_at(std::uint64_t offset) const noexcept {
-        return *reinterpret_cast<layout::type_entry*>(in_.dictionary() + offset);
-    }
-    [[nodiscard]] std::uint64_t bytes() const noexcept { return in_.plan().dictionary_bytes; }
-
-    /// Calls `visit(offset, magic, bytes)` for each entry that can be one, until it says false.
-    template <class Visit>
-    void for_each_entry(Visit&& visit) const noexcept {
-        for (std::uint64_t at = 0; at < bytes();) {
-            const auto& entry = entry_at(at);
-            // order: dictionary.read:A pairs with dictionary.write:A, dictionary.write:B,
-            // dictionary.free:A
-            const std::uint32_t magic = entry.magic.load(acquire);
-            const std::uint64_t length = entry.bytes.load(relaxed);  // relaxed: after the magic
-            const bool is_one = magic == layout::type_magic || magic == layout::alias_magic ||
-                                magic == layout::free_magic;
-            if (!is_one || length == 0 || length % layout::dictionary_unit != 0 ||
-                length > bytes() - at) {
-                at += layout::dictionary_unit;
-                continue;
-            }
-            if (!visit(at, magic, length)) return;
-            at += length;
-        }
-    }
-    /// Calls `visit(root, id, offset of the type)` for each number that means something.
-    template <class Visit>
-    void for_each_binding(Visit&& visit) const noexcept {
-        for_each_entry([&](std::uint64_t at, std::uint32_t magic, std::uint64_t) {
-            // relaxed, to the end: after the magic
-            if (magic == layout::type_magic) {
-                const auto& entry = entry_at(at);
-                return visit(entry.root.load(relaxed), std::uint32_t{entry.id.load(relaxed)}, at);
-            }
-            if (magic != layout::alias_magic) return true;
-            const auto& entry = alias_at(at);
-            const std::size_t count =
-                std::min<std::size_t>(entry.count.load(relaxed), layout::alias_entry::most);
-            for (std::size_t i = 0; i < count; ++i) {
-                const std::uint64_t type =
-                    std::uint64_t{entry.unit[i].load(relaxed)} * layout::dictionary_unit;
-                if (type > bytes() - layout::dictionary_unit) continue;
-                const auto id = static_cast<std::uint32_t>(entry.first_id.load(relaxed) + i);
-                if (!visit(entry.root.load(relaxed), id, type)) return false;
-            }
-            return true;
-        });
-    }
-    [[nodiscard]] layout::alias_entry& alias_at(std::uint64_t offset) const noexcept {
-        return *reinterpret_cast<layout::alias_entry*>(in_.dictionary() + offset);
     }
 
 private:
@@ -210,19 +157,19 @@ private:
     }
     /// Room for an entry: one that is free, or behind the last. Its magic is 0.
     [[nodiscard]] std::optional<std::uint64_t> claim(std::uint64_t wanted) const noexcept {
-        if (wanted > bytes()) return std::nullopt;
+        if (wanted > size) return std::nullopt;
         auto& used = in_.ring().dictionary_used;
         // relaxed, both: the bytes are the caller's alone, by the count it drew
-        if (used.load(relaxed) <= bytes() - wanted) {
+        if (used.load(relaxed) <= size - wanted) {
             const std::uint64_t offset = used.fetch_add(wanted, relaxed);
-            if (offset <= bytes() - wanted && offset % layout::dictionary_unit == 0) return offset;
+            if (offset <= size - wanted && offset % layout::dictionary_unit == 0) return offset;
         }
         std::optional<std::uint64_t> found;
         for_each_entry([&](std::uint64_t at, std::uint32_t magic, std::uint64_t length) {
             if (magic != layout::free_magic || length < wanted) return true;
             std::uint32_t expected = layout::free_magic;
             // order: dictionary.claim:A pairs with dictionary.free:A
-            if (!entry_at(at).magic.compare_exchange_strong(expected, 0, acquire)) return true;
+            if (!type_at(at).magic.compare_exchange_strong(expected, 0, acquire)) return true;
             if (length > wanted) free(at + wanted, length - wanted);
             found = at;
             return false;

@@ -51,11 +51,15 @@ public:
     /// Makes `root`, chosen for them, mean all these types. Types without room are told to `none`.
     template <class None>
     void complete(const type_node* types, std::uint32_t root, None&& none) {
+        // What a number means in it, it means to them: else it had not been chosen.
+        std::vector<bool> has(layout::max_event_id + 1);
+        dictionary_.for_each_binding([&](std::uint32_t of, std::uint32_t id, std::uint64_t) {
+            if (of == root && id < has.size()) has[id] = true;
+            return true;
+        });
         std::vector<const type_node*> missing;
         for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed)) {  // relaxed: old
-            if (dictionary_.look(root, t->id, t->description, dictionary_.total_of(*t)) !=
-                dictionary::binding::same)
-                missing.push_back(t);
+            if (!has[t->id]) missing.push_back(t);
         }
         std::sort(missing.begin(), missing.end(),
                   [](const type_node* a, const type_node* b) { return a->id < b->id; });
@@ -143,7 +147,7 @@ private:
             [&](std::uint64_t at, std::uint32_t magic, std::uint64_t length) {
                 // Both kinds of entry have it in the same place. relaxed: after the magic
                 if (magic != layout::free_magic &&
-                    is_dead(dictionary_.entry_at(at).root.load(relaxed)) && !shared[unit(at)]) {
+                    is_dead(dictionary_.type_at(at).root.load(relaxed)) && !shared[unit(at)]) {
                     dictionary_.free(at, length);
                 }
                 return true;
@@ -156,26 +160,26 @@ private:
     void join_free() const noexcept {
         std::uint64_t last = 0;
         std::uint64_t end = ~std::uint64_t{0};  // of a free entry
-        dictionary_.for_each_entry([&](std::uint64_t at, std::uint32_t magic,
-                                       std::uint64_t length) {
-            if (magic != layout::free_magic) return true;
-            std::uint32_t first = layout::free_magic;
-            std::uint32_t second = layout::free_magic;
-            // order: dictionary.claim:B pairs with dictionary.free:A
-            if (at == end &&
-                dictionary_.entry_at(last).magic.compare_exchange_strong(first, 0, acquire)) {
-                // order: dictionary.claim:C pairs with dictionary.free:A
-                if (dictionary_.entry_at(at).magic.compare_exchange_strong(second, 0, acquire)) {
-                    dictionary_.free(last, at + length - last);
-                    end = at + length;
-                    return true;
+        dictionary_.for_each_entry(
+            [&](std::uint64_t at, std::uint32_t magic, std::uint64_t length) {
+                if (magic != layout::free_magic) return true;
+                std::uint32_t first = layout::free_magic;
+                std::uint32_t second = layout::free_magic;
+                // order: dictionary.claim:B pairs with dictionary.free:A
+                if (at == end &&
+                    dictionary_.type_at(last).magic.compare_exchange_strong(first, 0, acquire)) {
+                    // order: dictionary.claim:C pairs with dictionary.free:A
+                    if (dictionary_.type_at(at).magic.compare_exchange_strong(second, 0, acquire)) {
+                        dictionary_.free(last, at + length - last);
+                        end = at + length;
+                        return true;
+                    }
+                    dictionary_.free(last, end - last);
                 }
-                dictionary_.free(last, end - last);
-            }
-            last = at;
-            end = at + length;
-            return true;
-        });
+                last = at;
+                end = at + length;
+                return true;
+            });
     }
     /// Takes from `missing`, sorted by number, the types that others have described, and refers to
     /// their entries.
@@ -187,7 +191,7 @@ private:
                 const auto& type = missing[i]->description;
                 const std::uint8_t total = dictionary_.total_of(*missing[i]);
                 // relaxed: after the magic
-                if (found[i] == none_ && dictionary_.entry_at(at).total.load(relaxed) == total &&
+                if (found[i] == none_ && dictionary_.type_at(at).total.load(relaxed) == total &&
                     dictionary_.is_same(at, type, total)) {
                     found[i] = at;
                 }
