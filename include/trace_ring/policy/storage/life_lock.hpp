@@ -79,7 +79,7 @@ public:
 private:
     static constexpr std::size_t page = 4096;
 
-    lock_result take_with(const file_descriptor& own, int fd, std::uint64_t offset) noexcept {
+    lock_result take_with(file_descriptor own, int fd, std::uint64_t offset) noexcept {
         if (!own) return lock_result::failed;
         const lock_result locked = lock_byte(own.get(), offset);
         if (locked != lock_result::taken) return locked;
@@ -94,7 +94,7 @@ private:
         static_cast<void>(::madvise(memory, page, MADV_WIPEONFORK));
 #endif
         if (::madvise(second, page, MADV_DONTFORK) != 0) return lock_result::failed;
-        ::close(const_cast<file_descriptor&>(own).release());
+        own.reset();  // what follows then shows whether the mapping keeps the file open
         return byte_is_locked(fd, offset) ? lock_result::taken : lock_result::failed;
     }
 

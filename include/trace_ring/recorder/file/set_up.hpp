@@ -122,7 +122,9 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
         } catch (const setup_error&) {  // then pids tell who lives, as far as they can
         }
     }
-    static_cast<void>(storage::lock_byte(locks().number(), layout::use_lock_offset, true));
+    if (file_) {
+        static_cast<void>(storage::lock_byte(file_.number(), layout::use_lock_offset, true));
+    }
     try {
         if (file_) {
             if (const int error = storage::allocate(file_.number(), 0, plan_.fixed_bytes())) {

@@ -192,11 +192,8 @@ public:
         entry.start.store(storage::facts_of(pid).start, relaxed);
         entry.space.store(storage::pid_namespace(), relaxed);
         entry.image.store(image(), relaxed);
-        entry.has_lock.store(0, relaxed);
-        on_locks([&](int fd) {
-            const auto got = life_.take(fd, locks().name(), layout::lock_offset(slot));
-            entry.has_lock.store(got == storage::lock_result::taken, relaxed);
-        });
+        take_lock(life_, layout::lock_offset(slot));
+        entry.has_lock.store(life_.held(), relaxed);
         entry.root.store(root_, relaxed);
         entry.parent.store(parent, relaxed);
         entry.word.store(sizeof(void*), relaxed);
@@ -235,12 +232,7 @@ public:
     [[nodiscard]] bool may_live(std::uint32_t slot) const noexcept {
         // relaxed, to the end: the caller has acquired what was stored after the entry
         auto& entry = process(slot);
-        if (entry.has_lock.load(relaxed) != 0) {
-            bool locked = true;
-            on_locks(
-                [&](int fd) { locked = storage::byte_is_locked(fd, layout::lock_offset(slot)); });
-            return locked;
-        }
+        if (entry.has_lock.load(relaxed) != 0) return is_locked(layout::lock_offset(slot));
         const std::uint32_t space = storage::pid_namespace();
         if (space == 0 || entry.space.load(relaxed) != space) return true;
         const std::uint32_t pid = entry.pid.load(relaxed);
@@ -280,6 +272,17 @@ public:
         locks().use([&](int fd) {
             if (fd >= 0) what(fd);
         });
+    }
+
+    /// True if a process has the byte (or if that cannot be told). Signal-safe.
+    [[nodiscard]] bool is_locked(std::uint64_t offset) const noexcept {
+        bool locked = true;
+        on_locks([&](int fd) { locked = storage::byte_is_locked(fd, offset); });
+        return locked;
+    }
+    /// Takes the byte for this process, if it can be had: `lock` says whether. Signal-safe.
+    void take_lock(storage::life_lock& lock, std::uint64_t offset) const noexcept {
+        on_locks([&](int fd) { static_cast<void>(lock.take(fd, locks().name(), offset)); });
     }
 
 private:

@@ -81,7 +81,7 @@ inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
             // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
             // lane.dead:A, here.leave:B, here.leave:A, lane.free:A
             std::uint32_t state = entry.state.load(acquire);
-            // relaxed, to the end: nothing was ever in a free entry, nothing comes into a departed
+            // relaxed, to the end: after the state; and nothing comes into a departed one
             if (state == free) {
                 if (entry.state.compare_exchange_strong(state, preparing, relaxed)) return &entry;
             } else if (state == departed) {

@@ -23,20 +23,13 @@ inline void core::reclaim_dead(bool has_entry) noexcept {
     layout::ring_state& ring = memory_.ring();
     storage::life_lock lock;
     if (!has_entry) {
-        memory_.on_locks([&](int fd) {
-            static_cast<void>(lock.take(fd, nullptr, layout::entering_lock_offset));
-        });
+        memory_.take_lock(lock, layout::entering_lock_offset);
         if (!lock.held()) return;
     }
     const auto may_live = [&](std::uint32_t owner) {
         if (owner <= count) return memory_.may_live(owner - 1);
-        bool locked = !lock.held();
-        if (locked) {
-            memory_.on_locks([&](int fd) {
-                locked = storage::byte_is_locked(fd, layout::entering_lock_offset);
-            });
-        }
-        return locked;
+        // Who had the lock that is this process's now is gone.
+        return !lock.held() && memory_.is_locked(layout::entering_lock_offset);
     };
     std::uint32_t owner = 0;
     // The owner's entry, too, is read by who finds it at work.
@@ -133,8 +126,7 @@ inline std::uint32_t core::take_process_entry() noexcept {
                 // order: process.take:A pairs with process.leave:A, process.dead:A,
                 // process.return:A, process.free:A
                 std::uint32_t state = entry.state.load(acquire);
-                // relaxed, to the end: nothing was ever in a free entry; of a departed, after the
-                // state
+                // relaxed, to the end: after the state
                 if (state == free) {
                     if (entry.state.compare_exchange_strong(state, preparing, relaxed)) return slot;
                 } else if (state == departed) {
