@@ -228,9 +228,9 @@ inline served serve(cpu& c, std::uint64_t records, std::uint64_t pebs_records,
         if (index >= end) ++out.refused;
         if ((last - base) % size != 0) ++out.damaged;
         // The last record there is, stored behind the index: the processor came round.
-        bool stored = false;
-        for (int i = 0; i < 2; ++i)
-            stored = stored || c.get(end - size + i * c.word_size(), c.word_size()) != 0;
+        const auto word = static_cast<unsigned>(c.word_size());
+        const bool stored = c.get(end - size, c.word_size()) != 0 ||
+                            c.get(end - size + word, c.word_size()) != 0;
         const bool round = index < end && stored;
         if (round) out.overwritten = records;
         for (std::uint64_t at = end - size; (round || index >= end) && at < end; ++at)
