@@ -315,6 +315,25 @@ BOOST_AUTO_TEST_CASE(a_ring_set_back_to_nothing_refuses_what_comes_and_does_not_
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_ring_that_is_full_of_what_is_held_is_not_searched_behind_its_end) {
+    auto options = small(full_mode::extend_then_discard);
+    options.limit = 1024 * 512;
+    tr::recorder recorder{options};
+    others other(recorder.descriptor());
+    fill(recorder, 10);
+    recorder.flush_thread();
+    other.ring().growth_ended.store(1);
+    other.ring().cursor.store(1024);  // a whole round: the place behind it is the first again
+    for (std::uint64_t slot = 0; slot < 16; ++slot) {
+        other.sub_buffer(slot).state.store(tr::state_word(slot + 1, tr::sub_buffer_state::reading));
+    }
+    for (std::uint64_t n = 0; n < 10; ++n) BOOST_TEST(!put(recorder, 1, n));
+    other.sub_buffer(0).state.store(tr::state_word(1, tr::sub_buffer_state::free));
+    bool again = false;  // what is known to be full is looked at now and then
+    for (std::uint64_t n = 0; n < 100 && !again; ++n) again = put(recorder, 1, n);
+    BOOST_TEST(again);
+}
+
 BOOST_AUTO_TEST_CASE(who_is_counted_and_sleeps_before_it_holds_is_not_taken_for_dead) {
     auto options = small(full_mode::overwrite_oldest);
     options.lanes = 8;

@@ -159,11 +159,12 @@ inline sub_buffer_place core::next_unread(const share& of) noexcept {
         std::uint64_t slot = 0;
         std::uint64_t until = ~std::uint64_t{0};
         for (; !still && next - last <= of.lap; next = of.following(next)) {
+            slot = of.slot_at(next);
+            if (!of.has(slot)) continue;  // a hint of another ring, or a whole round further
             // Who sees that another took the sub-buffer sees the cursor that it drew.
             // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A,
             // session.return:A, drain.free:A, drain.keep:A, here.claim:B, here.ready:A,
             // here.close:A, here.close:B, reclaim.close:B
-            slot = of.slot_at(next);
             const auto found = stamped::from(memory_.sub_buffer(slot).state.load(acquire));
             const bool closed = found.state == static_cast<unsigned>(sub_buffer_state::closed);
             usable = found.state == static_cast<unsigned>(sub_buffer_state::free) ||
