@@ -75,7 +75,7 @@ struct recorder_options {
     /// Of `size`, bytes set aside for the events that say `static constexpr std::uint32_t ring =
     /// 1;` (2, 3): rings of their own, which no other event can use up. At least eight sub-buffers
     /// each, and eight are left to the others. An event whose ring is not set aside goes with the
-    /// others.
+    /// others, and each of its records takes the cold path: several times as long.
     std::vector<std::uint64_t> quotas{};
     /// Bytes of sub-buffers at most, for the modes that extend; 0: sixteen times `size`. Not less
     /// than `size`.
