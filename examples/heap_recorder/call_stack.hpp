@@ -17,6 +17,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -100,6 +101,16 @@ struct stack_range {
     if (error != 0) return {};
     const auto at = reinterpret_cast<std::uintptr_t>(low);
     return {at, at + bytes};
+}
+
+/// Makes the C library bind what it calls there. At the first call that takes as much stack as a
+/// processor has registers, which a coroutine may not have.
+inline void bind_what_a_stack_is_asked_by() noexcept {
+    pthread_attr_t attributes;
+    const cpu_set_t processors{};
+    if (::pthread_attr_init(&attributes) != 0) return;
+    static_cast<void>(::pthread_attr_setaffinity_np(&attributes, sizeof processors, &processors));
+    ::pthread_attr_destroy(&attributes);
 }
 
 /// `OnObject` is called with the dl_find_object of an address that was not seen before.

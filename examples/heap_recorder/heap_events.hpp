@@ -6,9 +6,9 @@
 /// The events of a heap trace: what heap_recorder.so writes and heap-report reads. An event that
 /// stands for a call bears the function's name; each call is one record.
 ///
-/// When a record is made: before the call for `free`, after it for all others. So an address that
-/// one thread frees and another one gets is freed first in the trace, too. A `realloc` that moves
-/// its block is the exception: it gives the old address back before its record is made.
+/// When a record is made: before the call for `free` and `delete`, after it for all others. So an
+/// address that one thread frees and another one gets is freed first in the trace, too. A `realloc`
+/// that moves its block is the exception: it gives the old address back before its record is made.
 
 #include <cstdint>
 #include <span>
@@ -51,6 +51,13 @@ struct aligned_alloc
 struct memalign : call<"memalign", alignment_field, size_field, address_field, stack_field> {};
 struct valloc : call<"valloc", size_field, address_field, stack_field> {};
 struct pvalloc : call<"pvalloc", size_field, address_field, stack_field> {};
+/// Each form of operator new, of one object or an array. One that throws has the address 0, too.
+struct operator_new : call<"new", size_field, address_field, stack_field> {};
+struct operator_new_aligned
+    : call<"new_aligned", alignment_field, size_field, address_field, stack_field> {};
+/// Each form of operator delete.
+struct operator_delete : call<"delete", address_field, stack_field> {};
+struct operator_delete_alone : call<"delete", address_field> {};
 
 /// A program or library in memory at [start, end). `bias` is to be subtracted from an address to
 /// have the one in the file. Recorded before the first record whose stack points into it.
@@ -71,6 +78,11 @@ struct recording : trace_ring::event<"recording", trace_ring::field<"unwind", st
                                      trace_ring::field<"depth", std::uint32_t>,
                                      trace_ring::field<"limit", std::uint64_t>> {};
 struct unrecorded : trace_ring::event<"unrecorded", trace_ring::field<"calls", std::uint64_t>> {};
+
+/// Calls of `function` find that of `object`, the program most often, before the recorder's, so
+/// they are not recorded. What it takes from a function that is recorded is.
+struct passed_by : trace_ring::event<"passed_by", trace_ring::field<"function", std::string_view>,
+                                     trace_ring::field<"object", std::string_view>> {};
 
 }  // namespace event
 }  // namespace heap

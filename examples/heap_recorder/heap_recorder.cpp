@@ -9,8 +9,14 @@
 /// @endcode
 /// Variables: see settings.hpp and README.md beside this file. What the recorder itself allocates
 /// is not the program's and is not recorded: it comes from memory of its own (own_memory.hpp). A
-/// call that the allocator makes of another of its functions is part of the first one.
+/// call that the allocator makes of another of its functions is part of the first one: operator
+/// new's of malloc, most often.
+///
+/// A program's coroutines call from here, on stacks of a few KiB: what comes after set-up needs at
+/// most 2 KiB more than the allocator itself.
 
+#include <cxxabi.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
@@ -18,14 +24,21 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <trace_ring/recorder/recorder.hpp>
 
@@ -190,24 +203,59 @@ constinit object_set objects;
     return {};
 }
 
-/// Records an object that was not recorded yet.
-[[gnu::cold]] void note_object(const dl_find_object& object) {
+/// Room for a path and a name, not on the stack, which may be a coroutine's.
+class path_room {
+public:
+    static constexpr std::size_t bytes = std::size_t{2} * PATH_MAX;
+
+    path_room() noexcept
+        : at_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+    path_room(const path_room&) = delete;
+    path_room& operator=(const path_room&) = delete;
+    ~path_room() {
+        if (data() != nullptr) ::munmap(at_, bytes);
+    }
+    /// Null: there is no memory.
+    [[nodiscard]] char* data() const noexcept {
+        return at_ == MAP_FAILED ? nullptr : static_cast<char*>(at_);
+    }
+
+    /// The program's path; empty: it is not known.
+    [[nodiscard]] std::string_view program() const noexcept {
+        const ssize_t got = data() == nullptr ? 0 : ::readlink("/proc/self/exe", data(), PATH_MAX);
+        return {data(), got > 0 ? static_cast<std::size_t>(got) : 0};
+    }
+    /// `name` in the working directory.
+    [[nodiscard]] std::string_view absolute(std::string_view name) const noexcept {
+        if (data() == nullptr || ::getcwd(data(), PATH_MAX) == nullptr) return name;
+        std::size_t length = std::strlen(data());
+        data()[length++] = '/';
+        return {data(), length + name.copy(data() + length, bytes - length)};
+    }
+
+private:
+    void* at_;
+};
+
+void record_object(const dl_find_object& object, std::string_view path) noexcept {
     const auto start = reinterpret_cast<std::uintptr_t>(object.dlfo_map_start);
     const auto end = reinterpret_cast<std::uintptr_t>(object.dlfo_map_end);
-    if (!objects.add(start)) return;
-    const int kept = errno;
     const link_map& map = *object.dlfo_link_map;
-    char resolved[PATH_MAX];
-    std::string_view path = map.l_name == nullptr ? "" : map.l_name;
-    if (path.empty()) {  // the program itself
-        const ssize_t got = ::readlink("/proc/self/exe", resolved, sizeof resolved);
-        path = {resolved, got > 0 ? static_cast<std::size_t>(got) : 0};
-    } else if (path.front() != '/' && ::realpath(map.l_name, resolved) != nullptr) {
-        path = resolved;
-    }
     recorder().record<event::module>(trace_ring::address(start), trace_ring::address(end),
                                      trace_ring::address(map.l_addr),
                                      build_id(start, end, map.l_addr), path);
+}
+
+/// Records an object that was not recorded yet.
+[[gnu::cold]] void note_object(const dl_find_object& object) noexcept {
+    if (!objects.add(reinterpret_cast<std::uintptr_t>(object.dlfo_map_start))) return;
+    const int kept = errno;
+    const char* const name = object.dlfo_link_map->l_name;
+    if (name == nullptr || *name == '\0') {  // the program itself
+        record_object(object, path_room().program());
+    } else {
+        record_object(object, *name == '/' ? std::string_view(name) : path_room().absolute(name));
+    }
     errno = kept;
 }
 
@@ -253,9 +301,62 @@ void make_recorder(const settings& wanted) {
     }
 }
 
+/// A function that another object has before the recorder: calls of it are not seen.
+struct passed_function {
+    std::string name, object;
+};
+
+/// The program's free, if it is none that comes here: for what the C library allocated for the
+/// recorder by the program's malloc.
+using free_function = void (*)(void*);
+constinit free_function free_of_program = nullptr;
+
+/// Finds the allocator's functions now, not on the stack of whoever calls one first.
+[[nodiscard]] std::vector<passed_function> find_functions() {
+    std::vector<passed_function> passed;
+    next.each_recorded([&](auto& function) {
+        static_cast<void>(function.get());
+        Dl_info info{};
+        void* symbol = nullptr;
+        void* const first = ::dlsym(RTLD_DEFAULT, function.name());
+        if (is_own_code(reinterpret_cast<std::uintptr_t>(first)) ||
+            ::dladdr1(first, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr ||
+            static_cast<const ElfW(Sym)*>(symbol)->st_shndx == SHN_UNDEF) {
+            return;  // the recorder's, or a program's way to it
+        }
+        if (function.name() == next.free.name()) {
+            free_of_program = reinterpret_cast<free_function>(first);
+        }
+        int status = -1;
+        std::string name = function.name();
+        if (name.starts_with('_')) {  // an operator's
+            char* const readable = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+            if (readable != nullptr) name = readable;
+            std::free(readable);
+        }
+        passed.push_back({std::move(name), info.dli_fname});
+    });
+    static_cast<void>(next.set_new_handler.get());
+    static_cast<void>(next.get_new_handler.get());
+    static_cast<void>(::dlerror());  // what was not found is nothing to the program
+    return passed;
+}
+
+void tell(const std::vector<passed_function>& passed) {
+    std::string names;
+    for (const auto& each : passed) {
+        recorder().record<event::passed_by>(std::string_view(each.name),
+                                            std::string_view(each.object));
+        names.append(names.empty() ? "" : ", ").append(each.name);
+    }
+    if (names.empty()) return;
+    complain({passed.back().object, " has its own ", names, ": calls of them are not recorded"});
+}
+
 [[nodiscard]] stage set_up() {
     std::string file;
     try {
+        const auto passed = find_functions();
         find_program_name();
         const settings wanted = read_settings();
         file = wanted.file;
@@ -278,6 +379,8 @@ void make_recorder(const settings& wanted) {
                 return 0;
             },
             nullptr);
+        tell(passed);
+        bind_what_a_stack_is_asked_by();
         if (::pthread_atfork(before_fork, nullptr, in_child) != 0) {
             complain({"cannot follow fork: what a child inherits is guessed"});
         }
@@ -392,7 +495,7 @@ template <class Result, class... Args>
         const marked mine(here.own, caller.sp);
         if (function.get() == nullptr) {
             errno = ENOMEM;
-            return Result{};
+            return Result();
         }
     }
     return function.get()(args...);
@@ -422,6 +525,185 @@ template <class Event, class... Args>
         });
 }
 
+/// free, and each form of operator delete, of a block that is not the recorder's.
+template <class Event, class Alone, class... Args>
+[[gnu::always_inline]] inline void traced_free(const frame_registers& caller, void* block,
+                                               next_function<void(void*, Args...)>& function,
+                                               std::type_identity_t<Args>... args) noexcept {
+    if (is_own(caller)) {
+        if (free_of_program != nullptr) return free_of_program(block);
+    } else if (records(caller)) {
+        const marked mine(here.own, caller.sp);
+        if (free_depth == 0) {
+            recorder().record<Alone>(trace_ring::address(block));
+        } else {
+            captured stack;
+            capture(caller, free_depth, stack);
+            recorder().record<Event>(trace_ring::address(block), stack.view());
+        }
+    }
+    const marked theirs(here.inside, caller.sp);
+    call_next<void, void*, Args...>(caller, function, block, args...);
+}
+
+// --- The operators of C++ ----------------------------------------------------------------------
+// They differ from the C functions in two ways. The first: operator new may throw, through the
+// frames here. Those that it goes through have nothing to destroy, as what would then be run is
+// this library's own copy of the C++ runtime, on the data of another one's.
+
+/// A call of operator new, for as long as it is in the allocator.
+struct new_call {
+    frame_registers caller;
+    std::size_t size;
+    std::size_t alignment;  ///< 0: none was asked for
+    captured stack;
+    new_call* outer = nullptr;  ///< the call whose handler makes this one
+    /// The last block that it got by malloc: what it throws, if it does, and then the program's.
+    void* from_malloc = nullptr;
+    std::size_t from_malloc_size = 0;
+
+    void record_thrown() const noexcept {
+        if (from_malloc == nullptr) return;
+        const marked mine(here.own, caller.sp);
+        recorder().record<event::malloc>(from_malloc_size, trace_ring::address(from_malloc),
+                                         stack.view());
+    }
+    void record(void* result) const noexcept {
+        const marked mine(here.own, caller.sp);
+        if (alignment == 0) {
+            recorder().record<event::operator_new>(size, trace_ring::address(result), stack.view());
+        } else {
+            recorder().record<event::operator_new_aligned>(
+                alignment, size, trace_ring::address(result), stack.view());
+        }
+    }
+};
+struct thread_news {
+    new_call* innermost = nullptr;
+    new_call* running = nullptr;  ///< that one, but for its handler
+};
+constinit thread_local thread_news news __attribute__((tls_model("initial-exec")));
+
+void leave(new_call& call, void* result) noexcept {
+    here.inside = 0;
+    news = {call.outer, nullptr};
+    call.record(result);
+}
+
+}  // namespace
+
+/// The personality of `in_allocator`: an exception comes through it.
+extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code heap_recorder_thrown(
+    int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception*,
+    _Unwind_Context*) noexcept {
+    if ((actions & _UA_CLEANUP_PHASE) != 0) {
+        new_call& call = *news.innermost;
+        leave(call, nullptr);
+        call.record_thrown();
+    }
+    return _URC_CONTINUE_UNWIND;
+}
+
+namespace {
+
+template <class... Args>
+[[gnu::noinline]] void* in_allocator(new_call& call, void* (*function)(Args...),
+                                     std::type_identity_t<Args>... args) {
+    asm volatile(".cfi_personality 0x1b, heap_recorder_thrown");  // 4 bytes, from their own place
+    call.outer = news.innermost;
+    news = {&call, &call};
+    here.inside = call.caller.sp;
+    void* const result = function(args...);
+    leave(call, result);
+    return result;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void throw_bad_alloc() {
+    throw std::bad_alloc();
+}
+
+[[nodiscard, gnu::cold, gnu::noinline]] void* by_malloc(const frame_registers& caller,
+                                                        std::size_t size) noexcept {
+    return call_next(caller, next.malloc, size);
+}
+
+/// False: there is no such operator, which only a program that looks for it at run time finds out.
+template <class Signature>
+[[nodiscard, gnu::cold]] bool find_operator(const frame_registers& caller,
+                                            next_operator<Signature>& function) noexcept {
+    const marked mine(here.own, caller.sp);
+    find_operators_of(caller.pc);
+    return function.get() != nullptr;
+}
+
+enum class new_way { from_own, by_malloc, unrecorded, recorded };
+
+/// Which way a call goes, and what is done before it.
+template <class Signature>
+[[nodiscard, gnu::noinline]] new_way prepare(new_call& call,
+                                             next_operator<Signature>& function) noexcept {
+    if (is_own(call.caller)) return new_way::from_own;
+    if (!function.known() && !find_operator(call.caller, function)) return new_way::by_malloc;
+    if (!records(call.caller)) return new_way::unrecorded;
+    const marked mine(here.own, call.caller.sp);
+    capture(call.caller, depth, call.stack);
+    return new_way::recorded;
+}
+
+template <class... Args>
+[[gnu::always_inline]] inline void* traced_new(const frame_registers& caller, std::size_t size,
+                                               std::align_val_t alignment,
+                                               next_operator<void*(Args...)>& function,
+                                               std::type_identity_t<Args>... args) {
+    new_call call{caller, size, static_cast<std::size_t>(alignment), {}};
+    switch (prepare(call, function)) {
+        case new_way::from_own:  // none of the recorder's is a nothrow form
+            if (void* const block = own.allocate(size, call.alignment)) return block;
+            throw_bad_alloc();
+        case new_way::by_malloc:
+            return by_malloc(caller, size);
+        case new_way::unrecorded:
+            return function.get()(args...);
+        case new_way::recorded:
+            return in_allocator(call, function.get(), args...);
+    }
+    __builtin_unreachable();
+}
+
+template <class... Args>
+[[gnu::always_inline]] inline void traced_delete(const frame_registers& caller, void* block,
+                                                 next_operator<void(void*, Args...)>& function,
+                                                 std::type_identity_t<Args>... args) noexcept {
+    using event::operator_delete, event::operator_delete_alone;
+    if (own.contains(block)) return own.release(block);
+    if (!function.known() && !find_operator(caller, function)) [[unlikely]] {
+        return traced_free<operator_delete, operator_delete_alone>(caller, block, next.free);
+    }
+    traced_free<operator_delete, operator_delete_alone>(caller, block, function, args...);
+}
+
+// The second: operator new calls the program's handler when memory is short. What that allocates
+// and frees is the program's again.
+constinit trace_ring::atomic<std::uintptr_t> handler_of_program{0};
+
+[[nodiscard]] std::new_handler as_handler(std::uintptr_t address) noexcept {
+    return reinterpret_cast<std::new_handler>(address);
+}
+
+void run_new_handler() {
+    // relaxed, here and below: code is there before its address is
+    const auto handler = as_handler(handler_of_program.load(trace_ring::relaxed));
+    if (handler == nullptr) {  // taken away meanwhile: operator new looks again
+        next.set_new_handler.get()(nullptr);
+        return;
+    }
+    const std::uintptr_t inside = std::exchange(here.inside, 0);
+    new_call* const running = std::exchange(news.running, nullptr);
+    handler();  // if it throws, operator new has no more to do
+    here.inside = inside;
+    news.running = running;
+}
+
 }  // namespace
 }  // namespace heap
 
@@ -434,6 +716,12 @@ extern "C" {
 HEAP_EXPORT void* malloc(std::size_t size) noexcept {
     const auto caller = HEAP_CALLER();
     if (is_own(caller)) return allocate_own(size);
+    if (news.running != nullptr && is_within(here.inside, caller)) {
+        void* const block = call_next(caller, next.malloc, size);
+        news.running->from_malloc = block;
+        news.running->from_malloc_size = size;
+        return block;
+    }
     return traced(
         caller, [&] { return call_next(caller, next.malloc, size); },
         [&](void* result, call_stack stack) {
@@ -457,21 +745,7 @@ HEAP_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
 
 HEAP_EXPORT void free(void* block) noexcept {
     if (own.contains(block)) return own.release(block);
-    const auto caller = HEAP_CALLER();
-    if (!is_own(caller) && records(caller)) {
-        const marked mine(here.own, caller.sp);
-        if (free_depth == 0) {
-            recorder().record<event::free_alone>(trace_ring::address(block));
-        } else {
-            captured stack;
-            capture(caller, free_depth, stack);
-            recorder().record<event::free>(trace_ring::address(block), stack.view());
-        }
-    }
-    const marked theirs(here.inside, caller.sp);
-    if (next.free.known()) return next.free.get()(block);
-    const marked mine(here.own, caller.sp);
-    if (auto* const function = next.free.get()) function(block);
+    traced_free<event::free, event::free_alone>(HEAP_CALLER(), block, next.free);
 }
 
 HEAP_EXPORT void* realloc(void* old, std::size_t size) noexcept {
@@ -556,3 +830,62 @@ HEAP_EXPORT int dlclose(void* handle) noexcept {
 }
 
 }  // extern "C"
+
+#define HEAP_OPERATORS(BRACKETS, NEXT)                                                            \
+    HEAP_EXPORT void* operator new BRACKETS(std::size_t size) {                                   \
+        return traced_new(HEAP_CALLER(), size, {}, next.NEXT.make, size);                         \
+    }                                                                                             \
+    HEAP_EXPORT void* operator new BRACKETS(std::size_t size, const std::nothrow_t& n) noexcept { \
+        return traced_new(HEAP_CALLER(), size, {}, next.NEXT.make_nothrow, size, n);              \
+    }                                                                                             \
+    HEAP_EXPORT void* operator new BRACKETS(std::size_t size, std::align_val_t alignment) {       \
+        return traced_new(HEAP_CALLER(), size, alignment, next.NEXT.make_aligned, size,           \
+                          alignment);                                                             \
+    }                                                                                             \
+    HEAP_EXPORT void* operator new BRACKETS(std::size_t size, std::align_val_t alignment,         \
+                                            const std::nothrow_t& n) noexcept {                   \
+        return traced_new(HEAP_CALLER(), size, alignment, next.NEXT.make_aligned_nothrow, size,   \
+                          alignment, n);                                                          \
+    }                                                                                             \
+    HEAP_EXPORT void operator delete BRACKETS(void* block) noexcept {                             \
+        traced_delete(HEAP_CALLER(), block, next.NEXT.drop);                                      \
+    }                                                                                             \
+    HEAP_EXPORT void operator delete BRACKETS(void* block, std::size_t size) noexcept {           \
+        traced_delete(HEAP_CALLER(), block, next.NEXT.drop_sized, size);                          \
+    }                                                                                             \
+    HEAP_EXPORT void operator delete BRACKETS(void* block, const std::nothrow_t& n) noexcept {    \
+        traced_delete(HEAP_CALLER(), block, next.NEXT.drop_nothrow, n);                           \
+    }                                                                                             \
+    HEAP_EXPORT void operator delete BRACKETS(void* block, std::align_val_t alignment) noexcept { \
+        traced_delete(HEAP_CALLER(), block, next.NEXT.drop_aligned, alignment);                   \
+    }                                                                                             \
+    HEAP_EXPORT void operator delete BRACKETS(void* block, std::size_t size,                      \
+                                              std::align_val_t alignment) noexcept {              \
+        traced_delete(HEAP_CALLER(), block, next.NEXT.drop_sized_aligned, size, alignment);       \
+    }                                                                                             \
+    HEAP_EXPORT void operator delete BRACKETS(void* block, std::align_val_t alignment,            \
+                                              const std::nothrow_t& n) noexcept {                 \
+        traced_delete(HEAP_CALLER(), block, next.NEXT.drop_aligned_nothrow, alignment, n);        \
+    }
+HEAP_OPERATORS(, one)
+HEAP_OPERATORS([], array)
+#undef HEAP_OPERATORS
+
+HEAP_EXPORT std::new_handler std::set_new_handler(std::new_handler wanted) noexcept {
+    const auto caller = HEAP_CALLER();
+    auto& really = heap::next.set_new_handler;
+    if (!really.known() && !heap::find_operator(caller, really)) return nullptr;
+    // The allocator sees what is really set.
+    if (is_within(here.inside, caller)) return really.get()(wanted);
+    const auto before = handler_of_program.exchange(reinterpret_cast<std::uintptr_t>(wanted),
+                                                    trace_ring::relaxed);  // relaxed: as above
+    really.get()(wanted == nullptr ? nullptr : run_new_handler);
+    return as_handler(before);
+}
+
+HEAP_EXPORT std::new_handler std::get_new_handler() noexcept {
+    const auto caller = HEAP_CALLER();
+    auto& really = heap::next.get_new_handler;
+    if (is_within(here.inside, caller) && really.known()) return really.get()();
+    return as_handler(handler_of_program.load(trace_ring::relaxed));  // relaxed: as above
+}

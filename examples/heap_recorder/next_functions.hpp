@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include <trace_ring/atomic.hpp>
 
@@ -39,7 +40,52 @@ namespace impl {
     return plain;
 }
 
+#if __SIZEOF_SIZE_T__ == 8
+#define HEAP_SIZE "m"  // a std::size_t in a mangled name
+#else
+#define HEAP_SIZE "j"
+#endif
+inline constexpr const char* operator_new_name = "_Znw" HEAP_SIZE;
+
+/// Where operator new and its kin are looked up: one place for all of them, as a block must go back
+/// to the allocator that it came from.
+inline constinit trace_ring::atomic<std::uintptr_t> operator_scope{0};
+
+/// False: it was decided already.
+inline bool decide(void* scope) noexcept {
+    std::uintptr_t none = 0;
+    // relaxed: the handle is all there is to tell
+    return operator_scope.compare_exchange_strong(none, reinterpret_cast<std::uintptr_t>(scope),
+                                                  trace_ring::relaxed);
+}
+[[nodiscard]] inline void* find_operator(const char* name, const char*) noexcept {
+    // relaxed: as above
+    if (operator_scope.load(trace_ring::relaxed) == 0) {
+        if (::dlsym(RTLD_NEXT, operator_new_name) == nullptr) return nullptr;
+        decide(RTLD_NEXT);
+    }
+    return ::dlsym(reinterpret_cast<void*>(operator_scope.load(trace_ring::relaxed)), name);
+}
+
 }  // namespace impl
+
+/// For a program that is not C++ but loads a library that is, with a C++ library that only this one
+/// sees: `pc` is in its code. What has the operators stays loaded from then on.
+[[gnu::cold]] inline void find_operators_of(std::uintptr_t pc) noexcept {
+    dl_find_object object{};
+    if (impl::find_operator(impl::operator_new_name, nullptr) != nullptr ||
+        ::_dl_find_object(reinterpret_cast<void*>(pc), &object) != 0 ||
+        *object.dlfo_link_map->l_name == '\0') {
+        return;
+    }
+    void* const user = ::dlopen(object.dlfo_link_map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+    if (user == nullptr) return;
+    void* const found = ::dlsym(user, impl::operator_new_name);
+    if (found != nullptr && ::_dl_find_object(found, &object) == 0) {
+        impl::decide(::dlopen(object.dlfo_link_map->l_name, RTLD_LAZY | RTLD_NOLOAD));
+    }
+    ::dlclose(user);
+}
 
 /// One function, looked up at its first use. Any thread may be the first: all find the same.
 template <class Signature>
@@ -48,15 +94,18 @@ class next_function;
 template <class Result, class... Args>
 class next_function<Result(Args...)> {
 public:
-    constexpr explicit next_function(const char* name, const char* version = nullptr) noexcept
-        : name_(name), version_(version) {}
+    using finder = void* (*)(const char* name, const char* version) noexcept;
+
+    constexpr explicit next_function(const char* name, const char* version = nullptr,
+                                     finder find = impl::find_next) noexcept
+        : name_(name), version_(version), find_(find) {}
 
     /// Null only if nothing after the recorder has such a function.
     [[nodiscard]] auto get() noexcept -> Result (*)(Args...) {
         // relaxed: code is there before anything runs
         std::uintptr_t found = found_.load(trace_ring::relaxed);
         if (found == 0) [[unlikely]] {
-            found = reinterpret_cast<std::uintptr_t>(impl::find_next(name_, version_));
+            found = reinterpret_cast<std::uintptr_t>(find_(name_, version_));
             found_.store(found, trace_ring::relaxed);  // relaxed: as above
         }
         return reinterpret_cast<Result (*)(Args...)>(found);
@@ -64,11 +113,20 @@ public:
     [[nodiscard]] bool known() const noexcept {
         return found_.load(trace_ring::relaxed) != 0;  // relaxed: as above
     }
+    [[nodiscard]] const char* name() const noexcept { return name_; }
 
 private:
     const char* name_;
     const char* version_;
+    finder find_;
     trace_ring::atomic<std::uintptr_t> found_{0};
+};
+
+/// An operator of C++, whose look-up is that of all of them.
+template <class Signature>
+struct next_operator : next_function<Signature> {
+    constexpr explicit next_operator(const char* name) noexcept
+        : next_function<Signature>(name, nullptr, impl::find_operator) {}
 };
 
 // Of the C library, by when it had the function first on this machine.
@@ -90,6 +148,42 @@ inline constexpr const char* posix_version = nullptr;
 inline constexpr const char* c11_version = nullptr;
 #endif
 
+/// operator new and operator delete, or those of arrays, in all their forms.
+template <bool Array>
+struct next_operators {
+    next_operator<void*(std::size_t)> make{name("_Znw" HEAP_SIZE, "_Zna" HEAP_SIZE)};
+    next_operator<void*(std::size_t, const std::nothrow_t&)> make_nothrow{
+        name("_Znw" HEAP_SIZE "RKSt9nothrow_t", "_Zna" HEAP_SIZE "RKSt9nothrow_t")};
+    next_operator<void*(std::size_t, std::align_val_t)> make_aligned{
+        name("_Znw" HEAP_SIZE "St11align_val_t", "_Zna" HEAP_SIZE "St11align_val_t")};
+    next_operator<void*(std::size_t, std::align_val_t, const std::nothrow_t&)> make_aligned_nothrow{
+        name("_Znw" HEAP_SIZE "St11align_val_tRKSt9nothrow_t",
+             "_Zna" HEAP_SIZE "St11align_val_tRKSt9nothrow_t")};
+    next_operator<void(void*)> drop{name("_ZdlPv", "_ZdaPv")};
+    next_operator<void(void*, std::size_t)> drop_sized{
+        name("_ZdlPv" HEAP_SIZE, "_ZdaPv" HEAP_SIZE)};
+    next_operator<void(void*, const std::nothrow_t&)> drop_nothrow{
+        name("_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t")};
+    next_operator<void(void*, std::align_val_t)> drop_aligned{
+        name("_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t")};
+    next_operator<void(void*, std::size_t, std::align_val_t)> drop_sized_aligned{
+        name("_ZdlPv" HEAP_SIZE "St11align_val_t", "_ZdaPv" HEAP_SIZE "St11align_val_t")};
+    next_operator<void(void*, std::align_val_t, const std::nothrow_t&)> drop_aligned_nothrow{
+        name("_ZdlPvSt11align_val_tRKSt9nothrow_t", "_ZdaPvSt11align_val_tRKSt9nothrow_t")};
+
+    template <class Visit>
+    constexpr void each(Visit visit) {
+        visit(make), visit(make_nothrow), visit(make_aligned), visit(make_aligned_nothrow);
+        visit(drop), visit(drop_sized), visit(drop_nothrow), visit(drop_aligned);
+        visit(drop_sized_aligned), visit(drop_aligned_nothrow);
+    }
+
+private:
+    [[nodiscard]] static constexpr const char* name(const char* one, const char* array) noexcept {
+        return Array ? array : one;
+    }
+};
+
 struct next_functions {
     next_function<void*(std::size_t)> malloc{"malloc", first_version};
     next_function<void*(std::size_t, std::size_t)> calloc{"calloc", first_version};
@@ -103,7 +197,19 @@ struct next_functions {
     next_function<void*(std::size_t, std::size_t)> memalign{"memalign", first_version};
     next_function<void*(std::size_t)> valloc{"valloc", first_version};
     next_function<void*(std::size_t)> pvalloc{"pvalloc", first_version};
+    next_operators<false> one;
+    next_operators<true> array;
+    next_operator<std::new_handler(std::new_handler)> set_new_handler{"_ZSt15set_new_handlerPFvvE"};
+    next_operator<std::new_handler()> get_new_handler{"_ZSt15get_new_handlerv"};
     next_function<int(void*)> dlclose{"dlclose"};
+
+    /// Those of which a call is recorded.
+    template <class Visit>
+    constexpr void each_recorded(Visit visit) {
+        visit(malloc), visit(calloc), visit(realloc), visit(reallocarray), visit(free);
+        visit(posix_memalign), visit(aligned_alloc), visit(memalign), visit(valloc), visit(pvalloc);
+        one.each(visit), array.each(visit);
+    }
 };
 
 }  // namespace heap

@@ -81,7 +81,7 @@ inline void complain(std::initializer_list<std::string_view> parts) {
     }
     // An allocation so early that libc has not been told of the environment.
     const int fd = ::open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
-    char part[4096];
+    static char part[4096];
     for (ssize_t got = 0; fd >= 0 && (got = ::read(fd, part, sizeof part)) > 0;) {
         all.append(part, static_cast<std::size_t>(got));
     }
@@ -95,7 +95,7 @@ inline void find_program_name() {
     static char name[256];
     if (*program_invocation_short_name != '\0') return;
     const int fd = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    char path[4096];
+    static char path[4096];
     const ssize_t got = fd < 0 ? 0 : ::read(fd, path, sizeof path - 1);
     if (fd >= 0) ::close(fd);
     path[got > 0 ? got : 0] = '\0';  // after the first argument there is a zero anyway

@@ -20,6 +20,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <new>
+
 namespace {
 
 enum function {
@@ -33,10 +35,13 @@ enum function {
     f_memalign,
     f_valloc,
     f_pvalloc,
+    f_new,
+    f_new_aligned,
+    f_delete,
     functions
 };
 
-// As heap_recorder.py reads it.
+// As heap_recorder_test.cpp reads it.
 struct row {
     uint64_t pid;
     uint64_t thread;
@@ -203,3 +208,46 @@ EXPORT void* pvalloc(size_t size) noexcept {
 }
 
 }  // extern "C"
+
+// For programs in which no operator new fails.
+#if __SIZEOF_SIZE_T__ == 8
+#define SIZE "m"
+#else
+#define SIZE "j"
+#endif
+
+template <class F, class... Args>
+auto operator_counted(function which, const char* name, F*& known, Args... args) {
+    auto* const call = next(name, known);
+    return counted(which, [&] { return call(args...); });
+}
+#define OPERATOR(result, name, mangled, which, parameters, exception, ...)     \
+    EXPORT result operator name parameters exception {                         \
+        static result(*target) parameters;                                     \
+        return operator_counted(f_##which, "_Z" mangled, target, __VA_ARGS__); \
+    }
+#define ALIGNED "St11align_val_t"
+#define NOTHROW "RKSt9nothrow_t"
+#define OPERATORS(brackets, n, d)                                                                  \
+    OPERATOR(void*, new brackets, n SIZE, new, (size_t size), , size)                              \
+    OPERATOR(void*, new brackets, n SIZE NOTHROW, new, (size_t size, const std::nothrow_t& not_),  \
+             noexcept, size, not_)                                                                 \
+    OPERATOR(void*, new brackets, n SIZE ALIGNED, new_aligned,                                     \
+             (size_t size, std::align_val_t align), , size, align)                                 \
+    OPERATOR(void*, new brackets, n SIZE ALIGNED NOTHROW, new_aligned,                             \
+             (size_t size, std::align_val_t align, const std::nothrow_t& not_), noexcept, size,    \
+             align, not_)                                                                          \
+    OPERATOR(void, delete brackets, d "Pv", delete, (void* block), noexcept, block)                \
+    OPERATOR(void, delete brackets, d "Pv" SIZE, delete, (void* block, size_t size), noexcept,     \
+             block, size)                                                                          \
+    OPERATOR(void, delete brackets, d "Pv" NOTHROW, delete,                                        \
+             (void* block, const std::nothrow_t& not_), noexcept, block, not_)                     \
+    OPERATOR(void, delete brackets, d "Pv" ALIGNED, delete, (void* block, std::align_val_t align), \
+             noexcept, block, align)                                                               \
+    OPERATOR(void, delete brackets, d "Pv" SIZE ALIGNED, delete,                                   \
+             (void* block, size_t size, std::align_val_t align), noexcept, block, size, align)     \
+    OPERATOR(void, delete brackets, d "Pv" ALIGNED NOTHROW, delete,                                \
+             (void* block, std::align_val_t align, const std::nothrow_t& not_), noexcept, block,   \
+             align, not_)
+OPERATORS(, "nw", "dl")
+OPERATORS([], "na", "da")

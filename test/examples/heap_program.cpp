@@ -11,7 +11,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -20,9 +22,11 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -62,6 +66,10 @@ thread_local for_each_thread in_thread;
 std::uint32_t next_random(std::uint32_t& state) {
     return state = state * 1664525U + 1013904223U;
 }
+
+struct alignas(64) on_a_line {
+    char bytes[64];
+};
 
 /// Every function of the allocator in a random order, some blocks freed by other threads.
 void churn(std::uint32_t seed, int steps, std::vector<void*>& handed_over, std::mutex& lock) {
@@ -110,6 +118,7 @@ void churn(std::uint32_t seed, int steps, std::vector<void*>& handed_over, std::
                 break;
             case 8:
                 delete[] kept(new char[bytes]);
+                delete kept(new on_a_line);
                 break;
             case 9:
                 std::free(kept(::strdup("a string")));
@@ -327,6 +336,112 @@ int closes_all() {
     return untouched ? 0 : 1;
 }
 
+/// Each form of operator new and delete `times` times, of each size from 1 on.
+int operators(std::size_t times) {
+    constexpr std::align_val_t line{64};
+    const std::nothrow_t& n = std::nothrow;
+    for (std::size_t size = 1; size <= times; ++size) {
+        ::operator delete(kept(::operator new(size)));
+        ::operator delete(kept(::operator new(size, n)), n);
+        ::operator delete(kept(::operator new(size)), size);
+        ::operator delete(kept(::operator new(size, line)), line);
+        ::operator delete(kept(::operator new(size, line, n)), line, n);
+        ::operator delete(kept(::operator new(size, line)), size, line);
+        ::operator delete[](kept(::operator new[](size)));
+        ::operator delete[](kept(::operator new[](size, n)), n);
+        ::operator delete[](kept(::operator new[](size)), size);
+        ::operator delete[](kept(::operator new[](size, line)), line);
+        ::operator delete[](kept(::operator new[](size, line, n)), line, n);
+        ::operator delete[](kept(::operator new[](size, line)), size, line);
+    }
+    return 0;
+}
+
+[[gnu::noinline]] void deep(int frames) {
+    delete kept(new int);
+    if (frames > 1) deep(frames - 1);
+    asm volatile("" : : : "memory");
+}
+
+/// Memory is short: the handler gives its reserve back, then gives up in each way that there is.
+/// What comes after it, in frames below the ones that were left, is as ever.
+char* reserve;
+int handled_news;
+void gives_up() {
+    delete kept(new int);
+    if (++handled_news > 3) throw std::bad_alloc();
+    delete[] std::exchange(reserve, nullptr);
+    if (handled_news == 3) std::set_new_handler(nullptr);
+}
+int short_of_memory() {
+    volatile std::size_t too_much = static_cast<std::size_t>(PTRDIFF_MAX) / 2;
+    int thrown = 0;
+    const auto fails = [&] {
+        reserve = kept(new char[1000]);
+        try {
+            ::operator delete(kept(::operator new(too_much)));
+        } catch (const std::bad_alloc&) {
+            ++thrown;
+            deep(100);
+        }
+    };
+    if (std::set_new_handler(gives_up) != nullptr) return 1;
+    if (std::get_new_handler() != gives_up) return 2;
+    fails();  // the handler is called three times and takes itself away
+    if (std::get_new_handler() != nullptr || handled_news != 3 || reserve != nullptr) return 3;
+    std::set_new_handler(gives_up);
+    fails();  // the handler throws
+    delete[] std::exchange(reserve, nullptr);
+    if (::operator new(too_much, std::nothrow) != nullptr) return 4;
+    if (handled_news != 5 || thrown != 2) return 5;
+    deep(100);
+    return 0;
+}
+
+/// How much of a small stack malloc needs: in a thread that has not called it before, and with code
+/// that was loaded since.
+ucontext_t to_main, to_coroutine;
+void* (*call_on_coroutine)();
+void coroutine() {
+    std::free(call_on_coroutine());
+    ::swapcontext(&to_coroutine, &to_main);
+}
+[[nodiscard]] std::size_t stack_need(void* (*call)()) {
+    constexpr std::size_t bytes = std::size_t{256} << 10;
+    auto* const stack = static_cast<unsigned char*>(
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    std::memset(stack, 0xA5, bytes);
+    call_on_coroutine = call;
+    ::getcontext(&to_coroutine);
+    to_coroutine.uc_stack.ss_sp = stack;
+    to_coroutine.uc_stack.ss_size = bytes;
+    to_coroutine.uc_link = nullptr;
+    ::makecontext(&to_coroutine, coroutine, 0);
+    ::swapcontext(&to_main, &to_coroutine);
+    std::size_t untouched = 0;
+    while (untouched < bytes && stack[untouched] == 0xA5) ++untouched;
+    ::munmap(stack, bytes);
+    return bytes - untouched;
+}
+int coroutines(const char* library) {
+    std::size_t in_malloc = 0;
+    std::thread([&] { in_malloc = stack_need([] { return get(10); }); }).join();
+    std::size_t in_new = 0;
+    std::thread([&] {
+        in_new = stack_need([] { return static_cast<void*>(kept(new char)); });
+    }).join();
+    // By a path that says nothing without the working directory.
+    const std::string path(library);
+    const auto name = path.rfind('/');
+    if (::chdir(path.substr(0, name).c_str()) != 0) return 1;
+    void* const handle = ::dlopen(("." + path.substr(name)).c_str(), RTLD_NOW);
+    if (handle == nullptr) return 2;
+    const std::size_t in_library =
+        stack_need(reinterpret_cast<void* (*)()>(::dlsym(handle, "allocate_in_library")));
+    std::printf("%zu %zu %zu\n", in_malloc, in_new, in_library);
+    return 0;
+}
+
 int endless() {
     if (::write(1, "begun\n", 6) != 6) return 1;
     for (;;) std::free(get(123));
@@ -353,6 +468,9 @@ int main(int argc, char** argv) {
     if (what == "execs") return execs(argv);
     if (what == "dlopens" && argc > 2) return dlopens(argv[2]);
     if (what == "signals") return signals();
+    if (what == "operators") return operators(200);
+    if (what == "short_of_memory") return short_of_memory();
+    if (what == "coroutines" && argc > 2) return coroutines(argv[2]);
     if (what == "endless") return endless();
     if (what == "closes_all") return closes_all();
     std::fputs("unknown\n", stderr);

@@ -48,6 +48,8 @@ namespace reduce = trace_ring::reduce;
 const std::string recorder = HEAP_RECORDER;
 const std::string counter = HEAP_COUNTER;
 const std::string program = HEAP_PROGRAM;
+// Behind it: none, so the C library's, and one whose operator new does not call its malloc.
+const std::array<std::string, 2> allocators{"", ":" HEAP_TINY};
 
 /// A folder of its own for each test, gone afterwards.
 class folder {
@@ -195,10 +197,10 @@ struct traced {
 /// Runs a command under both preloads and checks that they agree on every number.
 traced agree(const std::vector<std::string>& command, const folder& scratch,
              const variables& extra = {}) {
-    variables environment{{"LD_PRELOAD", recorder + ":" + counter},
-                          {"TRACE_RING_FILE", scratch.file("%e.%p.trace")},
-                          {"HEAP_COUNTER_FILE", scratch.file("count")}};
-    environment.insert(extra.begin(), extra.end());
+    variables environment(extra);
+    environment.insert({{"LD_PRELOAD", recorder + ":" + counter},
+                        {"TRACE_RING_FILE", scratch.file("%e.%p.trace")},
+                        {"HEAP_COUNTER_FILE", scratch.file("count")}});
     const outcome ran = run(command, environment, scratch);
     BOOST_TEST(ran.status == 0, command[0] << " exits with " << ran.status << ": " << ran.err);
     const call_table expected = counted(scratch);
@@ -308,6 +310,18 @@ BOOST_AUTO_TEST_CASE(in_signal_handlers) {
     BOOST_TEST(calls_of(found, "malloc") >= 2000U);
 }
 
+BOOST_AUTO_TEST_CASE(on_each_form_of_new_and_delete_whatever_the_allocator) {
+    for (const auto& allocator : allocators) {
+        const folder scratch;
+        const traced found = agree({program, "operators"}, scratch,
+                                   {{"LD_PRELOAD", recorder + ":" + counter + allocator}});
+        BOOST_TEST(calls_of(found, "new") == 6 * 200U);
+        BOOST_TEST(calls_of(found, "new_aligned") == 6 * 200U);
+        BOOST_TEST(calls_of(found, "delete") == 12 * 200U);
+        BOOST_TEST(found.unknown_frees == 0U);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(on_python_with_threads) {
     const folder scratch;
     const traced found = agree({PYTHON, HEAP_SCRIPT, "--quick"}, scratch);
@@ -381,7 +395,7 @@ struct step {
         if (record == nullptr) continue;
         const auto number = [&](const char* field) { return record->field(field).u64(); };
         const auto name = record->name();
-        if (name == "malloc" || name == "aligned_alloc") {
+        if (name == "malloc" || name == "aligned_alloc" || name == "new") {
             all.push_back({'+', number("address"), 0, number("size")});
         } else if (name == "calloc") {
             all.push_back({'+', number("address"), 0, number("count") * number("size")});
@@ -389,7 +403,7 @@ struct step {
             const auto bytes = number("size") * (name == "realloc" ? 1 : number("count"));
             all.push_back(
                 {number("old") == 0 ? '+' : '>', number("address"), number("old"), bytes});
-        } else if (name == "free" && number("address") != 0) {
+        } else if ((name == "free" || name == "delete") && number("address") != 0) {
             all.push_back({'-', number("address"), 0, 0});
         }
     }
@@ -421,6 +435,76 @@ BOOST_AUTO_TEST_CASE(a_sequence_of_calls_is_the_one_that_mtrace_logs) {
     }
     BOOST_TEST(different == 0U);
 }
+
+// --- operator new in other ways than the usual -------------------------------------------------
+
+/// Runs a command under the recorder alone.
+[[nodiscard]] traced recorded(const std::vector<std::string>& command, const folder& scratch,
+                              const std::string& allocator = "") {
+    const outcome ran = run(
+        command,
+        {{"LD_PRELOAD", recorder + allocator}, {"TRACE_RING_FILE", scratch.file("%e.%p.trace")}},
+        scratch);
+    BOOST_TEST(ran.status == 0, ran.status << ": " << ran.err);
+    BOOST_TEST(ran.err == "");
+    return read_back(scratch);
+}
+
+BOOST_AUTO_TEST_CASE(a_handler_s_calls_are_the_program_s_and_an_exception_leaves_nothing_behind) {
+    for (const auto& allocator : allocators) {
+        const folder scratch;
+        const traced found = recorded({program, "short_of_memory"}, scratch, allocator);
+        // Two reserves, three that fail, one for each of five calls of the handler, three times a
+        // hundred.
+        BOOST_TEST(calls_of(found, "new") == 2 + 3 + 5 + 300U);
+        BOOST_TEST(calls_of(found, "delete") == 2 + 5 + 300U);
+        BOOST_TEST(found.failed == 3U);
+        BOOST_TEST(found.unknown_frees == 0U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_library_that_alone_has_the_c_plus_plus_library_finds_its_operators) {
+    const folder scratch;
+    const traced found =
+        recorded({PYTHON, "-c", "import ctypes; ctypes.CDLL('" HEAP_LIBRARY "')"}, scratch);
+    BOOST_TEST(calls_of(found, "new") == 1U);
+    BOOST_TEST(calls_of(found, "delete") == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(functions_that_a_program_has_itself_are_said_not_to_be_recorded) {
+    const folder scratch;
+    const std::string trace = scratch.file("own.trace");
+    const outcome ran =
+        run({HEAP_OWN}, {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", trace}}, scratch);
+    BOOST_TEST(ran.status == 0);
+    BOOST_TEST(ran.err.starts_with("heap_recorder: " HEAP_OWN " has its own malloc, "), ran.err);
+    BOOST_TEST(ran.err.find("operator new(unsigned") != std::string::npos, ran.err);
+    BOOST_TEST(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
+    const outcome report = run({HEAP_REPORT, trace}, {{"COLUMNS", "2000"}}, scratch);
+    BOOST_TEST(report.status == 0);
+    BOOST_TEST(report.out.find("NOT SEEN    calls of malloc, ") != std::string::npos, report.out);
+}
+
+#ifdef __OPTIMIZE__  // then the recorder is, too
+BOOST_AUTO_TEST_CASE(a_coroutine_s_first_calls_need_at_most_two_kib_more_of_its_stack) {
+    const folder scratch;
+    const auto needs = [&](const variables& environment) {
+        const outcome ran = run({program, "coroutines", HEAP_LIBRARY}, environment, scratch);
+        BOOST_TEST(ran.status == 0, ran.err);
+        std::istringstream words(ran.out);
+        std::array<std::size_t, 3> bytes{};
+        for (auto& each : bytes) words >> each;
+        return bytes;
+    };
+    const auto alone = needs({});
+    const auto with =
+        needs({{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", scratch.file("heap.trace")}});
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+        BOOST_TEST(alone[i] > 0U);
+        BOOST_TEST(with[i] <= alone[i] + 2048);
+    }
+}
+#endif
 
 // --- A program whose numbers are known ---------------------------------------------------------
 

@@ -23,7 +23,17 @@ namespace reduce = trace_ring::reduce;
 
 /// What an event is to this reader, and where its fields are.
 struct known_event {
-    enum class what : std::uint8_t { unknown, other, call, module, fork, forked, recording, lost };
+    enum class what : std::uint8_t {
+        unknown,
+        other,
+        call,
+        module,
+        fork,
+        forked,
+        recording,
+        lost,
+        passed_by
+    };
     what is = what::unknown;
     call_kind call{};
     std::size_t size = 0, count = 0, address = 0, old = 0, stack = 0;  // npos: it has none
@@ -42,6 +52,7 @@ struct known_event {
     if (type.name == "forked") known.is = known_event::what::forked;
     if (type.name == "recording") known.is = known_event::what::recording;
     if (type.name == "unrecorded") known.is = known_event::what::lost;
+    if (type.name == "passed_by") known.is = known_event::what::passed_by;
     known.size = type.find("size");
     known.count = type.find("count");
     known.address = type.find("address");
@@ -149,6 +160,7 @@ private:
         if (parent != states_.end()) {
             profile.unwind = parent->second.profile->unwind;
             profile.depth = parent->second.profile->depth;
+            profile.passed_by = parent->second.profile->passed_by;
         }
     }
 
@@ -187,6 +199,10 @@ private:
             case known_event::what::lost:
                 profile.unrecorded += record.field("calls").u64();
                 break;
+            case known_event::what::passed_by:
+                profile.passed_by.emplace_back(record.field("function").text(),
+                                               record.field("object").text());
+                break;
             default:
                 break;
         }
@@ -197,7 +213,7 @@ private:
         process_profile& profile = *process.profile;
         ++profile.calls[record.lane().thread][static_cast<std::size_t>(event.call)];
         const std::uint64_t address = record.field(event.address).u64();
-        if (event.call == call_kind::free) {
+        if (event.call == call_kind::free || event.call == call_kind::operator_delete) {
             profile.heap.freed(time, address);
             return;
         }

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/loss.hpp>
@@ -34,11 +35,15 @@ enum class call_kind : std::uint8_t {
     memalign,
     valloc,
     pvalloc,
+    operator_new,
+    operator_new_aligned,
+    operator_delete,
 };
-inline constexpr std::size_t call_kinds = 10;
+inline constexpr std::size_t call_kinds = 13;
 inline constexpr std::array<std::string_view, call_kinds> call_names{
-    "malloc",         "calloc",        "realloc",  "reallocarray", "free",
-    "posix_memalign", "aligned_alloc", "memalign", "valloc",       "pvalloc"};
+    "malloc",        "calloc",   "realloc", "reallocarray", "free", "posix_memalign",
+    "aligned_alloc", "memalign", "valloc",  "pvalloc",      "new",  "new_aligned",
+    "delete"};
 
 using call_counts = std::array<std::uint64_t, call_kinds>;
 
@@ -61,6 +66,8 @@ struct process_profile {
     std::string unwind;       ///< how stacks were taken; empty: not told
     std::uint32_t depth = 0;  ///< of stacks, at most
     std::uint64_t unrecorded = 0;
+    /// Functions of which no call is recorded, and whose they are.
+    std::vector<std::pair<std::string, std::string>> passed_by;
     trace_ring::loss_counts lost;  ///< in its lanes
     std::uint64_t first_loss = 0;  ///< nanoseconds since 1970; 0: nothing is lost
     [[nodiscard]] bool complete() const noexcept {

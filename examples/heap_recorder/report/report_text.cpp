@@ -110,6 +110,18 @@ void about(const process_profile& p, page& out) {
         text += ". Sums are lower bounds; live bytes may be wrong either way";
         out.entry("LOST", text, true);
     }
+    if (!p.passed_by.empty()) {
+        std::string names;
+        for (const auto& [function, object] : p.passed_by) {
+            names += (names.empty() ? "" : ", ") + printable(function);
+        }
+        out.entry(
+            "NOT SEEN",
+            fmt::format("calls of {}, which {} has itself. What they take from a function that "
+                        "is recorded is",
+                        names, printable(p.passed_by.back().second)),
+            true);
+    }
     out.entry("peak",
               fmt::format("{} in {} at {}", bytes_text(s.peak_bytes), blocks_text(s.peak_blocks),
                           time_text(s.peak_time < p.begin ? 0 : s.peak_time - p.begin)));
