@@ -4,6 +4,8 @@
 #include "symbols.hpp"
 
 #include <cxxabi.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -88,6 +90,98 @@ const Dwfl_Callbacks callbacks{
     return std::filesystem::path(path).filename().string();
 }
 
+/// What libdw gives as an array to be freed.
+using die_list = std::unique_ptr<Dwarf_Die, decltype(&std::free)>;
+template <class Get>
+[[nodiscard]] std::span<Dwarf_Die> dies(die_list& list, Get get) {
+    Dwarf_Die* found = nullptr;
+    const int count = get(&found);
+    list.reset(found);
+    return {found, count > 0 ? static_cast<std::size_t>(count) : 0};
+}
+
+[[nodiscard]] bool is_cxx(Dwarf_Die& of) {
+    Dwarf_Die unit;
+    if (dwarf_diecu(&of, &unit, nullptr, nullptr) == nullptr) return false;
+    const int language = dwarf_srclang(&unit);
+    return language == DW_LANG_C_plus_plus || language == DW_LANG_C_plus_plus_03 ||
+           language == DW_LANG_C_plus_plus_11 || language == DW_LANG_C_plus_plus_14;
+}
+
+/// A function's name as its symbol would have it, if it had one. What only its source file sees has
+/// no mangled name: then without arguments.
+[[nodiscard]] std::string function_name(Dwarf_Die& of) {
+    Dwarf_Attribute attribute;
+    for (const unsigned mangled : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+        if (const char* const name =
+                dwarf_formstring(dwarf_attr_integrate(&of, mangled, &attribute))) {
+            return demangle(name);
+        }
+    }
+    const char* const last = dwarf_diename(&of);
+    if (last == nullptr) return {};
+    // Where it is declared: in the namespaces and classes around that.
+    Dwarf_Die declared = of;
+    for (const unsigned way : {DW_AT_abstract_origin, DW_AT_specification}) {
+        Dwarf_Die further;
+        if (dwarf_formref_die(dwarf_attr(&declared, way, &attribute), &further) != nullptr) {
+            declared = further;
+        }
+    }
+    std::string name = last;
+    die_list list(nullptr, &std::free);
+    for (Dwarf_Die& around :
+         dies(list, [&](Dwarf_Die** out) { return dwarf_getscopes_die(&declared, out); })) {
+        const int tag = dwarf_tag(&around);
+        if (tag != DW_TAG_namespace && tag != DW_TAG_class_type && tag != DW_TAG_structure_type) {
+            continue;
+        }
+        const char* const part = dwarf_diename(&around);
+        name = fmt::format("{}::{}", part != nullptr ? part : "(anonymous namespace)", name);
+    }
+    return is_cxx(of) ? name + "()" : name;
+}
+
+/// A function that was inlined, and the line of the call of it.
+struct inlined_call {
+    std::string function, file;
+    int line = 0;
+};
+
+/// Those whose code is at `address`, the innermost first.
+[[nodiscard]] std::vector<inlined_call> inlined_at(Dwfl_Module* module, std::uint64_t address) {
+    std::vector<inlined_call> calls;
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* const unit = dwfl_module_addrdie(module, address, &bias);
+    if (unit == nullptr) return calls;
+    die_list by_address(nullptr, &std::free), by_place(nullptr, &std::free);
+    const auto inner = dies(
+        by_address, [&](Dwarf_Die** out) { return dwarf_getscopes(unit, address - bias, out); });
+    if (inner.empty()) return calls;
+    // From an inlined function on those are what is around its definition, not around its call.
+    const auto around =
+        dies(by_place, [&](Dwarf_Die** out) { return dwarf_getscopes_die(&inner[0], out); });
+    Dwarf_Files* files = nullptr;
+    dwarf_getsrcfiles(unit, &files, nullptr);
+    for (Dwarf_Die& scope : around) {
+        if (dwarf_tag(&scope) != DW_TAG_inlined_subroutine) continue;
+        inlined_call call;
+        call.function = function_name(scope);
+        Dwarf_Attribute attribute;
+        Dwarf_Word file = 0, line = 0;
+        const bool has_file =
+            dwarf_formudata(dwarf_attr(&scope, DW_AT_call_file, &attribute), &file) == 0;
+        const char* const path =
+            has_file && files != nullptr ? dwarf_filesrc(files, file, nullptr, nullptr) : nullptr;
+        if (path != nullptr) call.file = file_name(path);
+        if (dwarf_formudata(dwarf_attr(&scope, DW_AT_call_line, &attribute), &line) == 0) {
+            call.line = static_cast<int>(line);
+        }
+        calls.push_back(std::move(call));
+    }
+    return calls;
+}
+
 }  // namespace
 
 struct object::library {
@@ -155,18 +249,18 @@ object::object(const std::string& path, const std::string& build_id)
 }
 object::~object() = default;
 
-symbol object::at(std::uint64_t address) const {
+std::vector<symbol> object::at(std::uint64_t address) const {
     return describe(address, address);
 }
-symbol object::before(std::uint64_t return_address) const {
+std::vector<symbol> object::before(std::uint64_t return_address) const {
     return describe(return_address - 1, return_address);
 }
 
-symbol object::describe(std::uint64_t looked_at, std::uint64_t address) const {
+std::vector<symbol> object::describe(std::uint64_t looked_at, std::uint64_t address) const {
     symbol found;
     found.object = name_;
     found.offset = address;
-    if (library_->module == nullptr) return found;
+    if (library_->module == nullptr) return {found};
     if (const function* const in = function_at(looked_at)) {
         found.function = demangle(in->name.c_str());
         found.offset = address - in->start;
@@ -179,7 +273,15 @@ symbol object::describe(std::uint64_t looked_at, std::uint64_t address) const {
             found.line = number;
         }
     }
-    return found;
+    // The line is that of the innermost function; of each other one it is that of the call.
+    std::vector<symbol> all;
+    for (inlined_call& call : inlined_at(library_->module, looked_at)) {
+        all.push_back({std::move(call.function), 0, name_, std::move(found.file), found.line});
+        found.file = std::move(call.file);
+        found.line = call.line;
+    }
+    all.push_back(std::move(found));
+    return all;
 }
 
 const function* object::function_at(std::uint64_t address) const {

@@ -53,9 +53,12 @@ public:
     object(const object&) = delete;
     object& operator=(const object&) = delete;
 
-    /// The instruction at `address`, or the one before a return address. Logarithmic.
-    [[nodiscard]] symbol at(std::uint64_t address) const;
-    [[nodiscard]] symbol before(std::uint64_t return_address) const;
+    /// The instruction at `address`, or the one before a return address: the functions that were
+    /// inlined there, the innermost first, each with the line in it, and the one of the symbol
+    /// table, whose offset alone is known, last. Never empty. Looks through the debug information
+    /// of the source file.
+    [[nodiscard]] std::vector<symbol> at(std::uint64_t address) const;
+    [[nodiscard]] std::vector<symbol> before(std::uint64_t return_address) const;
 
     /// The function that `address` is in; null: none is known.
     [[nodiscard]] const function* function_at(std::uint64_t address) const;
@@ -80,7 +83,8 @@ public:
 
 private:
     struct library;
-    [[nodiscard]] symbol describe(std::uint64_t looked_at, std::uint64_t address) const;
+    [[nodiscard]] std::vector<symbol> describe(std::uint64_t looked_at,
+                                               std::uint64_t address) const;
     void read_functions();
 
     std::unique_ptr<library> library_;

@@ -160,9 +160,9 @@ BOOST_AUTO_TEST_CASE(branches_are_read_back_with_their_kinds_places_and_threads)
     BOOST_TEST(trace.branches[1].follows);
     BOOST_TEST(!trace.branches[2].follows);
     BOOST_TEST(trace.branches[3].follows);  // another thread came between, and no gap
-    BOOST_TEST(all.name(trace.branches[0].from).place() == "outer+0x1");
-    BOOST_TEST(all.name(trace.branches[0].to).place() == "fault");
-    BOOST_TEST(all.name(trace.branches[2].to).place() == "0xdead0000");
+    BOOST_TEST(all.names(trace.branches[0].from).back().place() == "outer+0x1");
+    BOOST_TEST(all.names(trace.branches[0].to).back().place() == "fault");
+    BOOST_TEST(all.names(trace.branches[2].to).back().place() == "0xdead0000");
     BOOST_TEST(all.path(all.at(trace.branches[0].to).object) == BRANCH_KNOWN);
 }
 
@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(edges_are_counted_across_processes_wherever_the_file_lay) {
     const auto edges = branches::count_edges(trace.branches);
     BOOST_REQUIRE(edges.size() == 2U);
     BOOST_TEST(edges[0].count == 4U);
-    BOOST_TEST(all.name(edges[0].from).place() == "endless+0x1");
+    BOOST_TEST(all.names(edges[0].from).back().place() == "endless+0x1");
     BOOST_TEST(edges[1].count == 1U);
     branches::question what;
     what.what = branches::view::edges;
@@ -477,8 +477,8 @@ BOOST_AUTO_TEST_CASE(a_trace_whose_beginning_was_overwritten_still_has_its_names
     BOOST_TEST(trace.branches.size() > 1000U);
     BOOST_TEST(trace.nobodys < 1000U);  // up to an eighth of the ring is before the next telling
     BOOST_TEST(trace.source == "step");
-    BOOST_TEST(all.name(trace.branches.front().from).place() == "endless+0x1");
-    BOOST_TEST(all.name(trace.branches.back().to).place() == "fault");
+    BOOST_TEST(all.names(trace.branches.front().from).back().place() == "endless+0x1");
+    BOOST_TEST(all.names(trace.branches.back().to).back().place() == "fault");
     branches::question what;
     BOOST_TEST(holds(t.ask(what), "Not there: "));
 }

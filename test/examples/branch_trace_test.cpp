@@ -121,7 +121,8 @@ public:
     [[nodiscard]] std::string last(std::size_t back = 0) {
         if (back >= trace_.branches.size()) return "";
         const auto& b = trace_.branches[trace_.branches.size() - 1 - back];
-        return code.name(b.from).place() + " -> " + (b.to == 0 ? "" : code.name(b.to).place());
+        return code.names(b.from).back().place() + " -> " +
+               (b.to == 0 ? "" : code.names(b.to).back().place());
     }
 
     branches::code code;

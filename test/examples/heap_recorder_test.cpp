@@ -572,6 +572,49 @@ BOOST_AUTO_TEST_CASE(a_known_program_has_the_numbers_worked_out_by_hand) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(functions_that_were_inlined_are_in_the_stack_each_with_its_line) {
+    const folder scratch;
+    const std::string trace = scratch.file("inlined.trace");
+    const outcome ran =
+        run({HEAP_INLINED}, {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", trace}}, scratch);
+    BOOST_TEST(ran.status == 0);
+    heap::stack_table stacks;
+    heap::symbolizer symbols;
+    auto file = heap::read_profile(trace, stacks, 1'000'000'000);
+    BOOST_REQUIRE(file.processes.size() == 1U);
+    auto sites = heap::find_sites(file.processes[0].heap.by_stack(), stacks, symbols);
+    std::erase_if(sites, [](const heap::site& s) { return s.sums.bytes != 100; });
+    BOOST_REQUIRE(sites.size() == 1U);
+    std::map<std::string, std::string> lines;  // by the comment
+    std::ifstream source(HEAP_INLINED_SOURCE);
+    std::size_t number = 1;
+    for (std::string line; std::getline(source, line); ++number) {
+        if (const auto at = line.find("// in "); at != std::string::npos) {
+            lines[line.substr(at + 6)] = "heap_inlined.cpp:" + std::to_string(number);
+        }
+    }
+    BOOST_TEST(sites[0].name == "shapes::box::make()");
+    BOOST_TEST(sites[0].where == lines.at("make"));
+    BOOST_REQUIRE(sites[0].callers.size() >= 3U);
+    BOOST_TEST(sites[0].callers[0] == "(anonymous namespace)::middle()");
+    BOOST_TEST(sites[0].callers[1] == "outer");
+    BOOST_TEST(sites[0].callers[2] == "main");
+    // Each with the line of what it calls.
+    const symbols::object program_file(HEAP_INLINED);
+    const auto& functions = program_file.functions();
+    const auto outer = std::find_if(functions.begin(), functions.end(),
+                                    [](const auto& f) { return f.name == "outer"; });
+    BOOST_REQUIRE((outer != functions.end()));
+    std::vector<symbols::symbol> chain;
+    for (std::uint64_t at = outer->start; at < outer->end && chain.size() < 3; ++at) {
+        chain = program_file.at(at);
+    }
+    BOOST_REQUIRE(chain.size() == 3U);
+    BOOST_TEST(chain[1].where() == lines.at("middle"));
+    BOOST_TEST(chain[2].where() == lines.at("outer"));
+    BOOST_TEST(chain[2].function == "outer");
+}
+
 /// The stacks of a program's calls, as they are in its file.
 [[nodiscard]] std::vector<std::vector<heap::frame>> stacks_of(const folder& scratch,
                                                               const std::string& way) {

@@ -280,12 +280,12 @@ BOOST_AUTO_TEST_CASE(a_place_in_this_program_has_its_function_s_name) {
     heap::stack_table table;
     heap::symbolizer symbols;
     const auto id = table.intern(heap::object_file{"/proc/self/exe", "another build"});
-    BOOST_TEST(symbols.find(table, {id, 0x1234}).name() == "exe+0x1234");
+    BOOST_TEST(symbols.find(table, {id, 0x1234}).back().name() == "exe+0x1234");
     BOOST_TEST(symbols.problems().at("/proc/self/exe") == "has changed since the trace was made");
     const auto missing = table.intern(heap::object_file{"/nowhere/lib.so", ""});
-    BOOST_TEST(symbols.find(table, {missing, 0x10}).name() == "lib.so+0x10");
+    BOOST_TEST(symbols.find(table, {missing, 0x10}).back().name() == "lib.so+0x10");
     BOOST_TEST(symbols.problems().contains("/nowhere/lib.so"));
-    BOOST_TEST(symbols.find(table, {0, 0x77}).name() == "0x77");
+    BOOST_TEST(symbols.find(table, {0, 0x77}).back().name() == "0x77");
 }
 
 BOOST_AUTO_TEST_CASE(amounts_have_three_digits) {

@@ -68,12 +68,18 @@ private:
         fmt::format_to(std::back_inserter(out_), format, std::forward<Values>(values)...);
     }
 
-    /// "function+0x12 (file:12)".
+    /// "function+0x12 (file:12)", and where the line is of functions that were inlined, which:
+    /// "(file:12 in inner() < outer())".
     [[nodiscard]] std::string tell(place_id id) {
         if (id == 0) return "?";
-        const auto& name = code_.name(id);
-        return name.file.empty() ? name.place()
-                                 : fmt::format("{} ({})", name.place(), name.where());
+        const auto& names = code_.names(id);
+        const std::string place = names.back().place();
+        if (names.front().file.empty()) return place;
+        std::string inlined;
+        for (std::size_t i = 0; i + 1 < names.size(); ++i) {
+            inlined += (i == 0 ? " in " : " < ") + names[i].name();
+        }
+        return fmt::format("{} ({}{})", place, names.front().where(), inlined);
     }
     [[nodiscard]] std::string name_of_function(function_id id) {
         return id == 0 ? "(unknown)" : code_.function(id).name;

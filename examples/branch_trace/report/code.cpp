@@ -50,15 +50,17 @@ const symbols::object* code::object(object_id id) {
     return files_[id].get();
 }
 
-const symbols::symbol& code::name(place_id id) {
+const std::vector<symbols::symbol>& code::names(place_id id) {
     const auto [at, is_new] = names_.try_emplace(id);
     if (is_new) {
         const place& where = places_.at(id);
         if (const auto* file = object(where.object)) {
             at->second = file->at(where.address);
         } else {
-            at->second.object = std::filesystem::path(paths_[where.object]).filename().string();
-            at->second.offset = where.address;
+            symbols::symbol unknown;
+            unknown.object = std::filesystem::path(paths_[where.object]).filename().string();
+            unknown.offset = where.address;
+            at->second.push_back(std::move(unknown));
         }
     }
     return at->second;
@@ -87,7 +89,7 @@ function_id code::function_of(place_id id) {
 function_id code::function_from(place_id id) {
     if (const function_id found = function_of(id); found != 0 || id == 0) return found;
     const place where = places_[id];
-    return intern({where.object, where.address, where.address, name(id).place()});
+    return intern({where.object, where.address, where.address, names(id).back().place()});
 }
 
 branch_code code::decode(const place& branch) {

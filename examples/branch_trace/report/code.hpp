@@ -49,7 +49,7 @@ public:
     [[nodiscard]] place_id intern(const place& where);
 
     [[nodiscard]] const place& at(place_id id) const { return places_.at(id); }
-    [[nodiscard]] const symbols::symbol& name(place_id id);
+    [[nodiscard]] const std::vector<symbols::symbol>& names(place_id id);
     /// The function that has a symbol around this place; 0: none.
     [[nodiscard]] function_id function_of(place_id id);
     /// The same, and where there is no symbol one that begins here: where a call goes to.
@@ -90,7 +90,7 @@ private:
     std::vector<place> places_;
     std::unordered_map<place, place_id, hash> place_ids_;
     std::vector<function_id> function_of_;
-    std::unordered_map<place_id, symbols::symbol> names_;
+    std::unordered_map<place_id, std::vector<symbols::symbol>> names_;
     std::unordered_map<place_id, branch_kind> kinds_;
     std::vector<known_function> functions_;
     std::map<std::pair<object_id, std::uint64_t>, function_id> function_ids_;

@@ -34,6 +34,20 @@ bool allocates_for_others(std::string_view function) {
                         [&](auto each) { return function.substr(at).starts_with(each); });
 }
 
+namespace {
+
+/// With those that were inlined, the innermost first.
+[[nodiscard]] std::vector<const symbol*> functions_of(stack_id id, const stack_table& stacks,
+                                                      symbolizer& symbols) {
+    std::vector<const symbol*> all;
+    for (const frame& place : stacks.stack(id)) {
+        for (const symbol& each : symbols.find(stacks, place)) all.push_back(&each);
+    }
+    return all;
+}
+
+}  // namespace
+
 std::vector<site> find_sites(const std::vector<stack_sums>& by_stack, const stack_table& stacks,
                              symbolizer& symbols) {
     std::vector<site> sites;
@@ -43,19 +57,18 @@ std::vector<site> find_sites(const std::vector<stack_sums>& by_stack, const stac
     for (std::size_t id = 0; id < by_stack.size(); ++id) {
         const stack_sums& sums = by_stack[id];
         if (sums.calls == 0 && sums.live_blocks == 0) continue;
-        const auto frames = stacks.stack(static_cast<stack_id>(id));
+        const auto frames = functions_of(static_cast<stack_id>(id), stacks, symbols);
         std::size_t at = 0;
         while (at < frames.size() &&
-               allocates_for_others(without_arguments(symbols.find(stacks, frames[at]).function))) {
+               allocates_for_others(without_arguments(frames[at]->function))) {
             ++at;
         }
         if (at == frames.size()) at = 0;
         std::string name = "(no stack)";
         std::string where;
         if (!frames.empty()) {
-            const symbol& found = symbols.find(stacks, frames[at]);
-            name = without_arguments(found.name());
-            where = found.where();
+            name = without_arguments(frames[at]->name());
+            where = frames[at]->where();
         }
         const auto [known, is_new] = by_name.try_emplace(name + '\n' + where, sites.size());
         if (is_new) {
@@ -71,9 +84,9 @@ std::vector<site> find_sites(const std::vector<stack_sums>& by_stack, const stac
         }
     }
     for (std::size_t i = 0; i < sites.size(); ++i) {
-        const auto frames = stacks.stack(heaviest[i].second);
+        const auto frames = functions_of(heaviest[i].second, stacks, symbols);
         for (std::size_t at = first_caller[i]; at < frames.size(); ++at) {
-            std::string name = without_arguments(symbols.find(stacks, frames[at]).name());
+            std::string name = without_arguments(frames[at]->name());
             auto& callers = sites[i].callers;
             if (callers.empty() || callers.back() != name) callers.push_back(std::move(name));
         }

@@ -11,6 +11,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <symbols/symbols.hpp>
 
@@ -23,11 +24,11 @@ using symbols::without_arguments;
 
 class symbolizer {
 public:
-    /// For a return address: of the call before it.
-    [[nodiscard]] const symbol& find(const stack_table& table, const frame& place) {
+    /// For a return address: of the call before it, the innermost function first.
+    [[nodiscard]] const std::vector<symbol>& find(const stack_table& table, const frame& place) {
         if (const auto at = known_.find(place); at != known_.end()) return at->second;
-        symbol found;
-        found.offset = place.address;
+        std::vector<symbol> found(1);
+        found[0].offset = place.address;
         if (place.object != 0) {
             auto& from = objects_[place.object];
             if (!from) {
@@ -53,7 +54,7 @@ private:
         }
     };
     std::unordered_map<object_id, std::unique_ptr<symbols::object>> objects_;
-    std::unordered_map<frame, symbol, key_hash> known_;
+    std::unordered_map<frame, std::vector<symbol>, key_hash> known_;
     std::map<std::string, std::string> problems_;
 };
 
