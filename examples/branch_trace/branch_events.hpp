@@ -7,8 +7,9 @@
 /// taken branch is one record of 24 bytes, named after its kind: from, to. A zero `from` begins a
 /// stretch of a thread's branches, a zero `to` ends one, as in the debug store.
 ///
-/// Whose it is, the last `branch.thread` before it in the same lane says. That and all modules are
-/// told again as the trace goes on, so that a trace whose beginning was overwritten can be read.
+/// Whose it is, the last `branch.thread` before it in the same lane says, and the next one behind
+/// it. That and all modules are told again as the trace goes on, so that a trace whose beginning
+/// was overwritten can be read.
 ///
 /// A record's time is when it was drained from the debug store, not when the branch was taken:
 /// neither the store nor the step knows that. Within a thread the order is the program's; between
@@ -75,8 +76,11 @@ using all_taken = std::tuple<unknown, conditional, jump, indirect_jump, call, in
                              function_return, interrupt_return, system_call, system_return,
                              interrupt, exception, to_handler, other>;
 
-/// The branches that follow in this lane are of this thread.
-struct thread : trace_ring::event<"branch.thread", process_field, thread_field> {};
+/// The branches that follow in this lane are of this thread; those before it, from the last such
+/// record on, of another or the same. 0: there are none.
+struct thread : trace_ring::event<"branch.thread", process_field, thread_field,
+                                  trace_ring::field<"process_before", std::uint32_t>,
+                                  trace_ring::field<"thread_before", std::uint32_t>> {};
 
 /// How the trace is made; its first record.
 struct recording

@@ -77,13 +77,12 @@ public:
 
     /// The branches that follow are of this thread.
     void of(std::uint32_t process, std::uint32_t thread) {
-        if (since_ >= tell_after_) tell_all();
         if (now_ == std::pair(process, thread)) return;
-        now_ = {process, thread};
-        put<event::thread>(16, process, thread);
+        tell_thread(std::exchange(now_, {process, thread}));
     }
     /// One taken branch, at the cost of a record.
     void branch(branch_kind kind, std::uint64_t from, std::uint64_t to) {
+        if (since_ >= tell_after_) tell_all();
         since_ += 24;
         puts[static_cast<std::size_t>(kind)](to_, trace_ring::address(from),
                                              trace_ring::address(to));
@@ -114,19 +113,21 @@ private:
                               std::string_view(how_.source), std::string_view(how_.why),
                               how_.buffer, how_.threshold, std::string_view(how_.program));
     }
+    void tell_thread(const std::pair<std::uint32_t, std::uint32_t>& before) {
+        put<event::thread>(24, now_.first, now_.second, before.first, before.second);
+    }
     void tell_module(std::uint32_t process, const mapping& what) {
         put<event::module>(48 + what.path.size(), process, trace_ring::address(what.start),
                            trace_ring::address(what.end), trace_ring::address(what.offset),
                            std::string_view(what.path));
     }
     void tell_all() {
-        since_ = 0;
         tell_recording();
         for (const auto& [number, unused] : processes_) {
             // Not as begun: what is mapped there stays, and is said again.
             for (const auto& each : processes_[number].modules) tell_module(number, each);
         }
-        now_ = {};
+        tell_thread(now_);
         since_ = 0;
     }
 

@@ -466,8 +466,8 @@ BOOST_AUTO_TEST_CASE(a_signal_handler_returns_to_where_it_came_from) {
 BOOST_AUTO_TEST_CASE(a_trace_whose_beginning_was_overwritten_still_has_its_names) {
     constexpr std::uint64_t size = 64 << 10;
     tracing t(size);
+    // By one drain, longer than the ring is.
     for (int i = 0; i < 20'000; ++i) {
-        t.log().of(70, 70);
         t.take(branch_kind::jump, t.in("endless", 1), t.in("endless"));
     }
     t.take(branch_kind::call, t.in("outer", 1), t.in("fault"));
@@ -475,12 +475,36 @@ BOOST_AUTO_TEST_CASE(a_trace_whose_beginning_was_overwritten_still_has_its_names
     const auto trace = t.read(all);
     BOOST_TEST(trace.lost[trace_ring::loss_cause::overwritten] > 10'000U);
     BOOST_TEST(trace.branches.size() > 1000U);
-    BOOST_TEST(trace.nobodys < 1000U);  // up to an eighth of the ring is before the next telling
+    BOOST_TEST(trace.nobodys == 0U);
+    BOOST_TEST(trace.threads.size() == 1U);
     BOOST_TEST(trace.source == "step");
     BOOST_TEST(all.names(trace.branches.front().from).back().place() == "endless+0x1");
     BOOST_TEST(all.names(trace.branches.back().to).back().place() == "fault");
     branches::question what;
     BOOST_TEST(holds(t.ask(what), "Not there: "));
+}
+
+BOOST_AUTO_TEST_CASE(a_trace_whose_beginning_was_overwritten_has_each_branch_in_its_thread) {
+    // Each time another place of the drains comes to lie where the trace begins now.
+    for (int more = 0; more < 20; ++more) {
+        tracing t(64 << 10);
+        const auto one = t.in("endless"), two = t.in("once");
+        for (int i = 0; i < 6'000 + more * 50; ++i) {
+            const bool first = i / 300 % 2 == 0;  // drains of 300
+            t.log().of(70, first ? 70 : 71);
+            t.take(branch_kind::jump, first ? one : two, first ? one : two);
+        }
+        branches::code all;
+        const auto trace = t.read(all);
+        BOOST_TEST(trace.nobodys == 0U);
+        BOOST_TEST(trace.branches.size() > 1000U);
+        std::size_t wrong = 0;
+        for (const auto& b : trace.branches) {
+            const bool first = all.names(b.from).back().function == "endless";
+            wrong += trace.threads[b.thread].thread != (first ? 70U : 71U);
+        }
+        BOOST_TEST(wrong == 0U);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_trace_of_something_else_is_refused) {

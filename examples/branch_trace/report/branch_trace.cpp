@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -73,6 +74,7 @@ public:
                          [](const auto& type) { return type.name == event::recording::name; })) {
             throw not_a_branch_trace(out_.file);
         }
+        find_first_modules();
         for (auto cursor = trace_.forward(); const auto* item = cursor.next();) {
             if (const auto* record = std::get_if<reduce::record_view>(item)) {
                 take(*record);
@@ -80,6 +82,7 @@ public:
                 take(*loss);
             }
         }
+        leave_out();
         for (const auto& damage : trace_.damages()) {
             out_.damages.push_back({damage.offset, std::string(damage.what)});
         }
@@ -87,6 +90,46 @@ public:
     }
 
 private:
+    /// A branch that comes before the record that says whose it is.
+    struct early_branch {
+        branch_kind kind{};
+        std::uint64_t from = 0, to = 0;
+        bool cut = false;  ///< something else was told before it
+    };
+
+    struct told_module {
+        std::uint64_t start = 0, end = 0, offset = 0;
+        std::string path;
+
+        void add_to(process_code& code) const { code.add(start, end, offset, path); }
+    };
+
+    /// Where the beginning was overwritten, what is told of a process first held before that, too.
+    void find_first_modules() {
+        std::map<std::uint64_t, std::vector<told_module>> first;
+        std::set<std::uint64_t> begun;
+        reduce::filter only;
+        only.events = {std::string(event::module::name), std::string(event::process_begun::name)};
+        for (auto cursor = trace_.forward(only, reduce::merging::by_lane);
+             const auto* item = cursor.next();) {
+            const auto* record = std::get_if<reduce::record_view>(item);
+            if (record == nullptr || !record->fault().empty()) continue;
+            const auto process = record->field("process").u64();
+            if (event_of(*record).is == what::begun) begun.insert(process);
+            if (!begun.contains(process)) first[process].push_back(module_of(*record));
+        }
+        for (auto& [number, modules] : first) {
+            // Of two in one place the first.
+            for (auto at = modules.rbegin(); at != modules.rend(); ++at) {
+                at->add_to(process(number));
+            }
+        }
+    }
+    [[nodiscard]] static told_module module_of(const reduce::record_view& record) {
+        return {record.field("start").u64(), record.field("end").u64(),
+                record.field("offset").u64(), std::string(record.field("path").text())};
+    }
+
     [[nodiscard]] const known_event& event_of(const reduce::record_view& record) {
         const std::size_t number = record.type().number;
         if (number >= known_.size()) known_.resize(number + 1);
@@ -109,7 +152,8 @@ private:
         return processes_.try_emplace(static_cast<std::uint32_t>(number), code_).first->second;
     }
     void say(std::uint32_t thread, std::string text) {
-        out_.notes.push_back({out_.branches.size(), thread, std::move(text)});
+        out_.notes.push_back({out_.branches.size() + early_.size(), thread, std::move(text)});
+        cut_ = true;
     }
 
     void take(const reduce::record_view& record) {
@@ -126,6 +170,11 @@ private:
                 take_branch(event.kind, record.field(0).u64(), record.field(1).u64());
                 break;
             case what::thread:
+                if (number("thread_before") != 0 && !early_.empty()) {
+                    now_ = thread_of(number("process_before"), number("thread_before"));
+                    take_early(process(number("process_before")));
+                }
+                leave_out();
                 now_ = thread();
                 code_now_ = &process(number("process"));
                 break;
@@ -134,9 +183,7 @@ private:
                 out_.program = record.field("program").text();
                 break;
             case what::module:
-                process(number("process"))
-                    .add(number("start"), number("end"), number("offset"),
-                         std::string(record.field("path").text()));
+                module_of(record).add_to(process(number("process")));
                 break;
             case what::begun:
                 process(number("process")) = process_code(code_);
@@ -164,7 +211,7 @@ private:
 
     void take_branch(branch_kind kind, std::uint64_t from, std::uint64_t to) {
         if (code_now_ == nullptr) {
-            ++out_.nobodys;
+            early_.push_back({kind, from, to, std::exchange(cut_, false)});
             return;
         }
         // A zero begins or ends a stretch: what is before it is not known.
@@ -178,6 +225,24 @@ private:
         if (from == 0 || to == 0) return;
         ++out_.threads[now_].branches;
         ++out_.taken;
+    }
+
+    void take_early(process_code& of) {
+        code_now_ = &of;
+        const auto early = std::exchange(early_, {});
+        for (const auto& b : early) {
+            if (b.cut) follows_[now_] = false;
+            take_branch(b.kind, b.from, b.to);
+        }
+    }
+    /// Nothing says whose the branches are that came early.
+    void leave_out() {
+        out_.nobodys += early_.size();
+        early_.clear();
+        for (auto note = out_.notes.rbegin(); note != out_.notes.rend(); ++note) {
+            if (note->at <= out_.branches.size()) break;
+            note->at = out_.branches.size();
+        }
     }
 
     void take_end(const reduce::record_view& record) {
@@ -200,6 +265,7 @@ private:
             out_.damages.push_back({loss.offset, std::string(loss.what)});
         }
         std::fill(follows_.begin(), follows_.end(), false);
+        leave_out();
         code_now_ = nullptr;  // it may have said that another thread follows
     }
 
@@ -211,6 +277,8 @@ private:
     std::vector<bool> follows_;
     std::uint32_t now_ = 0;
     process_code* code_now_ = nullptr;
+    std::vector<early_branch> early_;
+    bool cut_ = false;
     std::vector<known_event> known_;
 };
 

@@ -56,7 +56,7 @@ struct branch_trace {
     std::vector<branch> branches;  ///< with those that begin or end a stretch
     std::uint64_t taken = 0;       ///< of them, those that have both ends
     std::vector<note> notes;       ///< in the order of the trace
-    std::uint64_t nobodys = 0;     ///< branches before the first that says whose they are
+    std::uint64_t nobodys = 0;     ///< branches of which nothing that is left says whose they are
     std::uint64_t unreadable = 0;  ///< records that cannot be told
     trace_ring::loss_counts lost;
     std::vector<damage> damages;
