@@ -238,8 +238,7 @@ private:
         const auto sizes = measure_for<E>(wires);
         // relaxed, to the end: words of this thread and its signal handlers alone
         impl::lane_mark& mark = impl::mark_of(lane);
-        const mark_type idle = mark.value.load(relaxed);
-        impl::store_stack_position(mark.value);
+        const mark_type idle = impl::set_mark(mark.value);
         signal_fence(seq_cst);
         // Not behind the reading of the clock: its line then came after the mark's, and a record
         // after the caches were swept took 2.5 times the floor's in place of 1.9.
@@ -311,9 +310,7 @@ private:
                                                   mark_type opener, impl::lane_state* begun,
                                                   mark_type idle, std::uint64_t known,
                                                   Span*... span) noexcept {
-        const bool is_begun = begun != nullptr && idle < 0;
-        // relaxed: own thread and its signal handlers
-        if (begun != nullptr && !is_begun) impl::mark_of(*begun).value.store(idle, relaxed);
+        const bool is_begun = begun != nullptr && impl::put_back(*begun, opener, idle) && idle < 0;
         if (core_ == nullptr) return false;  // static storage, not constructed yet or no more
         const auto sizes = measure_for<E>(wires);
         // An end may have to say where the span began.

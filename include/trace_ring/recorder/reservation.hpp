@@ -24,7 +24,7 @@ public:
           opened_(other.opened_),
           bytes_(other.bytes_),
           counted_(other.counted_) {
-        if (is_open()) core_->hold(*lane_, this);
+        if (is_open()) core_->hold(*lane_, mark_, this);
     }
     reservation& operator=(reservation&& other) noexcept {
         if (this != &other) {
@@ -35,7 +35,7 @@ public:
             opened_ = other.opened_;
             bytes_ = other.bytes_;
             counted_ = other.counted_;
-            if (is_open()) core_->hold(*lane_, this);
+            if (is_open()) core_->hold(*lane_, mark_, this);
         }
         return *this;
     }
@@ -60,14 +60,14 @@ private:
           opened_(lane.opened.load(relaxed)),  // relaxed: own lane
           bytes_(bytes),
           counted_(counted) {
-        core.hold(lane, this);
+        core.hold(lane, mark, this);
     }
 
-    /// After a fork, or when the lane was given up, its mark is another's; if that one was left by
-    /// the same frame, its count is.
+    /// After a fork no mark is set; when the lane was given up, its count is another's. The mark
+    /// itself may be, for a moment, that of a record on a stack that was switched away from.
     [[nodiscard]] bool is_open() const noexcept {
         // relaxed: own lane
-        return core_ != nullptr && impl::mark_of(*lane_).value.load(relaxed) == mark_ &&
+        return core_ != nullptr && impl::mark_of(*lane_).value.load(relaxed) > 0 &&
                lane_->opened.load(relaxed) == opened_;
     }
 

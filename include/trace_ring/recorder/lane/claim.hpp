@@ -97,11 +97,11 @@ inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes,
 inline core::opened core::open_further(event_state& type, std::uint32_t bytes, mark_type opener,
                                        bool ends, lane_state& lane, std::uint64_t known) noexcept {
     // relaxed, to the end: own lane
-    if (mark_of(lane).valid.load(relaxed) == 0 || bytes > max_record()) [[unlikely]] {
+    if (!enter_lane(lane) || mark_of(lane).valid.load(relaxed) == 0 || bytes > max_record())
+        [[unlikely]] {
         mark_of(lane).value.store(0, relaxed);  // given up by a handler that came in between
         return open(type, bytes, opener, ends);
     }
-    lane.opened.store(lane.opened.load(relaxed) + 1, relaxed);
     return with_room(lane, bytes, known);
 }
 

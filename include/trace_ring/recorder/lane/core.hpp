@@ -9,8 +9,6 @@
 /// reclaimed in claim.hpp; threads and processes come and go in threads.hpp. No lock, no C++ heap;
 /// errno is kept; signal-safe throughout.
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +20,7 @@
 
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
+#include <trace_ring/recorder/stack/frames.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -78,9 +77,14 @@ public:
 
     /// After a record that came through `open`.
     void finish(lane_state& lane) noexcept {
-        if (mark_of(lane).held_as.load(relaxed) == tenure::lent) return lend(lane);  // relaxed: own
+        // relaxed, to the end: own thread and its handlers
+        lane.opened.store(lane.opened.load(relaxed) + 1, relaxed);
         signal_fence(seq_cst);
-        mark_of(lane).value.store(idle_mark(), relaxed);  // relaxed: own thread and its handlers
+        const bool retired = mark_of(lane).retired.load(relaxed) != 0;
+        if (retired) lane.sub.store(&nowhere, relaxed);
+        if (mark_of(lane).held_as.load(relaxed) == tenure::lent && !retired) return lend(lane);
+        signal_fence(seq_cst);
+        mark_of(lane).value.store(retired ? 0 : idle_mark(), relaxed);
     }
 
     /// Sub-buffers held, and claimed so far.
@@ -117,9 +121,9 @@ public:
     /// Writes the snapshots that were asked for from outside (control.hpp).
     [[gnu::cold]] void serve_requests() noexcept;
 
-    /// Says that the open record of `lane` is a reservation, the object at `holder`. If another was
-    /// there, its end was jumped over: it is given up.
-    void hold(lane_state& lane, const void* holder) noexcept;
+    /// Says that the open record of `lane`, whose mark it is, is a reservation, the object at
+    /// `holder`. If another was there, its end was jumped over: it is given up.
+    void hold(lane_state& lane, mark_type mark, const void* holder) noexcept;
 
     static void register_type(event_state& type) noexcept;
     static void leave_all(thread_node& node) noexcept;
@@ -136,10 +140,11 @@ private:
 
     [[nodiscard, gnu::cold]] bool enter_child() noexcept;
     [[nodiscard, gnu::cold]] lane_block* enter_thread(std::uint32_t ring) noexcept;
-    [[nodiscard, gnu::cold]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
+    [[nodiscard]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
     [[gnu::cold]] void refuse(lane_state& lane, bool no_id) noexcept;
     [[nodiscard, gnu::cold]] bool make_lane(lane_state& lane, std::uint32_t ring) noexcept;
     [[gnu::cold]] void lend(lane_state& lane) noexcept;
+    void find_again(lane_state& lane) noexcept;
     void depart(lane_state& lane, std::uint64_t now) noexcept;
     /// Room for a record of 64 bytes, whoever comes; and an eighth, to be worth it.
     [[nodiscard]] bool has_room(const sub_buffer_header& sub) const noexcept {
@@ -247,38 +252,6 @@ private:
     atomic<std::uint64_t> known_types_[(layout::max_event_id + 1) / 64]{};
 };
 
-/// Is the frame that opened a record gone, left by longjmp? It is if it lies below `opener` on the
-/// same stack: the stack has been cut back since. `for_want` of another lane, a frame on the signal
-/// stack is also taken for gone when the caller is not on it. A mistake costs the record, never its
-/// neighbours: a one-shot record runs no code of others but handlers, and a reservation makes sure
-/// that its lane is still its own before it commits.
-[[nodiscard]] inline bool frame_is_gone(mark_type mark, mark_type opener, bool for_want) noexcept {
-    const mark_type frame = mark & ~reserved_bit;
-    const mark_type here = opener & ~reserved_bit;
-    if (frame == here) return true;
-    if (frame > here && !for_want) return false;
-    stack_t alternate{};
-    if (::sigaltstack(nullptr, &alternate) != 0) return false;
-    constexpr int shift = sizeof(void*) == 4 ? 1 : 0;  // as stack_position
-    const auto low =
-        static_cast<mark_type>(reinterpret_cast<std::uintptr_t>(alternate.ss_sp) >> shift);
-    const auto high = low + static_cast<mark_type>(alternate.ss_size >> shift);
-    const bool on_alternate = (alternate.ss_flags & SS_ONSTACK) != 0;
-    const bool frame_on_alternate =
-        (alternate.ss_flags & SS_DISABLE) == 0 && frame >= low && frame < high;
-    if (on_alternate) return frame_on_alternate && frame < here;
-    return frame_on_alternate || frame < here;
-}
-
-/// Is a reservation gone with its frame? It may have been moved out of the frame that made it.
-[[nodiscard]] inline bool reservation_is_gone(const lane_state& lane, mark_type mark,
-                                              mark_type opener) noexcept {
-    const mark_type where = stack_place(lane.holder.load(relaxed));  // relaxed: own lane
-    const mark_type frame = mark & ~reserved_bit;
-    const mark_type here = opener & ~reserved_bit;
-    return frame <= where && where < here && frame_is_gone(frame, here, true);
-}
-
 inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
     sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
     const std::uint32_t next = sub->commit.load(relaxed) + commit_word::one_record + bytes;
@@ -321,15 +294,10 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return {};
     }
-    lane_state* lane = first_lane(*block);
-    if (mark_of(*lane).value.load(relaxed) > 0) {  // relaxed: own lane
-        lane = choose_lane(*block, opener);
-        if (lane == nullptr) return {};
-    }
+    lane_state* const lane = choose_lane(*block, opener);
+    if (lane == nullptr) return {};
     // From here on the lane is open: whatever a handler begins goes one deeper.
     // relaxed, to the end: words of this thread and its handlers, and counters
-    mark_of(*lane).value.store(opener, relaxed);
-    lane->opened.store(lane->opened.load(relaxed) + 1, relaxed);
     signal_fence(seq_cst);
     const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 || go_on(*lane, ring, bytes) ||
                           make_lane(*lane, ring);
@@ -340,50 +308,63 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     return {};
 }
 
-inline void core::hold(lane_state& lane, const void* holder) noexcept {
+inline void core::hold(lane_state& lane, mark_type mark, const void* holder) noexcept {
     // relaxed, to the end: own lanes
     lane.holder.store(holder, relaxed);
     signal_fence(seq_cst);
-    mark_of(lane).value.store(mark_of(lane).value.load(relaxed) | reserved_bit, relaxed);
+    mark_of(lane).value.store(mark | reserved_bit, relaxed);
     for (std::size_t i = 0; i < layout::max_rings * lane_depths; ++i) {
         lane_state& other =
             first_lane(*thread_lanes[i / lane_depths].load(relaxed))[i % lane_depths];
-        auto& mark = mark_of(other).value;
-        if (&other == &lane || mark.load(relaxed) <= 0) continue;
-        if ((mark.load(relaxed) & reserved_bit) == 0) continue;
+        auto& its_mark = mark_of(other).value;
+        if (&other == &lane || its_mark.load(relaxed) <= 0) continue;
+        if ((its_mark.load(relaxed) & reserved_bit) == 0) continue;
         if (other.holder.load(relaxed) != holder) continue;
         recover(other);
-        mark.store(0, relaxed);
+        its_mark.store(0, relaxed);
     }
 }
 
+/// Marks a lane of the block as the caller's, the first in which no record is open. Null: there is
+/// none, which is counted.
 inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexcept {
     lane_state* const first = first_lane(block);
+    thread_node& node = node_of(block);
+    // relaxed, to the end: own lanes, and counters; a swap, for the stack may be switched between
     for (const bool for_want : {false, true}) {
         for (std::size_t depth = 0; depth < lane_depths; ++depth) {
             lane_state& lane = first[depth];
-            const mark_type mark = mark_of(lane).value.load(relaxed);  // relaxed: own lane
-            if (mark <= 0) return &lane;
-            // One that runs on a stack of its own (a coroutine's) looks gone and is not: a
-            // reservation is given up only for want of lanes.
-            const bool gone = (mark & reserved_bit) == 0
-                                  ? frame_is_gone(mark, opener, for_want)
-                                  : for_want && reservation_is_gone(lane, mark, opener);
-            if (gone) {
-                recover(lane);
+            lane_mark& mark = mark_of(lane);
+            mark_type found = mark.value.load(relaxed);
+            bool gone = false;
+            if (mark.retired.load(relaxed) != 0) continue;
+            if (found > 0 && (found & reserved_bit) == 0) {
+                const frame_is where = look_at_frame(found, opener, node);
+                if (where == frame_is::elsewhere) retire(*first);
+                gone = where == frame_is::gone;
+            } else if (found > 0) {
+                gone = for_want && reservation_is_gone(lane, found, opener, node);
+            }
+            if (found > 0 && !gone) continue;
+            if (!mark.value.compare_exchange_strong(found, opener, relaxed)) continue;
+            if (enter_lane(lane)) {
+                if (gone) recover(lane);
                 return &lane;
             }
+            mark.value.store(0, relaxed);
         }
     }
-    lane_state& deepest = first[lane_depths - 1];
-    // relaxed, to the end: own lane, and counters
-    if (mark_of(deepest).valid.load(relaxed) != 0) {
-        deepest.entry.load(relaxed)->nested.fetch_add(1, relaxed);
-        sub_buffer_header* const sub = deepest.sub.load(relaxed);
-        if (sub != &nowhere) sub->nested.fetch_add(1, relaxed);
-    } else {
-        memory_.ring().refused_without_lane.fetch_add(1, relaxed);
+    for (std::size_t depth = lane_depths; depth-- != 0;) {
+        lane_state& lane = first[depth];
+        if (mark_of(lane).valid.load(relaxed) == 0) continue;
+        lane.entry.load(relaxed)->nested.fetch_add(1, relaxed);
+        sub_buffer_header* const sub = lane.sub.load(relaxed);
+        // Of a thread whose stacks are switched, it may be another's by now.
+        const bool stays = mark_of(*first).retired.load(relaxed) == 0;
+        if (sub != &nowhere && stays) sub->nested.fetch_add(1, relaxed);
+        return nullptr;
     }
+    memory_.ring().refused_without_lane.fetch_add(1, relaxed);
     return nullptr;
 }
 

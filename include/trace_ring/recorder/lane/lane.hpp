@@ -67,7 +67,7 @@ struct alignas(64) lane_state {
     atomic_pointer<shared_atomic<std::uint64_t>> totals{nullptr};  ///< a row
     atomic<std::uint64_t> where{0};                                ///< position of `sub`
     atomic<std::uint32_t> refused{0};  ///< lost since the last sub-buffer was closed
-    atomic<std::uint32_t> opened{0};   ///< times a record was opened here on the cold path
+    atomic<std::uint32_t> opened{0};  ///< grows with each record of the cold path; odd: one is open
     atomic_pointer<const void> holder{nullptr};  ///< the reservation, if the open record is one
 };
 static_assert(sizeof(lane_state) == 64);
@@ -85,6 +85,7 @@ struct alignas(64) lane_mark {
     /// Of a sampled clock: the head of the records that share the last reading, but for the type.
     atomic<std::uint64_t> reading{0};
     atomic<std::uint32_t> held_as{tenure::own};
+    atomic<std::uint32_t> retired{0};    ///< 1: the hot path is not for it (stack/frames.hpp)
     atomic<std::uint64_t> run_next{0};   ///< of the positions drawn last, the first not tried yet
     atomic<std::uint64_t> run_end{0};    ///< and the one behind them
     atomic<std::uint64_t> innermost{0};  ///< open_span::begun of the span open here last
@@ -230,12 +231,23 @@ static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes
 #endif
 }
 
-/// Stores the stack pointer.
-[[gnu::always_inline]] inline void store_stack_position(atomic<mark_type>& mark) noexcept {
+/// Loads a mark and stores the stack pointer in its place. One right behind the other: if stacks
+/// are switched between the two, nobody sees it (stack/frames.hpp). Optimizers see to that.
+[[nodiscard, gnu::always_inline]] inline mark_type set_mark(atomic<mark_type>& mark) noexcept {
+#if defined(TRACE_RING_X86_STEPS) && defined(__x86_64__) && !defined(__OPTIMIZE__)
+    mark_type before;
+    asm volatile("movq %1, %0; movq %%rsp, %1"
+                 : "=&r"(before), "+m"(reinterpret_cast<volatile mark_type&>(mark)));
+    return before;
+#else
+    // relaxed, to the end: own thread
+    const mark_type before = mark.load(relaxed);
 #if defined(TRACE_RING_X86_STEPS) && defined(__x86_64__)
     asm volatile("movq %%rsp, %0" : "=m"(reinterpret_cast<volatile mark_type&>(mark)));
 #else
-    mark.store(stack_position(), relaxed);         // relaxed: own thread
+    mark.store(stack_position(), relaxed);
+#endif
+    return before;
 #endif
 }
 

@@ -87,6 +87,8 @@ struct thread_node {
     atomic<std::uint32_t> ending{0};  ///< 1: it may be gone, without having given the node back
     atomic<std::uint32_t> rounds{0};  ///< of thread-exit destructors seen
     atomic<std::uint64_t> name[2]{};  ///< of the thread, when it began to record
+    /// Its own stack; 0: not looked for yet, 1: not known (stack/frames.hpp).
+    atomic<std::uintptr_t> stack_low{0}, stack_high{0};
 };
 
 inline constexpr std::size_t node_bytes = 2 * layout::page_bytes;

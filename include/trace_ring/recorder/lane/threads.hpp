@@ -62,18 +62,25 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         lane_state& lane = first_lane(block)[depth];
         lane_mark& mark = mark_of(lane);
         // relaxed, to the end: own lanes, or those of threads that record no more
+        const bool retired = mark.retired.load(relaxed) != 0;
+        if (but_open && retired) continue;  // whether a record is open there, nobody can tell
+        mark.retired.store(0, relaxed);
         if (mark.valid.load(relaxed) == 0) {
             // Of a parent's thread, wiped by fork: the sub-buffer may be unmapped next.
             lane.sub.store(&nowhere, relaxed);
+            if (!but_open) mark.value.store(0, relaxed);
             continue;
         }
-        const bool open = mark.value.load(relaxed) > 0;
-        if (but_open && open) continue;
-        if (open) recount_due_.store(1, relaxed);  // gone, perhaps between counting and holding
         // As if a record were open: what a handler begins meanwhile must not find a lane half shut.
-        mark.value.store(stack_position(), relaxed);
+        mark_type found = mark.value.load(relaxed);
+        while (!(but_open && found > 0) &&
+               !mark.value.compare_exchange_weak(found, stack_position(), relaxed)) {
+        }
+        if (but_open && found > 0) continue;
+        if (found > 0) recount_due_.store(1, relaxed);  // gone between counting and holding?
         signal_fence(seq_cst);
-        const bool worth_it = !but_open && has_room(*lane.sub.load(relaxed));
+        if (retired) find_again(lane);
+        const bool worth_it = !but_open && !retired && has_room(*lane.sub.load(relaxed));
         const layout::lane_entry& entry = *lane.entry.load(relaxed);
         const std::uint32_t number = entry.number.load(relaxed);
         const std::uint64_t now = memory_.now();
@@ -85,6 +92,17 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         depart(lane, now);
         if (worth_it) offer(entry, number);
         mark.value.store(0, relaxed);
+    }
+}
+
+/// The sub-buffer that a retired lane has, which its own word does not say any more.
+inline void core::find_again(lane_state& lane) noexcept {
+    // relaxed, to the end: own lane, or that of a thread that records no more
+    const position at = lane.where.load(relaxed);
+    if (at == no_position) return;
+    sub_buffer_header& sub = memory_.sub_buffer(slot_at(at));
+    if (sub.state.load(relaxed) == state_word(at, sub_buffer_state::active)) {
+        lane.sub.store(&sub, relaxed);
     }
 }
 
@@ -115,6 +133,7 @@ inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
         std::memcpy(&word, name + i * 8, 8);
         node->name[i].store(word, relaxed);  // relaxed: own node
     }
+    node->stack_high.store(0, relaxed);  // relaxed: own node
     // relaxed: own word; a swap, because a handler may have been here in between
     if (!thread_lanes[ring].compare_exchange_strong(expected, mine, relaxed)) {
         give_node(*node);
