@@ -244,10 +244,10 @@ public:
         }
         if (releases(o) && !weak.release_fences) copy(me.fence, me.seen);
     }
-    /// A thread is told that another is no more, by what orders all that it did.
-    void learn_all_of(unsigned t, unsigned gone) {
-        join(threads_[t].seen, threads_[gone].seen.data());
-        join(threads_[t].ahead, threads_[gone].seen.data());
+    /// A thread is told that another is no more, or is one with it: it knows all that that did.
+    void learn_all_of(unsigned t, unsigned other) {
+        join(threads_[t].seen, threads_[other].seen.data());
+        join(threads_[t].ahead, threads_[other].seen.data());
     }
     /// Plain reads of these bytes. False: a race, for thread `t` does not know all that is there.
     [[nodiscard]] bool read_plainly(const void* from, std::size_t bytes, unsigned t) {

@@ -52,6 +52,7 @@ LANES = "recorder/lane/lane_table.hpp"
 SNAPSHOT = "recorder/snapshot.hpp"
 RINGS = "recorder/file/rings.hpp"
 RECORD = "recorder/recorder.hpp"
+FRAMES = "recorder/stack/frames.hpp"
 
 swaps = "writers_that_swap_overwrite_and_a_reader_accounts_for_each_position"
 adds = "writers_that_add_overwrite_and_a_reader_accounts_for_each_position"
@@ -102,6 +103,9 @@ dies = "a_process_that_dies_at_any_step_loses_one_record_and_holds_nothing"
 copies = "a_copy_that_is_made_while_others_record_is_whole"
 grows = "two_threads_make_a_ring_grow_that_refuses_then"
 handler = "a_reader_sees_nothing_torn_of_a_handler_nor_of_what_it_interrupts"
+switched = "stacks_of_one_thread_that_are_switched_within_records_spoil_none"
+left = "a_record_that_is_left_for_another_stack_goes_on_in_its_lane"
+left_full = "a_record_that_is_left_where_it_needs_a_sub_buffer_goes_on"
 
 TORN = "a torn record was read"
 BEHIND = "not ordered behind"
@@ -234,7 +238,12 @@ LIFE = [
     ("death: what is held stays so", LANES, "[[sub.state.store(state_word(at, now), release);]]", ";", dies, "held"),
     ("death: what is reset stays so", LANES, "now = sub_buffer_state::free;\n        [[sub.commit.store(commit_word::empty, relaxed);]]", "return now;", dies, "held"),
     ("death: a claim is not told of first", CLAIM, "[[lane.entry.load(relaxed)->newest.store(drawn.pos, release);]]", ";", dies, "held"),
-    ("handler: the lane is not marked", RECORD, "[[impl::store_stack_position(mark.value);]]", ";", handler, ""),
+    ("handler: the lane is not marked", RECORD, "const mark_type idle = [[impl::set_mark(mark.value)]];", "mark.value.load(relaxed)", handler, ""),
+    ("stacks: a lane is taken in two steps", CORE, "if ([[!mark.value.compare_exchange_strong(found, opener, relaxed)]]) continue;", "(mark.value.store(opener, relaxed), false)", switched, ""),
+    ("stacks: what is on another stack is gone", FRAMES, "return [[own.has(frame) && own.has(here)]] ?", "true", left, ""),
+    ("stacks: a retired lane is entered", FRAMES, "return [[mark_of(lane).retired.load(relaxed) == 0]];", "true", left_full, ""),
+    ("stacks: a lane is retired under the cold path", FRAMES, "if ([[first.opened.load(relaxed) % 2 == 0]])", "true", left_full, ""),
+    ("stacks: what a retired lane holds is not closed", THREADS, "if (retired) [[find_again(lane);]]", ";", left, "held"),
     ("snapshot: the number of records is a later one", SNAPSHOT, "[[words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) |\n                       commit_word::pack(taken.records, taken.bytes);]]", ";", copies, ""),
 ]
 

@@ -253,6 +253,8 @@ public:
         write<E>(w, count);
         leave(w - 1);
     }
+    /// The first lane of the fibre that runs, or is entered.
+    impl::lane_state& own_lane() { return *impl::first_lane(0, impl::lanes_at(core_->index())); }
     /// What a thread does at its end.
     void end_thread() {
         for (auto& place : impl::thread_lanes) {

@@ -4,8 +4,9 @@
 /// @file
 /// The recorder's longer life under all interleavings within the bounds: rings that grow, to their
 /// limit or until the disk is full, that stop, that are kept for a time, that are set aside for
-/// some events; records in handlers, at any step of what they interrupt; a process that dies at any
-/// step, and the one that takes back what it held; copies of the whole trace while others record.
+/// some events; records in handlers, at any step of what they interrupt, and on stacks that are
+/// switched; a process that dies at any step, and the one that takes back what it held; copies of
+/// the whole trace while others record.
 ///
 /// Two threads, a sub-buffer or two each. What the kernel does is done here: fallocate, kill and
 /// writing a file are calls of these tests while they explore. Not explored: fork, threads that
@@ -279,6 +280,53 @@ void interrupted(model::run& run, const char* name, bool is_read) {
     });
 }
 
+/// Two stacks of one thread, which a handler switches at any step of either, once that is known.
+void switching(model::run& run) {
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, [](auto& b) {
+        b.mixed = true;
+        b.write_as(1, 9);
+        enter(0);
+        impl::retire(b.own_lane());
+        leave(0);
+        b.write_as(1, 5);
+    });
+    on.begin(run);
+    of_fibre[1] = of_fibre[0];
+    run.thread([&on] { on.write(1, 3); });
+    run.thread([&on] { on.write(2, 3); });
+    run.of_one_thread();
+    run.afterwards([&on] {
+        require(on.book.written == on.book.tried, "a record was refused though there is room");
+        on.close();
+    });
+}
+
+/// A handler leaves a record at any step for a stack above, where others are begun: the first time.
+void leaving(model::run& run, const char* name, unsigned before) {
+    auto& on = bench_for(name, full_mode::overwrite_oldest, [before](auto& b) {
+        b.mixed = true;
+        b.write_as(2, before);
+    });
+    static bool is_over;
+    on.begin(run);
+    of_fibre[0] = of_fibre[1];
+    is_over = false;
+    run.thread([&on] {
+        const auto& mark = impl::mark_of(on.own_lane()).value;
+        while (!is_over && mark.load(trace_ring::relaxed) <= 0) model::yield();
+        on.write(1, 3);
+    });
+    run.thread([&on] {
+        on.write(2, 1);
+        is_over = true;
+    });
+    run.of_one_thread();
+    run.afterwards([&on] {
+        require(on.book.written == on.book.tried, "a record was refused though there is room");
+        on.close();
+    });
+}
+
 /// Two processes record into one file. One of them dies, at any step of the record that needs its
 /// next sub-buffer; the other finds no entry for its lane, as all live, and looks who does.
 void dying(model::run& run) {
@@ -387,6 +435,15 @@ MODEL_TEST(what_is_set_aside_for_some_events_others_do_not_reach, 6'000'000) {
 }
 MODEL_TEST(what_is_young_is_kept_and_what_is_old_makes_room, 6'000'000) {
     keeping(run);
+}
+MODEL_TEST(stacks_of_one_thread_that_are_switched_within_records_spoil_none, 6'000'000) {
+    switching(run);
+}
+MODEL_TEST(a_record_that_is_left_for_another_stack_goes_on_in_its_lane, 6'000'000, 1) {
+    leaving(run, __PRETTY_FUNCTION__, 9);
+}
+MODEL_TEST(a_record_that_is_left_where_it_needs_a_sub_buffer_goes_on, 6'000'000, 1) {
+    leaving(run, __PRETTY_FUNCTION__, 10);
 }
 MODEL_TEST(a_process_that_dies_at_any_step_loses_one_record_and_holds_nothing, 6'000'000) {
     dying(run);

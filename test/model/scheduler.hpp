@@ -85,6 +85,8 @@ public:
     void interrupted(std::function<void()> handler) {
         handlers_.push_back({bodies_.size() - 1, std::move(handler)});
     }
+    /// The threads named so far are stacks of one: who goes on knows what was done before.
+    void of_one_thread() { of_one_thread_ = static_cast<unsigned>(bodies_.size()); }
     /// See memory::alias.
     void alias(const void* from, std::size_t bytes, const void* to) {
         aliases_.push_back({from, bytes, to});
@@ -133,6 +135,7 @@ private:
     std::function<void()> after_;
     std::vector<named> names_;
     std::vector<guard> guards_, left_out_;
+    unsigned of_one_thread_ = 0;
     void (*enter_)(unsigned) = nullptr;
     void (*leave_)(unsigned) = nullptr;
 };
@@ -465,6 +468,8 @@ private:
             current_ = next_;
             fresh_ = true;
             const unsigned now = current_;
+            for (unsigned i = 0; now < setting.of_one_thread_ && i < setting.of_one_thread_; ++i)
+                memory_.learn_all_of(now, i);
             if (setting.enter_ != nullptr) setting.enter_(now);
             hand_over(main_, *threads_[now]);
             if (setting.leave_ != nullptr) setting.leave_(now);
