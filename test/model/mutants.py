@@ -53,6 +53,7 @@ SNAPSHOT = "recorder/snapshot.hpp"
 RINGS = "recorder/file/rings.hpp"
 RECORD = "recorder/recorder.hpp"
 FRAMES = "recorder/stack/frames.hpp"
+BATCH = "reduce/reading/batch.hpp"
 
 swaps = "writers_that_swap_overwrite_and_a_reader_accounts_for_each_position"
 adds = "writers_that_add_overwrite_and_a_reader_accounts_for_each_position"
@@ -103,6 +104,9 @@ dies = "a_process_that_dies_at_any_step_loses_one_record_and_holds_nothing"
 copies = "a_copy_that_is_made_while_others_record_is_whole"
 grows = "two_threads_make_a_ring_grow_that_refuses_then"
 handler = "a_reader_sees_nothing_torn_of_a_handler_nor_of_what_it_interrupts"
+rows = "what_lies_in_a_row_is_copied_whole_if_it_was_looked_at_before"
+index = "the_index_tells_the_time_of_what_it_tells_of"
+lap = "a_thread_that_sleeps_a_lap_overwrites_nothing_newer"
 switched = "stacks_of_one_thread_that_are_switched_within_records_spoil_none"
 left = "a_record_that_is_left_for_another_stack_goes_on_in_its_lane"
 left_full = "a_record_that_is_left_where_it_needs_a_sub_buffer_goes_on"
@@ -244,6 +248,12 @@ LIFE = [
     ("stacks: a retired lane is entered", FRAMES, "return [[mark_of(lane).retired.load(relaxed) == 0]];", "true", left_full, ""),
     ("stacks: a lane is retired under the cold path", FRAMES, "if ([[first.opened.load(relaxed) % 2 == 0]])", "true", left_full, ""),
     ("stacks: what a retired lane holds is not closed", THREADS, "if (retired) [[find_again(lane);]]", ";", left, "held"),
+    ("batch: no second look at the state", BATCH, "return [[now.pos == what.pos && now.state != static_cast<unsigned>(sub_buffer_state::reset)]];", "true", rows, ""),
+    ("batch: no look at the cursors", BATCH, "if ([[newest - what.pos < in.plan().sub_buffer_limit && newest >= what.pos]]) return true;", "true", rows, ""),
+    ("claim: who slept a lap is not refused", CLAIM, "if ([[old.pos >= drawn.pos]]) return nullptr;", "false", lap, "what is newer"),
+    ("index: the position before its times", CLAIM, "[[index.first_time.store(now, relaxed);]]", "index.pos.store(at, relaxed); index.first_time.store(now, relaxed);", index, "another's time"),
+    ("index: the position stays while it is written", CLAIM, "[[index.pos.store(0, relaxed);]]", ";", index, "another's time"),
+    ("snapshot: a call that was interrupted is an error", SNAPSHOT, "if (result >= 0 || [[errno != EINTR]]) return result;", "true", copies, "not written"),
     ("snapshot: the number of records is a later one", SNAPSHOT, "[[words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) |\n                       commit_word::pack(taken.records, taken.bytes);]]", ";", copies, ""),
 ]
 

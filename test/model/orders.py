@@ -53,6 +53,14 @@ CAUGHT = {
         "who_is_told_sees_all_that_came_before":
             "notify.arm:A notify.wait:C",
     },
+    "recorder_life_test": {
+        "what_lies_in_a_row_is_copied_whole_if_it_was_looked_at_before":
+            "batch.read:B",
+        "what_lies_in_a_row_is_copied_whole_or_not_at_all":
+            "batch.read:A",
+        "the_index_tells_the_time_of_what_it_tells_of":
+            "index.write:A index.write:B",
+    },
     "recorder_test": {
         "a_reader_copies_sub_buffers_that_a_thread_overwrites":
             "record.commit:A claim:A cold.commit:A",
@@ -105,7 +113,7 @@ NOT_CAUGHT = {
     process.look:A drain.keep:A copy.begin:A copy.end:A owner.commit:A registry.retire:A
     registry.retire:B process.alive:D grow:A registry.visit:A registry.visit:B
     registry.visit:C recorder.take:A recorder.give:A node.give:A node.take:B process.alive:C
-    process.alive:A file.read:A file.read:B file.read:C batch.read:A batch.read:B ring.attach:A
+    process.alive:A file.read:A file.read:B file.read:C ring.attach:A
     guest.swap:A
     guest.serialize:B cpu.current:A cpu.current:C cpu.current:B cpu.current:D cpu.current:E
     cpu.close:A cpu.give_back:B cpu.claim:A cpu.claim:B cpu.give_back:A cpu.record_alone:A
@@ -124,7 +132,7 @@ NOT_CAUGHT = {
     reclaim.own:B|release process.find:A lane.find:A lane.dead:A process.dead:A reclaim.free:A
     grow.ended:C grow.ended:B grow.end:A lane.look:A clocks.look:A index.look:A chain.look:A
     chain.look:B table.read:A snapshot.copy:A snapshot.mark:A snapshot.mark:B
-    grow.use:F lane.written:A lane.newest:A claim:C|acquire index.write:A index.write:B
+    grow.use:F lane.written:A lane.newest:A claim:C|acquire
     claim:B lane.go_on:A lane.leave:C grow.ended:A lane.take:A claim.next:A lane.leave:A""",
     # One place has several labels: the first stands for it.
     "the same place": """

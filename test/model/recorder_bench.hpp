@@ -318,12 +318,18 @@ public:
             trace_ring::copy_sub_buffer(&core_->memory().sub_buffer(slot), into, head);
         require(what != trace_ring::copy_result::damaged, "a sub-buffer was found damaged");
         if (what != trace_ring::copy_result::copied) return false;
+        check(into, head, found);
+        return head.state.state == static_cast<unsigned>(trace_ring::sub_buffer_state::active);
+    }
+    /// Checks a copy, and counts its records.
+    void check(std::span<const std::uint64_t> into, const trace_ring::sub_buffer_copy& head,
+               std::uint64_t& found) {
         std::uint64_t first = 0;
         std::uint64_t records = 0;
         const auto left = trace_ring::walk_records(
             into, head, [&](std::uint32_t word, std::uint64_t, std::uint32_t about) {
-                const auto payload = std::span<const std::uint64_t>(into).subspan(
-                    word + 1, trace_ring::record_word::bytes(about) / 8 - 1);
+                const auto payload =
+                    into.subspan(word + 1, trace_ring::record_word::bytes(about) / 8 - 1);
                 if (records++ == 0) first = payload[0];
                 require(owners_change || mixed || payload[0] == first + records - 1,
                         "the records of a lane are not in a row");
@@ -338,7 +344,6 @@ public:
         const std::array<std::uint64_t, 3> now{head.lane, head.first_position, head.previous};
         const auto before = headers.try_emplace(head.state.pos, now).first;
         require(before->second == now, "a header is not its sub-buffer's");
-        return head.state.state == static_cast<unsigned>(trace_ring::sub_buffer_state::active);
     }
 
     /// What a word is, whatever anybody knows of it.

@@ -14,7 +14,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +25,8 @@
 
 #include <model/fake_time.hpp>
 #include <model/recorder_bench.hpp>
+#include <trace_ring/reduce/reading/batch.hpp>
+#include <trace_ring/reduce/seek/index_rows.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 namespace {
@@ -37,6 +41,26 @@ constexpr std::uint32_t mortal = 0x7E000001;
 /// A file that is written while others record.
 constexpr int paper = 7'777;
 std::vector<std::byte> written_on_paper;
+/// Whether a signal interrupts a call that has to do with it: one in three.
+unsigned calls_on_paper = 0;
+bool is_interrupted() {
+    errno = EINTR;
+    return ++calls_on_paper % 3 == 0;
+}
+
+/// A file that others have mapped and record into while it is read.
+int mapped = -1;
+const std::byte* mapped_at = nullptr;
+/// Copies from it as the kernel may: here downwards.
+void read_mapped(void* into, std::size_t bytes, off64_t at) {
+    for (std::size_t left = bytes; left != 0;) {
+        left -= 8;
+        const auto from = static_cast<std::size_t>(at) + left;
+        const std::uint64_t word =
+            trace_ring::word_at<std::uint64_t>(mapped_at, from).load(trace_ring::relaxed);
+        std::memcpy(static_cast<std::byte*>(into) + left, &word, 8);
+    }
+}
 
 }  // namespace
 
@@ -56,6 +80,7 @@ extern "C" int kill(pid_t whom, int signal) noexcept {
 }
 extern "C" ssize_t pwrite64(int fd, const void* from, size_t bytes, off64_t at) {
     if (fd != paper) return ::syscall(SYS_pwrite64, fd, from, bytes, at);
+    if (is_interrupted()) return -1;
     const auto place = static_cast<std::size_t>(at);
     if (written_on_paper.size() < place + bytes) written_on_paper.resize(place + bytes);
     std::memcpy(written_on_paper.data() + place, from, bytes);
@@ -63,13 +88,31 @@ extern "C" ssize_t pwrite64(int fd, const void* from, size_t bytes, off64_t at) 
 }
 extern "C" ssize_t pread64(int fd, void* into, size_t bytes, off64_t at) {
     if (fd != paper) return ::syscall(SYS_pread64, fd, into, bytes, at);
+    if (is_interrupted()) return -1;
     std::memcpy(into, written_on_paper.data() + at, bytes);
     return static_cast<ssize_t>(bytes);
 }
 extern "C" int ftruncate64(int fd, off64_t bytes) noexcept {
     if (fd != paper) return static_cast<int>(::syscall(SYS_ftruncate, fd, bytes));
+    if (is_interrupted()) return -1;
     written_on_paper.resize(static_cast<std::size_t>(bytes));
     return 0;
+}
+extern "C" ssize_t pread(int fd, void* into, size_t bytes, off_t at) {
+    if (fd != mapped || bytes % 8 != 0) return ::syscall(SYS_pread64, fd, into, bytes, at);
+    read_mapped(into, bytes, at);
+    return static_cast<ssize_t>(bytes);
+}
+extern "C" ssize_t preadv(int fd, const iovec* rows, int count, off_t at) {
+    if (fd != mapped) return ::syscall(SYS_preadv, fd, rows, count, at, 0);
+    off_t end = at;
+    for (int i = 0; i < count; ++i) end += static_cast<off_t>(rows[i].iov_len);
+    off_t from = end;
+    for (int i = count; i-- != 0;) {
+        from -= static_cast<off_t>(rows[i].iov_len);
+        read_mapped(rows[i].iov_base, rows[i].iov_len, from);
+    }
+    return end - at;
 }
 
 namespace {
@@ -404,6 +447,7 @@ void copying(model::run& run) {
     });
     on.begin(run);
     written_on_paper.clear();
+    calls_on_paper = 0;
     run.thread([&on] { on.write(1, 3); });
     run.thread([&on] {
         require(impl::snapshot_writer(on.core(), paper).run() == 0, "it was not written");
@@ -412,6 +456,122 @@ void copying(model::run& run) {
         std::vector<std::uint64_t> image((written_on_paper.size() + 7) / 8);
         std::memcpy(image.data(), written_on_paper.data(), written_on_paper.size());
         look_at(std::as_bytes(std::span<const std::uint64_t>(image)));
+        on.close();
+    });
+}
+
+/// A reader copies what lies in a row by one call for all, while a thread overwrites it. `seen`: it
+/// has looked at the commit words before.
+void copying_rows(model::run& run, const char* name, bool seen) {
+    static std::unique_ptr<trace_ring::reduce::tables> in;
+    static std::vector<trace_ring::reduce::planned_copy> what;
+    static std::unique_ptr<trace_ring::reduce::batch> copies;
+    auto& on = bench_for(name, full_mode::overwrite_oldest, [seen](auto& b) {
+        b.write_as(1, 12);
+        b.write_as(2, 9);
+        b.write_as(1, seen ? 2 : 1);
+        const auto& memory = b.core().memory();
+        in = nullptr;  // which closes the file
+        mapped = ::memfd_create("mapped", MFD_CLOEXEC);
+        mapped_at = memory.base();
+        const auto bytes = memory.plan().bytes_for(sub_buffers);
+        require(::ftruncate64(mapped, static_cast<off64_t>(bytes)) == 0, "no memory");
+        in = std::make_unique<trace_ring::reduce::tables>(
+            trace_ring::reduce::source::adopt(mapped, "mapped"));
+        // The next to be claimed, and what comes behind it; or the last, which is not full yet.
+        const auto newest = memory.ring().cursor.load(trace_ring::relaxed);
+        const std::uint64_t slot = (seen ? newest : newest - 1) % sub_buffers;
+        what.clear();
+        for (std::uint64_t i = slot; i < slot + 2 && i < sub_buffers; ++i) {
+            const auto& sub = memory.sub_buffer(i);
+            const auto at = trace_ring::stamped::from(sub.state.load(trace_ring::relaxed)).pos;
+            what.push_back({at, i, sub.lane.load(trace_ring::relaxed),
+                            seen ? sub.commit.load(trace_ring::relaxed) : 0});
+        }
+    });
+    on.begin(run);
+    copies = std::make_unique<trace_ring::reduce::batch>();
+    run.thread([&on] { on.write(1, 3); });
+    run.thread([&on] {
+        copies->fill(*in, what);
+        for (std::size_t i = 0; i < what.size(); ++i) {
+            auto& one = (*copies)[i];
+            if (!one.copied) continue;
+            std::uint64_t found = 0;
+            require(one.list.head().state.pos == what[i].pos, "another's records were copied");
+            on.check(one.list.room(*in), one.list.head(), found);
+        }
+    });
+    run.afterwards([&on] { on.close(); });
+}
+
+/// A reader looks at the index while a thread claims.
+void looking_up(model::run& run) {
+    using trace_ring::relaxed;
+    static std::unique_ptr<trace_ring::reduce::tables> in;
+    static std::map<trace_ring::position, std::uint64_t> times;  // by what headers say
+    auto& on = bench_for<timed>(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, [](auto& b) {
+        b.write_as(1, 11);
+        b.write_as(2, 9);
+        const auto [base, bytes] = b.of().bytes();
+        in = std::make_unique<trace_ring::reduce::tables>(
+            trace_ring::reduce::source::from({base, bytes}, "memory"));
+    });
+    on.begin(run);
+    times.clear();
+    static const auto note = [](auto& b) {
+        for (std::size_t slot = 0; slot < sub_buffers; ++slot) {
+            const auto& sub = b.core().memory().sub_buffer(slot);
+            times[trace_ring::stamped::from(b.peek(sub.state)).pos] = b.peek(sub.base_time);
+        }
+    };
+    note(on);
+    static std::array<trace_ring::reduce::index_row, sub_buffers> rows;
+    rows.fill({});
+    run.thread([&on] { on.write(1, 3); });
+    run.thread([] {
+        trace_ring::reduce::index_rows index;
+        index.read(*in, 0, sub_buffers);
+        for (std::size_t i = 0; i < sub_buffers; ++i) {
+            if (!index.get(i, rows[i])) rows[i] = {};
+        }
+    });
+    run.afterwards([&on] {
+        note(on);
+        for (const auto& row : rows) {
+            require(row.pos == 0 || times.count(row.pos) == 0 || times[row.pos] == row.first_time,
+                    "the index tells another's time");
+        }
+        on.close();
+    });
+}
+
+/// A thread that has drawn a position sleeps there while another goes round the ring.
+void sleeping_a_lap(model::run& run) {
+    auto& on = bench_for(__PRETTY_FUNCTION__, full_mode::overwrite_oldest, [](auto& b) {
+        b.write_as(1, 10);
+        b.write_as(2, 9);
+    });
+    static std::array<trace_ring::position, sub_buffers> newest{};
+    static const auto note = [](auto& b) {
+        for (std::size_t slot = 0; slot < sub_buffers; ++slot) {
+            const auto word = b.peek(b.core().memory().sub_buffer(slot).state);
+            const auto now = trace_ring::stamped::from(word).pos;
+            require(now >= newest[slot], "what is older has overwritten what is newer");
+            newest[slot] = now;
+        }
+    };
+    on.begin(run);
+    newest.fill(0);
+    run.thread([&on] { on.write(1, 1); });
+    run.thread([&on] {
+        for (unsigned i = 0; i < 2 * sub_buffers + 4; ++i) {
+            on.write(2, 1);
+            note(on);
+        }
+    });
+    run.afterwards([&on] {
+        note(on);
         on.close();
     });
 }
@@ -453,6 +613,18 @@ MODEL_TEST(a_reader_that_follows_gets_or_misses_each_record_once, 6'000'000) {
 }
 MODEL_TEST(a_copy_that_is_made_while_others_record_is_whole, 6'000'000) {
     copying(run);
+}
+MODEL_TEST(what_lies_in_a_row_is_copied_whole_if_it_was_looked_at_before, 6'000'000) {
+    copying_rows(run, __PRETTY_FUNCTION__, true);
+}
+MODEL_TEST(what_lies_in_a_row_is_copied_whole_or_not_at_all, 6'000'000) {
+    copying_rows(run, __PRETTY_FUNCTION__, false);
+}
+MODEL_TEST(the_index_tells_the_time_of_what_it_tells_of, 6'000'000) {
+    looking_up(run);
+}
+MODEL_TEST(a_thread_that_sleeps_a_lap_overwrites_nothing_newer, 6'000'000, 1) {
+    sleeping_a_lap(run);
 }
 MODEL_TEST(a_handler_records_at_any_step_of_what_it_interrupts, 12'000'000, 1) {
     interrupted(run, __PRETTY_FUNCTION__, false);

@@ -24,13 +24,22 @@
 
 namespace trace_ring::inline v1::impl {
 
+/// What a system call returns when no signal interrupts it.
+template <class Call>
+[[nodiscard]] auto uninterrupted(Call&& call) noexcept {
+    for (;;) {
+        const auto result = call();
+        if (result >= 0 || errno != EINTR) return result;
+    }
+}
+
 /// Writes all of it, or says why not.
 [[nodiscard]] inline int write_at(int fd, const void* from, std::size_t bytes,
                                   std::uint64_t at) noexcept {
     const auto* next = static_cast<const std::byte*>(from);
     while (bytes != 0) {
-        const ssize_t done = ::pwrite64(fd, next, bytes, static_cast<off64_t>(at));
-        if (done < 0 && errno == EINTR) continue;
+        const ssize_t done =
+            uninterrupted([&] { return ::pwrite64(fd, next, bytes, static_cast<off64_t>(at)); });
         if (done <= 0) return done < 0 ? errno : ENOSPC;
         next += done;
         at += static_cast<std::uint64_t>(done);
@@ -65,7 +74,8 @@ public:
         if (const int error = add_new_lanes()) return error;
         const std::uint64_t capacity_at = plan.ring + offsetof(layout::ring_state, capacity);
         if (const int error = write_at(to_, &capacity, sizeof capacity, capacity_at)) return error;
-        if (::ftruncate64(to_, static_cast<off64_t>(plan.bytes_for(capacity))) != 0) return errno;
+        const auto size = static_cast<off64_t>(plan.bytes_for(capacity));
+        if (uninterrupted([&] { return ::ftruncate64(to_, size); }) != 0) return errno;
         const std::uint64_t magic = layout::file_magic;  // last: until then it is no trace file
         return write_at(to_, &magic, sizeof magic, 0);
     }
@@ -158,7 +168,9 @@ private:
                 std::uint32_t number = 0;
                 std::uint32_t state = 0;
             } copied;
-            if (::pread64(to_, &copied, sizeof copied, static_cast<off64_t>(at)) < 0) return errno;
+            const ssize_t got = uninterrupted(
+                [&] { return ::pread64(to_, &copied, sizeof copied, static_cast<off64_t>(at)); });
+            if (got < 0) return errno;
             constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
             // relaxed: after what was copied, of which some may be that lane's already
             const std::uint32_t number = memory_.lane(slot).number.load(relaxed);
@@ -212,8 +224,9 @@ private:
     if (!temporary.make(file)) return ENAMETOOLONG;
     if (!from.begin_copy()) return EBUSY;
     int error = 0;
-    const int fd =
-        ::open(temporary.text(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int fd = uninterrupted([&] {
+        return ::open(temporary.text(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    });
     if (fd < 0) {
         error = errno;
     } else {
