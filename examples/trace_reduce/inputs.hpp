@@ -100,7 +100,7 @@ public:
     void pop() noexcept { item_ = nullptr; }
     /// Where the item at hand stands among those of other files.
     [[nodiscard]] std::int64_t key() const noexcept {
-        return file_.realtime_ns(reduce::time_of(*item_));
+        return file_.time().order_ns(reduce::time_of(*item_));
     }
 
     void append(exporter::text_buffer& out) { shown_by_->append(out, number_, *item_); }

@@ -22,11 +22,12 @@ namespace {
 
 constexpr const char* footer =
     R"(EXPR: or || and && not !, == != < <= > >=, in {1, 0x10..0x1F}, ~ or like "glob" (!~), + - * /
-% &, numbers, 10ms (ns us ms s min h), "texts". Names are the events' fields (`odd name`,
-array[0]), and time (since the trace began), latest, ticks, event, thread and process (id or
-name), tid, pid, lane, position. What a record does not have is unknown, and does not select
-it, nor does its opposite. Whole numbers have 64 bits, stop at their limits, and compare as in
-mathematics; a comparison with a division by zero does not hold.
+% &, numbers, 10ms (ns us ms s min h), "texts". Names are the events' fields (NAME, or
+EVENT.NAME of one event alone; `odd name`, array[0]), and time (since the trace began), latest,
+ticks, event, thread and process (id or name), tid, pid, lane, position. What a record does not
+have is unknown, and does not select it, nor does its opposite. Whole numbers have 64 bits,
+stop at their limits, and compare as in mathematics; a comparison with a division by zero does
+not hold.
 
 Exit status: 0; 2 if a file is of no kind known or is damaged (what can be read is printed, and
 stderr says where: FILE: offset N: cause); 130 if interrupted, except when following;

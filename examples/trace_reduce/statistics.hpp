@@ -111,7 +111,7 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
               time.readings().size(), time.uncertainty_ns());
     }
     if (!time.consistent()) out += ", which contradict each other: the clock jumped";
-    if (sum.clock_jumps != 0) print(out, ", went back %llu times", wide(sum.clock_jumps));
+    if (sum.clock_jumps != 0) print(out, ", %llu jumps", wide(sum.clock_jumps));
     out += "\n\n       records           bytes  share           total  event\n";
     for (const auto& event : sum.events) {
         print(out, "%14llu  %14llu  %4.1f%%  ", wide(event.records), wide(event.bytes),

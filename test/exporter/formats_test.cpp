@@ -28,6 +28,7 @@
 #include <reduce/file_builder.hpp>
 #include <reduce/listing.hpp>
 #include <reduce/scratch_file.hpp>
+#include <trace_ring/exporter/json.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
@@ -376,6 +377,71 @@ BOOST_AUTO_TEST_CASE(fields_are_flows_and_counters_on_demand) {
     BOOST_TEST(contains(some, R"({"ph":"C","name":"a.b","cat":"event","pid":1,"tid":2,"ts":0.000,)"
                               R"("args":{"x":0.5}})"));
     BOOST_TEST(contains(some, R"({"ph":"X","name":"a.b")"));  // as an event, too
+}
+
+BOOST_AUTO_TEST_CASE(every_format_tells_the_same_dates_and_where_they_jump) {
+    constexpr std::int64_t date = 1'700'000'000'000'000'000;
+    for (const std::int64_t step : {-3'600'000'000'000, 3'600'000'000'000}) {
+        file_builder b({.sub_buffer_bytes = 4096});
+        b.clock_reading(0, 0, date);
+        b.clock_reading(2000, 2000, date + 2000);
+        b.clock_reading(4000, 4000, static_cast<std::uint64_t>(date + 4000 + step));
+        b.clock_reading(6000, 6000, static_cast<std::uint64_t>(date + 6000 + step));
+        const auto process = b.process(1200);
+        const auto& tick = b.event({1, "tick", {{"n"}}});
+        const auto& work = b.event({2, "work", {{"n"}}, event_kind::span});
+        const std::uint32_t lanes[] = {b.lane(process, 11), b.lane(process, 12)};
+        for (const auto lane : lanes) b.open(lane, 100);
+        b.record(lanes[0], 150, work, {0}, 4);
+        std::vector<std::int64_t> dates;
+        for (std::uint64_t n = 1; n < 60; ++n) {
+            b.record(lanes[n % 2], 100 + n * 100, tick, {n});
+            const std::int64_t plain = date + 100 + static_cast<std::int64_t>(n) * 100;
+            dates.push_back(plain + (100 + n * 100 < 4000 ? 0 : step));
+        }
+        const auto file = reduce::trace_file::from(b.bytes());
+        const std::string json = [&] {
+            exporter::json_writer writer(file.time());
+            exporter::text_buffer out;
+            for (auto cursor = file.forward(); const auto* item = cursor.next();) {
+                writer.append(out, *item);
+            }
+            return std::string(out.view());
+        }();
+        const std::string csv = written(file, exporter::csv_writer({.files = false}));
+        const std::string chrome = written(file, exporter::chrome_writer());
+        check_nesting(chrome);
+        const std::string perfetto =
+            joined(perfetto_reader(written(file, exporter::perfetto_writer())).lines());
+        const std::int64_t origin = date + 150;
+        for (std::size_t i = 0; i < dates.size(); ++i) {
+            const std::string n = std::to_string(i + 1);
+            const std::string when = std::to_string(dates[i]);
+            BOOST_TEST(count(json, R"("time_ns":)" + when + ',') == 1U);
+            BOOST_TEST(count(csv, "record," + when + ',') == 1U);
+            BOOST_TEST(contains(perfetto, when + " on "));
+            const std::int64_t since = dates[i] - origin;
+            const std::uint64_t size = static_cast<std::uint64_t>(since < 0 ? -since : since);
+            std::string micro = std::to_string(size % 1000);
+            micro = (since < 0 ? "-" : "") + std::to_string(size / 1000) + '.' +
+                    std::string(3 - micro.size(), '0') + micro;
+            BOOST_TEST(
+                contains(chrome, R"(,"ts":)" + micro + R"(,"s":"t","args":{"n":)" + n + '}'));
+        }
+        const std::string by = std::to_string(step);
+        BOOST_TEST(
+            contains(json, R"({"kind":"clock_jump","lane":null,"from_ns":1700000000000002000,)"
+                           R"("step_ns":)" +
+                               by + R"(,"from_ticks":2000,"ticks":4000,"time_ns":)"));
+        BOOST_TEST(count(csv, "\nclock_jump,") == 1U);
+        BOOST_TEST(contains(csv, ",2000," + by + ','));
+        BOOST_TEST(count(chrome, "the date jumps") == 1U);
+        BOOST_TEST(contains(chrome, R"("trace_ring.step_ns":")" + by + '"'));
+        BOOST_TEST(count(perfetto, "the date jumps") == 1U);
+        // What was set back is drawn on other tracks, and no span is drawn over it.
+        BOOST_TEST(contains(chrome, "clock jump 1") == (step < 0));
+        BOOST_TEST(contains(chrome, R"("ph":"E")") == (step < 0));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(spans_that_do_not_nest_have_lines_of_their_own) {

@@ -186,6 +186,8 @@ public:
         put(at + 16, monotonic, 8);
         put(at + 24, realtime, 8);
         put(at + 32, width, 8);
+        put(at + 44, lanes_ + 1, 4);
+        put(at + 48, cursor_, 8);
     }
 
     /// Returns the slot.

@@ -5,6 +5,7 @@
 /// Who follows a trace in which more lanes end than its table remembers is told of each record, or
 /// of its loss: whenever it has caught up, the two add up to what was written.
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -26,6 +27,7 @@ namespace reduce = trace_ring::reduce;
 namespace {
 
 struct step : trace_ring::event<"step", trace_ring::field<"n", std::uint64_t>> {};
+struct vast : trace_ring::event<"vast", trace_ring::field<"n", std::array<std::uint8_t, 8000>>> {};
 
 constexpr std::uint64_t each = 200;  // records of a thread
 constexpr std::uint64_t threads = 300;
@@ -33,7 +35,7 @@ constexpr std::uint64_t threads = 300;
 /// A trace whose table has 64 lanes, and one that follows it from its first record on.
 class followed {
 public:
-    followed() { write(1); }
+    explicit followed(trace_ring::full_mode full = {}) : full_(full) { write(1); }
 
     void write(std::uint64_t records) {
         for (std::uint64_t i = 0; i < records; ++i) recorder_.record<step>(i);
@@ -41,6 +43,23 @@ public:
     }
     void write_in_a_thread() {
         std::thread([this] { write(each); }).join();
+    }
+    /// Two records that are too long for a sub-buffer, one that is not, and one more that is.
+    void write_too_long_in_a_thread() {
+        std::thread([this] {
+            for (int i = 0; i < 2; ++i) recorder_.record<vast>(std::array<std::uint8_t, 8000>{});
+            recorder_.record<step>(1);
+            recorder_.record<vast>(std::array<std::uint8_t, 8000>{});
+            recorder_.flush_thread();
+        }).join();
+    }
+    /// What lanes count as lost that the table still has.
+    [[nodiscard]] std::uint64_t still_counted() const {
+        std::uint64_t sum = 0;
+        for (const auto& lane : trace_.lanes()) {
+            if (!trace_.about().is_gone(lane)) sum += lane.lost.total();
+        }
+        return sum;
     }
     /// Until nothing is new for so long that all has been given out that there was.
     void catch_up() {
@@ -67,7 +86,8 @@ private:
     }
 
     test::folder folder_;
-    trace_ring::recorder recorder_{{.file = folder_ / "a.trace", .size = 64 << 10}};
+    trace_ring::full_mode full_;
+    trace_ring::recorder recorder_{{.file = folder_ / "a.trace", .size = 64 << 10, .full = full_}};
     reduce::trace_file trace_ = reduce::trace_file::open(folder_ / "a.trace");
     reduce::cursor cursor_ = trace_.follow();
     std::uint64_t told_ = 0, lost_ = 0;
@@ -91,6 +111,30 @@ BOOST_AUTO_TEST_CASE(whenever_a_follower_has_caught_up_nothing_is_missing) {
         }
     }
     trace_ring_test::proof("accounted", 4 * (1 + threads * each), "records followed");
+}
+
+BOOST_AUTO_TEST_CASE(what_lanes_lost_by_other_causes_is_told_when_they_have_gone) {
+    for (const std::uint64_t every : {10U, 100U}) {
+        BOOST_TEST_CONTEXT("every " << every) {
+            followed full(trace_ring::full_mode::discard_newest);
+            followed long_ones;
+            for (std::uint64_t t = 1; t <= threads; ++t) {
+                full.write_in_a_thread();
+                long_ones.write_too_long_in_a_thread();
+                if (t % every != 0) continue;
+                full.catch_up();
+                BOOST_REQUIRE(full.accounted() + full.still_counted() == 1 + t * each);
+                long_ones.catch_up();
+                // Of the three too long ones the last is told by its sub-buffer already.
+                BOOST_REQUIRE(long_ones.accounted() <= 1 + t * 4);
+                BOOST_REQUIRE(long_ones.accounted() + long_ones.still_counted() >= 1 + t * 4);
+            }
+            full.stop();
+            BOOST_TEST(full.accounted() == 1 + threads * each);
+            long_ones.stop();
+            BOOST_TEST(long_ones.accounted() == 1 + threads * 4);
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(nothing_is_missing_while_lanes_go_beside_the_follower) {

@@ -630,9 +630,9 @@ BOOST_AUTO_TEST_CASE(times_lie_on_the_line_between_the_nearest_readings) {
     BOOST_TEST(exact.known());
     BOOST_TEST(exact.realtime_ns(0) == 5'000'000'000);
     BOOST_TEST(exact.realtime_ns(500'000'000) == 5'250'000'000);
-    BOOST_TEST(exact.realtime_ns(1'500'000'000) == 6'250'000'000);
+    BOOST_TEST(exact.realtime_ns(1'500'000'000) == 5'750'000'000);
     BOOST_TEST(exact.realtime_ns(2'000'000'200) == 7'000'000'100);
-    BOOST_TEST(exact.monotonic_ns(1'500'000'000) == 750'005'000);
+    BOOST_TEST(exact.relative_ns(1'500'000'000) == 750'000'000);
     BOOST_TEST(exact.relative_ns(100) == 50);
     BOOST_TEST(exact.ns_per_tick() == 0.5, boost::test_tools::tolerance(1e-12));
     BOOST_TEST(exact.uncertainty_ns() == 1.0, boost::test_tools::tolerance(1e-12));
@@ -655,7 +655,6 @@ BOOST_AUTO_TEST_CASE(what_was_asked_before_makes_no_difference) {
                                                  : random() % 11'000 + 1;
         BOOST_REQUIRE(time.realtime_ns(ticks, near) == time.realtime_ns(ticks));
         BOOST_REQUIRE(near <= 4U);
-        BOOST_REQUIRE(time.monotonic_ns(ticks, near) == time.monotonic_ns(ticks));
         BOOST_REQUIRE(time.relative_ns(ticks, beside) == time.relative_ns(ticks));
     }
     BOOST_TEST(time.realtime_ns(3000) == 91'000);
@@ -726,7 +725,6 @@ BOOST_AUTO_TEST_CASE(absurd_readings_give_absurd_times_and_no_worse) {
                                 1);
     for (const std::uint64_t ticks : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
         (void)time.realtime_ns(ticks);
-        (void)time.monotonic_ns(ticks);
     }
 }
 

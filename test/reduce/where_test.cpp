@@ -778,6 +778,36 @@ BOOST_AUTO_TEST_CASE(what_a_record_does_not_have_is_unknown_and_so_is_its_opposi
     BOOST_TEST(t.count("event == 'span' and not u8 == 7") == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(a_field_of_one_event_is_asked_by_the_names_of_both) {
+    opened t;
+    const std::size_t every = t.count("event == 'every'");
+    const std::size_t texts = t.count("event == 'texts.some'");
+    const std::size_t others = t.count("event == 'other'");
+    BOOST_TEST(texts == 20U);
+    BOOST_TEST(t.count("u64 >= 0") == every + texts + others);
+    BOOST_TEST(t.count("texts.some.u64 >= 0") == texts);
+    BOOST_TEST(t.count("texts.some.u64 >= 0 or other.u64 >= 0") == texts + others);
+    BOOST_TEST(t.count("not texts.some.u64 >= 0") == 0U);  // unknown of all others
+    BOOST_TEST(t.count("every.u8 == 7") == t.count("event == 'every' and u8 == 7"));
+    BOOST_TEST(t.count("every.u8 == 7") == 1U);  // a span has another u8
+    BOOST_TEST(t.count("texts.some.name == 'namea'") == t.count("name == 'namea'"));
+    BOOST_TEST(t.count("other.name >= 0") == others);
+    BOOST_TEST(t.count("every.row[0] == every.row[0]") == every);
+    BOOST_TEST(t.count("`texts.some.only here` >= 0") == texts);
+    // A field that is called so is meant, too.
+    file_builder b;
+    const auto& first = b.event({1, "a", {{"b"}}});
+    const auto& second = b.event({2, "c", {{"a.b"}}});
+    const auto lane = b.lane(b.process(1), 1);
+    b.open(lane, 100);
+    b.record(lane, 100, first, {1});
+    b.record(lane, 110, second, {1});
+    const auto file = reduce::trace_file::from(b.bytes());
+    reduce::filter some;
+    some.condition = std::make_shared<where::predicate>(file.about(), must_parse("a.b == 1"));
+    BOOST_TEST((opened::read(file.forward(some)) == places{{1, 0}, {1, 1}}));
+}
+
 BOOST_AUTO_TEST_CASE(numbers_of_any_type_compare_exactly) {
     constexpr double two63 = 9223372036854775808.0;
     constexpr double two64 = 18446744073709551616.0;
@@ -882,6 +912,13 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_before_a_record_is_read) {
         {"tread == 5", 1, "no event has a field 'tread'; did you mean 'thread'?"},
         {"event == 'x' and quite_another > 1", 18, "no event has a field 'quite_another'"},
         {"`time` > 5", 1, "no event has a field 'time'; did you mean 'time'?"},
+        {"texts.some.u65 > 5", 1,
+         "no event has a field 'texts.some.u65'; did you mean 'texts.some.u64'?"},
+        {"other.quite_another > 5", 1,
+         "no event has a field 'other.quite_another'; there is 'other.name', 'other.u64'"},
+        {"quite.another.name > 5", 1,
+         "no event has a field 'quite.another.name'; there is 'other.name', 'texts.some.name'"},
+        {"other.name == 'x'", 12, "a number compared with a text"},
         {"u8 == 'a'", 4, "a number compared with a text"},
         {"letter != 5", 8, "a text compared with a number"},
         {"event == 5", 7, "a text compared with a number"},

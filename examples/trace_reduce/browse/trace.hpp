@@ -162,7 +162,7 @@ public:
 
     [[nodiscard]] std::uint64_t key_of(std::size_t i, std::uint64_t ticks) const noexcept {
         if (all_.size() == 1) return ticks;
-        return static_cast<std::uint64_t>(all_[i].file().realtime_ns(ticks)) ^ sign;
+        return static_cast<std::uint64_t>(all_[i].file().time().order_ns(ticks)) ^ sign;
     }
     /// The first ticks in trace `i` whose key is not before `key`; the last if none is.
     [[nodiscard]] std::uint64_t ticks_from(std::size_t i, std::uint64_t key) const noexcept {

@@ -117,7 +117,7 @@ private:
         how.durations = type.kind == trace_ring::event_kind::span && wanted(duration_name);
         how.any = what_.fields || how.durations ||
                   std::find(how.fields.begin(), how.fields.end(), true) != how.fields.end();
-        if (by_ == by::field) how.by = type.find(by_field_);
+        if (by_ == by::field) how.by = type.find_named(by_field_);
         return how;
     }
     [[nodiscard]] static event_measure& measure_in(event_measures& in,

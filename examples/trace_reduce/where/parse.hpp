@@ -21,8 +21,9 @@
 /// | `-` | a number |
 /// Numbers are decimal, hexadecimal with 0x, or with a point or exponent; with ns, us, ms, s, min
 /// or h they are durations, in ns. Texts are in "" or '', with \\n \\t \\r \\" \\' \\\\ and \\xHH.
-/// Names are of fields, or of what reduce/where/expression.hpp lists; in `` they are of fields
-/// whatever they are; `name[2]` is an array's element.
+/// Names are of fields (NAME, or EVENT.NAME of one event alone), or of what
+/// reduce/where/expression.hpp lists; in `` they are of fields whatever they are; `name[2]` is an
+/// array's element.
 
 #include <cstddef>
 #include <string>

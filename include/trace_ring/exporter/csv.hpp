@@ -7,8 +7,8 @@
 /// header row:
 /// @code
 ///   kind,time_ns,ticks,interval,latest_ns,latest_ticks,lane,position,pid,process,tid,thread,depth,
-///   event,id,span,began_lane,began_position,cause,count,offset,from_ticks,fault,raw,cut,
-///   "order.sent.id","order.sent.price",more
+///   event,id,span,began_lane,began_position,cause,count,offset,from_ticks,step_ns,fault,raw,
+///   cut,"order.sent.id","order.sent.price",more
 /// @endcode
 /// - `kind` is record, loss or clock_jump; the columns that follow mean what they mean in
 ///   exporter/json.hpp, and are empty where they mean nothing. With several files, `file` is the
@@ -163,6 +163,7 @@ private:
         count,
         offset,
         from_ticks,
+        step_ns,
         fault,
         raw,
         cut,
@@ -172,7 +173,7 @@ private:
         "lane",       "position",       "pid",      "process",   "tid",
         "thread",     "depth",          "event",    "id",        "span",
         "began_lane", "began_position", "cause",    "count",     "offset",
-        "from_ticks", "fault",          "raw",      "cut"};
+        "from_ticks", "step_ns",        "fault",    "raw",       "cut"};
 
     static_assert(std::size(fixed) == static_cast<std::size_t>(cell::cut) + 1);
 
@@ -369,9 +370,12 @@ private:
     void append_jump(text_buffer& out, const source& its, const reduce::clock_jump& jump) {
         row(out, its, "clock_jump");
         time(out, its, jump.time);
-        if (jump.lane != nullptr) number(out, cell::lane, jump.lane->number);
-        number(out, cell::position, jump.at);
+        if (jump.lane != nullptr) {
+            number(out, cell::lane, jump.lane->number);
+            number(out, cell::position, jump.at);
+        }
         number(out, cell::from_ticks, jump.from);
+        if (jump.lane == nullptr) number(out, cell::step_ns, jump.step);
         to_end(out);
     }
 

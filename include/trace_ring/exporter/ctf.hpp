@@ -12,9 +12,9 @@
 /// - Times are nanoseconds since 1970, so that readers show what text.hpp does; of a trace whose
 ///   clock is not known, ticks.
 /// - Time in a stream must not go back. Where a lane's clock does, its records go on in another
-///   stream (`lane-3.1` after `lane-3`, up to 64), which begins with `trace_ring:clock_jump`. Where
-///   only the date was set back, or it goes back yet again, records bear the time of the one before
-///   them, and their own as `time` in their context.
+///   stream (`lane-3.1` after `lane-3`, up to 64), which begins with `trace_ring:clock_jump`; where
+///   the date was set back those of all lanes do, and `no-lane` has the jump. If it goes back yet
+///   again, records bear the time of the one before them, and their own as `time` in their context.
 /// - What was lost is in the packets' `events_discarded`, which readers tell; the event
 ///   `trace_ring:lost` says, in its place, for which cause, how many and from which position.
 /// - Spans are events `NAME:begin` and `NAME:end`. An end that says where its span began has that
@@ -74,12 +74,14 @@ public:
         for (const auto& each : sources_) {
             const auto& time = each->in->time();
             if (!time.known()) continue;
-            const std::int64_t ns = time.realtime_ns(time.readings().front().ticks);
-            const auto sane = static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0));
-            offset_ = any ? std::min(offset_, sane) : sane;
+            for (const auto& reading : time.readings()) {  // the date may have been set back
+                const auto ns = static_cast<std::int64_t>(reading.realtime);
+                const auto sane = static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0));
+                offset_ = any ? std::min(offset_, sane) : sane;
+                any = true;
+            }
             precision_ = std::max(
                 precision_, static_cast<std::uint64_t>(std::min(time.uncertainty_ns(), 9.2e18)));
-            any = true;
         }
         absolute_ = any;
     }
@@ -113,6 +115,7 @@ private:
     struct lane_streams {
         std::unique_ptr<impl::ctf_stream> stream;  // the newest
         std::uint32_t part = 0;
+        bool is_over = false;  // the date was set back
     };
     struct origin {
         const reduce::tables* in = nullptr;
@@ -152,7 +155,17 @@ private:
             start(in, streams, lane);
             streams.stream->set_owner(lane);
         }
+        if (std::exchange(streams.is_over, false)) go_on(in, streams, lane);
         return streams;
+    }
+    /// In another stream.
+    void go_on(const origin& in, lane_streams& streams, const reduce::lane_info* lane) {
+        constexpr std::uint32_t most_parts = 64;
+        if (streams.part >= most_parts) return;
+        close(*streams.stream);
+        ++streams.part;
+        start(in, streams, lane);
+        streams.stream->set_owner(lane);
     }
     void start(const origin& in, lane_streams& streams, const reduce::lane_info* lane) {
         std::string name;
@@ -225,21 +238,19 @@ private:
     }
 
     void append_jump(origin& in, const reduce::clock_jump& jump) {
-        auto& streams = streams_of(in, jump.lane);
-        constexpr std::uint32_t most_parts = 64;
-        const std::int64_t time = time_ns(in, jump.time);
-        if (stamp(time) < streams.stream->last() && streams.part < most_parts) {
-            close(*streams.stream);
-            ++streams.part;
-            start(in, streams, jump.lane);
-            streams.stream->set_owner(jump.lane);
+        if (jump.lane == nullptr && jump.step < 0) {
+            for (auto& [number, lane] : in.lanes) lane.is_over = true;
         }
+        auto& streams = streams_of(in, jump.lane);
+        const std::int64_t time = time_ns(in, jump.time);
+        if (stamp(time) < streams.stream->last()) go_on(in, streams, jump.lane);
         auto& stream = *streams.stream;
         const std::size_t before = stream.size();
         text_buffer& out = stream.event(impl::ctf_jump, std::max(stamp(time), stream.last()));
         impl::append_bytes(out, time_ns(in, jump.from));
         impl::append_bytes(out, time);
         impl::append_bytes(out, jump.at);
+        impl::append_bytes(out, jump.step);
         waiting_ += stream.size() - before;
     }
 

@@ -60,7 +60,9 @@ public:
             R"([{"name":"lost","how":0,"kind":0,"type":0,"colour":0,"fields":[["cause",1,0,1,0],)"
             R"(["count",4,0,1,0],["position",4,0,1,0],["offset",4,0,1,0],["fault",12,2,1,0]]},)"
             R"({"name":"clock goes back","how":0,"kind":0,"type":1,"colour":0,"fields":[)"
-            R"(["by",4,0,1,0],["position",4,0,1,0]]})";
+            R"(["by",4,0,1,0],["position",4,0,1,0]]},)"
+            R"({"name":"date jumps","how":0,"kind":0,"type":2,"colour":0,"fields":[)"
+            R"(["step_ns",8,0,1,0]]})";
     }
 
     void append(text_buffer& out, source from, const reduce::item& what) {
@@ -81,10 +83,16 @@ public:
         } else {
             const auto& jump = std::get<reduce::clock_jump>(what);
             const std::uint64_t at = time_of(in, jump.time);
-            impl::append_varint(columns_.values(), time_of(in, jump.from) - at);
-            impl::append_varint(columns_.values(), jump.at);
-            leave_open(in, jump.lane);
-            add_item(at, owner_of(from, jump.lane), clock_jump);
+            if (jump.lane == nullptr) {
+                if (jump.step < 0) in.spans = {};  // what began before cannot end in it
+                impl::append_varint(columns_.values(), impl::zigzag(jump.step));
+                add_item(at, owner_of(from, nullptr), date_jump);
+            } else {
+                impl::append_varint(columns_.values(), time_of(in, jump.from) - at);
+                impl::append_varint(columns_.values(), jump.at);
+                leave_open(in, jump.lane);
+                add_item(at, owner_of(from, jump.lane), clock_jump);
+            }
         }
         if (columns_.full()) append_block(out);
     }
@@ -120,6 +128,7 @@ private:
     // As the page's script has them.
     static constexpr std::uint32_t lost = 0;
     static constexpr std::uint32_t clock_jump = 1;
+    static constexpr std::uint32_t date_jump = 2;
     static constexpr unsigned begins = 1;
     static constexpr unsigned ends = 2;
     static constexpr unsigned bare = 4;
@@ -295,7 +304,7 @@ private:
     text_buffer owners_;                  // JSON
     text_buffer classes_;                 // JSON
     std::vector<std::uint32_t> colours_;  // the first class of each event: ascending
-    std::uint32_t next_class_ = 2;
+    std::uint32_t next_class_ = 3;
     impl::html_columns columns_;
     std::uint64_t base_ = 0;
     std::uint64_t last_ = 0;

@@ -9,6 +9,8 @@
 ///    "process":0,"tid":1234,"thread":"worker","depth":0,"event":"order.sent","fields":{"id":42,"price":3.14}}
 ///   {"kind":"loss","cause":"overwritten","count":1234,"lane":3,"position":0,"ticks":12,"time_ns":...}
 ///   {"kind":"clock_jump","lane":3,"position":50,"from_ticks":90,"ticks":17}
+///   {"kind":"clock_jump","lane":null,"from_ns":...,"step_ns":-3600000000000,"from_ticks":90,
+///    "ticks":170,"time_ns":...}
 /// @endcode
 /// - `time_ns` is nanoseconds since 1970; it is left out where the clock is not known. `ticks` is
 /// the
@@ -27,7 +29,10 @@
 /// - A record whose fields cannot be told has `id`, `raw` (its payload in hex) and `fault` instead
 /// of
 ///   `fields`; its `event` is null if the dictionary lacks it.
-/// - The lane of a loss is null if it concerns none.
+/// - The lane of a loss is null if it concerns none. A jump of no lane is one of all dates: some
+/// time
+///   after `from_ns` they were set, and from `time_ns` on they are later by `step_ns`; `"anew":true`
+///   if the trace's clock began anew.
 
 #include <cstddef>
 #include <cstdint>
@@ -165,8 +170,15 @@ private:
     void append_jump(text_buffer& out, const reduce::clock_jump& jump) const {
         out += R"({"kind":"clock_jump")";
         out += file_;
-        append_member(out, R"(,"lane":)", jump.lane == nullptr ? 0 : jump.lane->number);
-        append_member(out, R"(,"position":)", jump.at);
+        if (jump.lane != nullptr) {
+            append_member(out, R"(,"lane":)", jump.lane->number);
+            append_member(out, R"(,"position":)", jump.at);
+        } else {
+            out += R"(,"lane":null)";
+            append_member(out, R"(,"from_ns":)", time_->realtime_ns(jump.from));
+            append_member(out, R"(,"step_ns":)", jump.step);
+            if (jump.anew) out += R"(,"anew":true)";
+        }
         append_member(out, R"(,"from_ticks":)", jump.from);
         append_time(out, jump.time);
     }

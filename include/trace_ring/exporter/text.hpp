@@ -281,23 +281,35 @@ private:
 
     void append_jump(text_buffer& out, const reduce::clock_jump& jump) {
         colour(out, "\x1b[31m");
-        out += "-- time goes back";
-        if (time_.line().known()) {
-            out += " by ";
-            const double seconds =
-                time_.line().ns(static_cast<double>(jump.from - jump.time)) / 1e9;
-            char digits[400];
-            out += std::string_view(digits, std::to_chars(digits, digits + sizeof digits, seconds,
-                                                          std::chars_format::fixed, 9)
-                                                .ptr);
-            out += " s";
+        if (jump.lane == nullptr) {
+            out += jump.anew ? "-- the clock began anew" : "-- the clock jumps";
+            if (jump.step != 0) {
+                out += ", and dates";
+                append_by(out, static_cast<double>(jump.step) / 1e9);
+            }
+            out += ": between ";
+            append_time(out, jump.from);
+            out += " and ";
+            append_time(out, jump.time);
+        } else {
+            out += "-- time goes back";
+            const double ticks = static_cast<double>(jump.from - jump.time);
+            if (time_.line().known()) append_by(out, time_.line().ns(ticks) / 1e9);
+            out += " (lane ";
+            impl::append_number(out, jump.lane->number);
+            out += ", at position ";
+            impl::append_number(out, jump.at);
+            out += ')';
         }
-        out += " (lane ";
-        impl::append_number(out, jump.lane == nullptr ? 0 : jump.lane->number);
-        out += ", at position ";
-        impl::append_number(out, jump.at);
-        out += ')';
         colour(out, "\x1b[0m");
+    }
+    static void append_by(text_buffer& out, double seconds) {
+        char digits[400];
+        const char* const end =
+            std::to_chars(digits, digits + sizeof digits, seconds, std::chars_format::fixed, 9).ptr;
+        out += " by ";
+        out += std::string_view(digits, end);
+        out += " s";
     }
 
     /// Who recorded, in brackets; of lanes seen lately as it was made then.

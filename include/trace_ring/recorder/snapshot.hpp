@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -54,7 +55,7 @@ public:
 
     [[nodiscard]] int run() noexcept {
         const layout::plan& plan = memory_.plan();
-        if (memory_.clock() != 0) memory_.add_clocks(core_.process());
+        if (memory_.clock() != 0) add_clocks(memory_, core_.process());
         const std::uint64_t capacity = memory_.capacity();
         if (storage::exceeds_file_limit(0, plan.bytes_for(capacity))) return EFBIG;
         // Lanes before sub-buffers: a lane then never claims more records than were copied.

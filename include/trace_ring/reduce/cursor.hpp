@@ -91,12 +91,14 @@ public:
         if (!follow_) return;
         give_back();
         scan(false, false);
-        (void)tell_gone(true);
+        const bool all = filter_.all_lanes();
+        if (all) (void)gone_.tell(in_, readers_, true);
         follow_ = false;
         horizon_ = ~std::uint64_t{0};
         for (auto& reader : readers_) {
             reader.stop_following();
-            if (reader.lane() != nullptr) unplaced::add(reader, reader.told(), false);
+            if (reader.lane() == nullptr || (all && in_.is_gone(*reader.lane()))) continue;
+            unplaced::add(reader, known_lane::lost(reader), false);
         }
         order_lanes();
     }
@@ -119,28 +121,9 @@ private:
         if (!follow_) return nullptr;
         scan(false, true);
         if (const item* found = step()) return found;
-        if (!tell_gone()) return nullptr;
+        if (!filter_.all_lanes() || !gone_.tell(in_, readers_, false)) return nullptr;
         order_lanes();
         return step();
-    }
-    /// What lanes wrote whose entries are others' by now, and nobody has seen: they came and went
-    /// between two looks, or wrote more after the last one that found them. True if there is any.
-    /// `last`: what is not decoded yet is not waited for.
-    [[nodiscard]] bool tell_gone(bool last = false) {
-        if (!filter_.all_lanes()) return false;
-        position known = gone_told_;
-        for (auto& reader : readers_) {
-            if (reader.lane() == nullptr || !in_.is_gone(*reader.lane())) continue;
-            if (!last && gone_lane::is_pending(reader)) return false;
-            known += gone_lane::known_end(reader);
-        }
-        // Read before the lanes: one that has gone since is known, and not counted in it yet.
-        const std::uint64_t written = in_.ring().folded_written;
-        if (written <= known) return false;
-        gone_told_ += written - known;
-        readers_.front().add_unplaced(
-            true, {loss_cause::overwritten, written - known, 0, nullptr, 0, 0, {}});
-        return true;
     }
     [[nodiscard]] const item* step() {
         for (;;) {
@@ -185,9 +168,10 @@ private:
         std::uint64_t limit = by_place_ ? turned(~std::uint64_t{0}) : turned(limit_);
         if (!filter_.all_time()) {
             const bool forward = way_ == direction::forward;
-            const std::uint64_t begin = forward ? filter_.from : filter_.to;
-            const std::uint64_t end = forward ? filter_.to : filter_.from;
             const std::uint64_t next = list.next_time(way_);
+            const tick_range wanted = filter_.times_at(next, way_);
+            const std::uint64_t begin = forward ? wanted.from : wanted.to;
+            const std::uint64_t end = forward ? wanted.to : wanted.from;
             if (turned(next) < turned(begin)) {  // so turned(begin) is not 0
                 list.take(way_, list.count_within(way_, turned(turned(begin) - 1)));
                 return false;
@@ -267,9 +251,8 @@ private:
     [[nodiscard]] bool passes() const noexcept {
         const auto* loss = std::get_if<loss_item>(&item_);
         if (loss != nullptr && loss->lane == nullptr) return true;
-        const std::uint64_t time = time_of(item_);
-        if (time < filter_.from || time > filter_.to) return false;
-        if (filter_.positions.empty()) return true;
+        if (!filter_.wants_time(time_of(item_))) return false;
+        if (filter_.positions.empty() || lane_->lane() == nullptr) return true;
         const auto wanted = filter_.positions_of(*lane_->lane());
         return loss != nullptr ? wanted.has_any(loss->at, loss->count)
                                : wanted.has_any(std::get_if<clock_jump>(&item_)->at, 1);
@@ -288,11 +271,12 @@ private:
                                       wanted_of{*this}, slots);
         if (first) {
             *strays_ = std::move(found.strays);
+            readers_.emplace_back(in_, nullptr, way_, follow_);
             if (filter_.all_lanes()) {
-                readers_.push_back(
-                    unplaced::of_file(in_, found.chains, *strays_, way_, part, follow_));
+                unplaced::add_file(readers_.front(), in_, found.chains, *strays_, part, follow_);
             }
         }
+        unplaced::add_jumps(readers_.front(), in_.time(), jumped_);
         for (auto& chain : found.chains) {
             lane_reader& reader = reader_of(in_.note_lane(chain.lane));
             if (!first) {
@@ -389,7 +373,8 @@ private:
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();
     std::vector<std::uint8_t> wanted_;  // by number of the event type: 0 not asked, 1 yes, 2 no
     std::uint64_t horizon_ = ~std::uint64_t{0}, newest_ = 0;
-    std::uint64_t gone_told_ = 0;  // records of lanes that are gone, told as lost
+    std::uint64_t jumped_ = 0;  // ticks of the last jump of the clocks that was noted
+    gone_lanes gone_;
     item item_{loss_item{}};
 };
 

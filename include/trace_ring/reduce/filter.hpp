@@ -33,14 +33,23 @@ struct position_range {
     }
 };
 
+/// Ticks from `from` to `to`, that one included.
+struct tick_range {
+    std::uint64_t from = 0;
+    std::uint64_t to = ~std::uint64_t{0};
+};
+
+enum class direction { forward, backward };
+
 /// What is wanted of a trace; everything, by default. Losses and clock jumps of the lanes and the
 /// time wanted always come along: they may hide what is looked for.
 struct filter {
-    std::vector<std::string> events{};        ///< globs, any of which may match; none: all events
-    std::vector<std::uint32_t> threads{};     ///< kernel thread ids; none: all
-    std::vector<std::uint32_t> lanes{};       ///< lane numbers; none: all
-    std::uint64_t from = 0;                   ///< ticks
-    std::uint64_t to = ~std::uint64_t{0};     ///< the last that is wanted
+    std::vector<std::string> events{};     ///< globs, any of which may match; none: all events
+    std::vector<std::uint32_t> threads{};  ///< kernel thread ids; none: all
+    std::vector<std::uint32_t> lanes{};    ///< lane numbers; none: all
+    std::uint64_t from = 0;                ///< ticks
+    std::uint64_t to = ~std::uint64_t{0};  ///< the last that is wanted
+    std::vector<tick_range> times{};  ///< if any, only what is in one of them; ascending, apart
     std::vector<position_range> positions{};  ///< of a lane, only what is in all that concern it
     std::shared_ptr<const where::condition> condition{};  ///< of what records say; null: nothing
     /// Threads that copy, decode and ask ahead of the cursor's own (reading/read_ahead.hpp); 0:
@@ -50,7 +59,32 @@ struct filter {
     [[nodiscard]] bool all_lanes() const {
         return threads.empty() && lanes.empty() && (!condition || !condition->chooses_lanes());
     }
-    [[nodiscard]] bool all_time() const noexcept { return from == 0 && to == ~std::uint64_t{0}; }
+    [[nodiscard]] bool all_time() const noexcept {
+        return from == 0 && to == ~std::uint64_t{0} && times.empty();
+    }
+    /// What is wanted, in a row, of the times from this one on (backward: down).
+    [[nodiscard]] tick_range times_at(std::uint64_t time, direction way) const noexcept {
+        tick_range next{from, to};
+        if (times.empty()) return next;
+        const auto ends_before = [](const tick_range& range, std::uint64_t at) {
+            return range.to < at;
+        };
+        const auto begins_after = [](std::uint64_t at, const tick_range& range) {
+            return at < range.from;
+        };
+        if (way == direction::forward) {
+            const auto at = std::lower_bound(times.begin(), times.end(), time, ends_before);
+            next = at == times.end() ? times.back() : *at;
+        } else {
+            const auto at = std::upper_bound(times.begin(), times.end(), time, begins_after);
+            next = at == times.begin() ? *at : *(at - 1);
+        }
+        return {std::max(next.from, from), std::min(next.to, to)};
+    }
+    [[nodiscard]] bool wants_time(std::uint64_t time) const noexcept {
+        const tick_range next = times_at(time, direction::forward);
+        return time >= next.from && time <= next.to;
+    }
     /// All of every lane that is wanted.
     [[nodiscard]] bool unbounded() const noexcept { return all_time() && positions.empty(); }
     [[nodiscard]] position_range positions_of(const lane_info& lane) const noexcept {
@@ -85,8 +119,6 @@ struct filter {
                (!condition || condition->may_want(type));
     }
 };
-
-enum class direction { forward, backward };
 
 /// How items of different lanes are ordered.
 enum class merging {

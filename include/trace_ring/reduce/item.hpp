@@ -28,14 +28,19 @@ struct loss_item {
     std::string_view what;            ///< damaged: what is wrong there
 };
 
-/// A lane's time goes back: the clock was set back or stopped, or the file is damaged. The records
-/// stay in the order in which they were written.
+/// The clock jumped. Of a lane: its time goes back, as the clock was set back or stopped, or the
+/// file is damaged; the records stay in the order in which they were written. Of no lane: the
+/// clocks did not go on evenly between two readings of them (tables/timeline.hpp). The date was
+/// set, or the machine slept or started again; when within the interval is not known, and dates
+/// jump at its end.
 struct clock_jump {
     const lane_info* lane = nullptr;
     position at = 0;         ///< of the record that is earlier than the one before it
-    std::uint64_t from = 0;  ///< the time of the one before
-    std::uint64_t time = 0;  ///< its own
+    std::uint64_t from = 0;  ///< the time of the one before, or where the interval begins
+    std::uint64_t time = 0;  ///< its own, or where the interval ends
     std::uint64_t offset = 0;
+    std::int64_t step = 0;  ///< of no lane: ns by which dates jump
+    bool anew = false;      ///< of no lane: the trace's clock began anew
 };
 
 using item = std::variant<record_view, loss_item, clock_jump>;

@@ -54,7 +54,7 @@ struct trace_statistics {
     std::uint64_t faulty = 0;       ///< records whose fields cannot be told; among `records`
     std::uint64_t damages = 0;      ///< damaged places found while reading, faulty records included
     std::vector<damage> places;     ///< the first hundred of them
-    std::uint64_t clock_jumps = 0;  ///< times that went back within a lane
+    std::uint64_t clock_jumps = 0;  ///< times that went back within a lane, and jumps of the clocks
     std::uint64_t first_time = 0;   ///< ticks
     std::uint64_t last_time = 0;
     std::vector<event_statistics> events;  ///< those with records or a total; most records first
@@ -62,7 +62,10 @@ struct trace_statistics {
 
     /// Seconds from the first record to the last.
     [[nodiscard]] double seconds(const timeline& time) const noexcept {
-        return records == 0 ? 0 : time.ns(static_cast<double>(last_time - first_time)) / 1e9;
+        if (records == 0) return 0;
+        if (!time.known()) return time.ns(static_cast<double>(last_time - first_time)) / 1e9;
+        return static_cast<double>(time.relative_ns(last_time) - time.relative_ns(first_time)) /
+               1e9;
     }
 };
 
@@ -124,7 +127,8 @@ template <class Observer = no_observer>
             if (was_written(loss->cause)) observer.gap(loss->lane);
         } else {
             ++sum.clock_jumps;
-            observer.gap(std::get_if<clock_jump>(next)->lane);
+            const lane_info* const of = std::get_if<clock_jump>(next)->lane;
+            if (of != nullptr) observer.gap(of);
         }
     }
     if (sum.records == 0) sum.first_time = 0;

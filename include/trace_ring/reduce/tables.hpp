@@ -27,6 +27,8 @@
 #include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/tables/clock_eras.hpp>
+#include <trace_ring/reduce/tables/clock_table.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
@@ -79,6 +81,7 @@ public:
         for (int i = 0; i < 2 && read_processes(); ++i) read_lanes();
         read_dictionary();
         read_clocks();
+        raise_lanes();
     }
 
     /// What all dates are put later by: for a trace from a machine whose clock was wrong.
@@ -336,30 +339,21 @@ private:
         for (auto& fault : found) note(fault.offset, std::move(fault.what));
     }
 
+    /// After the lanes: who enters one has read the clocks before.
     void read_clocks() {
-        using layout::clock_entry;
-        const std::uint64_t bytes = std::uint64_t{plan_.clock_count} * sizeof(clock_entry);
-        const auto words = region(plan_.clocks, bytes);
-        // A triple that is replaced just now would be a mixture: its number differs.
-        // order: clocks.look:A pairs with clocks.write:A
-        thread_fence(acquire);
-        const auto again = region(plan_.clocks, bytes);
-        std::vector<clock_triple> readings;
-        for (std::uint32_t i = 0; i < plan_.clock_count; ++i) {
-            const table_row row{words, plan_.clocks, i * sizeof(clock_entry)};
-            const table_row later{again, plan_.clocks, i * sizeof(clock_entry)};
-            const auto u64 = [&row](std::size_t field) { return row.get<std::uint64_t>(field); };
-            const auto number = u64(offsetof(clock_entry, sequence));
-            if (number == 0 ||
-                number != later.get<std::uint64_t>(offsetof(clock_entry, sequence))) {
-                continue;
-            }
-            readings.push_back(
-                {u64(offsetof(clock_entry, ticks)), u64(offsetof(clock_entry, monotonic)),
-                 u64(offsetof(clock_entry, realtime)) + shift_, u64(offsetof(clock_entry, width)),
-                 row.get<std::uint32_t>(offsetof(clock_entry, process))});
-        }
+        auto readings = read_clock_triples(source_, plan_);
+        for (auto& each : readings) each.realtime += shift_;
         timeline_ = timeline(std::move(readings), clock_ == 0 ? 0 : ticks_per_second_);
+    }
+    /// What the lanes say of their times becomes as the readers have it.
+    void raise_lanes() {
+        const auto& eras = timeline_.eras();
+        if (!eras.several()) return;
+        for (auto& lane : lanes_) {
+            if (is_gone(lane)) continue;
+            lane.began = eras.raised(lane.number, no_position, lane.began);
+            if (lane.ended != 0) lane.ended = eras.raised(lane.number, no_position, lane.ended);
+        }
     }
 
     void note(std::uint64_t offset, std::string what) {

@@ -45,7 +45,7 @@ std::string told(const reduce::item& item) {
                               l->lane == nullptr ? 0 : l->lane->number, l->time);
     }
     const auto& j = std::get<reduce::clock_jump>(item);
-    return "jump " + text(j.lane->number, j.at, j.from, j.time);
+    return "jump " + text(j.lane == nullptr ? 0 : j.lane->number, j.at, j.from, j.time);
 }
 
 std::vector<std::string> all_of(reduce::cursor cursor, std::uint64_t from = 0,

@@ -264,7 +264,7 @@ inline void append_tsdl_gaps(text_buffer& out) {
     append_number(out, ctf_jump);
     out +=
         ";\n    stream_id = 0;\n    fields := struct {\n        i64 _from;\n        i64 _to;\n"
-        "        u64 _position;\n    };\n};\n";
+        "        u64 _position;\n        i64 _step;\n    };\n};\n";
 }
 
 /// What stands before the events. Times are nanoseconds after `offset_ns`, which are since 1970 if

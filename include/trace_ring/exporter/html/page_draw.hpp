@@ -280,7 +280,7 @@ function readPixels() {
   });
 }
 // Of the class of that number.
-const colourOf = kind => kind === JUMP ? look.lost : colours[classes[kind].colour % colours.length];
+const colourOf = kind => kind === JUMP || kind === DATE ? look.lost : colours[classes[kind].colour % colours.length];
 const seenOf = (pixel, share) => (pixel & 0xffffff | Math.round(share * 255) << 24) >>> 0;
 function mark(x, y, w, h, pixel) {
   const {width, height} = sheet, to = sheet.pixels;

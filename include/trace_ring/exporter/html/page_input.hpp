@@ -234,7 +234,7 @@ document.addEventListener('keydown', event => {
   document.title = visible(names) + ' - trace';
   $('title').textContent = visible(names);
   $('about').textContent = count === 0 ? 'no records' : dateOf(firstTime) + ', ' +
-    length(lastTime - firstTime) + ', ' + (count - perClass[LOST] - perClass[JUMP]).toLocaleString('en') +
+    length(lastTime - firstTime) + ', ' + (count - perClass[LOST] - perClass[JUMP] - perClass[DATE]).toLocaleString('en') +
     ' records' + (lostCount ? ', ' + lostCount.toLocaleString('en') + ' lost' : '');
   const shown = new Map();
   classes.forEach((kind, i) => {
@@ -257,7 +257,7 @@ document.addEventListener('keydown', event => {
   };
   if (lostCount || perClass[LOST]) add('lost', lostCount, null, '');
   for (const {kind, n} of [...shown.values()].sort((a, b) => b.n - a.n).slice(0, 200)) {
-    add(kind.name, n, kind === classes[JUMP] ? 'var(--lost)' : colours[kind.colour % colours.length], kind.name);
+    add(kind.name, n, kind === classes[JUMP] || kind === classes[DATE] ? 'var(--lost)' : colours[kind.colour % colours.length], kind.name);
   }
 }
 new ResizeObserver(resize).observe(canvas);

@@ -136,7 +136,7 @@ function readerOf(i) {
   return {bytes: blocks[low].bytes, at: place[i]};
 }
 const BEGIN = 1, END = 2, BARE = 4, FAULTY = 8, INTERVAL = 16;
-const LOST = 0, JUMP = 1;  // the first two classes
+const LOST = 0, JUMP = 1, DATE = 2;  // the first classes
 const FLOW = 1, COUNTER = 2;  // what a field is drawn as
 // Of each class the numbers of the fields that are drawn so.
 const fieldsThatAre = role => classes.map(kind => kind.how & (FAULTY | BARE) ? [] :

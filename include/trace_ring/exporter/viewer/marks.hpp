@@ -42,14 +42,16 @@ enum class note_key : std::uint8_t {
     position,
     offset,
     back_ticks,
+    step_ns,  ///< by how much dates jump: a text, as it has a sign
 };
-inline constexpr std::size_t note_keys = 12;
+inline constexpr std::size_t note_keys = 13;
 [[nodiscard]] constexpr std::string_view to_string(note_key key) noexcept {
     // Not what a field is likely to be called.
     constexpr std::string_view names[note_keys] = {
         "trace_ring.later_ns", "trace_ring.cut",      "trace_ring.fault",  "trace_ring.raw",
         "trace_ring.begin",    "trace_ring.end",      "trace_ring.id",     "trace_ring.cause",
-        "trace_ring.count",    "trace_ring.position", "trace_ring.offset", "trace_ring.back_ticks"};
+        "trace_ring.count",    "trace_ring.position", "trace_ring.offset", "trace_ring.back_ticks",
+        "trace_ring.step_ns"};
     return names[static_cast<std::size_t>(key)];
 }
 /// A number, or a text.

@@ -6,8 +6,7 @@
 /// Items as viewers of timelines want them: on tracks, with spans that nest, curves, arrows and
 /// marks. What the writers of such formats have in common; each has only to write it down.
 ///
-/// - Times are nanoseconds: CLOCK_MONOTONIC, moved so that it was the date at the first reading of
-///   the clock. So a date that was set meanwhile moves nothing apart. Without a clock: ticks.
+/// - Times are dates in nanoseconds, as all formats have them. Without a clock: ticks.
 /// - Which end is whose, reduce/span/pairs.hpp says. A span that does not nest with others of its
 ///   thread, or ends in another, is on a line of its own, which is free again when it has ended;
 ///   such spans are known before, but for those of a trace that is followed: of these the end is a
@@ -18,6 +17,7 @@
 /// - Losses are marks on the track where they happened, at the time of the record before them: when
 ///   it was is known no better. Those before the first record of all stand at its time.
 /// - When a lane's time goes back, the spans on its track end there, and it goes on on a new one.
+///   When the date was set back, so do all. Where dates jump there is a mark, of no lane.
 /// - A record of a counter event is drawn as a curve for each number in it. If it holds more than
 ///   that (text, NaN, flows, a time that is a bound, a number beyond 2^63), it is a mark, too.
 
@@ -58,7 +58,7 @@ public:
     viewer_stage(Writer& to, field_roles roles) : to_(to), roles_(std::move(roles)) {}
 
     std::size_t add(const reduce::tables& in, std::string_view name) {
-        sources_.push_back({&in, std::nullopt, {}, reduce::begun_elsewhere(in), {}});
+        sources_.push_back({&in, {}, reduce::begun_elsewhere(in), {}});
         return tracks_.add(in, name);
     }
 
@@ -110,7 +110,6 @@ private:
     };
     struct source {
         const reduce::tables* in;
-        std::optional<std::uint64_t> shift;       // from CLOCK_MONOTONIC to dates, modulo 2^64
         std::vector<const viewer_event*> events;  // by number of their type
         reduce::span_places elsewhere;
         reduce::span_pairs<place> open;
@@ -123,18 +122,9 @@ private:
 
     // Bounded to what any format can bear: a damaged file may say anything.
     [[nodiscard]] std::int64_t ns_of(std::size_t from, std::uint64_t ticks) {
-        source& its = sources_[from];
-        const auto& time = its.in->time();
-        std::uint64_t ns = ticks;
-        if (time.known()) {
-            if (!its.shift) {
-                const auto& first = time.readings().front();
-                its.shift = first.realtime - first.monotonic;
-            }
-            ns = static_cast<std::uint64_t>(time.monotonic_ns(ticks)) + *its.shift;
-            if (ns > most_ns && ns > ~std::uint64_t{0} / 4 * 3) return 0;  // before 1970
-        }
-        return static_cast<std::int64_t>(std::min(ns, most_ns));
+        const auto& time = sources_[from].in->time();
+        if (time.known()) return std::max<std::int64_t>(time.realtime_ns(ticks), 0);
+        return static_cast<std::int64_t>(std::min(ticks, most_ns));
     }
 
     void start(text_buffer& out, std::int64_t ns) {
@@ -318,16 +308,26 @@ private:
 
     void append_jump(text_buffer& out, std::size_t from, const reduce::clock_jump& jump,
                      std::int64_t time) {
-        if (jump.lane == nullptr) return;
+        const auto leave = [&](viewer_track& track) { close(out, from, track, track.newest, 0); };
+        viewer_mark mark;
+        mark.category = mark_category::clock;
+        notes_.clear();
+        if (jump.lane == nullptr) {
+            if (jump.step < 0) tracks_.set_back(from, leave);
+            viewer_track& own = tracks_.of_source(from, announce(out));
+            mark.on = &own;
+            mark.ns = own.advance(time);
+            mark.name = jump.anew ? "the clock began anew" : "the date jumps";
+            note(note_key::step_ns, std::to_string(jump.step));
+            mark.notes = notes_;
+            return to_.instant(out, mark);
+        }
         viewer_track& track = tracks_.of(from, *jump.lane, announce(out));
         leave_open(out, from, *jump.lane);
-        close(out, from, track, track.newest, 0);
-        viewer_mark mark;
+        leave(track);
         mark.on = &track;
         mark.ns = track.newest;
-        mark.category = mark_category::clock;
         mark.name = "time goes back";
-        notes_.clear();
         note(note_key::back_ticks, jump.from - jump.time);
         note(note_key::position, jump.at);
         mark.notes = notes_;

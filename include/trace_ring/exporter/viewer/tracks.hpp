@@ -53,6 +53,7 @@ struct viewer_track {
     std::string name;               ///< any bytes
     std::int64_t newest = 0;        ///< ns of the record shown last
     unsigned jumps = 0;             ///< of the clock, before it
+    unsigned set_back = 0;          ///< how often a date was set back before
     std::vector<drawn_span> spans;  ///< open on it, the innermost last
 
     /// A time as it is shown: not before what was shown last. Within a lane ticks do not go back;
@@ -67,7 +68,7 @@ class viewer_tracks {
 public:
     /// Another trace. `in` must outlive this.
     std::size_t add(const reduce::tables& in, std::string_view name) {
-        sources_.push_back({&in, std::string(name), nullptr});
+        sources_.push_back({&in, std::string(name), nullptr, 0});
         return sources_.size() - 1;
     }
 
@@ -75,7 +76,12 @@ public:
     /// new. The result stays where it is.
     template <class Announce>
     viewer_track& of(std::size_t source, const reduce::lane_info& lane, Announce&& announce) {
-        return *line_of(source, lane, announce).now;
+        line& its = line_of(source, lane, announce);
+        if (its.set_back != sources_[source].set_back) {
+            its.set_back = sources_[source].set_back;
+            (void)go_on(its, announce);
+        }
+        return *its.now;
     }
     /// A line of a process for spans of this event that do not nest, on which none is open.
     template <class Announce>
@@ -89,7 +95,7 @@ public:
     }
     /// Its span has ended.
     void give_back(viewer_track& of, const reduce::event_type& type) {
-        apart_[{of.process, &type}].push_back(&of);
+        if (of.set_back == set_back_) apart_[{of.process, &type}].push_back(&of);
     }
     /// For what concerns no lane.
     template <class Announce>
@@ -105,14 +111,20 @@ public:
     template <class Announce>
     viewer_track& after_jump(std::size_t source, const reduce::lane_info& lane,
                              Announce&& announce) {
-        line& its = line_of(source, lane, announce);
-        const viewer_track& before = *its.now;
-        const std::string plain = before.name.substr(0, before.name.rfind(jumped));
-        viewer_track& next =
-            make(*before.process, 0, plain + jumped + std::to_string(before.jumps + 1), announce);
-        next.jumps = before.jumps + 1;
-        its.now = &next;
-        return next;
+        return go_on(line_of(source, lane, announce), announce);
+    }
+    /// The date of a source was set back: its threads go on on new tracks. `leave(track)` is called
+    /// for each of the old ones.
+    template <class Leave>
+    void set_back(std::size_t source, Leave&& leave) {
+        ++set_back_;
+        ++sources_[source].set_back;
+        sources_[source].own = nullptr;
+        apart_.clear();
+        const auto end = by_thread_.lower_bound({source + 1, 0, 0, 0, 0, 0});
+        for (auto each = by_thread_.lower_bound({source, 0, 0, 0, 0, 0}); each != end; ++each) {
+            leave(*each->second.now);
+        }
     }
 
 private:
@@ -122,16 +134,28 @@ private:
         const reduce::tables* in;
         std::string name;
         viewer_track* own;
+        unsigned set_back = 0;  // how often
     };
     /// A thread, or what else has tracks, one after the other.
     struct line {
         viewer_track* now = nullptr;
+        unsigned set_back = 0;  // before, its source
     };
     // Source, process, thread, depth, processor + 1 where no thread is known, lane where nothing
     // else is.
     using thread_key = std::tuple<std::size_t, std::size_t, std::uint32_t, std::uint32_t,
                                   std::uint32_t, std::uint32_t>;
 
+    template <class Announce>
+    viewer_track& go_on(line& its, Announce&& announce) {
+        const viewer_track& before = *its.now;
+        const std::string plain = before.name.substr(0, before.name.rfind(jumped));
+        viewer_track& next =
+            make(*before.process, 0, plain + jumped + std::to_string(before.jumps + 1), announce);
+        next.jumps = before.jumps + 1;
+        its.now = &next;
+        return next;
+    }
     template <class Announce>
     line& line_of(std::size_t source, const reduce::lane_info& lane, Announce&& announce) {
         if (&lane == last_lane_) return *last_;
@@ -162,6 +186,7 @@ private:
                 if (lane.depth != 0) name += '+' + std::to_string(lane.depth);
                 name += " (" + std::to_string(lane.thread) + ')';
             }
+            known.set_back = sources_[source].set_back;
             known.now =
                 &make(process, of_thread && lane.depth == 0 ? lane.thread : 0, name, announce);
         }
@@ -173,6 +198,7 @@ private:
         viewer_track track;
         track.number = tracks_.size();
         track.process = &process;
+        track.set_back = set_back_;
         track.is_thread = is_id(thread) && used_.count({process.id, thread}) == 0;
         track.id = track.is_thread ? static_cast<std::int32_t>(thread) : made_up();
         used_.insert({process.id, static_cast<std::uint32_t>(track.id)});
@@ -232,6 +258,7 @@ private:
     }
 
     std::vector<trace_source> sources_;
+    unsigned set_back_ = 0;
     std::deque<viewer_process> processes_;
     std::deque<viewer_track> tracks_;
     std::map<std::pair<process_key, std::size_t>, const viewer_process*> by_process_;

@@ -9,32 +9,13 @@
 
 #include <time.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
+#include <trace_ring/clock_snapshot.hpp>
 #include <trace_ring/policy/clock/clock.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 
 namespace trace_ring::inline v1 {
-
-/// One moment by three clocks; 32 bytes, as trace files hold it. All three were read while `ticks`
-/// was within `uncertainty` of the value given.
-///
-///      0 u64 ticks          8 u64 monotonic, ns
-///     16 u64 realtime, ns  24 u64 uncertainty, ticks
-struct alignas(8) clock_snapshot {
-    alignas(8) std::uint64_t ticks = 0;
-    alignas(8) std::uint64_t monotonic = 0;
-    alignas(8) std::uint64_t realtime = 0;
-    alignas(8) std::uint64_t uncertainty = 0;
-
-    friend constexpr bool operator==(const clock_snapshot&, const clock_snapshot&) = default;
-};
-static_assert(sizeof(clock_snapshot) == 32 && alignof(clock_snapshot) == 8);
-static_assert(offsetof(clock_snapshot, monotonic) == 8 && offsetof(clock_snapshot, realtime) == 16);
-static_assert(offsetof(clock_snapshot, uncertainty) == 24);
-static_assert(std::is_trivially_copyable_v<clock_snapshot>);
 
 /// Reads the three clocks together, some times, and returns the narrowest: an interruption between
 /// the reads widens one, rarely all. Takes a few hundred ns. Signal-safe.

@@ -174,7 +174,8 @@ static_assert(offsetof(ring_state, folded_lanes) == 256);
 static_assert(offsetof(ring_state, snapshot_request) == 320);
 static_assert(offsetof(ring_state, session_owner) == 384);
 
-/// Three clocks read together. Entry 0 is the first ever taken, the others a ring of the newest.
+/// Three clocks read together. Entry 0 is the first ever taken. The last quarter keeps those after
+/// which the clocks had not gone on evenly, a second time; the others are a ring of the newest.
 struct clock_entry {
     shared_atomic<std::uint64_t> sequence;   ///< 0 while it is written; then its number, from 1
     shared_atomic<std::uint64_t> ticks;      ///< of the file's clock, the middle of the bracket
@@ -182,11 +183,18 @@ struct clock_entry {
     shared_atomic<std::uint64_t> realtime;   ///< nanoseconds since 1970
     shared_atomic<std::uint64_t> width;    ///< ticks between the bracketing reads: the uncertainty
     shared_atomic<std::uint32_t> process;  ///< slot of the process that took it
-    shared_atomic<std::uint32_t> reserved;
-    shared_atomic<std::uint64_t> reserved2[2];
+    shared_atomic<std::uint32_t> lanes;    ///< lanes entered by then + 1; 0: not told
+    shared_atomic<std::uint64_t> cursor;   ///< sub-buffer position claimed last by then
+    shared_atomic<std::uint64_t> since;    ///< of those kept: ticks of the one before, or 1
 };
 static_assert(sizeof(clock_entry) == 64);
 static_assert(offsetof(clock_entry, process) == 40);
+static_assert(offsetof(clock_entry, since) == 56);
+
+/// How many of so many entries keep a jump of the clocks.
+[[nodiscard]] constexpr std::uint32_t kept_clocks(std::uint32_t count) noexcept {
+    return count / 4;
+}
 
 enum class presence : std::uint32_t { free = 0, live = 1, departed = 2, preparing = 3 };
 

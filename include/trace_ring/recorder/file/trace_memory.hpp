@@ -136,8 +136,9 @@ public:
         return (static_cast<std::uint64_t>(at) - plan_.sub_buffers) / plan_.sub_buffer_bytes;
     }
 
-    /// The file's clock, now. Signal-safe.
+    /// The file's clock, now; and beside the system's. Signal-safe.
     [[nodiscard]] std::uint64_t now() const noexcept { return clock_->now(); }
+    [[nodiscard]] clock_snapshot snapshot() const noexcept { return clock_->snapshot(); }
     /// For how many of its ticks records are to be kept; 0 if the number of bytes alone decides.
     [[nodiscard]] std::uint64_t keep_ticks() const noexcept {
         constexpr std::uint64_t second = 1'000'000'000;
@@ -147,25 +148,6 @@ public:
         if (rate == 0 || rate > std::uint64_t{1} << 34) return 0;
         if (keep_for / second >= (std::uint64_t{1} << 62) / rate) return std::uint64_t{1} << 62;
         return keep_for / second * rate + keep_for % second * rate / second;
-    }
-
-    /// Adds a triple of clocks. Signal-safe.
-    void add_clocks(std::uint32_t process) const noexcept {
-        const clock_snapshot taken = clock_->snapshot();
-        // relaxed, to the end: a number out of a counter, and what the sequence publishes
-        const std::uint64_t n = ring().clock_cursor.fetch_add(1, relaxed) + 1ULL;
-        const std::uint64_t slot = n == 1 ? 0 : 1 + (n - 2) % (plan_.clock_count - 1);
-        auto& entry = at<layout::clock_entry>(plan_.clocks + slot * sizeof(layout::clock_entry));
-        entry.sequence.store(0, relaxed);
-        // order: clocks.write:A pairs with clocks.look:A, snapshot.mark:B
-        thread_fence(release);
-        entry.ticks.store(taken.ticks, relaxed);
-        entry.monotonic.store(taken.monotonic, relaxed);
-        entry.realtime.store(taken.realtime, relaxed);
-        entry.width.store(taken.uncertainty * 2, relaxed);
-        entry.process.store(process, relaxed);
-        // order: clocks.write:B pairs with table.read:A, snapshot.mark:A
-        entry.sequence.store(n, release);
     }
 
     /// Whose event types' numbers this process records by, and which gates it goes by.

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/next_slot.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -192,7 +193,7 @@ inline void core::now_and_then(std::uint64_t now) noexcept {
             const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
             clock_due_.store(later, relaxed);
             clock_gap_.store(std::min(gap * 2, second), relaxed);
-            memory_.add_clocks(process());
+            add_clocks(memory_, process());
         }
     }
     // A request is served soon, not at once.

@@ -21,6 +21,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/claim.hpp>
 #include <trace_ring/recorder/lane/hand_on.hpp>
 #include <trace_ring/recorder/process/entries.hpp>
@@ -287,7 +288,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     type_node* t = the_registry.types.load(seq_cst);
     // What has come since this entered. relaxed: each that was pushed publishes those below it, too
     for (; t != nullptr; t = t->next.load(relaxed)) add_type(*t);
-    memory_.add_clocks(process());
+    add_clocks(memory_, process());
     // relaxed, to the end: who hands the recorder to other threads orders this; gates are advice
     const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
     quick_claim_ = second / 2'000'000 + 1;  // also where a tick is longer
@@ -315,7 +316,7 @@ inline core::~core() {
     for (; node != nullptr; node = node->next.load(relaxed)) leave_thread(block_of(*node));
     // order: process.alive:D pairs with process.alive:A
     if (alive_->load(acquire) == entered) {  // else the entry is a parent's
-        if (memory_.clock() != 0) memory_.add_clocks(process());
+        if (memory_.clock() != 0) add_clocks(memory_, process());
         memory_.leave_process(process());
     }
     ::munmap(static_cast<void*>(alive_), layout::page_bytes);

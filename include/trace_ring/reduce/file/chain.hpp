@@ -16,6 +16,7 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
 #include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/reduce/tables/clock_eras.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -62,6 +63,7 @@ struct chain_link {
     bool positions_known = false;  ///< where its records begin and end is: a header was looked at
     bool readable = true;
     link_fault fault = link_fault::none;
+    std::uint8_t era = 0;  ///< of its times, which are as tables/clock_eras.hpp has them
 
     /// Where in the file its fault is.
     [[nodiscard]] std::uint64_t fault_offset(const layout::plan& plan) const noexcept {
@@ -79,14 +81,47 @@ struct chain {
     std::optional<position> start{};  ///< where the first link's records should begin, if known
 };
 
-/// What its headers say was lost.
+/// The times that the file has of a sub-buffer of a known era become those that are read.
+inline void raise(chain_link& link, const clock_eras& eras) noexcept {
+    const std::uint64_t by = eras.shift(link.era);
+    link.base_time += by;
+    if (link.last_time != ~std::uint64_t{0}) link.last_time += by;
+}
+/// The same of a lane, after telling the eras: they ascend, and where its time goes back one
+/// begins.
+inline void raise(chain& what, const clock_eras& eras) noexcept {
+    if (!eras.several()) return;
+    std::uint8_t era = 0;
+    std::uint64_t last = 0;  // of the one before, as the file has it
+    for (chain_link& link : what.links) {
+        const auto least = eras.of(what.lane, link.pos, link.base_time);
+        if (least > era) {
+            era = least;
+        } else if (link.base_time < last && eras.has(era + 1U)) {
+            ++era;
+        }
+        link.era = era;
+        const bool ended = link.last_time != ~std::uint64_t{0};
+        last = ended ? link.last_time : link.base_time;
+        if (ended && last < link.base_time && eras.has(era + 1U)) {
+            link.last_time += eras.shift(era + 1U) - eras.shift(era);
+            ++era;
+        }
+        raise(link, eras);
+    }
+}
+
+/// What headers say was lost.
+[[nodiscard]] inline loss_counts told_by(const chain_link& link) noexcept {
+    loss_counts told;
+    told.add(loss_cause::refused, link.refused);
+    told.add(loss_cause::too_long, link.too_long);
+    told.add(loss_cause::nested, link.nested);
+    return told;
+}
 [[nodiscard]] inline loss_counts told_by(const chain& what) noexcept {
     loss_counts told;
-    for (const auto& link : what.links) {
-        told.add(loss_cause::refused, link.refused);
-        told.add(loss_cause::too_long, link.too_long);
-        told.add(loss_cause::nested, link.nested);
-    }
+    for (const auto& link : what.links) told += told_by(link);
     return told;
 }
 

@@ -61,7 +61,10 @@ public:
         out.chains = std::move(all.chains);
         std::sort(out.chains.begin(), out.chains.end(),
                   [](const chain& a, const chain& b) { return a.lane < b.lane; });
-        for (auto& each : out.chains) put_in_order(each.links, out.strays);
+        for (auto& each : out.chains) {
+            put_in_order(each.links, out.strays);
+            raise(each, in_.time().eras());
+        }
         return out;
     }
     /// Looks at a link's header again, this time by the protocol that gives a consistent answer
@@ -87,6 +90,7 @@ public:
         thread_fence(acquire);
         if (!still_there() || !is_sub_buffer_magic(magic) || head.lane != lane) return false;
         take(head, link);
+        raise(link, in_.time().eras());
         return true;
     }
 

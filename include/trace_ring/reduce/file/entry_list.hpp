@@ -20,6 +20,7 @@
 #include <trace_ring/reduce/reading/entry.hpp>
 #include <trace_ring/reduce/reading/selection.hpp>
 #include <trace_ring/reduce/tables.hpp>
+#include <trace_ring/reduce/tables/clock_eras.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -59,6 +60,15 @@ public:
         return in.bytes().copy(offset_, words_, head_);
     }
 
+    /// The copied sub-buffer is of this era of the trace's clock: its times become as they are
+    /// read.
+    void be_of(const clock_eras& eras, std::size_t era) noexcept {
+        const bool ends_later = head_.end_time < head_.base_time && eras.has(era + 1);
+        era_ = era;
+        head_.base_time += eras.shift(era);
+        if (head_.end_time != 0) head_.end_time += eras.shift(ends_later ? era + 1 : era);
+    }
+
     /// Where the words of a sub-buffer go that someone else copies, who then calls `copied`.
     [[nodiscard]] std::span<std::uint64_t> room(const tables& in) {
         words_.resize(in.plan().sub_buffer_bytes / 8);
@@ -78,8 +88,12 @@ public:
         std::swap(offset_, other.offset_);
     }
 
-    void add(const loss_item& loss) { note(loss); }
-    void add(const clock_jump& jump) { note(jump); }
+    void add(const note_type& what) {
+        entry next;
+        next.begin = static_cast<std::uint32_t>(notes_.size());
+        entries_.push_back(next);
+        notes_.push_back(what);
+    }
 
     /// Adds the records of the copied sub-buffer from number `from` on. The first of the sub-buffer
     /// has position `first` in the lane; the record before `from` has time `last_time`. Meanwhile
@@ -97,8 +111,14 @@ public:
             whose = by_first ? nullptr : &in.guest_of(lane, who);
         };
         std::uint32_t flags = 0;
+        const clock_eras& eras = in.time().eras();
+        std::size_t era = era_;
+        std::uint64_t raised = eras.shift(era);
+        sub_buffer_copy head = head_;  // with the time that the file has
+        head.base_time -= raised;
         const auto visit = [&](const stretch& found) {
             entry next{found, 0, whose};
+            next.high += raised;
             count += found.count;
             if (count <= from) return;
             if (const std::uint32_t known = found.count - std::min(found.count, count - from);
@@ -107,9 +127,16 @@ public:
                 next.count -= known;
             }
             flags |= record_word::flags(found.word);
-            if (const std::uint64_t begins = time(next, 0); begins < last_time) {
+            std::uint64_t begins = time(next, 0);
+            if (begins < last_time && eras.has(era + 1)) {  // the readings tell of it
+                next.high -= raised;
+                raised = eras.shift(++era);
+                next.high += raised;
+                begins = time(next, 0);
+            }
+            if (begins < last_time) {
                 add(clock_jump{&lane, first + count - next.count, last_time, begins,
-                               offset_ + std::uint64_t{next.begin} * 8});
+                               offset_ + std::uint64_t{next.begin} * 8, 0, false});
             }
             last_time = time(next, next.count - 1);
             entries_.push_back(next);
@@ -118,7 +145,7 @@ public:
         const auto meanwhile = [&next_one](std::size_t words) {
             next_one.fetch(words * 8 + ahead);
         };
-        const std::uint32_t broken = walk_stretches(words_, head_, visit, meanwhile, owned);
+        const std::uint32_t broken = walk_stretches(words_, head, visit, meanwhile, owned);
         if ((flags & record_word::interval) != 0) bound();
         if (broken != 0) {
             add(loss_item{loss_cause::damaged, head_.records - count, first + count, &lane,
@@ -317,12 +344,6 @@ private:
             }
         }
     }
-    void note(const note_type& what) {
-        entry next;
-        next.begin = static_cast<std::uint32_t>(notes_.size());
-        entries_.push_back(next);
-        notes_.push_back(what);
-    }
 
     std::vector<std::uint64_t> words_;
     std::vector<entry> entries_;
@@ -330,6 +351,7 @@ private:
     walked_ahead ahead_;
     sub_buffer_copy head_;
     std::uint64_t offset_ = 0;
+    std::size_t era_ = 0;
     position begin_ = 0;  // in the lane, of the first of the records
     position end_ = 0;
     std::size_t at_ = 0;      // forward: the entry read next; backward: one behind it

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <trace_ring/loss.hpp>
@@ -45,9 +46,9 @@ public:
           followed_(follow) {}
 
     [[nodiscard]] const lane_info* lane() const noexcept { return lane_; }
-    /// What was lost that no sub-buffer tells of: before the first record, or after the last.
-    void add_unplaced(bool before_all, const loss_item& loss) {
-        (before_all ? first_losses_ : last_losses_).push_back(loss);
+    /// What no sub-buffer tells of: before the first record, or after the last.
+    void add_unplaced(bool before_all, const note_type& what) {
+        (before_all ? first_notes_ : last_notes_).push_back(what);
     }
     /// Damaged sub-buffers of unknown lanes, to be blamed for gaps; kept by the caller.
     void blame(const std::vector<chain_link>& strays) noexcept { strays_ = &strays; }
@@ -94,8 +95,6 @@ public:
     [[nodiscard]] position newest_known() const noexcept {
         return links_.empty() ? no_position : links_.back().pos;
     }
-    /// Losses given out so far, by cause.
-    [[nodiscard]] const loss_counts& told() const noexcept { return told_; }
     void stop_following() noexcept { follow_ = false; }
 
     /// Decodes the next sub-buffer that can be read, and what is missing before it (backward: after
@@ -141,9 +140,10 @@ public:
     [[nodiscard]] entry_list& entries() noexcept { return list_; }
 
 private:
-    friend struct gone_lane;
+    friend struct known_lane;
     [[nodiscard]] std::uint64_t lonely_time() const noexcept {
-        return lane_ == nullptr ? 0 : lane_->ended != 0 ? lane_->ended : lane_->began;
+        if (lane_ == nullptr) return forward_ || finished_ ? 0 : ~std::uint64_t{0};
+        return lane_->ended != 0 ? lane_->ended : lane_->began;
     }
     /// More may come in the sub-buffer just read, or has come if there is one after it.
     [[nodiscard]] bool may_grow() const noexcept {
@@ -166,10 +166,13 @@ private:
     }
 
     [[nodiscard]] bool copy(const chain_link& link) {
-        const bool made = ahead_ != nullptr && ahead_->take(lane_->number, link.pos, list_);
+        const bool ahead = ahead_ != nullptr && link.era == 0;  // it was walked for that one
+        const bool made = ahead && ahead_->take(lane_->number, link.pos, list_);
         result_ = made ? copy_result::copied : list_.copy(*in_, link.slot);
         const auto& head = list_.head();
-        return result_ == copy_result::copied && head.state.pos == link.pos &&
+        if (result_ != copy_result::copied) return false;
+        list_.be_of(in_->time().eras(), link.era);
+        return head.state.pos == link.pos &&
                (head.lane == lane_->number || link.fault != link_fault::none);
     }
     [[nodiscard]] bool read(const chain_link& link) {
@@ -305,7 +308,7 @@ private:
         if (!forward_) std::reverse(missing_.begin(), missing_.end());
         const std::uint64_t time = after ? after->time : before ? before->time : lonely_time();
         const bool at_end = !after && !cut_end_;
-        if (!before && !cut_begin_) flush(first_losses_, time);
+        if (!before && !cut_begin_) flush(first_notes_, time);
         position at = before ? before->at : start_.value_or(cut_begin_ && after ? after->at : 0);
         const position end = std::max(at, after ? after->at : at_end ? tail_end(before, at) : at);
         // What sessions consumed is not missing.
@@ -335,24 +338,26 @@ private:
                 lose(lost.cause, at - from, from, time, lost.offset, lost.what);
             }
         }
-        if (before && after && after->time < before->time) {
-            list_.add(clock_jump{lane_, after->at, before->time, after->time, after->offset});
-        }
+        if (before && after && after->time < before->time)
+            list_.add(
+                clock_jump{lane_, after->at, before->time, after->time, after->offset, 0, false});
         if (!at_end) return;
-        flush(last_losses_, time);
+        flush(last_notes_, time);
         if (follow_ && end > 0) {  // told: not again when the next sub-buffer shows the same gap
             if (!edge_) edge_ = edge{end, time, no_position, no_position, 0};
             edge_->at = std::max(edge_->at, end);
             if (!missing_.empty()) edge_->self = no_position;
         }
     }
-    void flush(std::vector<loss_item>& losses, std::uint64_t time) {
-        for (auto& loss : losses) {
-            loss.time = lane_ != nullptr ? time : 0;
-            told_.add(loss.cause, loss.count);
-            list_.add(loss);
+    void flush(std::vector<note_type>& notes, std::uint64_t time) {
+        for (auto& note : notes) {
+            if (auto* const loss = std::get_if<loss_item>(&note)) {
+                loss->time = lane_ != nullptr ? time : 0;
+                told_.add(loss->cause, loss->count);
+            }
+            list_.add(note);
         }
-        losses.clear();
+        notes.clear();
     }
 
     /// How far the lane's records go, of which all are read up to `before`.
@@ -371,30 +376,25 @@ private:
     const tables* in_;
     const lane_info* lane_;
     direction way_;
-    bool forward_;
-    bool follow_;
-    bool followed_;  // it did, if it does not
-    bool finished_ = false;
-    bool tail_open_ = false;                    // the last one read is open: it may have grown
-    bool cut_begin_ = false, cut_end_ = false;  // trimmed: what is before is not wanted
+    bool forward_, follow_, followed_;           // it did, if it does not
+    bool finished_ = false, tail_open_ = false;  // the last one read is open: it may have grown
+    bool cut_begin_ = false, cut_end_ = false;   // trimmed: what is before is not wanted
     std::optional<position> start_;  // where the first link should begin, if that is known
     std::vector<chain_link> links_;
     std::size_t next_ = 0;      // forward: link to be read next; backward: one behind it
     std::optional<edge> edge_;  // forward: the end of what was read; backward: its beginning
     std::vector<hole> missing_;
-    std::vector<loss_item> first_losses_;
-    std::vector<loss_item> last_losses_;
+    std::vector<note_type> first_notes_, last_notes_;
     const std::vector<chain_link>* strays_ = nullptr;
     read_ahead* ahead_ = nullptr;
-    loss_counts told_;
+    loss_counts told_;  // given out so far, or about to be
 
     entry_list list_;  // of the sub-buffer that is decoded
     bool has_memory_ = false, misplaced_ = false, sound_ = true;
     copy_result result_ = copy_result::vacant;
     position first_ = 0;
     std::uint64_t last_time_ = 0;
-    std::uint32_t consumed_ = 0;
-    std::uint32_t seen_too_long_ = 0, seen_nested_ = 0;
+    std::uint32_t consumed_ = 0, seen_too_long_ = 0, seen_nested_ = 0;
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -137,7 +137,8 @@ private:
                                            : bytes == fixed;
         if (!fits || bytes > tail_.size() * 8) return;
         found.type = type;
-        found.time = time;
+        found.time = in_.time().eras().raised(head_.lane, head_.state.pos, head_.base_time) -
+                     head_.base_time + time;
     }
 
     const tables& in_;

@@ -18,44 +18,81 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// A lane that the tables list no more (tables::is_gone), so that it writes no more: what the
-/// folded totals count beyond what is known of it was lost before anybody saw it.
-struct gone_lane {
+inline constexpr loss_cause counted_by_writers[] = {loss_cause::refused, loss_cause::too_long,
+                                                    loss_cause::nested, loss_cause::abandoned};
+
+/// What is known of a lane by its reader.
+struct known_lane {
     /// Whether its sub-buffers hold records that are still to be decoded: how many is not known.
     [[nodiscard]] static bool is_pending(const lane_reader& of) noexcept {
         return of.next_ < of.links_.size() || of.has_grown();
     }
     /// How far its records go that were given out or told as lost, or will be.
-    [[nodiscard]] static position known_end(const lane_reader& of) noexcept {
+    [[nodiscard]] static position end(const lane_reader& of) noexcept {
         position end = of.edge_ ? of.edge_->at : 0;
         if (of.next_ < of.links_.size()) {
             end = std::max<position>(end, of.links_.back().first + of.links_.back().records);
         }
         return of.lane_->listed ? std::max<position>(end, of.lane_->written) : end;
     }
+    /// What its sub-buffers told as lost, or will tell; read forward.
+    [[nodiscard]] static loss_counts lost(const lane_reader& of) noexcept {
+        loss_counts all = of.told_;
+        for (std::size_t i = of.next_; i < of.links_.size(); ++i) all += told_by(of.links_[i]);
+        return all;
+    }
+};
+
+/// For one who follows: lanes that the tables list no more (tables::is_gone), so that they write no
+/// more. What the folded totals count beyond what is known of them was lost before anybody saw it.
+class gone_lanes {
+public:
+    /// Tells it, as a loss of no lane, by the first of the readers. True if there was any. `last`:
+    /// what is not decoded yet is not waited for.
+    template <class Readers>
+    [[nodiscard]] bool tell(const tables& in, Readers& readers, bool last) {
+        loss_counts known = told_;
+        for (const auto& reader : readers) {
+            if (reader.lane() == nullptr || !in.is_gone(*reader.lane())) continue;
+            if (!last && known_lane::is_pending(reader)) return false;
+            known.add(loss_cause::overwritten, known_lane::end(reader));
+            const loss_counts lost = known_lane::lost(reader);
+            for (const auto cause : counted_by_writers) known.add(cause, lost[cause]);
+        }
+        // Read before the lanes: one that has gone since is known, and not counted in it yet.
+        bool any = false;
+        const auto tell_beyond = [&](loss_cause cause, std::uint64_t all) {
+            if (all <= known[cause]) return;
+            told_.add(cause, all - known[cause]);
+            readers.front().add_unplaced(
+                true, loss_item{cause, all - known[cause], 0, nullptr, 0, 0, {}});
+            any = true;
+        };
+        tell_beyond(loss_cause::overwritten, in.ring().folded_written);
+        for (const auto cause : counted_by_writers)
+            tell_beyond(cause, in.ring().folded_lost[cause]);
+        return any;
+    }
+
+private:
+    loss_counts told_;
 };
 
 }  // namespace trace_ring::inline v1::reduce
 
 namespace trace_ring::inline v1::reduce::unplaced {
 
-namespace impl {
-
-inline constexpr loss_cause counted_by_writers[] = {loss_cause::refused, loss_cause::too_long,
-                                                    loss_cause::nested, loss_cause::abandoned};
-
-}  // namespace impl
-
 /// Adds to a lane's reader what is counted beyond `told`. `early`: before its first record, else
 /// after its last.
 inline void add(lane_reader& reader, const loss_counts& told, bool early) {
     const lane_info& lane = *reader.lane();
     if (!lane.listed) return;
-    for (const auto cause : impl::counted_by_writers) {
+    for (const auto cause : counted_by_writers) {
         if (lane.lost[cause] <= told[cause]) continue;
         reader.add_unplaced(
             early,
-            {cause, lane.lost[cause] - told[cause], early ? 0 : lane.written, &lane, 0, 0, {}});
+            loss_item{
+                cause, lane.lost[cause] - told[cause], early ? 0 : lane.written, &lane, 0, 0, {}});
     }
 }
 
@@ -66,12 +103,10 @@ inline void place(lane_reader& reader, const chain& what) {
 }
 
 /// What concerns no lane that is still known. `part`: the chains come from the index, which does
-/// not tell what was lost. `follow`: what lanes wrote that are gone is counted at each look, by the
-/// cursor.
-[[nodiscard]] inline lane_reader of_file(tables& in, std::vector<chain>& chains,
-                                         const std::vector<chain_link>& strays, direction way,
-                                         bool part, bool follow) {
-    lane_reader file(in, nullptr, way, follow);
+/// not tell what was lost. `follow`: what lanes lost that are gone is told at each look
+/// (gone_lanes).
+inline void add_file(lane_reader& file, tables& in, std::vector<chain>& chains,
+                     const std::vector<chain_link>& strays, bool part, bool follow) {
     const auto& ring = in.ring();
     std::uint64_t kept = 0;
     loss_counts told;
@@ -82,19 +117,29 @@ inline void place(lane_reader& reader, const chain& what) {
         told += told_by(chain);
     }
     for (const auto& stray : strays) {
-        file.add_unplaced(true, {loss_cause::damaged, 0, 0, nullptr, 0,
-                                 stray.fault_offset(in.plan()), to_string(stray.fault)});
+        file.add_unplaced(true, loss_item{loss_cause::damaged, 0, 0, nullptr, 0,
+                                          stray.fault_offset(in.plan()), to_string(stray.fault)});
     }
     const auto add_all = [&file](bool before, loss_cause cause, std::uint64_t all,
                                  std::uint64_t less) {
-        if (all > less) file.add_unplaced(before, {cause, all - less, 0, nullptr, 0, 0, {}});
+        if (all > less)
+            file.add_unplaced(before, loss_item{cause, all - less, 0, nullptr, 0, 0, {}});
     };
     if (!follow) add_all(true, loss_cause::overwritten, ring.folded_written, kept);
-    for (const auto cause : impl::counted_by_writers) {
-        if (!part) add_all(true, cause, ring.folded_lost[cause], told[cause]);
+    for (const auto cause : counted_by_writers) {
+        if (!part && !follow) add_all(true, cause, ring.folded_lost[cause], told[cause]);
     }
     add_all(false, loss_cause::refused, ring.refused_without_lane, 0);
-    return file;
+}
+
+/// Where the clocks jumped after `until`, which goes on to the last of them.
+inline void add_jumps(lane_reader& file, const timeline& time, std::uint64_t& until) {
+    for (const auto& jump : time.jumps()) {
+        if (jump.to <= until) continue;
+        until = jump.to;
+        file.add_unplaced(false,
+                          clock_jump{nullptr, 0, jump.from, jump.to, 0, jump.step, jump.anew});
+    }
 }
 
 }  // namespace trace_ring::inline v1::reduce::unplaced

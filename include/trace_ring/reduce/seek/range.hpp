@@ -13,8 +13,9 @@
 ///   }
 /// @endcode
 /// A record whose time is an interval counts by its beginning. Where the system's clock was set
-/// while the trace was taken, a date may have been there twice: then it is one of the two. Of a
-/// trace whose clock was never read beside the system's, only shares and positions mean something.
+/// back while the trace was taken, dates were there twice: then a range between dates is what bears
+/// them, in several parts (`filter::times`), and a place alone is the first of them. Of a trace
+/// whose clock was never read beside the system's, only shares and positions mean something.
 
 #include <time.h>
 
@@ -22,7 +23,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include <trace_ring/position.hpp>
 #include <trace_ring/reduce/cursor.hpp>
@@ -97,6 +100,7 @@ public:
     struct place {
         std::uint64_t ticks = 0;             ///< the first that is not before it
         std::optional<position_range> of{};  ///< and these positions only
+        std::optional<std::int64_t> date{};  ///< ns since 1970, if that is what it was told by
     };
     /// `shared`: several traces are read together; times and shares are those of the whole.
     [[nodiscard]] std::optional<place> find(const when& what,
@@ -106,31 +110,41 @@ public:
         if (what.what == form::per_cent && !shared) return place{of_share(what)};
         const auto& time = in_.time();
         if (!time.known()) return std::nullopt;
-        const auto at_realtime = [&](std::int64_t ns) {
-            return place{first_at(ns, [&](std::uint64_t t) { return time.realtime_ns(t); })};
-        };
         const common_span all = shared.value_or(span());
+        // Of several traces: so long after the begin or before the end that they share, whatever
+        // was done to the date in between.
+        const auto after_begin = [&](std::int64_t date) {
+            if (time.jumps().empty()) return place{first_date(date)};
+            return place{relative(impl::minus(date, span().begin))};
+        };
         switch (what.what) {
             case form::date:
             case form::time_of_day: {
-                const auto ns = realtime_of(what, all.begin);
-                return ns ? std::optional(at_realtime(*ns)) : std::nullopt;
+                const auto date = realtime_of(what, all.begin);
+                if (!date) return std::nullopt;
+                return place{first_date(*date), std::nullopt, *date};
             }
             case form::since_begin:
-                if (shared) return at_realtime(impl::plus(all.begin, what.ns));
+                if (shared) return after_begin(impl::plus(all.begin, what.ns));
                 return place{relative(what.ns)};
-            case form::before_end:
-                if (what.ns == 0)
-                    return shared ? at_realtime(impl::plus(all.last, 1)) : place{after_all()};
-                if (shared) return at_realtime(impl::minus(all.last, what.ns));
-                return place{relative(impl::minus(time.relative_ns(extent_.last), what.ns))};
+            case form::before_end: {
+                if (what.ns == 0 && !shared) return place{after_all()};
+                std::int64_t before = what.ns;
+                if (shared) {
+                    const std::int64_t date =
+                        impl::minus(impl::plus(all.last, before == 0), before);
+                    if (time.jumps().empty()) return place{first_date(date)};
+                    before = impl::minus(span().last, date);
+                }
+                return place{relative(impl::minus(time.relative_ns(extent_.last), before))};
+            }
             default:
                 break;
         }
         if (what.share == 0) return place{};
         const double part = static_cast<double>(what.share) / static_cast<double>(when::whole);
         const auto length = static_cast<double>(impl::minus(all.last, all.first));
-        return at_realtime(what.share == when::whole
+        return after_begin(what.share == when::whole
                                ? impl::plus(all.last, 1)
                                : impl::plus(all.first, static_cast<std::int64_t>(length * part)));
     }
@@ -140,11 +154,17 @@ public:
     [[nodiscard]] bool limit(filter& what, const std::optional<when>& from,
                              const std::optional<when>& to,
                              const std::optional<common_span>& shared = {}) const {
+        std::optional<std::int64_t> first_date;
+        std::optional<std::int64_t> end_date;
         if (from) {
             const auto found = find(*from, shared);
             if (!found) return false;
-            what.from = std::max(what.from, found->ticks);
             if (found->of) what.positions.push_back(*found->of);
+            if (went_back() && found->date) {
+                first_date = found->date;
+            } else {
+                what.from = std::max(what.from, found->ticks);
+            }
         }
         if (to) {
             auto found = find(*to, shared);
@@ -156,11 +176,21 @@ public:
             }
             // Of its own lane, what comes before a record at the very same time, too.
             const bool before = to->what != when::form::record;
-            if (before && found->ticks == 0) {  // before all: a range that has nothing
-                what.from = std::max<std::uint64_t>(what.from, 1);
-                what.to = 0;
+            if (went_back() && found->date) {
+                end_date = found->date;
+            } else if (before && found->ticks == 0) {  // before all: a range that has nothing
+                want_nothing(what);
             } else if (before || to->lane != 0) {
                 what.to = std::min(what.to, found->ticks - (before ? 1 : 0));
+            }
+        }
+        if (first_date || end_date) {
+            what.times = parts(first_date, end_date);
+            if (what.times.empty()) {
+                want_nothing(what);
+            } else {
+                what.from = std::max(what.from, what.times.front().from);
+                what.to = std::min(what.to, what.times.back().to);
             }
         }
         return true;
@@ -179,19 +209,61 @@ private:
     [[nodiscard]] std::uint64_t relative(std::int64_t ns) const {
         return first_at(ns, [this](std::uint64_t t) { return in_.time().relative_ns(t); });
     }
+    [[nodiscard]] std::uint64_t first_date(std::int64_t ns,
+                                           const tick_range& part = {0, after_ever - 1}) const {
+        return first_at(
+            ns, [this](std::uint64_t t) { return in_.time().realtime_ns(t); }, part);
+    }
+    static void want_nothing(filter& what) noexcept {
+        what.from = std::max<std::uint64_t>(what.from, 1);
+        what.to = 0;
+    }
 
-    /// The first tick whose time by `clock` is `ns` or later: 0 if all of the trace is; by
-    /// galloping on where the trace does not go so far yet.
+    /// A date was there twice.
+    [[nodiscard]] bool went_back() const noexcept {
+        const auto jumps = in_.time().jumps();
+        return std::any_of(jumps.begin(), jumps.end(), [](const auto& j) { return j.step < 0; });
+    }
+    /// The ticks whose dates are in [from, to), where dates went back: between two such places they
+    /// ascend.
+    [[nodiscard]] std::vector<tick_range> parts(const std::optional<std::int64_t>& from,
+                                                const std::optional<std::int64_t>& to) const {
+        std::vector<tick_range> out;
+        std::uint64_t begin = 0;
+        const auto add = [&](std::uint64_t end) {
+            const tick_range part{std::exchange(begin, end + 1), end};
+            const std::uint64_t first = from ? first_date(*from, part) : part.from;
+            if (to) {
+                const std::uint64_t after = first_date(*to, part);
+                if (after > first) out.push_back({first, after - 1});
+            } else if (first <= end) {
+                out.push_back({first, end});
+            }
+        };
+        for (const auto& jump : in_.time().jumps()) {
+            if (jump.step < 0 && jump.to > begin) add(jump.to - 1);
+        }
+        add(after_ever - 1);
+        return out;
+    }
+
+    static constexpr std::uint64_t after_ever = ~std::uint64_t{0};
+
+    /// The first tick of a part whose time by `clock` is `ns` or later: its begin if all that was
+    /// recorded there is, the tick behind its end if none is; by galloping on where the trace does
+    /// not go so far yet.
     template <class Clock>
-    [[nodiscard]] std::uint64_t first_at(std::int64_t ns, const Clock& clock) const {
-        std::uint64_t low = extent_.first;  // before `ns`
-        if (clock(low) >= ns) return 0;
+    [[nodiscard]] std::uint64_t first_at(std::int64_t ns, const Clock& clock,
+                                         const tick_range& part = {0, after_ever - 1}) const {
+        std::uint64_t low = std::max(extent_.first, part.from);  // before `ns`
+        if (low > part.to || clock(low) >= ns) return part.from;
         std::uint64_t step = std::max<std::uint64_t>(extent_.last - extent_.first, 1);
         std::uint64_t high = low;
         do {
-            if (high > (~std::uint64_t{0} >> 1) - step) return ~std::uint64_t{0};
+            if (high == part.to) return part.to + 1;
+            if (high > (~std::uint64_t{0} >> 1) - step) return part.to + 1;
             low = high;
-            high += step;
+            high = std::min(high + step, part.to);
             step *= 2;
         } while (clock(high) < ns);
         while (high - low > 1) {

@@ -66,6 +66,7 @@ private:
         std::uint64_t latest = 0;
         std::uint64_t slot = 0;
         position pos = no_position;
+        std::uint8_t era = 0;
     };
 
     void note(std::uint64_t slot) {
@@ -75,9 +76,15 @@ private:
             slot_of(row.pos, in_.plan().sub_buffer_limit) != slot) {
             return;
         }
-        out_.first = out_.empty ? row.first_time : std::min(out_.first, row.first_time);
+        const auto& eras = in_.time().eras();
+        const std::uint8_t era = eras.of(row.lane, row.pos, row.first_time);
+        const std::uint64_t first = row.first_time + eras.shift(era);
+        out_.first = out_.empty ? first : std::min(out_.first, first);
         out_.empty = false;
-        ends_.push_back({row.last_time != 0 ? row.last_time : ~std::uint64_t{0}, slot, row.pos});
+        // Where the time went back in it, what is later is of the next era.
+        const bool back = row.last_time < row.first_time && eras.has(era + 1U);
+        const std::uint64_t last = row.last_time + eras.shift(back ? era + 1U : era);
+        ends_.push_back({row.last_time != 0 ? last : ~std::uint64_t{0}, slot, row.pos, era});
     }
     [[nodiscard]] std::uint64_t last_record(const end& of) {
         words_.resize(in_.plan().sub_buffer_bytes / 8);
@@ -86,9 +93,14 @@ private:
             head.state.pos != of.pos) {
             return 0;
         }
+        const auto& eras = in_.time().eras();
+        std::size_t era = of.era;
+        std::uint64_t before = head.base_time;
         std::uint64_t last = 0;
         (void)walk_records(words_, head, [&](std::size_t, std::uint64_t time, std::uint32_t) {
-            last = std::max(last, time);
+            if (time < before && eras.has(era + 1)) ++era;
+            before = time;
+            last = std::max(last, time + eras.shift(era));
         });
         return last;
     }

@@ -59,6 +59,13 @@ struct event_type {
         }
         return npos;
     }
+    /// The same, and EVENT.FIELD, if this is the event and no field is called so.
+    [[nodiscard]] std::size_t find_named(std::string_view field) const noexcept {
+        const std::size_t own = find(field);
+        const bool of_event =
+            field.size() > name.size() && field.starts_with(name) && field[name.size()] == '.';
+        return own != npos || !of_event ? own : find(field.substr(name.size() + 1));
+    }
 };
 
 class dictionary {

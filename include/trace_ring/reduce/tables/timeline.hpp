@@ -6,6 +6,17 @@
 /// What a trace's ticks are worth. The recorder reads its clock, CLOCK_MONOTONIC and CLOCK_REALTIME
 /// together now and then; between two such readings a time is on the line through them, outside on
 /// the line through the first and the last.
+///
+/// Where the clocks do not go on evenly between two readings (the date was set, the machine slept
+/// or started again), nobody knows when within them. Then what lies between is told by the line of
+/// the earlier one, and dates jump at the later one: once, through no hour that never was.
+/// @code
+///   dates   o----o----o---------.         `jumps()` has the interval between the last two readings,
+///                                         within which a date may be off by the step
+///                               o----o
+///   ticks   ------------------------->
+/// @endcode
+/// This is the one place where ticks become times: all that shows or asks for times goes by it.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,15 +25,17 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/clock_snapshot.hpp>
+#include <trace_ring/reduce/tables/clock_eras.hpp>
+
 namespace trace_ring::inline v1::reduce {
 
-/// Three clocks at one moment.
-struct clock_triple {
-    std::uint64_t ticks = 0;
-    std::uint64_t monotonic = 0;  ///< ns
-    std::uint64_t realtime = 0;   ///< ns since 1970
-    std::uint64_t width = 0;      ///< ticks within which all three were read: the uncertainty
-    std::uint32_t process = 0;    ///< slot of the process that read them
+/// A place where the clocks did not go on evenly.
+struct timeline_jump {
+    std::uint64_t from = 0;  ///< ticks: it happened after this,
+    std::uint64_t to = 0;    ///< and before or at this, where dates jump
+    std::int64_t step = 0;   ///< ns by which they do
+    bool anew = false;       ///< the trace's clock began anew
 };
 
 class timeline {
@@ -33,13 +46,12 @@ public:
     /// `ticks_per_second` is the recorder's estimate, used where readings are too near each other
     /// to tell a rate. The readings may be in any order and may contradict each other.
     timeline(std::vector<clock_triple> readings, std::uint64_t ticks_per_second)
-        : readings_(std::move(readings)) {
+        : eras_(readings, ticks_per_second), readings_(std::move(readings)) {
         constexpr double shortest_baseline_ns = 1e7;
-        std::sort(readings_.begin(), readings_.end(),
-                  [](const clock_triple& a, const clock_triple& b) { return a.ticks < b.ticks; });
-        const double stated =
-            ticks_per_second != 0 ? 1e9 / static_cast<double>(ticks_per_second) : 0;
+        const auto stated_rate = static_cast<double>(ticks_per_second);
+        const double stated = ticks_per_second != 0 ? 1e9 / stated_rate : 0;
         ns_per_tick_ = stated;
+        consistent_ = !eras_.several();
         for (std::size_t i = 1; i < readings_.size(); ++i) {
             const auto& a = readings_[i - 1];
             const auto& b = readings_[i];
@@ -63,15 +75,14 @@ public:
                 ns_per_tick_ = ns / static_cast<double>(last.ticks - first.ticks);
             }
         }
-        for (std::size_t i = 0; i <= readings_.size(); ++i) {
-            rates_.push_back({rate(i, &clock_triple::realtime), rate(i, &clock_triple::monotonic)});
-        }
+        lines_.assign(readings_.size() + 1, {ns_per_tick_, ns_per_tick_});
+        for (std::size_t i = 1; i < readings_.size(); ++i) draw(i, stated_rate);
     }
 
     /// True if ticks can be told in nanoseconds and dates.
     [[nodiscard]] bool known() const noexcept { return !readings_.empty() && ns_per_tick_ > 0; }
-    /// False: the readings contradict each other or the stated rate, so the counter jumped while
-    /// the trace was taken; times are then what the nearest readings say.
+    /// False: the readings contradict each other or the stated rate, so the counter jumped or began
+    /// anew while the trace was taken; times are then what the nearest readings say.
     [[nodiscard]] bool consistent() const noexcept { return consistent_; }
     [[nodiscard]] std::span<const clock_triple> readings() const noexcept { return readings_; }
     [[nodiscard]] double ns_per_tick() const noexcept { return ns_per_tick_; }
@@ -84,6 +95,11 @@ public:
         return ns(static_cast<double>(widest)) / 2;
     }
 
+    /// Where the clocks did not go on evenly, oldest first.
+    [[nodiscard]] std::span<const timeline_jump> jumps() const noexcept { return jumps_; }
+    /// How the file's ticks become those that are read.
+    [[nodiscard]] const clock_eras& eras() const noexcept { return eras_; }
+
     /// Ns since 1970; 0 if not known. Logarithmic in the number of readings; but constant for one
     /// who asks for times in a row, of which most lie between the same two, and hands in the same
     /// `near` with each, 0 at first.
@@ -92,31 +108,60 @@ public:
         return realtime_ns(ticks, near);
     }
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks, std::size_t& near) const noexcept {
-        return at(ticks, near, &clock_triple::realtime, &rates::realtime);
+        return at(ticks, near, &clock_triple::realtime, &line::realtime);
     }
-    [[nodiscard]] std::int64_t monotonic_ns(std::uint64_t ticks) const noexcept {
-        std::size_t near = 0;
-        return monotonic_ns(ticks, near);
+    /// The same, but that dates before one that was set back are told as if it had been before: so
+    /// they never go back, and are an order among several traces.
+    [[nodiscard]] std::int64_t order_ns(std::uint64_t ticks) const noexcept {
+        auto ns = static_cast<std::uint64_t>(realtime_ns(ticks));
+        for (const auto& jump : jumps_) {
+            if (jump.step < 0 && ticks < jump.to) ns += static_cast<std::uint64_t>(jump.step);
+        }
+        return static_cast<std::int64_t>(ns);
     }
-    [[nodiscard]] std::int64_t monotonic_ns(std::uint64_t ticks, std::size_t& near) const noexcept {
-        return at(ticks, near, &clock_triple::monotonic, &rates::monotonic);
-    }
-    /// Ns since the first reading, taken when the trace was set up; negative before.
+    /// Ns since the first reading, taken when the trace was set up; negative before. It is not
+    /// moved by a date that is set, and never goes back.
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
         std::size_t near = 0;
         return relative_ns(ticks, near);
     }
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks, std::size_t& near) const noexcept {
-        if (readings_.empty()) return 0;
-        // Modulo 2^64: the numbers may come from a damaged file.
-        return static_cast<std::int64_t>(static_cast<std::uint64_t>(monotonic_ns(ticks, near)) -
-                                         readings_.front().monotonic);
+        return at(ticks, near, &clock_triple::elapsed, &line::elapsed);
     }
 
 private:
-    struct rates {
-        double realtime, monotonic;  // ns a tick
+    /// From one reading to the next, in ns a tick.
+    struct line {
+        double realtime, elapsed;
+        std::uint64_t most = ~std::uint64_t{0};  ///< ns, to which it goes where the clocks jump
     };
+
+    /// Draws the line from reading `i` - 1 to `i`.
+    void draw(std::size_t i, double ticks_per_second) {
+        const auto& a = readings_[i - 1];
+        auto& b = readings_[i];
+        const clock_advance by = advance_of(as_read(a), as_read(b), ticks_per_second);
+        constexpr std::uint64_t most = std::uint64_t{1} << 62;
+        const auto elapsed = static_cast<std::uint64_t>(by.elapsed + 0.5);
+        b.elapsed = elapsed < most - a.elapsed ? a.elapsed + elapsed : most;
+        const auto ticks = static_cast<double>(std::max<std::uint64_t>(b.ticks - a.ticks, 1));
+        // Modulo 2^64, then signed: the date may have been set back by a little.
+        const auto date = static_cast<double>(static_cast<std::int64_t>(b.realtime - a.realtime));
+        if (by.even) {
+            lines_[i] = {date / ticks, by.elapsed / ticks};
+            return;
+        }
+        lines_[i].most = b.elapsed - a.elapsed;
+        const double rate = by.elapsed / ticks;
+        const bool is_rate = rate > ns_per_tick_ * 0.99 && rate < ns_per_tick_ * 1.01;
+        if (is_rate && !by.anew) lines_[i].realtime = lines_[i].elapsed = rate;
+        jumps_.push_back({std::clamp(b.since, a.ticks, b.ticks), b.ticks, by.step, by.anew});
+    }
+    /// As the file has it.
+    [[nodiscard]] clock_snapshot as_read(const clock_triple& from) const noexcept {
+        return {from.ticks - eras_.shift(from.era), from.monotonic, from.realtime,
+                from.width / 2 + from.width % 2};
+    }
 
     /// The first reading after `ticks`. `near`: where to look first, whatever it is.
     [[nodiscard]] std::size_t after(std::uint64_t ticks, std::size_t near) const noexcept {
@@ -129,39 +174,37 @@ private:
             [](std::uint64_t value, const clock_triple& r) { return value < r.ticks; });
         return static_cast<std::size_t>(found - readings_.begin());
     }
-    /// Of the line that ends at reading `end`.
-    [[nodiscard]] double rate(std::size_t end, std::uint64_t clock_triple::*clock) const noexcept {
-        if (end == 0 || end == readings_.size()) return ns_per_tick_;
-        const auto& a = readings_[end - 1];
-        const auto& b = readings_[end];
-        // Modulo 2^64, then signed: a realtime clock may have been set back.
-        const auto rise = static_cast<double>(static_cast<std::int64_t>(b.*clock - a.*clock));
-        return rise / static_cast<double>(std::max<std::uint64_t>(b.ticks - a.ticks, 1));
-    }
     [[nodiscard]] std::int64_t at(std::uint64_t ticks, std::size_t& near,
                                   std::uint64_t clock_triple::*clock,
-                                  double rates::*rate) const noexcept {
+                                  double line::*rate) const noexcept {
         if (!known()) return 0;
         near = after(ticks, near);
-        return along(readings_[near == 0 ? 0 : near - 1], ticks, rates_[near].*rate, clock);
+        const line& here = lines_[near];
+        // If nobody knows how long it was, the dates go on as they were.
+        const bool any = here.most == 0 && clock == &clock_triple::realtime;
+        return along(readings_[near == 0 ? 0 : near - 1], ticks, here.*rate,
+                     any ? ~std::uint64_t{0} : here.most, clock);
     }
 
     /// The difference is scaled, not the value: a double holds days of it to the nanosecond. The
     /// numbers may come from a damaged file, so the result is bounded before it is an integer.
     [[nodiscard]] static std::int64_t along(const clock_triple& from, std::uint64_t ticks,
-                                            double rate,
+                                            double rate, std::uint64_t most,
                                             std::uint64_t clock_triple::*clock) noexcept {
         const bool back = ticks < from.ticks;
         const double length =
             static_cast<double>(back ? from.ticks - ticks : ticks - from.ticks) * rate;
         const double bounded = std::clamp(length, -9.2e18, 9.2e18);
-        const auto ns = static_cast<std::uint64_t>(
-            static_cast<std::int64_t>(bounded + (bounded < 0 ? -0.5 : 0.5)));
+        const auto ns = std::min(static_cast<std::uint64_t>(static_cast<std::int64_t>(
+                                     bounded + (bounded < 0 ? -0.5 : 0.5))),
+                                 most);
         return static_cast<std::int64_t>(back ? from.*clock - ns : from.*clock + ns);
     }
 
+    clock_eras eras_;
     std::vector<clock_triple> readings_;
-    std::vector<rates> rates_;  // by the reading that ends it
+    std::vector<line> lines_;  // by the reading that ends it
+    std::vector<timeline_jump> jumps_;
     double ns_per_tick_ = 0;
     bool consistent_ = true;
 };

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -42,7 +43,10 @@ public:
     [[nodiscard]] std::optional<mistake> find() {
         for (const auto* trace : traces_) {
             for (const auto& type : trace->events().types()) {
-                for (const auto& field : type.fields) fields_.insert(field.name);
+                for (const auto& field : type.fields) {
+                    fields_.insert(field.name);
+                    fields_.insert(type.name + '.' + field.name);
+                }
             }
         }
         names(what_);
@@ -85,20 +89,25 @@ private:
                            (at.what == form::name && meaning(at) == named::field);
         if (field && !fields_.contains(at.word)) {
             std::string what = "no event has a field '" + at.word + "'";
+            const std::string others = other_places(at.word);
+            const std::size_t share = others.empty() ? 3 : 10;
             if (fields_.empty()) {
                 what += ": the trace has no fields yet";
-            } else if (const auto near = nearest(at.word); !near.empty()) {
+            } else if (const auto near = nearest(at.word, share); !near.empty()) {
                 what += "; did you mean '" + std::string(near) + "'?";
+            } else {
+                what += others;
             }
             note({at.column, at.length, std::move(what)});
         }
         for (const auto& part : at.parts) names(part);
     }
 
-    [[nodiscard]] std::string_view nearest(std::string_view name) const {
+    /// One letter of so many may be wrong.
+    [[nodiscard]] std::string_view nearest(std::string_view name, std::size_t share) const {
         constexpr std::size_t longest = 64;
         if (name.size() > longest) return {};
-        std::size_t best = std::max<std::size_t>(1, name.size() / 3) + 1;
+        std::size_t best = std::max<std::size_t>(1, name.size() / share) + 1;
         std::string_view found;
         const auto look = [&](std::string_view other) {
             if (other.size() > longest) return;
@@ -110,6 +119,29 @@ private:
         for (const auto known : known_names) look(known);
         for (const auto& each : fields_) look(each);
         return found;
+    }
+    /// Of an EVENT.FIELD: the event's fields, or where else the field is.
+    [[nodiscard]] std::string other_places(std::string_view name) const {
+        constexpr std::size_t most = 8;
+        std::set<std::string> same_event;
+        std::set<std::string> same_field;
+        for_each_type([&](const tables&, const event_type* type) {
+            if (type == nullptr) return;
+            for (const auto& field : type->fields) {
+                const std::string whole = type->name + '.' + field.name;
+                if (name.starts_with(type->name + '.')) same_event.insert(whole);
+                if (name.ends_with('.' + field.name)) same_field.insert(whole);
+            }
+        });
+        const auto& found = same_event.empty() ? same_field : same_event;
+        std::string out;
+        std::size_t told = 0;
+        for (const auto& each : found) {
+            out += told == 0 ? "; there is " : ", ";
+            if (told++ == most) return out + "...";
+            out += "'" + each + "'";
+        }
+        return out;
     }
     /// Letters to be added, left out, exchanged with others or with their neighbours.
     [[nodiscard]] static std::size_t distance(std::string_view a, std::string_view b) {
@@ -225,7 +257,7 @@ private:
 
     const expression& what_;
     std::span<const tables* const> traces_;
-    std::set<std::string_view> fields_;
+    std::set<std::string, std::less<>> fields_;
     std::unordered_map<const expression*, judgement> judged_;
     std::unordered_map<const expression*, judgement> seen_;
     std::optional<mistake> first_;

@@ -16,7 +16,7 @@
 /// | process | the process's id or name, likewise |
 /// | tid, pid | the ids |
 /// | lane, position | the lane's number, and the record's place in it, from 0 |
-/// | any other | the event's field of that name |
+/// | any other | the event's field of that name; EVENT.FIELD is the field of that event alone |
 
 #include <array>
 #include <cstddef>

@@ -60,7 +60,7 @@ namespace impl {
 
 [[nodiscard]] inline kind_of kind_of_field(const expression& what, const event_type* type) {
     const bool indexed = what.what == form::element;
-    const std::size_t at = type == nullptr ? event_type::npos : type->find(what.word);
+    const std::size_t at = type == nullptr ? event_type::npos : type->find_named(what.word);
     if (at == event_type::npos) return {kind::missing};
     const field_info& field = type->fields[at];
     const bool row = field.form != field_form::scalar && field.type != field_type::character;

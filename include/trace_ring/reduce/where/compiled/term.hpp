@@ -189,7 +189,7 @@ private:
     }
     void field(const setting& where) {
         if (where.type == nullptr || !where.has_fields) return;
-        index_ = where.type->find(of_->word);
+        index_ = where.type->find_named(of_->word);
         if (index_ == event_type::npos) return;
         field_ = &where.type->fields[index_];
         if (of_->what == form::element) {

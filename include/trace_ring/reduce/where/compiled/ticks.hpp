@@ -22,8 +22,7 @@ namespace trace_ring::inline v1::reduce::where {
 [[nodiscard]] inline std::optional<std::int64_t> since_begin(const timeline& time,
                                                              std::uint64_t ticks) noexcept {
     if (!time.known()) return std::nullopt;
-    const auto now = static_cast<std::uint64_t>(time.monotonic_ns(ticks));
-    return static_cast<std::int64_t>(now - time.readings().front().monotonic);  // modulo 2^64
+    return time.relative_ns(ticks);
 }
 
 /// True if later ticks are never told as earlier: as long as the clock did not jump. Linear in the
