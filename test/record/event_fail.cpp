@@ -87,6 +87,29 @@ void accepted_width() {
 }
 #endif
 
+#ifdef FAILS_a_conversion_to_a_fraction  // expect: type does not hold every value of what its
+struct weight {
+    double grams = 0;
+};
+template <>
+struct trace_ring::as_field<weight> {
+    using type = std::int32_t;
+    static double convert(const weight& value) noexcept { return value.grams; }
+};
+inline const auto weighed = of<weight>::encode(weight{1.5});
+#endif
+#ifdef PASSES_a_conversion_to_a_fraction
+struct weight {
+    double grams = 0;
+};
+template <>
+struct trace_ring::as_field<weight> {
+    using type = double;
+    static float convert(const weight& value) noexcept { return static_cast<float>(value.grams); }
+};
+inline const auto weighed = of<weight>::encode(weight{1.5});
+#endif
+
 #ifdef FAILS_a_double_for_a_float  // expect: this field does not hold every value
 void refused_double() {
     of<float>::check<double>();

@@ -149,6 +149,10 @@ struct codec {
     static constexpr std::size_t count = inner::count;
     static constexpr bool ties = impl::ties<inner>();
     static wire encode(const T& value) noexcept {
+        using given = std::remove_cvref_t<decltype(as_field<T>::convert(value))>;
+        static_assert(!narrows<typename as_field<T>::type, given>(),
+                      "trace_ring: as_field<T>::type does not hold every value of what its convert "
+                      "returns");
         return inner::encode(as_field<T>::convert(value));
     }
 };

@@ -85,6 +85,15 @@ words_of([[maybe_unused]] const typename Event::wires& values) noexcept {
     (std::make_index_sequence<Event::field_count>{});
     return words;
 }
+/// Any event of so many words without variable fields, for who has its words alone.
+template <std::size_t Words, bool Counted>
+struct words_event : event<"words", field<"words", std::array<std::uint64_t, Words>>> {
+    static constexpr bool counted = Counted;
+};
+template <bool Counted>
+struct words_event<0, Counted> : event<"words"> {
+    static constexpr bool counted = Counted;
+};
 /// Clocks that a sequence reads: the processor's counter, and none.
 template <class Clock>
 inline constexpr bool in_sequence =
@@ -213,8 +222,9 @@ private:
             if constexpr (E::variable) {  // without its id it goes the long way
                 return append_variable<E>(type, header - id, E::encode(values...));
             } else {
-                return write_otherwise<impl::is_counted<E>(), fixed_words<E>>(
-                    type, header, impl::words_of<E>(E::encode(values...)));
+                const auto words = impl::words_of<E>(E::encode(values...));
+                return write_slowly(type, header, words.data(), fixed_words<E>,
+                                    impl::is_counted<E>(), nullptr);
             }
         }
         if constexpr (E::variable) {
@@ -238,6 +248,10 @@ private:
         if constexpr (E::variable) {
             return append_variable<E>(type, header | flags, E::encode(values...), &span);
         } else {
+            if (!restartable() && record_word::id(header) != 0) {
+                return append_by_thread<E, record_word::begin>(type, header, E::encode(values...),
+                                                               &span);
+            }
             const auto words = impl::words_of<E>(E::encode(values...));
             return write_words<impl::is_counted<E>()>(type, header | flags, words.data(),
                                                       fixed_words<E>, &span);
@@ -246,6 +260,7 @@ private:
     /// The end of a span: written even if the gate has been shut since.
     template <class E>
     void put_end(impl::open_span& span) noexcept {
+        if (!restartable()) return base::template put_end<E>(span);
         impl::event_state& type = impl::event_of<E>::state;
         const std::uint32_t header = record_word::pack(
             record_word::id(type.header.load(relaxed)),  // relaxed: known when it began
@@ -259,6 +274,11 @@ private:
     template <class E, class... Span>
     [[gnu::noinline]] bool append_variable(impl::event_state& type, std::uint32_t header,
                                            const typename E::wires& wires, Span*... span) noexcept {
+        if (!restartable() && record_word::id(header) != 0) {
+            constexpr auto flags = std::uint32_t{sizeof...(Span) == 0 ? 0 : record_word::begin};
+            impl::open_span* const spans[] = {span..., nullptr};
+            return append_by_thread<E, flags>(type, header & ~(flags << 28), wires, spans[0]);
+        }
         const auto sizes = measure_for<E>(wires, max_record_ - record_header_bytes);
         const std::uint32_t words = fixed_words<E> + sizes.bytes / 8;
         auto* const staged = static_cast<std::uint64_t*>(__builtin_alloca(words * 8 + 8));
@@ -280,29 +300,45 @@ private:
             }
         }
         if (!done) [[unlikely]]
-            return write_otherwise<Counted, Words>(type, header, words);
+            return write_otherwise<Ring, Counted, Words>(type, header, words);
         if constexpr (Counted) lanes_->count(type);
         return true;
     }
     /// Few words by value: they need no memory, and the caller no frame.
-    template <bool Counted, std::uint32_t Words>
+    template <std::uint32_t Ring, bool Counted, std::uint32_t Words>
     [[gnu::always_inline]] bool write_otherwise(
         impl::event_state& type, std::uint32_t header,
         const std::array<std::uint64_t, Words + 1>& words) noexcept {
         if constexpr (Words <= rseq::most_words_here) {
             return [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-                return write_few<Counted>(type, header, words[I]...);
+                return write_few<Ring, Counted>(type, header, words[I]...);
             }
             (std::make_index_sequence<Words>{});
         } else {
-            return write_slowly(type, header, words.data(), Words, Counted, nullptr);
+            return write_many<Ring, Counted, Words>(type, header, words);
         }
     }
-    template <bool Counted, class... Word>
-    [[gnu::noinline, gnu::cold]] bool write_few(impl::event_state& type, std::uint32_t header,
-                                                Word... word) noexcept {
-        const std::uint64_t words[] = {word..., 0};
-        return write_slowly(type, header, words, sizeof...(Word), Counted, nullptr);
+    template <std::uint32_t Ring, bool Counted, class... Word>
+    [[gnu::noinline]] bool write_few(impl::event_state& type, std::uint32_t header,
+                                     Word... word) noexcept {
+        return write_many<Ring, Counted, sizeof...(Word)>(type, header, {word..., 0});
+    }
+    template <std::uint32_t Ring, bool Counted, std::uint32_t Words>
+    bool write_many(impl::event_state& type, std::uint32_t header,
+                    const std::array<std::uint64_t, Words + 1>& words) noexcept {
+        if (restartable()) return write_slowly(type, header, words.data(), Words, Counted, nullptr);
+        using any = impl::words_event<Words, Counted>;
+        typename any::wires wires;
+        if constexpr (Words != 0) std::memcpy(std::get<0>(wires).data(), words.data(), Words * 8);
+        return append_by_thread<any, 0>(type, header, wires, nullptr);
+    }
+    /// As the recorder that this is without sequences has it, on its hot path.
+    template <class E, std::uint32_t Flags>
+    [[gnu::always_inline]] bool append_by_thread(impl::event_state& type, std::uint32_t header,
+                                                 const typename E::wires& wires,
+                                                 impl::open_span* span) noexcept {
+        return base::template append<E, Flags>(
+            type, *impl::first_lane(type.ring, base::lanes_at_), header, wires, span);
     }
     template <bool Counted, class... Span>
     bool write_words(impl::event_state& type, std::uint32_t header, const std::uint64_t* words,
