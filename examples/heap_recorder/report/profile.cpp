@@ -89,6 +89,7 @@ public:
     }
 
 private:
+    static constexpr std::uint32_t no_slot = ~std::uint32_t{0};
     using fork_key =
         std::pair<std::uint32_t, std::uint64_t>;  // the parent's slot, the fork's number
     struct process_state {
@@ -120,12 +121,20 @@ private:
         return static_cast<std::uint64_t>(std::max<std::int64_t>(0, trace_.realtime_ns(ticks)));
     }
 
-    /// The process that writes into a lane. One whose entry in the table is gone is slot 0: there
-    /// have been thousands of threads then, and most often one process.
+    /// The process that writes into a lane. Where the entry of its process is gone, it is the only
+    /// one that there is, or it is not known which of them.
+    std::uint32_t slot_of(const reduce::lane_info& lane) const {
+        return lane.process.value_or(trace_.processes().size() == 1 ? 0 : no_slot);
+    }
     process_state& process_of(const reduce::lane_info& lane, std::uint64_t time) {
-        const std::uint32_t slot = lane.process.value_or(0);
+        const std::uint32_t slot = slot_of(lane);
         if (const auto at = states_.find(slot); at != states_.end()) return at->second;
-        const auto& info = trace_.processes().at(slot);
+        reduce::process_info info;
+        if (slot != no_slot) {
+            info = trace_.processes().at(slot);
+        } else {
+            info.name = "processes that are not known any more";
+        }
         auto& profile = out_.processes.emplace_back();
         profile.file = out_.file;
         profile.pid = info.pid;
@@ -247,7 +256,7 @@ private:
     }
 
     void take_fork(const reduce::record_view& record, process_state& process, std::uint64_t time) {
-        const fork_key key{record.lane().process.value_or(0), record.field("number").u64()};
+        const fork_key key{slot_of(record.lane()), record.field("number").u64()};
         if (!wanted_forks_.contains(key)) return;
         fork_state kept{ledger(short_life_), process.stacks};
         kept.heap.inherit(process.profile->heap, time);
