@@ -202,7 +202,7 @@ file_builder random_trace(std::uint64_t seed) {
     std::mt19937_64 random(seed);
     file_builder b({.sub_buffer_bytes = 2048, .sub_buffers = 96, .dictionary = 1 << 16});
     b.clock_reading(0, 0, epoch);
-    if (seed % 2 == 0) b.clock_reading(1'000'000'000, 1'000'000'000, epoch + 1'000'300'000);
+    if (seed % 2 == 0) b.clock_reading(1'000'000'000, 1'000'300'000, epoch + 1'000'300'000);
     const auto process = b.process(static_cast<std::uint32_t>(1000 + seed));
     std::vector<const event_spec*> events;
     for (std::uint16_t id = 1; id <= 6; ++id) {

@@ -94,8 +94,10 @@ std::vector<timing> timings(const tr::basic_recorder<Kind>& recorder) {
     const auto trace = tr::reduce::trace_file::from({data, size});
     std::vector<timing> out;
     for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto* const jump = std::get_if<tr::reduce::clock_jump>(item);
+        if (jump != nullptr && jump->lane == nullptr) continue;  // a clock set by hand is no date's
         const auto* const record = std::get_if<tr::reduce::record_view>(item);
-        BOOST_REQUIRE(record != nullptr);  // nothing lost, no clock that jumps
+        BOOST_REQUIRE(record != nullptr);  // nothing lost, no lane whose clock jumps
         out.push_back({record->time(), record->latest(), record->interval()});
     }
     return out;

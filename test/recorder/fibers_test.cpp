@@ -469,7 +469,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_record_that_a_handler_leaves_for_another_stack_g
 BOOST_AUTO_TEST_CASE_TEMPLATE(stacks_that_a_handler_switches_at_any_instruction_lose_nothing_untold,
                               engine, engines) {
     constexpr std::size_t count = 4;
-    const std::uint64_t wanted = trace_ring_test::repeats(40'000);
+    const std::uint64_t wanted = 4 * trace_ring_test::repeats(40'000);
     const stacks memory(count + 1);
     tr::recorder recorder({.size = 1 << 20, .sub_buffer_bytes = 512});
     std::uint64_t tried = 3, kept = put_checked(recorder, 2, 0) ? 2 : 1;
