@@ -69,7 +69,7 @@ record::cp_entry entry_for(cp_event event, std::uint32_t number) {
     return entry;
 }
 
-void dispatch(const cptrap::interface<decltype(traps)>& trap, std::uint32_t number) {
+void dispatch(const cptrap::cp_interface<decltype(traps)>& trap, std::uint32_t number) {
     constexpr std::array events{cp_event::run_user, cp_event::start_io, cp_event::io_interrupt};
     const auto entry = entry_for(events[number % events.size()], number);
     static_cast<void>(table.write(entry));
@@ -115,7 +115,7 @@ int run(std::uint32_t count, const char* path) {
     const int other = ::dup(file.get());
     cptrap::spool spool(std::move(file), path != nullptr ? path : "memory");
     trace_ring::drain::session session(traps);
-    const cptrap::interface trap(trapok, traps);
+    const cptrap::cp_interface trap(trapok, traps);
     for (std::uint32_t number = 1; number <= count; ++number) {
         if (number == 5) trapok.start(chosen);
         dispatch(trap, number);

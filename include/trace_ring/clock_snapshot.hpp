@@ -52,9 +52,9 @@ struct clock_advance {
     };
     const double ns_per_tick = 1e9 / ticks_per_second;
     const double width = static_cast<double>(a.uncertainty) + static_cast<double>(b.uncertainty);
-    const double near = width * ns_per_tick + least_step;
-    const auto agree = [near](double x, double y, double share) {
-        const double most = near + (y < 0 ? -y : y) * share;
+    const double slack = width * ns_per_tick + least_step;
+    const auto agree = [slack](double x, double y, double share) {
+        const double most = slack + (y < 0 ? -y : y) * share;
         return x - y <= most && y - x <= most;
     };
     const double ticks = rise(a.ticks, b.ticks) * ns_per_tick;

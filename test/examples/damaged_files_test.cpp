@@ -83,8 +83,8 @@ std::string spool_file() {
     for (std::uint16_t code = 0; code < 300; ++code) {
         const std::size_t length = code * 37U % (record::cptrap_most_data + 1);
         std::fill_n(data, length, static_cast<std::byte>(code));
-        const std::size_t size =
-            record::put_cptrap(one, record::cptrap_type::interface, code, std::span(data, length));
+        const std::size_t size = record::put_cptrap(one, record::cptrap_type::cp_interface, code,
+                                                    std::span(data, length));
         if (page.add(std::span(one, size))) continue;
         out += text_of(page.bytes());
         page.clear();

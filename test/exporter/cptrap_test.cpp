@@ -43,17 +43,17 @@ std::vector<std::uint64_t> sample() {
         std::array<std::byte, record::cptrap_most_bytes> one{};
         page.add(std::span(one).first(record::put_cptrap(one, type, code, data)));
     };
-    add(record::cptrap_type::interface, 3, 0xC1, 0xC2, 0xC3, 0xC4);
+    add(record::cptrap_type::cp_interface, 3, 0xC1, 0xC2, 0xC3, 0xC4);
     add(record::cptrap_type::table_entry, 0x4B, 0x4B, 'a', '"', '\\', 0xE0, 0x7F, 0, 1, 2, 3, 4, 5,
         6, 7, 8, 9);
     add(record::cptrap_type::lost, 2, 0, 0, 0, 0, 0, 0, 0, 17);
     add(record::cptrap_type{0xC9}, 0xABCD);
-    add(record::cptrap_type::interface, 0xFFFF, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+    add(record::cptrap_type::cp_interface, 0xFFFF, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
         15, 0xF1);
     page.add(std::array{std::byte{0x3E}, std::byte{1}});
     out.insert(out.end(), page.bytes().begin(), page.bytes().end());
     page.clear();
-    add(record::cptrap_type::interface, 4, 0xF1);
+    add(record::cptrap_type::cp_interface, 4, 0xF1);
     out.insert(out.end(), page.bytes().begin(), page.bytes().begin() + 16);
     std::vector<std::uint64_t> words(out.size() / 8);
     std::memcpy(words.data(), out.data(), out.size());

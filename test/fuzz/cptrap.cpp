@@ -53,7 +53,7 @@ std::vector<buffer> seeds() {
                 const std::size_t length = random.below(265);
                 std::fill_n(data, length, static_cast<std::byte>(random.any()));
                 const auto type = random.below(8) == 0 ? record::cptrap_type::lost
-                                                       : record::cptrap_type::interface;
+                                                       : record::cptrap_type::cp_interface;
                 const std::size_t size =
                     record::put_cptrap(one, type, static_cast<std::uint16_t>(random.below(9)),
                                        std::span(data, length));
@@ -138,7 +138,7 @@ void call(std::span<std::byte> storage) {
     if (storage.size() < 16) return;
     cptrap::trapok trapok;
     trapok.start(everything);
-    const cptrap::interface trap(trapok, ring);
+    const cptrap::cp_interface trap(trapok, ring);
     trace_ring::guest_memory memory(storage.first(storage.size() / 4 * 4));
     for (std::uint32_t list = 0; list < 64; ++list) {
         const auto result =

@@ -80,7 +80,7 @@ void run(input data) {
     if (const auto* what = std::get_if<where::mistake>(&found)) return told(*what);
     auto& wanted = std::get<where::expression>(found);
     const reduce::tables* const one[] = {&trace.file.about()};
-    if (const auto wrong = where::check(wanted, one)) told(*wrong);
+    if (const auto wrong = where::find_mistake(wanted, one)) told(*wrong);
 
     reduce::filter some;
     const auto asks = std::make_shared<where::predicate>(trace.file.about(), wanted);

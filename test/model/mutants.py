@@ -158,7 +158,7 @@ TABLES = [
     ("consumer: nothing is given back", READER, "[[writable_->control().consumed.store(told_, release);]]", ";", woken, "refused though"),
     ("reader: slots wrap while more may come", FRAME, "return [[(extent & 1U) != 0 ? extent >> 1 : ~std::uint64_t{0}]];", "extent >> 1", grown, "not refused"),
     ("reader: a gap is one short", READER, "return base::missed(from, [[first - from]], loss_cause::overwritten);", "first - from - 1", swaps, "not all that there were"),
-    ("reader: vacant positions are not counted", READER, "case slots::found::vacant:\n                    [[++base::vacant_;]]\n                    ++next_;", ";", discards, "not all that there were"),
+    ("reader: vacant positions are not counted", READER, "case table_slots::found::vacant:\n                    [[++base::vacant_;]]\n                    ++next_;", ";", discards, "not all that there were"),
 ]
 SUB_BUFFERS = [
     ("copy: the state is not acquired", SUB, "const auto before = stamped::from(header.state.load([[acquire]]));", "relaxed", sub_copied, ""),

@@ -75,7 +75,7 @@ void write(Ring& ring, books& book, unsigned w, unsigned count, unsigned discard
         }
         if constexpr (Ring::in_place) {
             // By words, as ring.write does.
-            trace_ring::slots::store(reinterpret_cast<std::byte*>(&*slot), sample(number));
+            trace_ring::table_slots::store(reinterpret_cast<std::byte*>(&*slot), sample(number));
         } else {
             *slot = sample(number);
         }

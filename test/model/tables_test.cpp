@@ -131,10 +131,10 @@ struct bench {
             for (std::uint64_t i = 0; open == 0 && i < ring->capacity(); ++i) {
                 const auto word = trace_ring::word_at<std::uint64_t>(ring->slot_at(i), 0)
                                       .load(trace_ring::relaxed);
-                const auto state =
-                    static_cast<trace_ring::slots::state>(trace_ring::stamped::from(word).state);
-                require(state != trace_ring::slots::state::writing &&
-                            state != trace_ring::slots::state::passed,
+                const auto state = static_cast<trace_ring::table_slots::state>(
+                    trace_ring::stamped::from(word).state);
+                require(state != trace_ring::table_slots::state::writing &&
+                            state != trace_ring::table_slots::state::passed,
                         "a slot is held though nobody writes");
             }
         }
@@ -224,7 +224,7 @@ void copying(model::run& run) {
     run.thread([] {
         for (position p = 1; p <= Records; ++p) {
             sample record;
-            if (on.ring->copy(p, record) != trace_ring::slots::found::record) continue;
+            if (on.ring->copy(p, record) != trace_ring::table_slots::found::record) continue;
             require(record.whole() && record.number == of_writer + p - 1, "a torn record was read");
         }
     });
@@ -360,7 +360,7 @@ void historic(model::run& run) {
         std::uint64_t found = 0;
         for (std::uint64_t i = 0; i < on.ring->capacity(); ++i) {
             sample entry;
-            trace_ring::slots::load(entry, on.ring->slot_at(i));
+            trace_ring::table_slots::load(entry, on.ring->slot_at(i));
             if (entry.number == 0) continue;
             require(entry.whole(), "an entry is torn");
             require(!on.book->is_read[entry.number], "two entries are one record");

@@ -79,13 +79,13 @@ BOOST_AUTO_TEST_CASE(c1_four_bytes_become_a_record_of_twelve) {
     bytes raw(8);
     list.store(std::span<std::byte, 8>(raw));
     BOOST_TEST((raw == of(0x00, 0x04, 0x00, 0x03, 0x00, 0x01, 0x23, 0x45)));
-    const auto one = laid_out(cptrap_type::interface, list.code(), of(0xC1, 0xC2, 0xC3, 0xC4));
+    const auto one = laid_out(cptrap_type::cp_interface, list.code(), of(0xC1, 0xC2, 0xC3, 0xC4));
     BOOST_TEST((one == of(0x3F, 0x00, 0x00, 0x03, 0x00, 0x0C, 0x00, 0x00, 0xC1, 0xC2, 0xC3, 0xC4)));
 }
 
 BOOST_AUTO_TEST_CASE(c2_264_bytes_are_taken_whole) {
     const auto data = counted(264);
-    const auto one = laid_out(cptrap_type::interface, 0xABCD, data);
+    const auto one = laid_out(cptrap_type::cp_interface, 0xABCD, data);
     BOOST_TEST(one.size() == 272U);
     BOOST_TEST((one == joined({of(0x3F, 0x00, 0xAB, 0xCD, 0x01, 0x10, 0x00, 0x00), data})));
     BOOST_TEST(record::cptrap_list::of(0x0108, 0xABCD, 0).taken() == 264U);
@@ -93,8 +93,8 @@ BOOST_AUTO_TEST_CASE(c2_264_bytes_are_taken_whole) {
 
 BOOST_AUTO_TEST_CASE(c3_of_265_bytes_the_last_is_absent_and_nothing_tells) {
     const auto data = counted(265);
-    const auto one = laid_out(cptrap_type::interface, 0xABCD, data);
-    BOOST_TEST((one == laid_out(cptrap_type::interface, 0xABCD, counted(264))));
+    const auto one = laid_out(cptrap_type::cp_interface, 0xABCD, data);
+    BOOST_TEST((one == laid_out(cptrap_type::cp_interface, 0xABCD, counted(264))));
     for (const unsigned length : {265U, 266U, 0x8000U, 0xFFFFU}) {
         const auto list = record::cptrap_list::of(static_cast<std::uint16_t>(length), 0xABCD, 0);
         BOOST_TEST(list.taken() == 264U);
@@ -131,11 +131,11 @@ BOOST_AUTO_TEST_CASE(records_of_random_lengths_come_back_as_they_went) {
     for (unsigned i = 0; i < rounds; ++i) {
         const auto code = static_cast<std::uint16_t>(random());
         const auto data = counted(random() % 265, static_cast<unsigned>(random()));
-        auto one = laid_out(cptrap_type::interface, code, data);
+        auto one = laid_out(cptrap_type::cp_interface, code, data);
         one.resize(one.size() + random() % 8, std::byte{0xEE});
         const auto seen = record::view_cptrap(one);
         BOOST_REQUIRE(seen);
-        BOOST_TEST((seen->type == cptrap_type::interface));
+        BOOST_TEST((seen->type == cptrap_type::cp_interface));
         BOOST_TEST(seen->code == code);
         BOOST_TEST(std::equal(seen->data().begin(), seen->data().end(), data.begin(), data.end()));
     }
@@ -144,12 +144,12 @@ BOOST_AUTO_TEST_CASE(records_of_random_lengths_come_back_as_they_went) {
 BOOST_AUTO_TEST_CASE(a_record_that_does_not_fit_is_not_laid_out) {
     bytes small(11, std::byte{0xEE});
     const auto data = counted(4);
-    BOOST_TEST(record::put_cptrap(small, cptrap_type::interface, 1, data) == 0U);
+    BOOST_TEST(record::put_cptrap(small, cptrap_type::cp_interface, 1, data) == 0U);
     BOOST_TEST((small == bytes(11, std::byte{0xEE})));
 }
 
 BOOST_AUTO_TEST_CASE(a_length_that_cannot_be_is_refused) {
-    auto one = laid_out(cptrap_type::interface, 1, counted(20));
+    auto one = laid_out(cptrap_type::cp_interface, 1, counted(20));
     BOOST_TEST(record::view_cptrap(one).has_value());
     for (std::size_t cut = 0; cut < one.size(); ++cut) {
         BOOST_TEST(!record::view_cptrap(std::span(one).first(cut)), "cut at " << cut);
@@ -201,14 +201,15 @@ BOOST_AUTO_TEST_CASE(a_selection_is_a_constant_and_answers_for_each_number) {
     static constexpr auto all = record::cptrap_selection::everything();
     static_assert(all.takes(0) && all.takes(0xFFFF) && all.takes(cptrap_type{0xFF}));
     static_assert(!record::cptrap_selection().takes(0));
-    static_assert(!record::cptrap_selection::everything().without(cptrap_type::interface).takes(7));
+    static_assert(
+        !record::cptrap_selection::everything().without(cptrap_type::cp_interface).takes(7));
 }
 
 BOOST_AUTO_TEST_CASE(a_record_is_chosen_by_its_type_its_code_or_its_event) {
     const auto what = record::cptrap_selection().code(3).event(record::cp_event::start_io);
     const auto takes = [&](const bytes& one) { return what.takes(*record::view_cptrap(one)); };
-    BOOST_TEST(takes(laid_out(cptrap_type::interface, 3, {})));
-    BOOST_TEST(!takes(laid_out(cptrap_type::interface, 4, {})));
+    BOOST_TEST(takes(laid_out(cptrap_type::cp_interface, 3, {})));
+    BOOST_TEST(!takes(laid_out(cptrap_type::cp_interface, 4, {})));
     bytes entry(16);
     entry[0] = std::byte{0x4B};  // start_io, on the attached processor
     BOOST_TEST(takes(laid_out(cptrap_type::table_entry, 0x4B, entry)));
@@ -219,12 +220,12 @@ BOOST_AUTO_TEST_CASE(a_record_is_chosen_by_its_type_its_code_or_its_event) {
 
 BOOST_AUTO_TEST_CASE(a_full_page_refuses_and_holds_what_it_took_before_a_zero_tail) {
     record::spool_page page;
-    const auto one = laid_out(cptrap_type::interface, 1, counted(264));
+    const auto one = laid_out(cptrap_type::cp_interface, 1, counted(264));
     for (int i = 0; i < 15; ++i) BOOST_TEST(page.add(one));
     BOOST_TEST(!page.add(one));  // 4080 bytes are in use
     BOOST_TEST(!page.add({}));
     BOOST_TEST(!page.add(of(0x00, 0x01)));
-    BOOST_TEST(page.add(laid_out(cptrap_type::interface, 2, counted(8))));
+    BOOST_TEST(page.add(laid_out(cptrap_type::cp_interface, 2, counted(8))));
     BOOST_TEST(page.used() == 4096U);
     auto found = walk(page.bytes());
     BOOST_TEST(found.records.size() == 16U);
@@ -238,7 +239,7 @@ BOOST_AUTO_TEST_CASE(a_full_page_refuses_and_holds_what_it_took_before_a_zero_ta
 }
 
 BOOST_AUTO_TEST_CASE(a_walk_names_where_it_ends_and_why) {
-    const auto one = laid_out(cptrap_type::interface, 1, counted(4));
+    const auto one = laid_out(cptrap_type::cp_interface, 1, counted(4));
     const auto stop = [&](bytes rest) { return walk(padded(joined({one, rest}))).stop; };
     BOOST_TEST((stop({}) == record::spool_stop{12, spool_end::whole}));
     BOOST_TEST(
@@ -272,14 +273,14 @@ BOOST_AUTO_TEST_CASE(a_type_whose_length_is_told_is_passed_on_as_it_is) {
     BOOST_TEST((found.records == std::vector<bytes>{entry, headed, entry}));
     BOOST_TEST((found.stop == record::spool_stop{42, spool_end::whole}));
     BOOST_TEST((walk(all).stop == record::spool_stop{0, spool_end::unknown_type}));
-    const auto none = record::cptrap_lengths().fixed(cptrap_type::interface, 0);
-    BOOST_TEST(!none.knows(cptrap_type::interface));
+    const auto none = record::cptrap_lengths().fixed(cptrap_type::cp_interface, 0);
+    BOOST_TEST(!none.knows(cptrap_type::cp_interface));
     BOOST_TEST(!record::cptrap_lengths().knows(cptrap_type{0x3D}));
 }
 
 BOOST_AUTO_TEST_CASE(a_spool_record_cut_at_every_byte_gives_the_whole_records_before) {
-    const auto first = laid_out(cptrap_type::interface, 1, counted(40));
-    const auto second = laid_out(cptrap_type::interface, 2, counted(264));
+    const auto first = laid_out(cptrap_type::cp_interface, 1, counted(40));
+    const auto second = laid_out(cptrap_type::cp_interface, 2, counted(264));
     const auto all = padded(joined({first, second}));
     for (std::size_t cut = 0; cut < all.size(); ++cut) {
         const auto found = walk(std::span(all).first(cut));

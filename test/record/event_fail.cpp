@@ -62,28 +62,28 @@ inline constexpr auto accepted_names = accepted_twice::fields;
 
 #ifdef FAILS_a_fraction_for_an_integer  // expect: this field does not hold every value
 void refused_fraction(double value) {
-    of<std::uint64_t>::check<decltype(value)>();
+    of<std::uint64_t>::takes<decltype(value)>();
 }
 #endif
 #ifdef PASSES_a_fraction_for_an_integer
 void accepted_fraction(double value) {
-    of<double>::check<decltype(value)>();
+    of<double>::takes<decltype(value)>();
 }
 #endif
 
 #ifdef FAILS_a_wider_integer  // expect: write static_cast
 void refused_wider() {
-    of<std::uint16_t>::check<int>();
+    of<std::uint16_t>::takes<int>();
 }
 #endif
 #ifdef PASSES_a_wider_integer
 void accepted_width() {
-    of<std::uint32_t>::check<int>();  // 42 is one
-    of<int>::check<unsigned>();
-    of<std::uint64_t>::check<int>();
-    of<long long>::check<long>();
-    of<std::int16_t>::check<signed char>();
-    of<unsigned>::check<bool>();
+    of<std::uint32_t>::takes<int>();  // 42 is one
+    of<int>::takes<unsigned>();
+    of<std::uint64_t>::takes<int>();
+    of<long long>::takes<long>();
+    of<std::int16_t>::takes<signed char>();
+    of<unsigned>::takes<bool>();
 }
 #endif
 
@@ -112,46 +112,46 @@ inline const auto weighed = of<weight>::encode(weight{1.5});
 
 #ifdef FAILS_a_double_for_a_float  // expect: this field does not hold every value
 void refused_double() {
-    of<float>::check<double>();
+    of<float>::takes<double>();
 }
 #endif
 #ifdef PASSES_a_double_for_a_float
 void accepted_float() {
-    of<float>::check<short>();
-    of<double>::check<float>();
-    of<double>::check<int>();
+    of<float>::takes<short>();
+    of<double>::takes<float>();
+    of<double>::takes<int>();
 }
 #endif
 
 #ifdef FAILS_a_long_integer_for_a_double  // expect: this field does not hold every value
 void refused_long() {
-    of<double>::check<std::int64_t>();
+    of<double>::takes<std::int64_t>();
 }
 #endif
 #ifdef PASSES_a_long_integer_for_a_double
 void accepted_long() {
-    of<std::int64_t>::check<std::int64_t>();
+    of<std::int64_t>::takes<std::int64_t>();
 }
 #endif
 
 #ifdef FAILS_a_number_for_a_bool  // expect: a bool: value != 0
 void refused_bool() {
-    of<bool>::check<int>();
+    of<bool>::takes<int>();
 }
 #endif
 #ifdef PASSES_a_number_for_a_bool
 void accepted_bool() {
-    of<bool>::check<bool>();
+    of<bool>::takes<bool>();
 }
 #endif
 
 #ifdef FAILS_one_value_too_few  // expect: one value for each field of its event
 void refused_none() {
-    of<int>::check<>();
+    of<int>::takes<>();
 }
 #endif
 #ifdef PASSES_one_value_too_few
 void accepted_one() {
-    of<std::string_view>::check<char[6]>();
+    of<std::string_view>::takes<char[6]>();
 }
 #endif

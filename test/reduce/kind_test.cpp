@@ -84,27 +84,27 @@ BOOST_AUTO_TEST_CASE(each_kind_is_told_by_its_beginning) {
     using type = record::cptrap_type;
     for (const std::size_t length : {0U, 1U, 264U}) {
         const std::vector<std::byte> data(length, std::byte{9});
-        BOOST_CHECK(held(spool_of(type::interface, data)).kind() == file_kind::spool);
+        BOOST_CHECK(held(spool_of(type::cp_interface, data)).kind() == file_kind::spool);
     }
     const std::vector<std::byte> entry(16, std::byte{1}), count(8);
     BOOST_CHECK(held(spool_of(type::table_entry, entry)).kind() == file_kind::spool);
     BOOST_CHECK(held(spool_of(type::lost, count)).kind() == file_kind::spool);
     BOOST_CHECK(held(spool_of(type{0xC9}, entry)).kind() == file_kind::spool);
     // The beginning alone, as of a file that is being written.
-    const auto torn = spool_of(type::interface, entry);
+    const auto torn = spool_of(type::cp_interface, entry);
     BOOST_CHECK(held(std::span(torn).first(24)).kind() == file_kind::spool);
 }
 
 BOOST_AUTO_TEST_CASE(a_spool_file_whose_beginning_is_damaged_is_told_by_what_follows) {
     const std::vector<std::byte> data(100, std::byte{9});
-    auto bytes = spool_of(record::cptrap_type::interface, data, 3);
+    auto bytes = spool_of(record::cptrap_type::cp_interface, data, 3);
     bytes[0] = std::byte{0x3E};
     BOOST_CHECK(held(bytes).kind() == file_kind::spool);
     bytes[4096 + 5] = std::byte{7};
     BOOST_CHECK(held(bytes).kind() == file_kind::spool);
     bytes[8192 + 4095] = std::byte{1};  // its tail is not zero
     BOOST_TEST(held(bytes).refusal().starts_with("it: offset 0: neither a trace file"));
-    bytes = spool_of(record::cptrap_type::interface, data, 17);
+    bytes = spool_of(record::cptrap_type::cp_interface, data, 17);
     for (std::size_t i = 0; i < 16; ++i) bytes[i * 4096] = std::byte{0x3E};
     BOOST_TEST(held(bytes).refusal() != "none");  // so far nobody looks
 }

@@ -72,7 +72,7 @@ image numbered(std::uint16_t count, unsigned seed = 1) {
     image out;
     std::mt19937 random(seed);
     for (std::uint16_t code = 0; code < count; ++code)
-        out.add(record::cptrap_type::interface, code, random() % 265);
+        out.add(record::cptrap_type::cp_interface, code, random() % 265);
     out.end_page();
     return out;
 }
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(each_item_knows_its_place_whatever_is_chosen) {
 BOOST_AUTO_TEST_CASE(only_chosen_records_come_and_always_what_is_lost) {
     image file;
     for (std::uint16_t code = 0; code < 200; ++code) {
-        file.add(record::cptrap_type::interface, code, 100);
+        file.add(record::cptrap_type::cp_interface, code, 100);
         if (code % 50 == 49) file.add(record::cptrap_type::lost, 2, 8);
         file.add(record::cptrap_type{0xC0}, code, 9);
     }
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(only_chosen_records_come_and_always_what_is_lost) {
         if (item.record.lost()) {
             ++lost;
         } else {
-            BOOST_TEST((item.record.type == record::cptrap_type::interface));
+            BOOST_TEST((item.record.type == record::cptrap_type::cp_interface));
             codes.push_back(item.record.code);
         }
     }

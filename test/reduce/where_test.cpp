@@ -117,9 +117,9 @@ struct opened {
 
     explicit opened(std::size_t in_a_row = 150) : made(in_a_row) {}
 
-    [[nodiscard]] std::optional<where::mistake> check(const expression& what) const {
+    [[nodiscard]] std::optional<where::mistake> find_mistake(const expression& what) const {
         const reduce::tables* const one[] = {&file.about()};
-        return where::check(what, one);
+        return where::find_mistake(what, one);
     }
     [[nodiscard]] reduce::filter filter(const expression& what) const {
         reduce::filter made_of;
@@ -138,7 +138,7 @@ struct opened {
     }
     [[nodiscard]] places select(const std::string& text) const {
         const expression what = must_parse(text);
-        const auto wrong = check(what);
+        const auto wrong = find_mistake(what);
         BOOST_TEST(!wrong.has_value(), text << ": " << (wrong ? wrong->what : ""));
         const auto some = filter(what);
         const places forward = read(file.forward(some));
@@ -949,34 +949,34 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_before_a_record_is_read) {
         {"u8 == 'a' or u16 == 'a'", 4, "a number compared with a text"},
     };
     for (const auto& [text, column, what] : all) {
-        const auto found = t.check(must_parse(text));
+        const auto found = t.find_mistake(must_parse(text));
         BOOST_REQUIRE_MESSAGE(found, text);
         BOOST_TEST(found->what == what, text);
         BOOST_TEST(found->column + 1 == column, text);
     }
     // Where some event bears it, it is right; by the name of another it is not.
-    BOOST_TEST(!t.check(must_parse("name == 'x' and name == 5")).has_value());
-    BOOST_TEST(!t.check(must_parse("event == 'other' and name == 5")).has_value());
-    BOOST_TEST(t.check(must_parse("event == 'other' and name == 'x'")).has_value());
-    BOOST_TEST(
-        !t.check(must_parse("time > 5ms and time < 2 * 5ms and time - time < 3s")).has_value());
+    BOOST_TEST(!t.find_mistake(must_parse("name == 'x' and name == 5")).has_value());
+    BOOST_TEST(!t.find_mistake(must_parse("event == 'other' and name == 5")).has_value());
+    BOOST_TEST(t.find_mistake(must_parse("event == 'other' and name == 'x'")).has_value());
+    BOOST_TEST(!t.find_mistake(must_parse("time > 5ms and time < 2 * 5ms and time - time < 3s"))
+                    .has_value());
 
     // Of traces that are read together, one is enough.
     file_builder other;
     other.event({1, "elsewhere", {{"only_there"}, {"u8", field_type::character}}});
     const auto second = reduce::trace_file::from(other.bytes());
     const reduce::tables* const both[] = {&t.file.about(), &second.about()};
-    BOOST_TEST(
-        !where::check(must_parse("only_there == 1 and u8 == 'x' and flag"), both).has_value());
-    BOOST_TEST(where::check(must_parse("only_here == 1"), both)->what ==
+    BOOST_TEST(!where::find_mistake(must_parse("only_there == 1 and u8 == 'x' and flag"), both)
+                    .has_value());
+    BOOST_TEST(where::find_mistake(must_parse("only_here == 1"), both)->what ==
                "no event has a field 'only_here'; did you mean 'only here'?");
     file_builder empty;
     const auto third = reduce::trace_file::from(empty.bytes());
     const reduce::tables* const none[] = {&third.about()};
-    BOOST_TEST(where::check(must_parse("n == 1"), none)->what ==
+    BOOST_TEST(where::find_mistake(must_parse("n == 1"), none)->what ==
                "no event has a field 'n': the trace has no fields yet");
-    BOOST_TEST(!where::check(must_parse("event == 'n' and time > 1s"), none).has_value());
-    BOOST_TEST(where::check(must_parse("event == 5"), none)->what ==
+    BOOST_TEST(!where::find_mistake(must_parse("event == 'n' and time > 1s"), none).has_value());
+    BOOST_TEST(where::find_mistake(must_parse("event == 5"), none)->what ==
                "a text compared with a number");
 }
 
@@ -1122,7 +1122,7 @@ BOOST_AUTO_TEST_CASE(a_slow_evaluator_selects_the_same_records) {
         std::sort(found.begin(), found.end());
         BOOST_REQUIRE_MESSAGE(found == wanted, text << ": " << found.size()
                                                     << " records in place of " << wanted.size());
-        const auto wrong = t.check(what);
+        const auto wrong = t.find_mistake(what);
         // Boost evaluates what it does not print: no dereference of nothing there.
         BOOST_REQUIRE_MESSAGE(!wrong, text << ": " << (wrong ? wrong->what : std::string()));
         if (!wanted.empty() && wanted.size() < t.made.records().size()) ++selective;

@@ -344,9 +344,9 @@ BOOST_AUTO_TEST_CASE(a_table_of_any_stride_has_no_byte_of_the_library_among_its_
 /// line in common, but where the ring ends or a block does.
 template <std::uint64_t Stride>
 void check_places() {
-    using trace_ring::slots::apart;
-    constexpr std::uint64_t width = trace_ring::slots::sharing_a_line(Stride);
-    constexpr std::uint64_t block = width * trace_ring::slots::lines_apart;
+    using trace_ring::table_slots::apart;
+    constexpr std::uint64_t width = trace_ring::table_slots::sharing_a_line(Stride);
+    constexpr std::uint64_t block = width * trace_ring::table_slots::lines_apart;
     for (const std::uint64_t count :
          {std::uint64_t{1}, std::uint64_t{2}, block - 1, block, block + 1, 3 * block + 7}) {
         std::vector<bool> taken(static_cast<std::size_t>(count));
@@ -358,7 +358,7 @@ void check_places() {
             taken[place] = true;
             const bool in_a_block = i / block < count / block;
             BOOST_TEST((in_a_block || at == i));
-            if (width == 1 || !in_a_block || (i + 1) % trace_ring::slots::lines_apart == 0)
+            if (width == 1 || !in_a_block || (i + 1) % trace_ring::table_slots::lines_apart == 0)
                 continue;
             const std::uint64_t next = apart<Stride>(i + 1, count);
             BOOST_TEST((at * Stride + Stride - 1) / 64 < next * Stride / 64, Stride << ": " << i);

@@ -206,11 +206,11 @@ public:
         for (auto& each : all_) each.look();
     }
     /// What is wrong with an expression for all of them together; nothing if nothing is.
-    [[nodiscard]] std::optional<reduce::where::mistake> check(
+    [[nodiscard]] std::optional<reduce::where::mistake> find_mistake(
         const reduce::where::expression& what) const {
         std::vector<const reduce::tables*> each_one;
         for (const auto& each : all_) each_one.push_back(&each.file().about());
-        return reduce::where::check(what, each_one);
+        return reduce::where::find_mistake(what, each_one);
     }
     [[nodiscard]] bool live() const noexcept {
         return std::any_of(all_.begin(), all_.end(),

@@ -20,7 +20,7 @@ namespace {
 namespace record = trace_ring::record;
 
 constexpr std::size_t type_count = 256, code_count = 0x10000;
-constexpr auto interface = static_cast<std::size_t>(record::cptrap_type::interface);
+constexpr auto cp_interface = static_cast<std::size_t>(record::cptrap_type::cp_interface);
 constexpr auto table_entry = static_cast<std::size_t>(record::cptrap_type::table_entry);
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -88,7 +88,7 @@ std::string parse_types(std::string_view text, std::vector<bool>& into) {
             types[static_cast<std::size_t>(*event)] = true;
             return {};
         }
-        for (const std::size_t type : {interface, table_entry}) {
+        for (const std::size_t type : {cp_interface, table_entry}) {
             if (one == trace_ring::exporter::name_of(static_cast<record::cptrap_type>(type))) {
                 types[type] = true;
                 return {};
@@ -162,10 +162,10 @@ record::cptrap_selection selection_of(const std::vector<std::string>& types,
     record::cptrap_selection out;
     for (std::size_t i = 0; i < type_count; ++i) {
         if (!type_set[i]) continue;
-        if (i == interface && codes.empty()) out.any_code();
+        if (i == cp_interface && codes.empty()) out.any_code();
         if (i == table_entry) {  // each event is a type by itself, also one that is not known
             for (std::size_t event = 0; event < 0xC0; ++event) {
-                if ((event & 0x40U) == 0 && event != interface) {
+                if ((event & 0x40U) == 0 && event != cp_interface) {
                     out.type(static_cast<record::cptrap_type>(event));
                 }
             }

@@ -99,7 +99,7 @@ void select(const Inputs& inputs, const Refers& refers, const std::string& text,
     if (what) {
         std::vector<const reduce::tables*> traces;
         for (const auto& each : inputs) traces.push_back(&refers(*each).first.about());
-        if (const auto found = reduce::where::check(*what, traces)) {
+        if (const auto found = reduce::where::find_mistake(*what, traces)) {
             throw wrong_expression(text, *found);
         }
     }

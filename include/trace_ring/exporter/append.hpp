@@ -82,7 +82,7 @@ private:
     }
 
     [[gnu::noinline, gnu::cold]] void grow(std::size_t bytes) {
-        const std::size_t capacity = std::max(2 * capacity_, size_ + bytes + 4096);
+        const std::size_t capacity = (std::max)(2 * capacity_, size_ + bytes + 4096);
         std::unique_ptr<char[]> more(new char[capacity]);
         std::copy_n(begin_.get(), size_, more.get());
         begin_ = std::move(more);
@@ -102,7 +102,7 @@ class piece {
 public:
     piece() = default;
     explicit piece(std::string_view text) : size_(text.size()), all_(text) {
-        all_.resize(std::max(size_, least));
+        all_.resize((std::max)(size_, least));
     }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     /// Bytes that `put` may write.

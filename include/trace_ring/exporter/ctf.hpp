@@ -77,11 +77,11 @@ public:
             for (const auto& reading : time.readings()) {  // the date may have been set back
                 const auto ns = static_cast<std::int64_t>(reading.realtime);
                 const auto sane = static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0));
-                offset_ = any ? std::min(offset_, sane) : sane;
+                offset_ = any ? (std::min)(offset_, sane) : sane;
                 any = true;
             }
-            precision_ = std::max(
-                precision_, static_cast<std::uint64_t>(std::min(time.uncertainty_ns(), 9.2e18)));
+            precision_ = (std::max)(
+                precision_, static_cast<std::uint64_t>((std::min)(time.uncertainty_ns(), 9.2e18)));
         }
         absolute_ = any;
     }
@@ -129,8 +129,8 @@ private:
 
     [[nodiscard]] static std::int64_t time_ns(const origin& in, std::uint64_t ticks) noexcept {
         if (in.in->time().known()) return in.in->time().realtime_ns(ticks);
-        constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-        return static_cast<std::int64_t>(std::min(ticks, most));
+        constexpr std::uint64_t most = (std::numeric_limits<std::int64_t>::max)();
+        return static_cast<std::int64_t>((std::min)(ticks, most));
     }
     /// As streams have it; what lies before their begin is there.
     [[nodiscard]] std::uint64_t stamp(std::int64_t ns) const noexcept {
@@ -188,7 +188,7 @@ private:
             stream.set_owner(&record.lane());
         }
         const std::int64_t time = time_ns(in, record.time());
-        const std::uint64_t at = std::max(stamp(time), stream.last());
+        const std::uint64_t at = (std::max)(stamp(time), stream.last());
         const bool late = time < 0 || at + offset_ != static_cast<std::uint64_t>(time);
         std::uint64_t kind = flavour_of(record, late);
         const std::size_t before = stream.size();
@@ -225,7 +225,7 @@ private:
         stream.lose(loss.count);
         const bool damaged = loss.cause == loss_cause::damaged;
         text_buffer& out = stream.event(damaged ? impl::ctf_damaged : impl::ctf_lost,
-                                        std::max(stamp(time_ns(in, loss.time)), stream.last()));
+                                        (std::max)(stamp(time_ns(in, loss.time)), stream.last()));
         impl::append_bytes(out, static_cast<std::uint8_t>(loss.cause));
         impl::append_bytes(out, loss.count);
         impl::append_bytes(out, loss.at);
@@ -246,7 +246,7 @@ private:
         if (stamp(time) < streams.stream->last()) go_on(in, streams, jump.lane);
         auto& stream = *streams.stream;
         const std::size_t before = stream.size();
-        text_buffer& out = stream.event(impl::ctf_jump, std::max(stamp(time), stream.last()));
+        text_buffer& out = stream.event(impl::ctf_jump, (std::max)(stamp(time), stream.last()));
         impl::append_bytes(out, time_ns(in, jump.from));
         impl::append_bytes(out, time);
         impl::append_bytes(out, jump.at);

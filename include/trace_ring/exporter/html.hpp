@@ -258,7 +258,7 @@ private:
         // All ways in which records of one event come share a number, by which begin finds end.
         std::uint32_t first = 0;
         for (const auto other : numbers) {
-            if (other != 0) first = first == 0 ? other : std::min(first, other);
+            if (other != 0) first = first == 0 ? other : (std::min)(first, other);
         }
         const std::uint32_t number = next_class_++;
         numbers[how] = number;

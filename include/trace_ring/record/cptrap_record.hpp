@@ -38,11 +38,11 @@ namespace trace_ring::inline v1::record {
 
 /// The first byte of a record.
 enum class cptrap_type : std::uint8_t {
-    none = 0x00,         ///< no record: ends a spool record (a choice of this library's)
-    interface = 0x3F,    ///< CP interface data
-    first_own = 0xC0,    ///< from here on: this library's own
-    table_entry = 0xC5,  ///< its own: an entry of CP's trace table; the code is the entry's
-    lost = 0xD3,         ///< its own: records are missing here; the code is the cause
+    none = 0x00,          ///< no record: ends a spool record (a choice of this library's)
+    cp_interface = 0x3F,  ///< CP interface data
+    first_own = 0xC0,     ///< from here on: this library's own
+    table_entry = 0xC5,   ///< its own: an entry of CP's trace table; the code is the entry's
+    lost = 0xD3,          ///< its own: records are missing here; the code is the cause
 };
 
 inline constexpr std::size_t cptrap_list_bytes = 8;
@@ -153,7 +153,7 @@ static_assert(std::is_trivially_copyable_v<cptrap_header> &&
 /// untouched. Signal-safe; linear in the data.
 constexpr std::size_t put_cptrap(std::span<std::byte> into, cptrap_type type, std::uint16_t code,
                                  std::span<const std::byte> data) noexcept {
-    const std::size_t taken = std::min(data.size(), cptrap_most_data);
+    const std::size_t taken = (std::min)(data.size(), cptrap_most_data);
     const std::size_t bytes = cptrap_header_bytes + taken;
     if (into.size() < bytes) return 0;
     cptrap_header::of(type, code, static_cast<std::uint16_t>(bytes))
@@ -196,7 +196,7 @@ struct cptrap_view {
     const auto header = cptrap_header::load(bytes.first<cptrap_header_bytes>());
     const std::size_t length = header.length();
     if (length < cptrap_header_bytes || length > bytes.size()) return {};
-    if (header.type() == cptrap_type::interface && length > cptrap_most_bytes) return {};
+    if (header.type() == cptrap_type::cp_interface && length > cptrap_most_bytes) return {};
     return cptrap_view{header.type(), true, header.code(), bytes.first(length)};
 }
 

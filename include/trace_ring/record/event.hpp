@@ -329,7 +329,7 @@ struct event_base {
 
     /// Refuses values that the fields do not hold, or another number of them.
     template <class... Values>
-    static consteval void check() {
+    static consteval void takes() {
         static_assert(sizeof...(Values) == field_count,
                       "trace_ring: a record has one value for each field of its event");
         if constexpr (sizeof...(Values) == field_count) {

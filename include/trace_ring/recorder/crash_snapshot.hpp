@@ -39,7 +39,7 @@ public:
         action.sa_handler = &handle;
         action.sa_flags = SA_ONSTACK;
         ::sigemptyset(&action.sa_mask);
-        for (std::size_t i = 0; i < count; ++i) ::sigaction(signals[i], &action, &before_[i]);
+        for (std::size_t i = 0; i < count; ++i) ::sigaction(fatal[i], &action, &before_[i]);
     }
     crash_snapshot(const crash_snapshot&) = delete;
     crash_snapshot& operator=(const crash_snapshot&) = delete;
@@ -50,12 +50,12 @@ public:
     }
 
 private:
-    static constexpr int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-    static constexpr std::size_t count = sizeof signals / sizeof signals[0];
+    static constexpr int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    static constexpr std::size_t count = sizeof fatal / sizeof fatal[0];
     static inline constinit atomic_pointer<crash_snapshot> current{nullptr};
 
     void restore() noexcept {
-        for (std::size_t i = 0; i < count; ++i) ::sigaction(signals[i], &before_[i], nullptr);
+        for (std::size_t i = 0; i < count; ++i) ::sigaction(fatal[i], &before_[i], nullptr);
     }
 
     static void handle(int signal) noexcept {

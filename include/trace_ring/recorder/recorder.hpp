@@ -75,7 +75,7 @@ public:
     /// Constant time for fixed fields, linear in the bytes of variable ones, which are cut to fit.
     template <recordable E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
-        E::template check<Values...>();
+        E::template takes<Values...>();
         return put<E, 0>(nullptr, values...);
     }
 
@@ -84,7 +84,7 @@ public:
     /// time in its own lane stands still. Empty if the gate is shut or there is no room.
     template <recordable E, class... Values>
     [[nodiscard, gnu::always_inline]] reservation reserve(const Values&... values) noexcept {
-        E::template check<Values...>();
+        E::template takes<Values...>();
         const auto wires = E::encode(values...);
         const auto sizes = measure_for<E>(wires);
         impl::event_state& type = touch<E>();
@@ -105,7 +105,7 @@ public:
     template <recordable E, class... Values>
     [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
-        E::template check<Values...>();
+        E::template takes<Values...>();
         return scoped<E>(*this, values...);
     }
 

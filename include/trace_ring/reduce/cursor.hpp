@@ -180,7 +180,7 @@ private:
                 list.take(way_, list.count_within(way_, limit));
                 return false;
             }
-            limit = turned(std::min(turned(limit), turned(end)));
+            limit = turned((std::min)(turned(limit), turned(end)));
         }
         std::uint32_t count = list.count_within(way_, limit);
         if (!filter_.positions.empty()) {
@@ -202,7 +202,7 @@ private:
         const std::ptrdiff_t stride = list.stride(way_);
         record_view first = list.view(way_, &whose, type);
         // Looking for what is alike again after each that is wanted would take the square of time.
-        if (filter_.condition && type != nullptr && type->variable) count = std::min(count, 64U);
+        if (filter_.condition && type != nullptr && type->variable) count = (std::min)(count, 64U);
         count = static_cast<std::uint32_t>(first.alike(count, stride));
         if (ask) {
             const auto of = record_run::of(first, count, stride, positions_);
@@ -236,7 +236,7 @@ private:
         lane_ = next.lane;
         rank_ = next.rank;
         limit_ = ~std::uint64_t{0};
-        if (order_ == merging::by_time) limit_ = std::min(horizon_, queue_.limit(rank_));
+        if (order_ == merging::by_time) limit_ = (std::min)(horizon_, queue_.limit(rank_));
     }
 
     [[nodiscard]] bool wants(const event_type* type) {
@@ -262,13 +262,13 @@ private:
     void scan(bool first, bool later) {
         const chain_scan scanner(in_);
         const bool part = !filter_.unbounded();
-        const auto slots = [&] {
+        const auto ranges = [&] {
             const bool timed = first && !follow_ && filter_.positions.empty();
             index_window window(in_, timed ? filter_.from : 0, timed ? filter_.to : ~0ULL);
             return window.find([this](const lane_info& lane) { return filter_.wants(lane); });
         };
         chain_list found = live_.look(!first || part ? look_at::index : look_at::headers, later,
-                                      wanted_of{*this}, slots);
+                                      wanted_of{*this}, ranges);
         if (first) {
             *strays_ = std::move(found.strays);
             readers_.emplace_back(in_, nullptr, way_, follow_);
@@ -346,7 +346,7 @@ private:
         std::uint64_t newest = newest_;
         for (auto& reader : readers_) {
             if (!reader.ready()) reader.load(pool_);
-            newest = std::max(newest, reader.newest_time());
+            newest = (std::max)(newest, reader.newest_time());
         }
         horizon_ = newest_;
         newest_ = newest;

@@ -79,7 +79,7 @@ struct filter {
             const auto at = std::upper_bound(times.begin(), times.end(), time, begins_after);
             next = at == times.begin() ? *at : *(at - 1);
         }
-        return {std::max(next.from, from), std::min(next.to, to)};
+        return {(std::max)(next.from, from), (std::min)(next.to, to)};
     }
     [[nodiscard]] bool wants_time(std::uint64_t time) const noexcept {
         const tick_range next = times_at(time, direction::forward);
@@ -91,8 +91,8 @@ struct filter {
         position_range all{lane.number};
         for (const auto& each : positions) {
             if (each.lane != 0 && each.lane != lane.number) continue;
-            all.from = std::max(all.from, each.from);
-            all.to = std::min(all.to, each.to);
+            all.from = (std::max)(all.from, each.from);
+            all.to = (std::min)(all.to, each.to);
         }
         return all;
     }

@@ -179,7 +179,7 @@ public:
     record_view() = default;
     /// The record at `words`, whose header and length have been checked.
     record_view(const kind& shared, const std::uint64_t* words, position at) noexcept
-        : words_(words), at_(at), shared_(shared), fault_(check(words)) {
+        : words_(words), at_(at), shared_(shared), fault_(fault_in(words)) {
         if (shared_.type != nullptr && fault_.empty() && !bare_end()) {
             fields_ = shared_.type->fields.data();
             field_count_ = shared_.type->fields.size();
@@ -227,7 +227,7 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> latest() const noexcept {
         if (!interval()) return time();
         if (shared_.latest == ~std::uint64_t{0}) return std::nullopt;
-        return std::max(shared_.latest, time());
+        return (std::max)(shared_.latest, time());
     }
 
     /// Bytes with the header.
@@ -325,7 +325,7 @@ private:
     }
     [[nodiscard]] bool told_end() const noexcept { return ends() && flag(record_word::begin); }
     /// What is wrong with the record at `words`, which is of this kind.
-    [[nodiscard]] std::string_view check(const std::uint64_t* words) const noexcept {
+    [[nodiscard]] std::string_view fault_in(const std::uint64_t* words) const noexcept {
         if (shared_.type == nullptr) return {};
         if (bare_end()) {
             const bool whole = !told_end() || bytes() == layout::span_end_record::bytes;
@@ -351,7 +351,7 @@ private:
     [[nodiscard]] std::size_t alike(std::size_t count, std::ptrdiff_t stride) const noexcept {
         if (shared_.type == nullptr || !shared_.type->variable) return count;
         std::size_t same = 1;
-        for (auto words = words_ + stride; same < count && check(words).data() == fault_.data();
+        for (auto words = words_ + stride; same < count && fault_in(words).data() == fault_.data();
              words += stride) {
             ++same;
         }

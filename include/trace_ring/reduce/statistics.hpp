@@ -112,9 +112,9 @@ template <class Observer = no_observer>
             auto& of_lane = in_lane(&record->lane());
             for (auto* each : {&event->records, &of_lane.records, &sum.records}) *each += records;
             for (auto* each : {&event->bytes, &of_lane.bytes, &sum.bytes}) *each += bytes;
-            sum.first_time = std::min(sum.first_time, record->time());
+            sum.first_time = (std::min)(sum.first_time, record->time());
             sum.last_time =
-                std::max(sum.last_time, rest.empty() ? record->time() : rest.back().time());
+                (std::max)(sum.last_time, rest.empty() ? record->time() : rest.back().time());
             if (!record->fault().empty()) {
                 note_fault(*record);
                 for (const record_view& other : rest) note_fault(other);

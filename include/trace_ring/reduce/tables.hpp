@@ -270,10 +270,10 @@ private:
         std::uint32_t numbered[2] = {};
         (void)source_.read(plan_.ring + offsetof(layout::ring_state, last_lane), numbered,
                            sizeof numbered);
-        std::uint32_t rows = std::min(numbered[0], plan_.lane_count);
+        std::uint32_t rows = (std::min)(numbered[0], plan_.lane_count);
         std::vector<std::uint64_t> next;
         while (rows < plan_.lane_count) {
-            const std::uint32_t more = std::min(stretch, plan_.lane_count - rows);
+            const std::uint32_t more = (std::min)(stretch, plan_.lane_count - rows);
             constexpr std::size_t row_words = sizeof(layout::lane_entry) / 8;
             next.assign(more * row_words, 0);
             (void)source_.read(plan_.lanes + std::uint64_t{rows} * sizeof(layout::lane_entry),

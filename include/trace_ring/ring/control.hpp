@@ -118,8 +118,8 @@ struct ring_shape {
     // relaxed: bounds that only grow, and are checked against the bytes there are
     const std::uint64_t extent = control.extent.load(relaxed);
     const std::uint64_t limit = control.limit.load(relaxed);  // relaxed: as above
-    const std::uint64_t slots = (bytes - sizeof(ring_control)) / expected.stride;
-    if (extent >> 1 == 0 || extent >> 1 > slots) return "a ring cut short";
+    const std::uint64_t slot_count = (bytes - sizeof(ring_control)) / expected.stride;
+    if (extent >> 1 == 0 || extent >> 1 > slot_count) return "a ring cut short";
     if ((extent & 1U) == 0 && !expected.grows) return "a ring that grows";
     if (limit < sizeof(ring_control) || limit > std::uint64_t{1} << 62)
         return "a ring of an impossible size";

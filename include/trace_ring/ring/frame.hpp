@@ -216,33 +216,33 @@ protected:
 
 private:
     [[nodiscard, gnu::always_inline]] bool fits(position p) noexcept {
-        std::uint64_t slots = 0;
+        std::uint64_t slot_count = 0;
         if constexpr (full_policy::grows) {
             const std::uint64_t extent = control().extent.load(relaxed);  // relaxed: only grows
-            slots = extent >> 1;
-            if ((extent & 1U) == 0) return p <= slots;
+            slot_count = extent >> 1;
+            if ((extent & 1U) == 0) return p <= slot_count;
             if constexpr (full_policy::overwrites) return true;
         } else {
-            slots = capacity();
+            slot_count = capacity();
         }
         if constexpr (claim_policy::many_writers) {
             // order: ring.admit:A pairs with ring.consume:A
-            return within(p, control().consumed.load(acquire), slots);
+            return within(p, control().consumed.load(acquire), slot_count);
         } else {
-            if (within(p, consumed_seen_, slots)) [[likely]]
+            if (within(p, consumed_seen_, slot_count)) [[likely]]
                 return true;
             // order: ring.admit_alone:A pairs with ring.consume:A, ring.consume_all:A,
             // ring.drained:A
             consumed_seen_ = control().consumed.load(acquire);
-            return within(p, consumed_seen_, slots);
+            return within(p, consumed_seen_, slot_count);
         }
     }
 
     /// Signed: a position that was looked up long ago may have been consumed meanwhile, by way of
     /// another writer; the swap finds out.
     [[nodiscard]] static constexpr bool within(position p, position consumed,
-                                               std::uint64_t slots) noexcept {
-        return static_cast<std::int64_t>(p - consumed) <= static_cast<std::int64_t>(slots);
+                                               std::uint64_t slot_count) noexcept {
+        return static_cast<std::int64_t>(p - consumed) <= static_cast<std::int64_t>(slot_count);
     }
 
     [[nodiscard, gnu::noinline, gnu::cold]] bool make_room(position p) noexcept {
@@ -289,22 +289,22 @@ private:
             auto& word = control().extent;
             std::uint64_t extent = word.load(relaxed);  // relaxed: the swap below decides
             if ((extent & 1U) != 0) return false;
-            const std::uint64_t slots = extent >> 1;
-            const std::uint64_t now = storage::control_bytes + slots * stride;
+            const std::uint64_t slot_count = extent >> 1;
+            const std::uint64_t now = storage::control_bytes + slot_count * stride;
             const std::uint64_t limit = storage_.limit();
             const std::uint64_t wanted = bytes < limit - now ? now + bytes : limit;
             const std::uint64_t more = (wanted - storage::control_bytes) / stride;
-            if (more <= slots || !storage_.grow(wanted)) {
+            if (more <= slot_count || !storage_.grow(wanted)) {
                 // Only if nobody else had more luck meanwhile.
                 // relaxed: as in finish_growing
                 if (word.compare_exchange_strong(extent, extent | 1U, relaxed)) return false;
-                return extent >> 1 > slots;
+                return extent >> 1 > slot_count;
             }
             while ((extent & 1U) == 0 && extent >> 1 < more) {
                 // relaxed: the new bytes are zero, as the system gives them
                 if (word.compare_exchange_weak(extent, more << 1, relaxed)) return true;
             }
-            return extent >> 1 > slots;
+            return extent >> 1 > slot_count;
         } else {
             return false;
         }
@@ -320,10 +320,11 @@ private:
     void set_up() {
         if (storage_.fresh()) {
             const std::uint64_t bytes = storage_.size(), own_bytes = storage::control_bytes;
-            const std::uint64_t slots = bytes < own_bytes ? 0 : (bytes - own_bytes) / stride;
-            if (slots < impl::fewest_slots<layout>) refuse("too small for a ring of these records");
+            const std::uint64_t slot_count = bytes < own_bytes ? 0 : (bytes - own_bytes) / stride;
+            if (slot_count < impl::fewest_slots<layout>)
+                refuse("too small for a ring of these records");
             own();
-            capacity_ = full_policy::grows ? slots : std::bit_floor(slots);
+            capacity_ = full_policy::grows ? slot_count : std::bit_floor(slot_count);
             if (!full_policy::grows && !impl::can_tell<Kind>(capacity_))
                 refuse("too small for the threshold of its notify policy");
             describe(capacity_);
@@ -359,7 +360,7 @@ private:
         throw setup_error(subject, std::string(fault), EINVAL);
     }
 
-    void describe(std::uint64_t slots) noexcept {
+    void describe(std::uint64_t slot_count) noexcept {
         auto& c = control();
         const ring_shape s = shape();
         const clock_snapshot t = clock::in_use<clock_policy>::snapshot();
@@ -379,7 +380,7 @@ private:
         } else {
             put(c.limit, storage_.size());
         }
-        put(c.extent, slots << 1 | (full_policy::grows ? 0U : 1U));
+        put(c.extent, slot_count << 1 | (full_policy::grows ? 0U : 1U));
         put(c.clock, clock::in_use<clock_policy>::kind());
         put(c.creator_word, sizeof(void*));
         put(c.ticks, t.ticks);

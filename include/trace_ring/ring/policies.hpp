@@ -80,7 +80,7 @@ template <class Layout>
     if constexpr (Layout::kind == record::layout::sub_buffers) {
         return Layout::bytes;
     } else if constexpr (Layout::kind == record::layout::sequenced) {
-        return slots::sequenced_stride<typename Layout::element>;
+        return table_slots::sequenced_stride<typename Layout::element>;
     } else {
         return sizeof(typename Layout::element);
     }
@@ -102,12 +102,12 @@ template <class Layout>
 
 /// A ring of so many slots that does not overwrite can come to the mark of its notify policy.
 template <class Kind>
-[[nodiscard]] constexpr bool can_tell([[maybe_unused]] std::uint64_t slots) noexcept {
+[[nodiscard]] constexpr bool can_tell([[maybe_unused]] std::uint64_t slot_count) noexcept {
     using layout = typename Kind::record_policy;
     using notify_policy = typename Kind::notify_policy;
     if constexpr (!Kind::full_policy::overwrites && notify::is_bounded<notify_policy>) {
-        return notify_policy::reaches(slots * records_in_slot<layout>(),
-                                      slots * stride_of<layout>());
+        return notify_policy::reaches(slot_count * records_in_slot<layout>(),
+                                      slot_count * stride_of<layout>());
     } else {
         return true;
     }

@@ -349,7 +349,7 @@ template <class Visit, class Meanwhile, class Owner = any_owner>
         // Headers that differ in time alone, and ascend. That the next record is as long as this
         // one is presumed, not loaded: so one look need not wait for the one before.
         const std::uint64_t most = head | low_half;
-        const std::size_t last = std::min(end - length, at + (left - 1) * length);
+        const std::size_t last = (std::min)(end - length, at + (left - 1) * length);
         std::size_t next = at;
         std::size_t count = 1;
         for (; last - next >= 4 * length; next += 4 * length, count += 4) {

@@ -74,7 +74,7 @@ std::vector<buffer> stored(const Ring& ring) {
 
 buffer laid_out(std::uint16_t code, const buffer& data) {
     buffer out(record::cptrap_most_bytes);
-    out.resize(record::put_cptrap(out, record::cptrap_type::interface, code, data));
+    out.resize(record::put_cptrap(out, record::cptrap_type::cp_interface, code, data));
     return out;
 }
 
@@ -102,7 +102,7 @@ struct fixture {
     static constexpr auto everything = record::cptrap_selection::everything();
     cptrap::trapok trapok;
     std::unique_ptr<trap_ring> ring = std::make_unique<trap_ring>();
-    cptrap::interface<trap_ring> trap { trapok, *ring };
+    cptrap::cp_interface<trap_ring> trap{trapok, *ring};
     guest storage{0x4000};
 
     void put_list(std::uint32_t at, const record::cptrap_list& list) {
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(only_what_is_chosen_is_recorded_and_the_choice_may_change) 
 }
 
 BOOST_AUTO_TEST_CASE(any_number_of_interfaces_store_into_one_ring_in_the_order_of_their_calls) {
-    std::vector<cptrap::interface<trap_ring>> traps(200, {trapok, *ring});
+    std::vector<cptrap::cp_interface<trap_ring>> traps(200, {trapok, *ring});
     std::vector<buffer> expected;
     for (std::uint16_t code = 0; code < 200; ++code) {
         BOOST_TEST((traps[199U - code].hand_over(code, counted(code)) == outcome::stored));
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(a_ring_by_processor_takes_the_records_of_all_threads) {
                                          trace_ring::clock::monotonic, trace_ring::storage::heap> {
     };
     trace_ring::ring<by_cpu> lanes(4U << 20U);
-    const cptrap::interface shared(trapok, lanes);
+    const cptrap::cp_interface shared(trapok, lanes);
     std::atomic<std::uint64_t> taken{0};
     std::vector<std::thread> threads;
     for (std::uint16_t t = 0; t < 3; ++t) {
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(a_ring_by_processor_takes_the_records_of_all_threads) {
 
 BOOST_AUTO_TEST_CASE(a_recorder_records_an_event_with_the_code_as_a_field_and_the_bytes) {
     trace_ring::recorder recorder{{.size = 1 << 20}};
-    const cptrap::interface shared(trapok, recorder);
+    const cptrap::cp_interface shared(trapok, recorder);
     std::thread other(
         [&] { BOOST_TEST((shared.hand_over(0xABCD, counted(265)) == outcome::stored)); });
     other.join();

@@ -75,7 +75,7 @@ buffer data_of(std::uint16_t code) {
 bool holds(const record::cptrap_view& seen, std::uint16_t code) {
     auto expected = data_of(code);
     expected.resize(std::min<std::size_t>(expected.size(), record::cptrap_most_data));
-    return seen.type == record::cptrap_type::interface && seen.code == code &&
+    return seen.type == record::cptrap_type::cp_interface && seen.code == code &&
            std::equal(seen.data().begin(), seen.data().end(), expected.begin(), expected.end());
 }
 
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(the_interface_stores_into_such_rings_as_into_rings_of_bytes
     trace_ring::cptrap::trapok trapok;
     trapok.start(some);
     const auto ring = make<overwriting>();
-    const trace_ring::cptrap::interface trap(trapok, *ring);
+    const trace_ring::cptrap::cp_interface trap(trapok, *ring);
     for (std::uint16_t code = 0; code < 20; ++code) {
         static_cast<void>(trap.hand_over(code, data_of(code)));
     }

@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(what_is_handed_over_comes_to_the_file_by_a_session_in_order
     auto ring = std::make_unique<trace_ring::ring<trap_trace>>();
     cptrap::trapok trapok;
     trapok.start(everything);
-    const cptrap::interface trap(trapok, *ring);
+    const cptrap::cp_interface trap(trapok, *ring);
     {
         cptrap::spool spool(path);
         drain::session session(*ring);
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(the_wrap_table_goes_on_being_filled_and_chosen_entries_are_
         record::cptrap_selection().code(7).event(record::cp_event::run_user);
     cptrap::trapok trapok;
     trapok.start(some);
-    const cptrap::interface trap(trapok, *ring);
+    const cptrap::cp_interface trap(trapok, *ring);
     cptrap::spool spool(path);
     drain::session session(*ring);
     constexpr unsigned rounds = 2400;
@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(a_writer_and_the_spool_on_two_threads_lose_nothing) {
     const auto count = static_cast<std::uint16_t>(test::scaled(60'000, 2000));
     std::atomic<bool> ended{false};
     std::thread writer([&] {
-        const cptrap::interface trap(trapok, *ring);
+        const cptrap::cp_interface trap(trapok, *ring);
         for (std::uint16_t code = 0; code < count; ++code)
             static_cast<void>(trap.hand_over(code, data_of(code)));
         ended = true;
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(what_the_ring_lost_stands_in_the_file_with_its_cause) {
     auto ring = std::make_unique<trace_ring::ring<trap_trace>>();
     cptrap::trapok trapok;
     trapok.start(everything);
-    const cptrap::interface trap(trapok, *ring);
+    const cptrap::cp_interface trap(trapok, *ring);
     cptrap::spool spool(path);
     drain::session session(*ring);
     std::uint64_t stored = 0;
@@ -252,10 +252,10 @@ BOOST_AUTO_TEST_CASE(records_in_the_ring_that_are_no_cptrap_records_are_counted_
     auto ring = std::make_unique<trace_ring::ring<trap_trace>>();
     cptrap::trapok trapok;
     trapok.start(everything);
-    const cptrap::interface trap(trapok, *ring);
+    const cptrap::cp_interface trap(trapok, *ring);
     BOOST_REQUIRE((trap.hand_over(1, data_of(1)) == outcome::stored));
     buffer one(24);
-    one.resize(record::put_cptrap(one, cptrap_type::interface, 2, data_of(2)));
+    one.resize(record::put_cptrap(one, cptrap_type::cp_interface, 2, data_of(2)));
     BOOST_REQUIRE(ring->write_bytes(1, one));  // under another id
     one[5] = std::byte{0xFF};
     BOOST_REQUIRE(ring->write_bytes(0x3F, one));  // longer than it is

@@ -270,12 +270,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_backward_reader_that_is_overtaken_says_so, Kind,
 
 // The sequence word alone, each move.
 BOOST_AUTO_TEST_CASE(a_slot_has_one_holder_and_a_position_one_fate) {
-    using trace_ring::slots::found;
-    using trace_ring::slots::sequence;
+    using trace_ring::table_slots::found;
+    using trace_ring::table_slots::sequence;
     alignas(8) std::byte slot[8 + sizeof(sample)]{};
     sequence word(slot);
     sample out;
-    const auto look = [&](position p) { return trace_ring::slots::read_sequenced(slot, p, out); };
+    const auto look = [&](position p) {
+        return trace_ring::table_slots::read_sequenced(slot, p, out);
+    };
     BOOST_CHECK(look(1) == found::pending);
     BOOST_TEST(word.hold(1));
     BOOST_CHECK(look(1) == found::pending);
@@ -290,7 +292,7 @@ BOOST_AUTO_TEST_CASE(a_slot_has_one_holder_and_a_position_one_fate) {
     BOOST_CHECK(look(33) == found::vacant);
     BOOST_CHECK(look(49) == found::pending);
     BOOST_TEST(word.hold(49));  // free again
-    trace_ring::slots::store(slot + 8, sample(49));
+    trace_ring::table_slots::store(slot + 8, sample(49));
     BOOST_TEST(word.settle(49, true));
     BOOST_CHECK(look(49) == found::record);
     BOOST_TEST(out.number == 49U);

@@ -229,8 +229,8 @@ inline served serve(cpu& c, std::uint64_t records, std::uint64_t pebs_records,
         if ((last - base) % size != 0) ++out.damaged;
         // The last record there is, stored behind the index: the processor came round.
         const auto word = static_cast<unsigned>(c.word_size());
-        const bool stored = c.get(end - size, c.word_size()) != 0 ||
-                            c.get(end - size + word, c.word_size()) != 0;
+        const bool stored =
+            c.get(end - size, c.word_size()) != 0 || c.get(end - size + word, c.word_size()) != 0;
         const bool round = index < end && stored;
         if (round) out.overwritten = records;
         for (std::uint64_t at = end - size; (round || index >= end) && at < end; ++at)

@@ -119,7 +119,7 @@ private:
             out += "    ";
             hexadecimal(out, at, 4);
             out += "  ";
-            dump(out, data.subspan(at, std::min(a_line, data.size() - at)));
+            dump(out, data.subspan(at, (std::min)(a_line, data.size() - at)));
         }
     }
 

@@ -63,7 +63,7 @@ inline constexpr std::array<std::string_view, 25> cp_event_names{
 /// Empty for a type that is not known.
 [[nodiscard]] constexpr std::string_view name_of(record::cptrap_type type) noexcept {
     switch (type) {
-        case record::cptrap_type::interface:
+        case record::cptrap_type::cp_interface:
             return "interface";
         case record::cptrap_type::table_entry:
             return "table_entry";

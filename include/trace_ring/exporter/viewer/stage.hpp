@@ -124,7 +124,7 @@ private:
     [[nodiscard]] std::int64_t ns_of(std::size_t from, std::uint64_t ticks) {
         const auto& time = sources_[from].in->time();
         if (time.known()) return std::max<std::int64_t>(time.realtime_ns(ticks), 0);
-        return static_cast<std::int64_t>(std::min(ticks, most_ns));
+        return static_cast<std::int64_t>((std::min)(ticks, most_ns));
     }
 
     void start(text_buffer& out, std::int64_t ns) {
@@ -285,7 +285,7 @@ private:
         const std::int64_t time = ns_of(from, loss.time);
         viewer_mark mark;
         mark.on = &track;
-        mark.ns = track.advance(std::max(time, *origin_));
+        mark.ns = track.advance((std::max)(time, *origin_));
         mark.category = mark_category::loss;
         const std::string name = "lost: " + std::string(to_string(loss.cause));
         mark.name = name;
@@ -376,7 +376,7 @@ private:
         return *known;
     }
 
-    static constexpr std::uint64_t most_ns = std::numeric_limits<std::int64_t>::max();
+    static constexpr std::uint64_t most_ns = (std::numeric_limits<std::int64_t>::max)();
 
     Writer& to_;
     field_roles roles_;

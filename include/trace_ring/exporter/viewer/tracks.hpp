@@ -59,7 +59,7 @@ struct viewer_track {
     /// A time as it is shown: not before what was shown last. Within a lane ticks do not go back;
     /// nanoseconds may by a few, when a live trace's clock is known better than before.
     std::int64_t advance(std::int64_t ns) noexcept {
-        newest = std::max(newest, ns);
+        newest = (std::max)(newest, ns);
         return newest;
     }
 };
@@ -253,7 +253,7 @@ private:
     static constexpr std::uint32_t most_id = 1U << 22;
     [[nodiscard]] static bool is_id(std::uint32_t id) noexcept { return id != 0 && id <= most_id; }
     [[nodiscard]] std::int32_t made_up() noexcept {
-        if (last_made_up_ < std::numeric_limits<std::int32_t>::max()) ++last_made_up_;
+        if (last_made_up_ < (std::numeric_limits<std::int32_t>::max)()) ++last_made_up_;
         return last_made_up_;
     }
 

@@ -173,12 +173,12 @@ public:
             const std::uint64_t until = word_of(shared).load(relaxed);
             if (until == disarmed) return deadline;
             const std::uint64_t now = now_ns();
-            if (until == unset || until == on_next) return std::min(deadline, now + Mark.amount);
+            if (until == unset || until == on_next) return (std::min)(deadline, now + Mark.amount);
             if (now >= until) {
                 aged(shared, {});
                 return now;
             }
-            return std::min(deadline, until);
+            return (std::min)(deadline, until);
         }
     }
     /// Sleeps until the word is no longer `seen`, or till `deadline`; or for no reason.
@@ -224,7 +224,7 @@ private:
             if (to == never) return to;
             if (now.blocked()) {
                 const std::uint64_t until = Mark.counted(now.until);
-                if (!now.exactly) return std::max(to, crossing(until));
+                if (!now.exactly) return (std::max)(to, crossing(until));
                 return crossing(at) >= to ? exactly(until) : to;
             }
             return unread > Mark.distance(now.at) / 100 * Lower +

@@ -58,7 +58,7 @@ struct cptrap_record : sub_buffers<Bytes> {
     /// CP interface data.
     [[nodiscard]] static constexpr laid_out lay_out(std::span<std::byte> into, std::uint16_t code,
                                                     std::span<const std::byte> data) noexcept {
-        return lay_out(into, cptrap_type::interface, code, data);
+        return lay_out(into, cptrap_type::cp_interface, code, data);
     }
     /// This library's type table_entry.
     [[nodiscard]] static laid_out lay_out(std::span<std::byte> into,

@@ -80,7 +80,7 @@ public:
     /// Interface data with a code from `first` to `last`, both included.
     constexpr cptrap_selection& codes(std::uint16_t first, std::uint16_t last) noexcept {
         codes_.insert(first, last);
-        return type(cptrap_type::interface);
+        return type(cptrap_type::cp_interface);
     }
     /// Interface data with any code.
     constexpr cptrap_selection& any_code() noexcept { return codes(0, 0xFFFF); }
@@ -95,7 +95,7 @@ public:
 
     /// Interface data with this code is wanted. This and all below: constant time, signal-safe.
     [[nodiscard]] constexpr bool takes(std::uint16_t code) const noexcept {
-        return takes(cptrap_type::interface) && codes_.contains(code);
+        return takes(cptrap_type::cp_interface) && codes_.contains(code);
     }
     [[nodiscard]] constexpr bool takes(cptrap_type which) const noexcept {
         return types_.contains(static_cast<std::size_t>(which));
@@ -104,7 +104,7 @@ public:
         return types_.contains(static_cast<std::size_t>(which));
     }
     [[nodiscard]] constexpr bool takes(const cptrap_view& record) const noexcept {
-        if (record.type == cptrap_type::interface) return takes(record.code);
+        if (record.type == cptrap_type::cp_interface) return takes(record.code);
         if (const auto entry = record.entry(); entry) return takes(entry->event());
         return takes(record.type);
     }

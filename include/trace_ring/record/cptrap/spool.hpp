@@ -35,7 +35,7 @@ class cptrap_lengths {
 public:
     /// What this library knows: interface data, and its own types, bear the header.
     constexpr cptrap_lengths() noexcept {
-        by_header(cptrap_type::interface);
+        by_header(cptrap_type::cp_interface);
         for (auto type = static_cast<std::size_t>(cptrap_type::first_own); type < 256; ++type)
             bytes_[type] = headed;
     }
@@ -101,7 +101,7 @@ struct spool_stop {
 template <class Visit>
 constexpr spool_stop walk_spool(std::span<const std::byte> bytes, const cptrap_lengths& lengths,
                                 Visit&& visit) {
-    bytes = bytes.first(std::min(bytes.size(), spool_record_bytes));
+    bytes = bytes.first((std::min)(bytes.size(), spool_record_bytes));
     const bool short_of_it = bytes.size() < spool_record_bytes;
     std::size_t at = 0;
     while (at < bytes.size()) {
@@ -125,7 +125,7 @@ constexpr spool_stop walk_spool(std::span<const std::byte> bytes, const cptrap_l
             length = header.length();
             code = header.code();
             if (length < cptrap_header_bytes ||
-                (type == cptrap_type::interface && length > cptrap_most_bytes)) {
+                (type == cptrap_type::cp_interface && length > cptrap_most_bytes)) {
                 return {at, spool_end::bad_length};
             }
         }

@@ -137,7 +137,7 @@ public:
     /// stack: up to the bytes of a sub-buffer.
     template <recordable E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
-        E::template check<Values...>();
+        E::template takes<Values...>();
         return put<E>(values...);
     }
 
@@ -145,14 +145,14 @@ public:
     /// may be open. Variable fields are cut to 4 KiB.
     template <recordable E, class... Values>
     [[nodiscard]] reservation<E> reserve(const Values&... values) noexcept {
-        E::template check<Values...>();
+        E::template takes<Values...>();
         return reservation<E>(*this, values...);
     }
 
     template <recordable E, class... Values>
     [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
-        E::template check<Values...>();
+        E::template takes<Values...>();
         return scoped<E>(*this, values...);
     }
 
@@ -337,8 +337,8 @@ private:
     [[gnu::always_inline]] bool append_by_thread(impl::event_state& type, std::uint32_t header,
                                                  const typename E::wires& wires,
                                                  impl::open_span* span) noexcept {
-        return base::template append<E, Flags>(
-            type, *impl::first_lane(type.ring, base::lanes_at_), header, wires, span);
+        return base::template append<E, Flags>(type, *impl::first_lane(type.ring, base::lanes_at_),
+                                               header, wires, span);
     }
     template <bool Counted, class... Span>
     bool write_words(impl::event_state& type, std::uint32_t header, const std::uint64_t* words,

@@ -70,18 +70,18 @@ public:
 
     template <recordable E, class... Values>
     bool record(const Values&...) noexcept {
-        E::template check<Values...>();
+        E::template takes<Values...>();
         return false;
     }
     template <recordable E, class... Values>
     [[nodiscard]] nothing::reservation reserve(const Values&...) noexcept {
-        E::template check<Values...>();
+        E::template takes<Values...>();
         return {};
     }
     template <recordable E, class... Values>
     [[nodiscard]] scoped<E> scope(const Values&...) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
-        E::template check<Values...>();
+        E::template takes<Values...>();
         return {};
     }
     void pause() noexcept {}

@@ -41,7 +41,7 @@ public:
     /// Any thread, signal-safe.
     [[nodiscard]] std::uint64_t now() const noexcept {
         // order: grow.use:F pairs with grow:A
-        const std::uint64_t said = std::min(said_->load(acquire), plan_.sub_buffer_limit);
+        const std::uint64_t said = (std::min)(said_->load(acquire), plan_.sub_buffer_limit);
         // relaxed: what a file has it keeps
         if (said <= seen_.load(relaxed)) [[likely]]
             return said;
@@ -54,11 +54,11 @@ private:
             file_->use([](int fd) { return fd < 0 ? 0 : storage::file_bytes(fd); });
         const std::uint64_t least = bytes >= plan_.file_limit ? 0 : behind_;
         const std::uint64_t there =
-            layout::present_sub_buffers(plan_, bytes - std::min(bytes, least));
+            layout::present_sub_buffers(plan_, bytes - (std::min)(bytes, least));
         std::uint64_t seen = seen_.load(relaxed);  // relaxed, both: as above
         while (seen < there && !seen_.compare_exchange_weak(seen, there, relaxed)) {
         }
-        return std::min(said, std::max(seen, there));
+        return (std::min)(said, (std::max)(seen, there));
     }
 
     const shared_atomic<std::uint64_t>* said_ = nullptr;

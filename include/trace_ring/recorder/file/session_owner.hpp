@@ -64,7 +64,7 @@ inline constexpr std::uint64_t has_session_lock = storage::process_word::mark;
         if (got == storage::lock_result::held_by_another ||
             (!gone && session_may_live(before, fd))) {
             lock.release();
-            return std::max(storage::process_word::pid(before), std::uint32_t{1});
+            return (std::max)(storage::process_word::pid(before), std::uint32_t{1});
         }
         // What the last session did comes before all that this one does.
         // order: session.own:A pairs with session.leave:A

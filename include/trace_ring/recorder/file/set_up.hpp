@@ -70,7 +70,7 @@ namespace trace_ring::inline v1::impl {
             : std::clamp<std::uint64_t>(std::bit_floor(most / 32768), default_sub_buffer_bytes,
                                         max_sub_buffer_bytes));
     const std::uint64_t size = std::max<std::uint64_t>(options.size, 8ULL * sub_buffer_bytes);
-    const std::uint64_t limit = std::max(most, size);
+    const std::uint64_t limit = (std::max)(most, size);
     if (limit > (1ULL << 47)) refuse("limit", "must be at most 128 TiB");
     plan.sub_buffer_bytes = sub_buffer_bytes;
     plan.sub_buffer_limit = (limit + sub_buffer_bytes - 1) / sub_buffer_bytes;
@@ -80,7 +80,7 @@ namespace trace_ring::inline v1::impl {
         if (bytes < 8ULL * sub_buffer_bytes || bytes > options.size) {
             refuse("quotas", "must be at least eight sub-buffers each, and within `size`");
         }
-        rest -= std::min(rest, (bytes + sub_buffer_bytes - 1) / sub_buffer_bytes);
+        rest -= (std::min)(rest, (bytes + sub_buffer_bytes - 1) / sub_buffer_bytes);
     }
     if (rest < 8) refuse("quotas", "must leave eight sub-buffers of `size` to other events");
     plan.clock_count = 64;
@@ -340,7 +340,7 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
     memory_.populate(0, plan_.fixed_bytes());
     // There already, unless it is a copy.
     const std::uint64_t end = plan_.bytes_for(capacity);
-    const std::uint64_t behind = std::min(stray_bytes, plan_.file_limit - end);
+    const std::uint64_t behind = (std::min)(stray_bytes, plan_.file_limit - end);
     const int error = behind == 0 ? 0 : storage::allocate(file_.number(), end, behind);
     if (error != 0) {
         throw setup_error(path_, "cannot allocate what is needed behind its sub-buffers", error);

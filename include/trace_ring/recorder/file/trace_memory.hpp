@@ -228,7 +228,7 @@ public:
     [[nodiscard]] int provide(std::uint64_t from, std::uint64_t count) const noexcept {
         const std::uint64_t at = plan_.bytes_for(from);
         const std::uint64_t bytes = plan_.bytes_for(count) - at;
-        const std::uint64_t end = std::min(at + bytes + stray_bytes, plan_.file_limit);
+        const std::uint64_t end = (std::min)(at + bytes + stray_bytes, plan_.file_limit);
         const std::uint64_t index_at = plan_.index + from * sizeof(layout::index_entry);
         const std::uint64_t index_bytes = (count - from) * sizeof(layout::index_entry);
         if (file_) {

@@ -36,14 +36,14 @@ public:
     void look_again(place what) { awaited_.try_emplace(what.slot, what.pos); }
     void await(place what) {
         awaited_[what.slot] = what.pos;
-        pass_ = std::min(pass_, what.slot);
+        pass_ = (std::min)(pass_, what.slot);
     }
     /// The next one that is closed: those passed before come first. False at the end of a pass.
     [[nodiscard]] bool find(place& out) {
         // No more than a state can say: what others store there may be anything.
         constexpr position most = ~position{0} >> 3;
-        const position newest = std::min(of_.cursor->load(relaxed), most);  // relaxed: a bound
-        if (newest >= of_.lap && next_ <= newest - of_.lap) {               // a lap behind, or more
+        const position newest = (std::min)(of_.cursor->load(relaxed), most);  // relaxed: a bound
+        if (newest >= of_.lap && next_ <= newest - of_.lap) {  // a lap behind, or more
             next_ = newest - of_.lap + 1;
             look_everywhere();
         }
@@ -217,7 +217,7 @@ private:
     /// The same of a slot that was found. The first ring, which is the last here, if that has been
     /// set back meanwhile, as others may who can write to the file.
     [[nodiscard]] ring_search& ring_with(std::uint64_t slot) noexcept {
-        return all_[std::min(ring_of(slot), all_.size() - 1)];
+        return all_[(std::min)(ring_of(slot), all_.size() - 1)];
     }
 
     trace_bytes trace_;

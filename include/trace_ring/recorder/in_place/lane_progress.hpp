@@ -61,7 +61,7 @@ public:
         } else if (what.first() < lane.expected) {
             what.skip(lane.expected - what.first());
         }
-        lane.expected = std::max(lane.expected, end);
+        lane.expected = (std::max)(lane.expected, end);
         if (lane.open != what.at()) lane.refused = lane.too_long = lane.nested = 0;
         tell(lane, what, loss_cause::refused, told.refused - lane.refused);
         tell(lane, what, loss_cause::too_long, told.too_long - lane.too_long);

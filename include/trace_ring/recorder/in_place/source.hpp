@@ -49,7 +49,7 @@ public:
 #if !defined(TRACE_RING_DISABLE)
         trace_.present = &from.core_->memory().present();
 #endif
-        check(bytes);
+        require_sound(bytes);
     }
     /// A trace file that other processes record into, or did; or `/proc/PID/fd/N` of a memory file.
     /// Throws setup_error, which names the file, the offset and the cause.
@@ -60,7 +60,7 @@ public:
         if (bytes == 0) throw setup_error(file, "offset 0: the file is empty", EINVAL);
         memory_ = storage::mapping::of_file(file, fd_, bytes);
         trace_.base = memory_.data();
-        check(bytes);
+        require_sound(bytes);
         // With room to grow, as its writers map it.
         memory_ = storage::mapping::of_file(file, fd_, trace_.plan.file_limit);
         trace_.base = memory_.data();
@@ -199,7 +199,7 @@ private:
         return static_cast<unsigned>(state);
     }
 
-    void check(std::uint64_t bytes) {
+    void require_sound(std::uint64_t bytes) {
         if (const auto fault = layout::check_layout(trace_.base, bytes, trace_.plan)) {
             throw setup_error(
                 name_, "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),

@@ -151,7 +151,7 @@ private:
         const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));  // relaxed: own
         const std::uint32_t size = memory_.plan().sub_buffer_bytes;
         constexpr auto least = static_cast<std::uint32_t>(named_owner_record_bytes) + 80;
-        return end + std::max(size / 8, least) <= size;  // `nowhere` is full
+        return end + (std::max)(size / 8, least) <= size;  // `nowhere` is full
     }
     enum class offer_is { taken, good, gone };
     void offer(const layout::lane_entry& entry, std::uint32_t number) noexcept;

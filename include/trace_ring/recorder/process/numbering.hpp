@@ -49,8 +49,8 @@ public:
         return std::nullopt;
     }
     /// Makes `root`, chosen for them, mean all these types. Types without room are told to `none`.
-    template <class None>
-    void complete(const type_node* types, std::uint32_t root, None&& none) {
+    template <class OnNone>
+    void complete(const type_node* types, std::uint32_t root, OnNone&& none) {
         // What a number means in it, it means to them: else it had not been chosen.
         std::vector<bool> has(layout::max_event_id + 1);
         dictionary_.for_each_binding([&](std::uint32_t of, std::uint32_t id, std::uint64_t) {

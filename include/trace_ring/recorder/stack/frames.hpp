@@ -69,11 +69,12 @@ struct position_range {
     if (frame > here) return frame_is::open;
     stack_t alternate{};
     if (::sigaltstack(nullptr, &alternate) == 0 && (alternate.ss_flags & SS_DISABLE) == 0) {
-        const position_range signals =
+        const position_range signal_stack =
             places(alternate.ss_sp, static_cast<std::byte*>(alternate.ss_sp) + alternate.ss_size);
-        if (signals.has(here)) return signals.has(frame) ? frame_is::gone : frame_is::open;
+        if (signal_stack.has(here))
+            return signal_stack.has(frame) ? frame_is::gone : frame_is::open;
         // The handler was jumped out of, or is on a stack that was switched away from.
-        if (signals.has(frame)) return frame_is::open;
+        if (signal_stack.has(frame)) return frame_is::open;
     }
     const position_range own = own_stack(node);
     return own.has(frame) && own.has(here) ? frame_is::gone : frame_is::elsewhere;

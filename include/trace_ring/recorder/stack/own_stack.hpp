@@ -90,7 +90,8 @@ private:
         for (const char c : std::string_view(text, static_cast<std::size_t>(got))) {
             if (!lines.add(c, line)) continue;
             if (is_first && line.is_main_stack) {
-                found = {std::max(before.high, line.high - std::min(line.high, room)), line.high};
+                found = {(std::max)(before.high, line.high - (std::min)(line.high, room)),
+                         line.high};
             } else if (!is_first && line.low <= words && words < line.high && before.is_closed &&
                        before.high == line.low) {
                 found = {line.low, words};

@@ -118,7 +118,8 @@ private:
             parts.clear();
             std::uint64_t from = address;
             for (std::size_t i = number; bytes != 0; ++i) {
-                const std::uint64_t there = std::min(bytes, all[i].address + all[i].present - from);
+                const std::uint64_t there =
+                    (std::min)(bytes, all[i].address + all[i].present - from);
                 parts.push_back({all[i].offset + (from - all[i].address), there});
                 from += there;
                 bytes -= there;
@@ -127,13 +128,13 @@ private:
         };
         const std::uint64_t there = runs_[number] - address;
         alignas(8) std::array<std::byte, page> head{};
-        (void)gather(std::min(there, page)).read(0, head.data(), head.size());
+        (void)gather((std::min)(there, page)).read(0, head.data(), head.size());
         layout::plan plan;
         if (const auto fault = layout::check_layout(head.data(), there, plan); fault) {
             doubt(offset, fault.what);
             return false;
         }
-        auto bytes = gather(std::min(there, plan.file_limit));
+        auto bytes = gather((std::min)(there, plan.file_limit));
         // It is passed over whole: what it holds are records, and copies of them.
         passed_ = address + bytes.size();
         std::array<std::uint64_t, 2> id{};

@@ -175,7 +175,7 @@ private:
         std::vector<extent> notes;
         for (std::size_t i = 0; i < count_; ++i) {
             if (i % at_once == 0) {
-                const auto want = std::min(at_once, count_ - i) * at().segment;
+                const auto want = (std::min)(at_once, count_ - i) * at().segment;
                 if (!fetch(headers_ + i * at().segment, std::span(some).first(want))) {
                     refuse(headers_ + i * at().segment, "the program headers are cut short");
                 }
@@ -201,7 +201,7 @@ private:
     void sort_out() {
         const std::uint64_t size = bytes_.size();
         const std::uint64_t last =
-            wide_ ? ~std::uint64_t{0} : std::numeric_limits<std::uint32_t>::max();
+            wide_ ? ~std::uint64_t{0} : (std::numeric_limits<std::uint32_t>::max)();
         std::uint64_t missing = 0, missing_at = 0;
         for (auto& s : segments_) {
             if (s.address > last || s.bytes - 1 > last - s.address) {
@@ -218,7 +218,7 @@ private:
             const std::uint64_t there = s.offset < size ? size - s.offset : 0;
             if (s.present > there) {
                 if (missing == 0) missing_at = s.header;
-                missing += std::min(s.present - there, ~missing);
+                missing += (std::min)(s.present - there, ~missing);
                 s.present = there;
             }
         }
@@ -259,8 +259,8 @@ private:
 
     void read_notes(const extent& where, std::size_t& left) {
         const std::uint64_t size = bytes_.size();
-        std::uint64_t from = std::min(where.offset, size);
-        const std::uint64_t end = from + std::min(where.bytes, size - from);
+        std::uint64_t from = (std::min)(where.offset, size);
+        const std::uint64_t end = from + (std::min)(where.bytes, size - from);
         const auto padded = [](std::uint32_t bytes) { return (std::uint64_t{bytes} + 3) / 4 * 4; };
         while (end - from >= 12) {
             if (left == 0) return note_damage(from, "more notes than are read");

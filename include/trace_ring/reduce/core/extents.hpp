@@ -50,14 +50,14 @@ public:
     template <class Visit>
     void visit(std::uint64_t offset, std::uint64_t bytes, Visit&& visit) const {
         if (offset >= size_) return;
-        bytes = std::min(bytes, size_ - offset);
+        bytes = (std::min)(bytes, size_ - offset);
         auto p =
             std::upper_bound(list_.begin(), list_.end(), offset,
                              [](std::uint64_t value, const part& one) { return value < one.at; }) -
             1;
         for (; bytes != 0; ++p) {
             const std::uint64_t within = offset - p->at;
-            const std::uint64_t there = std::min(bytes, p->from.bytes - within);
+            const std::uint64_t there = (std::min)(bytes, p->from.bytes - within);
             if (!visit(offset, extent{p->from.offset + within, there})) return;
             offset += there;
             bytes -= there;

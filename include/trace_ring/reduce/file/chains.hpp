@@ -44,7 +44,7 @@ public:
     /// the sorting.
     template <class Wanted>
     [[nodiscard]] chain_list scan(look_at where, Wanted wanted) const {
-        const slot_range all[] = {{0, slots()}};
+        const slot_range all[] = {{0, slot_count()}};
         return scan(where, wanted, all);
     }
     /// The same of some slots only, in ascending ranges.
@@ -55,8 +55,8 @@ public:
         collected all;
         std::uint32_t listed = 0;
         for (const slot_range& range : ranges) {
-            scan_range(where, wanted, {range.begin, std::min(range.end, slots())}, listed, all,
-                       out.strays);
+            scan_range(where, wanted, {range.begin, (std::min)(range.end, slot_count())}, listed,
+                       all, out.strays);
         }
         out.chains = std::move(all.chains);
         std::sort(out.chains.begin(), out.chains.end(),
@@ -192,10 +192,10 @@ private:
 
     /// Sub-buffers that may be there. A file cut inside its last one: what is there of it is worth
     /// a look.
-    [[nodiscard]] std::uint64_t slots() const noexcept {
+    [[nodiscard]] std::uint64_t slot_count() const noexcept {
         const std::uint64_t present = in_.present();
-        return std::min(in_.plan().sub_buffer_limit,
-                        present + (in_.bytes().size() > in_.plan().bytes_for(present) ? 1 : 0));
+        return (std::min)(in_.plan().sub_buffer_limit,
+                          present + (in_.bytes().size() > in_.plan().bytes_for(present) ? 1 : 0));
     }
     template <class Wanted>
     void scan_range(look_at where, Wanted& wanted, slot_range range, std::uint32_t& listed,
@@ -212,7 +212,7 @@ private:
                 const auto row = static_cast<std::size_t>((slot - range.begin) % batch);
                 if (row == 0) {
                     index.read(in_, slot,
-                               static_cast<std::size_t>(std::min(batch, range.end - slot)));
+                               static_cast<std::size_t>((std::min)(batch, range.end - slot)));
                 }
                 index_row entry;
                 told = index.get(row, entry) && by_index(entry, slot, one);

@@ -121,7 +121,7 @@ public:
             next.high += raised;
             count += found.count;
             if (count <= from) return;
-            if (const std::uint32_t known = found.count - std::min(found.count, count - from);
+            if (const std::uint32_t known = found.count - (std::min)(found.count, count - from);
                 known != 0) {
                 next.begin += known * found.stride();
                 next.count -= known;
@@ -228,7 +228,7 @@ public:
             low = high;
             high *= 2;
         }
-        high = std::min(high, count) - 1;  // this one is not, counted from 0
+        high = (std::min)(high, count) - 1;  // this one is not, counted from 0
         while (low < high) {
             const std::uint32_t middle = low + (high - low) / 2;
             within(middle) ? low = middle + 1 : high = middle;

@@ -78,18 +78,18 @@ public:
         const std::uint64_t bound = edge_ ? edge_->time : lonely_time();
         if (forward_) return next_ < links_.size() ? links_[next_].base_time : bound;
         if (next_ == 0) return bound;
-        return std::min(edge_ ? bound : ~std::uint64_t{0}, links_[next_ - 1].last_time);
+        return (std::min)(edge_ ? bound : ~std::uint64_t{0}, links_[next_ - 1].last_time);
     }
     /// The same where there are no times: the position of the sub-buffer that it lies in.
     [[nodiscard]] position place() const noexcept {
         const std::size_t at = forward_ == ready() ? next_ - 1 : next_;
-        return links_.empty() ? no_position : links_[std::min(at, links_.size() - 1)].pos;
+        return links_.empty() ? no_position : links_[(std::min)(at, links_.size() - 1)].pos;
     }
     /// Records up to this time are known to be there.
     [[nodiscard]] std::uint64_t newest_time() const noexcept {
         std::uint64_t newest = list_.empty() ? 0 : list_.newest_time();
         for (std::size_t i = next_; i < links_.size(); ++i)
-            newest = std::max(newest, links_[i].base_time);
+            newest = (std::max)(newest, links_[i].base_time);
         return newest;
     }
     [[nodiscard]] position newest_known() const noexcept {
@@ -243,7 +243,7 @@ private:
     }
     [[nodiscard]] edge end_of(const edge& begin) const noexcept {
         return {first_ + list_.head().records,
-                std::max(last_time_, begin.time),
+                (std::max)(last_time_, begin.time),
                 begin.self,
                 no_position,
                 list_.offset(),
@@ -293,7 +293,7 @@ private:
         if (copy(links_[next_ - 1]) && list_.head().records >= consumed_) {
             decode_from(consumed_);
             edge_->at = first_ + list_.head().records;
-            edge_->time = std::max(edge_->time, last_time_);
+            edge_->time = (std::max)(edge_->time, last_time_);
             edge_->whole = !list_.was_open();
             tail_open_ = may_grow();
         } else {
@@ -310,9 +310,9 @@ private:
         const bool at_end = !after && !cut_end_;
         if (!before && !cut_begin_) flush(first_notes_, time);
         position at = before ? before->at : start_.value_or(cut_begin_ && after ? after->at : 0);
-        const position end = std::max(at, after ? after->at : at_end ? tail_end(before, at) : at);
+        const position end = (std::max)(at, after ? after->at : at_end ? tail_end(before, at) : at);
         // What sessions consumed is not missing.
-        if (lane_ != nullptr) at = std::max(at, std::min(end, lane_->drained));
+        if (lane_ != nullptr) at = (std::max)(at, (std::min)(end, lane_->drained));
         if (missing_.empty() && at < end) {
             const chain_link* stray =
                 after && strays_ != nullptr
@@ -345,7 +345,7 @@ private:
         flush(last_notes_, time);
         if (follow_ && end > 0) {  // told: not again when the next sub-buffer shows the same gap
             if (!edge_) edge_ = edge{end, time, no_position, no_position, 0};
-            edge_->at = std::max(edge_->at, end);
+            edge_->at = (std::max)(edge_->at, end);
             if (!missing_.empty()) edge_->self = no_position;
         }
     }
@@ -364,13 +364,13 @@ private:
     [[nodiscard]] position tail_end(const std::optional<edge>& before, position at) const noexcept {
         position end = at;
         for (const auto& lost : missing_) {
-            if (lost.known) end = std::max(end, lost.end);
+            if (lost.known) end = (std::max)(end, lost.end);
         }
         if (lane_ == nullptr || !lane_->listed) return end;
         // Following: another thread may have gone on in the last one, and others overwritten it.
         const bool whole =
             before && lane_->newest <= before->self && (!followed_ || last_has_more(0));
-        return whole ? end : std::max(end, lane_->written);
+        return whole ? end : (std::max)(end, lane_->written);
     }
 
     const tables* in_;

@@ -50,7 +50,7 @@ public:
     /// Fetches what is not yet fetched of the first `bytes`. Always inlined: a function that does
     /// no more than this is taken for one without effects, and left out.
     [[gnu::always_inline]] void fetch(std::size_t bytes) noexcept {
-        for (; done_ < std::min(bytes, bytes_); done_ += line, next_ += step_) {
+        for (; done_ < (std::min)(bytes, bytes_); done_ += line, next_ += step_) {
             __builtin_prefetch(next_);
         }
     }
@@ -217,7 +217,7 @@ private:
                 got = read_file(from.offset, to + done, most);
             } else if (from.offset < memory_.size()) {
                 const auto at = static_cast<std::size_t>(from.offset);
-                got = std::min(most, memory_.size() - at);
+                got = (std::min)(most, memory_.size() - at);
                 std::memcpy(to + done, memory_.data() + at, got);
             }
             done += got;
@@ -229,7 +229,7 @@ private:
     [[nodiscard]] std::uint64_t next_data_in_file(std::uint64_t offset) const noexcept {
         const std::int64_t at = impl::seek_data(*file_, offset);
         if (at < 0) return errno == ENXIO ? ~std::uint64_t{0} : offset;
-        return std::max(offset, static_cast<std::uint64_t>(at));
+        return (std::max)(offset, static_cast<std::uint64_t>(at));
     }
     [[nodiscard]] std::uint64_t next_data_in_parts(std::uint64_t offset) const noexcept {
         std::uint64_t found = ~std::uint64_t{0};
@@ -262,7 +262,7 @@ private:
                                           std::size_t bytes) const noexcept {
         if (offset >= memory_.size()) return 0;
         const auto from = static_cast<std::size_t>(offset);
-        const std::size_t there = std::min(bytes, memory_.size() - from);
+        const std::size_t there = (std::min)(bytes, memory_.size() - from);
         auto* to = static_cast<std::byte*>(into);
         std::size_t at = 0;
         // In ascending order, and each acquired: an entry's mark is its first word, so what comes

@@ -71,13 +71,14 @@ namespace impl {
         const std::size_t got = from.read(i * bytes, words.data(), bytes);
         std::size_t records = 0;
         bool known = false;  // its first record
-        const auto stop = record::walk_spool(
-            std::as_bytes(std::span(words)).first(got), record::cptrap_lengths{},
-            [&](std::size_t, const record::cptrap_view& one) {
-                if (records++ == 0) {
-                    known = one.type == record::cptrap_type::interface || one.entry() || one.lost();
-                }
-            });
+        const auto stop =
+            record::walk_spool(std::as_bytes(std::span(words)).first(got), record::cptrap_lengths{},
+                               [&](std::size_t, const record::cptrap_view& one) {
+                                   if (records++ == 0) {
+                                       known = one.type == record::cptrap_type::cp_interface ||
+                                               one.entry() || one.lost();
+                                   }
+                               });
         if (i == 0 && known) return true;
         if (records != 0 && stop.why == record::spool_end::whole) return true;
         if (got < bytes) break;

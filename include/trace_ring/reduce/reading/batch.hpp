@@ -167,7 +167,7 @@ private:
         for (std::size_t i = 0; i + 1 < layout::max_rings; ++i) {
             const std::size_t quota =
                 (offsetof(ring_state, quotas) + i * sizeof(ring_state::quota)) / 8;
-            newest = std::max(newest, words[quota + offsetof(ring_state::quota, cursor) / 8]);
+            newest = (std::max)(newest, words[quota + offsetof(ring_state::quota, cursor) / 8]);
         }
         return newest;
     }

@@ -88,7 +88,7 @@ public:
         begun_.assign((plan_.size() + size_ - 1) / size_, false);
         // A few are copied sooner than a thread is made.
         const std::size_t helpers = std::min<std::size_t>(what_.helpers, begun_.size() / 2);
-        held_ = std::vector<held>(std::min(8 + 4 * helpers, begun_.size()));
+        held_ = std::vector<held>((std::min)(8 + 4 * helpers, begun_.size()));
         if (helpers != 0) employ(helpers);
     }
 
@@ -115,7 +115,7 @@ public:
         const bool copied = std::exchange(one.copied, false);
         if (copied) {
             into.take_copy(one.list);
-            credit_ = std::min(credit_ + 2, most_credit_);
+            credit_ = (std::min)(credit_ + 2, most_credit_);
         }
         if (--found->left == 0) {
             found->now = stage::free;
@@ -148,8 +148,8 @@ private:
         const auto is_here = [&](std::size_t at) {
             return at < plan_.size() && plan_[at].pos == pos && plan_[at].lane == lane;
         };
-        for (const std::size_t near : {last_ + 1, last_ - 1}) {
-            if (is_here(near)) return last_ = near;
+        for (const std::size_t beside : {last_ + 1, last_ - 1}) {
+            if (is_here(beside)) return last_ = beside;
         }
         const auto found = std::lower_bound(
             plan_.begin(), plan_.end(), key(lane, pos),
@@ -159,7 +159,7 @@ private:
     }
     [[nodiscard]] std::span<const planned_copy> part(std::size_t number) const noexcept {
         return std::span(plan_).subspan(number * size_,
-                                        std::min(size_, plan_.size() - number * size_));
+                                        (std::min)(size_, plan_.size() - number * size_));
     }
 
     /// Copies a part of the plan, if need be in the place of the one that was used the longest time

@@ -73,7 +73,7 @@ private:
         for (std::uint32_t i = 0; i < of.count;) {
             const record_view first({&whose, type, of.high, of.latest, offset_, words_},
                                     of.at(words_, i), at + i);
-            const std::uint32_t most = few ? std::min(of.count - i, 64U) : of.count - i;
+            const std::uint32_t most = few ? (std::min)(of.count - i, 64U) : of.count - i;
             const std::size_t alike = first.alike(most, stride);
             const auto found = ask_.condition->choose(record_run::of(first, alike, stride, 1));
             const auto skip = static_cast<std::uint32_t>(found.take == 0 ? alike : found.skip);
@@ -101,7 +101,7 @@ private:
         }
         entry& all = out.back();
         all.count += count;
-        all.latest = forward_ ? std::max(all.latest, until) : std::min(all.latest, until);
+        all.latest = forward_ ? (std::max)(all.latest, until) : (std::min)(all.latest, until);
     }
 
     const tables& in_;

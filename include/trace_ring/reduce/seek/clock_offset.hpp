@@ -37,12 +37,12 @@ public:
     /// `received` by the clock there.
     void forth(std::int64_t sent, std::int64_t received) noexcept {
         const std::int64_t bound = impl::plus(impl::minus(received, sent), widened_);
-        upper_ = forth_++ == 0 ? bound : std::min(upper_, bound);
+        upper_ = forth_++ == 0 ? bound : (std::min)(upper_, bound);
     }
     /// One from there: sent by the clock there, received by the clock here.
     void back(std::int64_t sent, std::int64_t received) noexcept {
         const std::int64_t bound = impl::minus(impl::minus(sent, received), widened_);
-        lower_ = back_++ == 0 ? bound : std::max(lower_, bound);
+        lower_ = back_++ == 0 ? bound : (std::max)(lower_, bound);
     }
 
     /// Messages looked at.
@@ -94,7 +94,7 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+    static constexpr std::uint64_t most = (std::numeric_limits<std::int64_t>::max)();
 
     [[nodiscard]] std::uint64_t width() const noexcept {
         return static_cast<std::uint64_t>(upper_) - static_cast<std::uint64_t>(lower_);

@@ -58,8 +58,8 @@ public:
         const std::uint64_t size = order_.size();
         begin_ = search(from_);
         end_ = to_ == ~std::uint64_t{0} ? size : search(to_ + 1);
-        begin_ -= std::min(begin_, margin);
-        end_ = std::max(begin_, std::min(end_ + margin, size));
+        begin_ -= (std::min)(begin_, margin);
+        end_ = (std::max)(begin_, (std::min)(end_ + margin, size));
         if (end_ - begin_ > size / 2) return all;
         look(begin_, end_);
         for (const auto& lane : in_.lanes()) {
@@ -85,10 +85,10 @@ public:
             if (!back && !on) break;
             const std::uint64_t more = std::max<std::uint64_t>(end_ - begin_, 64);
             if ((back && begin_ == 0) || (on && end_ == size)) return all;
-            if (back) look(begin_ - std::min(begin_, more), begin_);
-            if (on) look(end_, std::min(end_ + more, size));
-            if (back) begin_ -= std::min(begin_, more);
-            if (on) end_ = std::min(end_ + more, size);
+            if (back) look(begin_ - (std::min)(begin_, more), begin_);
+            if (on) look(end_, (std::min)(end_ + more, size));
+            if (back) begin_ -= (std::min)(begin_, more);
+            if (on) end_ = (std::min)(end_ + more, size);
             if (end_ - begin_ > size / 2) return all;
         }
         return disordered() ? all : ranges();
@@ -266,13 +266,13 @@ private:
         const std::uint64_t size = order_.size();
         position last = no_position;  // in the window
         for (const auto& row : seen_.at(lane)) {
-            if (has(row.pos)) last = std::max(last, row.pos);
+            if (has(row.pos)) last = (std::max)(last, row.pos);
         }
         index_row found = newest_.at(lane);
-        std::uint64_t high = order_.place_of(found.pos);  // where it is
-        const auto near = [&](std::uint64_t place) {      // and before that
+        std::uint64_t high = order_.place_of(found.pos);   // where it is
+        const auto look_near = [&](std::uint64_t place) {  // and before that
             index_row first;
-            for_each(place, std::min(place + few, high), [&](const index_row& row) {
+            for_each(place, (std::min)(place + few, high), [&](const index_row& row) {
                 if (row.lane == lane && first.lane == 0) first = row;
             });
             if (first.lane == 0) return false;
@@ -283,14 +283,14 @@ private:
         for (int round = 0; round < rounds; ++round) {
             std::uint64_t low = end_;
             for (std::uint64_t step = 0; low + step < high; step = 2 * step + few) {
-                if (near(low + step)) break;
+                if (look_near(low + step)) break;
                 low += step + few;
             }
             while (low + few < high) {
                 const std::uint64_t middle = low + (high - low) / 2;
-                if (!near(middle)) low = std::min(middle + few, high);
+                if (!look_near(middle)) low = (std::min)(middle + few, high);
             }
-            if (low < high) (void)near(low);
+            if (low < high) (void)look_near(low);
             index_row before;
             bool first = false;
             if (found.first_time <= to_ || !previous(found, before, first)) return;

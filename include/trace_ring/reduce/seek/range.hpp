@@ -163,7 +163,7 @@ public:
             if (went_back() && found->date) {
                 first_date = found->date;
             } else {
-                what.from = std::max(what.from, found->ticks);
+                what.from = (std::max)(what.from, found->ticks);
             }
         }
         if (to) {
@@ -181,7 +181,7 @@ public:
             } else if (before && found->ticks == 0) {  // before all: a range that has nothing
                 want_nothing(what);
             } else if (before || to->lane != 0) {
-                what.to = std::min(what.to, found->ticks - (before ? 1 : 0));
+                what.to = (std::min)(what.to, found->ticks - (before ? 1 : 0));
             }
         }
         if (first_date || end_date) {
@@ -189,8 +189,8 @@ public:
             if (what.times.empty()) {
                 want_nothing(what);
             } else {
-                what.from = std::max(what.from, what.times.front().from);
-                what.to = std::min(what.to, what.times.back().to);
+                what.from = (std::max)(what.from, what.times.front().from);
+                what.to = (std::min)(what.to, what.times.back().to);
             }
         }
         return true;
@@ -255,7 +255,7 @@ private:
     template <class Clock>
     [[nodiscard]] std::uint64_t first_at(std::int64_t ns, const Clock& clock,
                                          const tick_range& part = {0, after_ever - 1}) const {
-        std::uint64_t low = std::max(extent_.first, part.from);  // before `ns`
+        std::uint64_t low = (std::max)(extent_.first, part.from);  // before `ns`
         if (low > part.to || clock(low) >= ns) return part.from;
         std::uint64_t step = std::max<std::uint64_t>(extent_.last - extent_.first, 1);
         std::uint64_t high = low;
@@ -263,7 +263,7 @@ private:
             if (high == part.to) return part.to + 1;
             if (high > (~std::uint64_t{0} >> 1) - step) return part.to + 1;
             low = high;
-            high = std::min(high + step, part.to);
+            high = (std::min)(high + step, part.to);
             step *= 2;
         } while (clock(high) < ns);
         while (high - low > 1) {
@@ -279,7 +279,7 @@ private:
         const double part = static_cast<double>(what.share) / static_cast<double>(when::whole);
         const auto length = static_cast<double>(extent_.last - extent_.first);
         const auto ticks = static_cast<std::uint64_t>(length * part);  // less than 2^64: part < 1
-        return extent_.first + std::min(ticks, extent_.last - extent_.first);
+        return extent_.first + (std::min)(ticks, extent_.last - extent_.first);
     }
 
     [[nodiscard]] std::optional<place> of_record(const when& what) const {

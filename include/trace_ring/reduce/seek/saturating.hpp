@@ -16,14 +16,14 @@ namespace impl {
 [[nodiscard]] constexpr std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
     std::int64_t sum = 0;
     if (!__builtin_add_overflow(a, b, &sum)) return sum;
-    return b > 0 ? std::numeric_limits<std::int64_t>::max()
-                 : std::numeric_limits<std::int64_t>::min();
+    return b > 0 ? (std::numeric_limits<std::int64_t>::max)()
+                 : (std::numeric_limits<std::int64_t>::min)();
 }
 [[nodiscard]] constexpr std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
     std::int64_t rest = 0;
     if (!__builtin_sub_overflow(a, b, &rest)) return rest;
-    return b < 0 ? std::numeric_limits<std::int64_t>::max()
-                 : std::numeric_limits<std::int64_t>::min();
+    return b < 0 ? (std::numeric_limits<std::int64_t>::max)()
+                 : (std::numeric_limits<std::int64_t>::min)();
 }
 
 }  // namespace impl

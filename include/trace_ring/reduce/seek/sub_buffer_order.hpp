@@ -21,7 +21,7 @@ public:
     explicit sub_buffer_order(const tables& in) noexcept : in_(in) {
         const position newest = in.ring().cursor;
         const std::uint64_t limit = in.plan().sub_buffer_limit;
-        const std::uint64_t capacity = std::min({in.ring().capacity, in.present(), limit});
+        const std::uint64_t capacity = (std::min)({in.ring().capacity, in.present(), limit});
         std::uint64_t quota = 0;
         (void)in.bytes().read(in.plan().ring + offsetof(layout::ring_state, quotas) +
                                   offsetof(layout::ring_state::quota, sub_buffers),

@@ -47,7 +47,8 @@ public:
                 if (lane.listed && lane.newest != no_position) note(slot_of(lane.newest, limit));
             }
         } else {
-            for (std::uint64_t slot = 0; slot < std::min(in_.present(), limit); ++slot) note(slot);
+            for (std::uint64_t slot = 0; slot < (std::min)(in_.present(), limit); ++slot)
+                note(slot);
         }
         if (out_.empty) return out_;
         // Those that may end last, first; one that is open may go on for ever.
@@ -55,9 +56,9 @@ public:
                   [](const end& a, const end& b) { return a.latest > b.latest; });
         for (const end& each : ends_) {
             if (each.latest <= out_.last) break;
-            out_.last = std::max(out_.last, last_record(each));
+            out_.last = (std::max)(out_.last, last_record(each));
         }
-        out_.last = std::max(out_.last, out_.first);
+        out_.last = (std::max)(out_.last, out_.first);
         return out_;
     }
 
@@ -79,7 +80,7 @@ private:
         const auto& eras = in_.time().eras();
         const std::uint8_t era = eras.of(row.lane, row.pos, row.first_time);
         const std::uint64_t first = row.first_time + eras.shift(era);
-        out_.first = out_.empty ? first : std::min(out_.first, first);
+        out_.first = out_.empty ? first : (std::min)(out_.first, first);
         out_.empty = false;
         // Where the time went back in it, what is later is of the next era.
         const bool back = row.last_time < row.first_time && eras.has(era + 1U);
@@ -100,7 +101,7 @@ private:
         (void)walk_records(words_, head, [&](std::size_t, std::uint64_t time, std::uint32_t) {
             if (time < before && eras.has(era + 1)) ++era;
             before = time;
-            last = std::max(last, time + eras.shift(era));
+            last = (std::max)(last, time + eras.shift(era));
         });
         return last;
     }

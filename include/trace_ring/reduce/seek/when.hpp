@@ -96,7 +96,7 @@ public:
         std::size_t count = 0;
         for (; digit(count); ++count) {
             const auto next = static_cast<std::uint64_t>(peek(count) - '0');
-            if (value > (most - std::min(next, most)) / 10) return false;
+            if (value > (most - (std::min)(next, most)) / 10) return false;
             value = value * 10 + next;
         }
         if (count == 0 || value > most) return false;
@@ -187,7 +187,8 @@ inline bool take_duration(when_text& text, std::int64_t& ns) noexcept {
                                      {"s", second_ns},
                                      {"h", 3600 * second_ns},
                                      {"d", day_ns}};
-    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / 2;
+    constexpr auto most =
+        static_cast<std::uint64_t>((std::numeric_limits<std::int64_t>::max)()) / 2;
     std::uint64_t sum = 0;
     do {
         std::uint64_t whole = 0;
@@ -210,7 +211,7 @@ inline bool take_duration(when_text& text, std::int64_t& ns) noexcept {
 }
 
 inline bool take_positions(when_text& text, bool alone, when& out) noexcept {
-    constexpr std::uint64_t lanes = std::numeric_limits<std::uint32_t>::max();
+    constexpr std::uint64_t lanes = (std::numeric_limits<std::uint32_t>::max)();
     out.what = when::form::record;
     std::uint64_t first = 0;
     if (!text.number(~std::uint64_t{0}, first)) return false;

@@ -86,7 +86,7 @@ public:
     [[nodiscard]] bool several() const noexcept { return all_.size() > 1; }
     /// By how much the ticks of an era are raised: a multiple of 2^32.
     [[nodiscard]] std::uint64_t shift(std::size_t era) const noexcept {
-        return all_[std::min(era, all_.size() - 1)].shift;
+        return all_[(std::min)(era, all_.size() - 1)].shift;
     }
     [[nodiscard]] bool has(std::size_t era) const noexcept { return era < all_.size(); }
     /// The earliest era in which a lane, or its sub-buffer at `pos`, can have begun with such
@@ -132,10 +132,10 @@ private:
         one.lanes = next.lanes - 1;
         one.lanes_before = adjacent ? last.lanes - 1 : one.lanes;
         one.cursor = next.cursor;
-        one.last = std::max(next.since, last.ticks);
+        one.last = (std::max)(next.since, last.ticks);
         const std::uint64_t end = one.last + all_.back().shift;
         const auto passed = static_cast<std::int64_t>(next.realtime - first.realtime);
-        const double ticks = std::min(static_cast<double>(passed) / 1e9 * rate, bound);
+        const double ticks = (std::min)(static_cast<double>(passed) / 1e9 * rate, bound);
         std::uint64_t start = passed > 0 ? first.ticks + static_cast<std::uint64_t>(ticks) : 0;
         if (start <= end) start = end + (std::uint64_t{1} << 50);
         one.shift = (start - next.ticks + half - 1) / half * half;

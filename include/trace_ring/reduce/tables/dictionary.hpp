@@ -167,7 +167,7 @@ private:
         /// Of its first words: never 0 or 1.
         [[nodiscard]] std::uint64_t hash(std::size_t count) const noexcept {
             std::uint64_t sum = 0;
-            for (const std::uint64_t word : words.first(std::min(count, words.size()))) {
+            for (const std::uint64_t word : words.first((std::min)(count, words.size()))) {
                 sum = (sum ^ word) * 0x9E3779B97F4A7C15U;
                 sum ^= sum >> 29;
             }

@@ -91,7 +91,7 @@ public:
     /// How far off a time may be at a reading, in ns: half of the widest.
     [[nodiscard]] double uncertainty_ns() const noexcept {
         std::uint64_t widest = 0;
-        for (const auto& reading : readings_) widest = std::max(widest, reading.width);
+        for (const auto& reading : readings_) widest = (std::max)(widest, reading.width);
         return ns(static_cast<double>(widest)) / 2;
     }
 
@@ -102,13 +102,13 @@ public:
 
     /// Ns since 1970; 0 if not known. Logarithmic in the number of readings; but constant for one
     /// who asks for times in a row, of which most lie between the same two, and hands in the same
-    /// `near` with each, 0 at first.
+    /// `hint` with each, 0 at first.
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks) const noexcept {
-        std::size_t near = 0;
-        return realtime_ns(ticks, near);
+        std::size_t hint = 0;
+        return realtime_ns(ticks, hint);
     }
-    [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks, std::size_t& near) const noexcept {
-        return at(ticks, near, &clock_triple::realtime, &line::realtime);
+    [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks, std::size_t& hint) const noexcept {
+        return at(ticks, hint, &clock_triple::realtime, &line::realtime);
     }
     /// The same, but that dates before one that was set back are told as if it had been before: so
     /// they never go back, and are an order among several traces.
@@ -122,11 +122,11 @@ public:
     /// Ns since the first reading, taken when the trace was set up; negative before. It is not
     /// moved by a date that is set, and never goes back.
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
-        std::size_t near = 0;
-        return relative_ns(ticks, near);
+        std::size_t hint = 0;
+        return relative_ns(ticks, hint);
     }
-    [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks, std::size_t& near) const noexcept {
-        return at(ticks, near, &clock_triple::elapsed, &line::elapsed);
+    [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks, std::size_t& hint) const noexcept {
+        return at(ticks, hint, &clock_triple::elapsed, &line::elapsed);
     }
 
 private:
@@ -163,26 +163,26 @@ private:
                 from.width / 2 + from.width % 2};
     }
 
-    /// The first reading after `ticks`. `near`: where to look first, whatever it is.
-    [[nodiscard]] std::size_t after(std::uint64_t ticks, std::size_t near) const noexcept {
-        if (near <= readings_.size() && (near == 0 || readings_[near - 1].ticks <= ticks) &&
-            (near == readings_.size() || ticks < readings_[near].ticks)) [[likely]] {
-            return near;
+    /// The first reading after `ticks`. `hint`: where to look first, whatever it is.
+    [[nodiscard]] std::size_t after(std::uint64_t ticks, std::size_t hint) const noexcept {
+        if (hint <= readings_.size() && (hint == 0 || readings_[hint - 1].ticks <= ticks) &&
+            (hint == readings_.size() || ticks < readings_[hint].ticks)) [[likely]] {
+            return hint;
         }
         const auto found = std::upper_bound(
             readings_.begin(), readings_.end(), ticks,
             [](std::uint64_t value, const clock_triple& r) { return value < r.ticks; });
         return static_cast<std::size_t>(found - readings_.begin());
     }
-    [[nodiscard]] std::int64_t at(std::uint64_t ticks, std::size_t& near,
+    [[nodiscard]] std::int64_t at(std::uint64_t ticks, std::size_t& hint,
                                   std::uint64_t clock_triple::*clock,
                                   double line::*rate) const noexcept {
         if (!known()) return 0;
-        near = after(ticks, near);
-        const line& here = lines_[near];
+        hint = after(ticks, hint);
+        const line& here = lines_[hint];
         // If nobody knows how long it was, the dates go on as they were.
         const bool any = here.most == 0 && clock == &clock_triple::realtime;
-        return along(readings_[near == 0 ? 0 : near - 1], ticks, here.*rate,
+        return along(readings_[hint == 0 ? 0 : hint - 1], ticks, here.*rate,
                      any ? ~std::uint64_t{0} : here.most, clock);
     }
 
@@ -195,9 +195,9 @@ private:
         const double length =
             static_cast<double>(back ? from.ticks - ticks : ticks - from.ticks) * rate;
         const double bounded = std::clamp(length, -9.2e18, 9.2e18);
-        const auto ns = std::min(static_cast<std::uint64_t>(static_cast<std::int64_t>(
-                                     bounded + (bounded < 0 ? -0.5 : 0.5))),
-                                 most);
+        const auto ns = (std::min)(static_cast<std::uint64_t>(static_cast<std::int64_t>(
+                                       bounded + (bounded < 0 ? -0.5 : 0.5))),
+                                   most);
         return static_cast<std::int64_t>(back ? from.*clock - ns : from.*clock + ns);
     }
 

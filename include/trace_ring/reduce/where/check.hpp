@@ -93,8 +93,8 @@ private:
             const std::size_t share = others.empty() ? 3 : 10;
             if (fields_.empty()) {
                 what += ": the trace has no fields yet";
-            } else if (const auto near = nearest(at.word, share); !near.empty()) {
-                what += "; did you mean '" + std::string(near) + "'?";
+            } else if (const auto closest = nearest(at.word, share); !closest.empty()) {
+                what += "; did you mean '" + std::string(closest) + "'?";
             } else {
                 what += others;
             }
@@ -111,8 +111,8 @@ private:
         std::string_view found;
         const auto look = [&](std::string_view other) {
             if (other.size() > longest) return;
-            if (const std::size_t far = distance(name, other); far < best) {
-                best = far;
+            if (const std::size_t away = distance(name, other); away < best) {
+                best = away;
                 found = other;
             }
         };
@@ -152,10 +152,10 @@ private:
         for (std::size_t i = 1; i <= a.size(); ++i) {
             now[0] = i;
             for (std::size_t j = 1; j <= b.size(); ++j) {
-                now[j] = std::min(
+                now[j] = (std::min)(
                     {last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U)});
                 if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-                    now[j] = std::min(now[j], before[j - 2] + 1);
+                    now[j] = (std::min)(now[j], before[j - 2] + 1);
                 }
             }
             std::swap(before, last);
@@ -264,8 +264,8 @@ private:
 };
 
 /// The first mistake in an expression, for traces that are read together; nothing if there is none.
-[[nodiscard]] inline std::optional<mistake> check(const expression& what,
-                                                  std::span<const tables* const> traces) {
+[[nodiscard]] inline std::optional<mistake> find_mistake(const expression& what,
+                                                         std::span<const tables* const> traces) {
     return checker(what, traces).find();
 }
 

@@ -100,10 +100,10 @@ private:
             const auto one = part.ticks(time, ascends, answer);
             if (every) {
                 if (!all || !one) return std::nullopt;
-                all = range{std::max(all->low, one->low), std::min(all->high, one->high)};
+                all = range{(std::max)(all->low, one->low), (std::min)(all->high, one->high)};
                 if (all->low > all->high) return std::nullopt;
             } else if (one) {
-                all = all ? range{std::min(all->low, one->low), std::max(all->high, one->high)}
+                all = all ? range{(std::min)(all->low, one->low), (std::max)(all->high, one->high)}
                           : *one;
             }
         }

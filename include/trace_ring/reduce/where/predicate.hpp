@@ -74,7 +74,7 @@ public:
         }
         portion found;
         for (block next{of}; next.begin < of.size(); next.begin += next.count) {
-            next.count = std::min(of.size() - next.begin, std::size_t{64});
+            next.count = (std::min)(of.size() - next.begin, std::size_t{64});
             const std::uint64_t all = next.all();
             std::uint64_t yes = what.which(next, all).yes & all;
             if (found.take == 0) {
@@ -123,7 +123,7 @@ private:
         }
         const std::size_t at =
             (type == nullptr ? 0 : 2 * (type->number + 1)) + (has_fields ? 1 : 0);
-        if (at >= clauses_.size()) clauses_.resize(std::max(at + 1, 2 * clauses_.size()));
+        if (at >= clauses_.size()) clauses_.resize((std::max)(at + 1, 2 * clauses_.size()));
         auto& one = clauses_[at];
         if (one == nullptr) {
             one = std::make_unique<clause>(clause::make(what_, {in_, type, has_fields}));

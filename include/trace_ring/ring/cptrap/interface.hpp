@@ -131,9 +131,9 @@ template <guest_storage Storage>
 /// with claim::per_cpu, any thread's. Signal-safe where the ring is. Refers to both: they must
 /// outlive it.
 template <class Sink>
-requires(ring_of_bytes<Sink> || recorder_of_events<Sink>) class interface {
+requires(ring_of_bytes<Sink> || recorder_of_events<Sink>) class cp_interface {
 public:
-    constexpr interface(const trapok& gate, Sink& sink) noexcept : gate_(&gate), sink_(&sink) {}
+    constexpr cp_interface(const trapok& gate, Sink& sink) noexcept : gate_(&gate), sink_(&sink) {}
 
     /// TRAPOK: hands over `data` with an individualizing code. At most the first 264 bytes are
     /// taken, and nothing tells if there were more.
@@ -141,7 +141,7 @@ public:
         const auto* const what = gate_->active();
         if (what == nullptr) return outcome::inactive;
         if (!what->takes(code)) return outcome::not_selected;
-        return put(record::cptrap_type::interface, code, data);
+        return put(record::cptrap_type::cp_interface, code, data);
     }
 
     /// An entry of CP's trace table, which itself goes on: recorded as this library's own type
@@ -174,7 +174,7 @@ public:
         if (const auto met = impl::fetch_bytes(storage, from, taken);
             met != program_exception::none)
             return {outcome::exception, met, from};
-        return {put(record::cptrap_type::interface, asked.code(), taken)};
+        return {put(record::cptrap_type::cp_interface, asked.code(), taken)};
     }
 
 private:
@@ -182,7 +182,7 @@ private:
 
     outcome put(record::cptrap_type type, std::uint16_t code,
                 std::span<const std::byte> data) const noexcept {
-        data = data.first(std::min(data.size(), record::cptrap_most_data));
+        data = data.first((std::min)(data.size(), record::cptrap_most_data));
         bool stored = false;
         if constexpr (recorder_of_events<Sink>) {
             const std::span<const std::uint8_t> bytes(

@@ -90,7 +90,7 @@ public:
     bool append(std::uint16_t code, std::span<const std::byte> data) noexcept {
         std::array<std::byte, record::cptrap_most_bytes> bytes;
         const std::size_t length =
-            record::put_cptrap(bytes, record::cptrap_type::interface, code, data);
+            record::put_cptrap(bytes, record::cptrap_type::cp_interface, code, data);
         return append(std::span<const std::byte>(bytes.data(), length));
     }
 

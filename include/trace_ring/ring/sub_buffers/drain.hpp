@@ -54,8 +54,8 @@ public:
         process_ = ::getpid();
         // relaxed, both: this side's own words
         next_ = ring_->control().consumed.load(relaxed) + 1;
-        expected_ = std::max(ring_->control().drained.load(relaxed),
-                             ring_->control().consumed_records.load(relaxed));  // relaxed: own
+        expected_ = (std::max)(ring_->control().drained.load(relaxed),
+                               ring_->control().consumed_records.load(relaxed));  // relaxed: own
         open_ = no_position;
         told_ = {};
         held_.clear();
@@ -185,7 +185,7 @@ private:
             what.skip(expected_ - what.first());
         }
         damaged_ = false;
-        expected_ = std::max(expected_, end);
+        expected_ = (std::max)(expected_, end);
         what.lose(loss_cause::refused, tell(loss_cause::refused, refused - told_.refused));
         what.lose(loss_cause::too_long, tell(loss_cause::too_long, too_long - told_.too_long));
         what.lose(loss_cause::nested, tell(loss_cause::nested, nested - told_.nested));
@@ -203,7 +203,7 @@ private:
                                                      : c.told_nested;
         // relaxed, to the end: counters, and this side's own words
         const std::uint64_t before = told.load(relaxed);
-        const std::uint64_t more = std::min(most, all.load(relaxed) - before);
+        const std::uint64_t more = (std::min)(most, all.load(relaxed) - before);
         told.store(before + more, relaxed);
         return more;
     }

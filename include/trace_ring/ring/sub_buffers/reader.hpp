@@ -64,8 +64,8 @@ protected:
 
     /// The oldest sub-buffer that the ring can still hold, if `newest` is the newest.
     [[nodiscard]] position oldest(position newest) const noexcept {
-        const std::uint64_t slots = ring_->capacity();
-        return newest > slots ? newest - slots + 1 : 1;
+        const std::uint64_t capacity = ring_->capacity();
+        return newest > capacity ? newest - capacity + 1 : 1;
     }
     /// Copies sub-buffer `p`, and finds its records.
     [[nodiscard]] copy_result take(position p) {

@@ -74,8 +74,8 @@ protected:
     /// The oldest position that the ring can still hold, if `newest` is the newest.
     [[nodiscard]] position oldest(position newest) const noexcept {
         const position before = origin();
-        const std::uint64_t slots = ring_->lap();
-        return newest - before > slots ? newest - slots + 1 : before + 1;
+        const std::uint64_t lap = ring_->lap();
+        return newest - before > lap ? newest - lap + 1 : before + 1;
     }
     [[nodiscard]] item found(position p, const element& value) noexcept {
         ++read_;
@@ -121,20 +121,20 @@ public:
                 return base::missed(from, first - from, loss_cause::overwritten);
             }
             switch (base::ring_->copy(next_, value)) {
-                case slots::found::record:
+                case table_slots::found::record:
                     return base::found(next_++, value);
-                case slots::found::vacant:
+                case table_slots::found::vacant:
                     ++base::vacant_;
                     ++next_;
                     break;
-                case slots::found::pending: {
+                case table_slots::found::pending: {
                     item wait;
                     wait.what = item::kind::pending;
                     wait.at = next_;
                     return wait;
                 }
-                case slots::found::newer:
-                case slots::found::overrun:
+                case table_slots::found::newer:
+                case table_slots::found::overrun:
                     return base::missed(next_++, 1, loss_cause::overrun);
             }
         }
@@ -153,7 +153,7 @@ public:
         notify::standing now{place(next_ - 1), place(newest)};
         typename Ring::element value;
         if (next_ <= newest && next_ >= base::oldest(newest) &&
-            base::ring_->copy(next_, value) == slots::found::pending) {
+            base::ring_->copy(next_, value) == table_slots::found::pending) {
             now.until = place(next_);
             now.exactly = true;
         }
@@ -192,15 +192,15 @@ public:
             }
             const position p = next_--;
             switch (base::ring_->copy(p, value)) {
-                case slots::found::record:
+                case table_slots::found::record:
                     return base::found(p, value);
-                case slots::found::vacant:
+                case table_slots::found::vacant:
                     ++base::vacant_;
                     break;
-                case slots::found::pending:
+                case table_slots::found::pending:
                     return base::missed(p, 1, loss_cause::abandoned);
-                case slots::found::newer:
-                case slots::found::overrun:
+                case table_slots::found::newer:
+                case table_slots::found::overrun:
                     return base::missed(p, 1, loss_cause::overrun);
             }
         }
@@ -259,7 +259,7 @@ public:
             item got;
             got.what = item::kind::record;
             got.at = base::next_++;
-            slots::load(got.record, writable_->slot_at(writable_->index_of(got.at)));
+            table_slots::load(got.record, writable_->slot_at(writable_->index_of(got.at)));
             ++base::read_;
             if (got.at - told_ >= at_a_time_ || got.at == seen_) publish();
             return got;

@@ -31,7 +31,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/position.hpp>
 
-namespace trace_ring::inline v1::slots {
+namespace trace_ring::inline v1::table_slots {
 
 /// The widest word that cuts slots of `bytes` without a rest, at most the machine's own.
 template <std::size_t Bytes>
@@ -217,4 +217,4 @@ template <std::uint64_t Stride>
 template <class T>
 inline constexpr std::size_t sequenced_stride = 8 + (sizeof(T) + 7) / 8 * 8;
 
-}  // namespace trace_ring::inline v1::slots
+}  // namespace trace_ring::inline v1::table_slots

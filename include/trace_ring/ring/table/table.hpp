@@ -67,7 +67,8 @@ public:
         if (!slot) return false;
         if constexpr (in_place) {
             // By words, unlike what a user does in place: a reader may be looking.
-            slots::store(frame::slot_at(slot.taken_.index), element{std::forward<A>(args)...});
+            table_slots::store(frame::slot_at(slot.taken_.index),
+                               element{std::forward<A>(args)...});
         } else {
             *slot = element{std::forward<A>(args)...};
         }
@@ -138,31 +139,32 @@ public:
     [[nodiscard, gnu::always_inline]] std::uint64_t index_of(position p) const noexcept {
         const std::uint64_t in_order = frame::index_of(p);
         if constexpr (sequenced && claim_policy::many_writers && !frame::full_policy::grows) {
-            return slots::apart<frame::stride>(in_order, frame::capacity());
+            return table_slots::apart<frame::stride>(in_order, frame::capacity());
         } else {
             return in_order;  // as the historic tables lie, or as more slots may follow
         }
     }
 
     /// For readers: copies position `p` out.
-    [[nodiscard]] slots::found copy(position p, element& value) const noexcept {
-        if (!frame::has_slot(p)) return slots::found::pending;
+    [[nodiscard]] table_slots::found copy(position p, element& value) const noexcept {
+        if (!frame::has_slot(p)) return table_slots::found::pending;
         const std::byte* slot = frame::slot_at(index_of(p));
         if constexpr (sequenced) {
-            return slots::read_sequenced(slot, p, value);
+            return table_slots::read_sequenced(slot, p, value);
         } else {
             const auto& line = frame::control().claimed;
             // order: ring.look:A pairs with ring.advance:A
             const position claimed = line.cursor.load(acquire);
-            if (claimed < p) return slots::found::pending;
-            if (claimed - p >= frame::lap()) return slots::found::newer;
-            slots::load(value, slot);
+            if (claimed < p) return table_slots::found::pending;
+            if (claimed - p >= frame::lap()) return table_slots::found::newer;
+            table_slots::load(value, slot);
             // order: ring.look:B pairs with ring.touch:A
             thread_fence(acquire);
             // relaxed: ordered by the fence
             const position last =
                 (claim_policy::many_writers ? line.cursor : line.touched).load(relaxed);
-            return last - p < frame::lap() ? slots::found::record : slots::found::overrun;
+            return last - p < frame::lap() ? table_slots::found::record
+                                           : table_slots::found::overrun;
         }
     }
 
@@ -189,13 +191,13 @@ private:
     [[nodiscard, gnu::always_inline]] bool hold(position p) noexcept {
         frame::ask_ahead(p);
         if constexpr (sequenced && claim_policy::many_writers) {
-            if (slots::sequence(frame::slot_at(index_of(p))).hold(p)) [[likely]]
+            if (table_slots::sequence(frame::slot_at(index_of(p))).hold(p)) [[likely]]
                 return true;
             frame::count_vacant();
             tell(p);  // whoever waits for this position
             return false;
         } else if constexpr (sequenced) {
-            slots::sequence(frame::slot_at(index_of(p))).hold_alone(p);
+            table_slots::sequence(frame::slot_at(index_of(p))).hold_alone(p);
         } else {
             if constexpr (!claim_policy::many_writers) {
                 // relaxed: the fence orders it
@@ -215,8 +217,8 @@ private:
         std::byte* const slot = frame::slot_at(taken.index);
         bool published = publish;
         if constexpr (sequenced) {
-            slots::sequence sequence(slot);
-            if (publish) slots::store(slot + sizeof(std::uint64_t), staged);
+            table_slots::sequence sequence(slot);
+            if (publish) table_slots::store(slot + sizeof(std::uint64_t), staged);
             if constexpr (claim_policy::many_writers) {
                 published = sequence.settle(taken.pos, publish);
             } else {
@@ -246,7 +248,7 @@ private:
         struct zeros {
             std::byte bytes[sizeof(element)];
         };
-        slots::store(slot, zeros{});
+        table_slots::store(slot, zeros{});
     }
 };
 

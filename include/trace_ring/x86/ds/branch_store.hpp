@@ -201,7 +201,7 @@ public:
 
     // --- Drained ---------------------------------------------------------------------------------
     void attach() {
-        registers_.check();
+        registers_.throw_fault();
         if (attached_) throw setup_error("debug store", "another session is at work", EBUSY);
         attached_ = true;
         forget();

@@ -126,13 +126,13 @@ public:
             const std::uint64_t first =
                 (phase + bts_record_bytes - 1) / bts_record_bytes * bts_record_bytes;
             if (first >= last) {  // the dead end of a pass
-                at_ = std::min(end_, pass + area_.size());
+                at_ = (std::min)(end_, pass + area_.size());
                 continue;
             }
-            at_ = std::min(end_, pass + first);
+            at_ = (std::min)(end_, pass + first);
             note_gaps(out);
-            std::uint64_t until = std::min(end_, pass + last);
-            if (!gaps_.empty()) until = std::min(until, std::max(at_, gaps_.front().at));
+            std::uint64_t until = (std::min)(end_, pass + last);
+            if (!gaps_.empty()) until = (std::min)(until, (std::max)(at_, gaps_.front().at));
             std::uint64_t end = at_;
             while (until - end >= bts_record_bytes && hands_over(end)) end += bts_record_bytes;
             if (end != at_) {

@@ -113,7 +113,7 @@ namespace impl {
                                                std::string_view key) noexcept {
     while (!info.empty()) {
         const std::string_view line = info.substr(0, info.find('\n'));
-        info.remove_prefix(std::min(info.size(), line.size() + 1));
+        info.remove_prefix((std::min)(info.size(), line.size() + 1));
         if (!line.starts_with(key)) continue;
         const auto behind = line.find_first_not_of(" \t", key.size());
         if (behind != line.npos && line[behind] == ':') return line.substr(behind + 1);

@@ -120,7 +120,7 @@ public:
     void copy(std::uint64_t position, std::span<std::byte> to) const noexcept {
         for (std::size_t done = 0; done < to.size();) {
             const auto at = static_cast<std::size_t>((position + done) % data_.size());
-            const std::size_t some = std::min(to.size() - done, data_.size() - at);
+            const std::size_t some = (std::min)(to.size() - done, data_.size() - at);
             std::memcpy(to.data() + done, data_.data() + at, some);
             done += some;
         }

@@ -154,7 +154,7 @@ inline void unite(std::vector<range>& ranges) {
     std::size_t kept = 0;
     for (std::size_t i = 1; i < ranges.size(); ++i) {
         if (ranges[i].low <= ranges[kept].high || ranges[i].low - 1 == ranges[kept].high) {
-            ranges[kept].high = std::max(ranges[kept].high, ranges[i].high);
+            ranges[kept].high = (std::max)(ranges[kept].high, ranges[i].high);
         } else {
             ranges[++kept] = ranges[i];
         }

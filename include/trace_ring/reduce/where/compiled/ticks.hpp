@@ -29,7 +29,7 @@ namespace trace_ring::inline v1::reduce::where {
 /// readings.
 [[nodiscard]] inline bool ascends(const timeline& time) noexcept {
     if (!time.known() || !time.consistent()) return false;
-    std::int64_t last = std::numeric_limits<std::int64_t>::min();
+    std::int64_t last = (std::numeric_limits<std::int64_t>::min)();
     const auto rises = [&](std::uint64_t ticks) {
         const std::int64_t now = since_begin(time, ticks).value_or(last);
         return std::exchange(last, now) <= now;

@@ -84,7 +84,7 @@ public:
     [[nodiscard]] bool stopped() const noexcept { return stopped_; }
     /// TR and the PEBS enable are clear when it returns. As branch_store::stop.
     [[nodiscard]] ds_enables stop() {
-        check();
+        throw_fault();
         ds_enables was;
         was.debugctl = get(msr::debugctl);
         if (has_pebs_) was.pebs_enable = get(msr::pebs_enable);
@@ -130,7 +130,7 @@ public:
     }
 
     /// Throws for what could not be told when it happened.
-    void check() {
+    void throw_fault() {
         const refused was = std::exchange(fault_, {});
         if (was.fault != msr_fault::none) fail(was.number, "write", was.fault);
     }

@@ -85,13 +85,13 @@ public:
                 return taken(branch_kind::function_return);
             case 0xCA:
             case 0xCB:
-                return far(branch_kind::function_return);
+                return far_transfer(branch_kind::function_return);
             case 0xCF:
-                return far(branch_kind::interrupt_return);
+                return far_transfer(branch_kind::interrupt_return);
             case 0x9A:
-                return wide_ ? none() : far(branch_kind::call);
+                return wide_ ? none() : far_transfer(branch_kind::call);
             case 0xEA:
-                return wide_ ? none() : far(branch_kind::jump);
+                return wide_ ? none() : far_transfer(branch_kind::jump);
             case 0xFF:
                 return group_five();
             case 0xC7:
@@ -126,7 +126,7 @@ private:
     static constexpr branch_instruction taken(branch_kind kind) noexcept {
         return {.is = what::does_branch, .kind = kind};
     }
-    static constexpr branch_instruction far(branch_kind kind) noexcept {
+    static constexpr branch_instruction far_transfer(branch_kind kind) noexcept {
         return {.is = what::does_branch, .kind = kind, .changes_mode = true};
     }
     static constexpr branch_instruction raises() noexcept {
@@ -175,7 +175,7 @@ private:
         const unsigned opcode = next();
         if ((opcode & 0xF0U) == 0x80) return conditional(opcode, 4);
         if (opcode == 0x05 || opcode == 0x34) return enters();
-        if (opcode == 0x07 || opcode == 0x35) return far(branch_kind::system_return);
+        if (opcode == 0x07 || opcode == 0x35) return far_transfer(branch_kind::system_return);
         return none();
     }
     [[nodiscard]] constexpr branch_instruction group_five() noexcept {
@@ -184,11 +184,11 @@ private:
             case 2:
                 return taken(branch_kind::indirect_call);
             case 3:
-                return far(branch_kind::indirect_call);
+                return far_transfer(branch_kind::indirect_call);
             case 4:
                 return taken(branch_kind::indirect_jump);
             case 5:
-                return far(branch_kind::indirect_jump);
+                return far_transfer(branch_kind::indirect_jump);
             default:
                 return none();
         }

@@ -96,7 +96,7 @@ private:
             if (from < at) break;  // the end of the address space
             const std::uint64_t number = from / page_bytes;
             const auto offset = static_cast<std::size_t>(from % page_bytes);
-            const std::size_t size = std::min(code.size() - got, page_bytes - offset);
+            const std::size_t size = (std::min)(code.size() - got, page_bytes - offset);
             const page& of = load(process, number);
             if (of.writable) {
                 lasting = false;
