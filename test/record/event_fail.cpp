@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <trace_ring/record/event.hpp>
@@ -47,6 +48,13 @@ inline constexpr auto refused_pointer = of<const char*>::fields;
 #endif
 #ifdef PASSES_a_pointer_to_characters
 inline constexpr auto accepted_pointer = of<std::string_view>::fields;
+#endif
+
+#ifdef FAILS_a_string_that_owns_its_text  // expect: for a text use std::string_view
+inline constexpr auto refused_text = of<std::string>::fields;
+#endif
+#ifdef PASSES_a_string_that_owns_its_text
+static_assert(of<std::string_view>::takes<std::string>());
 #endif
 
 #ifdef FAILS_two_fields_of_one_name  // expect: two fields of an event have the same name
@@ -153,5 +161,16 @@ void refused_none() {
 #ifdef PASSES_one_value_too_few
 void accepted_one() {
     of<std::string_view>::takes<char[6]>();
+}
+#endif
+
+#ifdef FAILS_a_text_for_a_number  // expect: this field is not made of the type that is given
+void refused_text_as_number() {
+    of<double>::takes<char[6]>();
+}
+#endif
+#ifdef PASSES_a_text_for_a_number
+void accepted_number() {
+    of<double>::takes<float>();
 }
 #endif

@@ -143,6 +143,12 @@ static_assert(tied::fields[3].flow);
 static_assert(tied::fields[1].type == tr::field_type::u64 && tied::fields[2].count == 2);
 static_assert(tied::fixed_bytes == 40);
 
+struct order_sent
+    : tr::event<"order.sent", tr::field<"id", std::uint64_t>, tr::field<"price", double>> {};
+static_assert(tr::impl::wrong_count<order_sent, 1>().view() ==
+              "order.sent takes 2 fields: id, price; 1 given");
+static_assert(tr::impl::wrong_count<pulse, 12>().view() == "pulse takes 1 field: p; 12 given");
+
 static_assert(tr::recordable<mixed> && tr::recordable<pulse> && !tr::recordable<int>);
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Kinds of recorder that make no sense, each beside one that does.
+// Kinds of recorder, and calls of one, that make no sense, each beside one that does.
 
 #include <trace_ring/policy/claim/fetch_add.hpp>
 #include <trace_ring/policy/claim/per_cpu.hpp>
@@ -32,4 +32,41 @@ basic_recorder<kind<sampled<16>, per_cpu>> refused_clock({});
 #endif
 #ifdef PASSES_readings_shared_by_threads
 basic_recorder<kind<sampled<1>, per_cpu>> accepted_clock({});
+#endif
+
+struct order_sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>,
+                                      trace_ring::field<"price", double>> {};
+struct no_event {};
+
+#ifdef FAILS_a_value_too_few  // expect: a record has one value for each field of its event
+void refused_record(trace_ring::recorder& recorder) {
+    recorder.record<order_sent>(std::uint64_t{1});
+}
+#endif
+#ifdef PASSES_a_value_too_few
+void accepted_record(trace_ring::recorder& recorder) {
+    recorder.record<order_sent>(std::uint64_t{1}, 2.5);
+}
+#endif
+
+#ifdef FAILS_a_record_of_no_event  // expect: this is no event: a struct derived from
+void refused_struct(trace_ring::recorder& recorder) {
+    recorder.record<no_event>(std::uint64_t{1});
+}
+#endif
+#ifdef PASSES_a_record_of_no_event
+void accepted_event(trace_ring::recorder& recorder) {
+    static_cast<void>(recorder.reserve<order_sent>(std::uint64_t{1}, 2.5));
+}
+#endif
+
+#ifdef FAILS_a_reservation_of_no_event  // expect: this is no event: a struct derived from
+void refused_reservation(basic_recorder<kind<tsc, per_cpu>>& recorder) {
+    static_cast<void>(recorder.reserve<int>(1));
+}
+#endif
+#ifdef PASSES_a_reservation_of_no_event
+void accepted_reservation(basic_recorder<kind<tsc, per_cpu>>& recorder) {
+    static_cast<void>(recorder.reserve<order_sent>(std::uint64_t{1}, 2.5));
+}
 #endif

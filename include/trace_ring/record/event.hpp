@@ -16,9 +16,9 @@
 /// event whose struct says `static constexpr bool counted = true;` also has a total that survives
 /// the wrap.
 
-#include <algorithm>
 #include <array>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,16 +29,6 @@
 #include <trace_ring/record/field.hpp>
 
 namespace trace_ring::inline v1 {
-
-/// A string literal as a template argument.
-template <std::size_t N>
-struct literal {
-    char text[N]{};
-    constexpr literal(const char (&from)[N]) noexcept {  // implicit: so that "name" converts
-        std::copy_n(from, N, text);
-    }
-    [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, N - 1}; }
-};
 
 /// A code or data address: 8 bytes in the file whatever the program's word size.
 struct address {
@@ -136,12 +126,23 @@ template <class Codec>
     }
 }
 
-// The codec of a type: what it is on the wire, and how a value becomes that.
+// The codec of a type: what it is on the wire, and how a value becomes that. This one is what is
+// left of a type that cannot be a field, so that nothing but the sentence is said.
 template <class T>
 struct codec {
-    static_assert(
-        has_as_field<T>,
-        "trace_ring: this type cannot be a field; specialise trace_ring::as_field for it");
+    static_assert(has_as_field<T>,
+                  "trace_ring: this type cannot be a field; for a text use std::string_view, for a "
+                  "row std::array or std::span<const T>, else specialise trace_ring::as_field");
+    using wire = char;
+    static constexpr field_form form = field_form::scalar;
+    static constexpr field_type type = field_type::character;
+    static constexpr std::size_t count = 1;
+    static wire encode(const T&) noexcept { return {}; }
+};
+
+template <class T>
+requires has_as_field<T>
+struct codec<T> {
     using inner = codec<typename as_field<T>::type>;
     using wire = typename inner::wire;
     static constexpr field_form form = inner::form;
@@ -258,14 +259,6 @@ struct type_description {
 
 namespace impl {
 
-/// The compiler shows the field, its name and its type, with the sentence.
-template <class Field, class Value>
-consteval void check_value() {
-    static_assert(!narrows<typename Field::type, Value>(),
-                  "trace_ring: this field does not hold every value of the type that is given; "
-                  "write static_cast<T>(value), T being the field's type (a bool: value != 0)");
-}
-
 template <event_kind Kind, literal Name, class... Fields>
 struct event_base {
     static constexpr event_kind kind = Kind;
@@ -327,13 +320,13 @@ struct event_base {
     }();
     static_assert(fixed_bytes <= 32000, "trace_ring: an event's fixed fields exceed 32000 bytes");
 
-    /// Refuses values that the fields do not hold, or another number of them.
+    /// Whether a record can be made of such values. If not, the compiler says why.
     template <class... Values>
-    static consteval void takes() {
-        static_assert(sizeof...(Values) == field_count,
-                      "trace_ring: a record has one value for each field of its event");
+    static consteval bool takes() {
         if constexpr (sizeof...(Values) == field_count) {
-            (check_value<Fields, Values>(), ...);
+            return (takes_value<Fields, Values>() & ... & true);
+        } else {
+            return !call_is_wrong<wrong_count<event_base, sizeof...(Values)>()>::value;
         }
     }
 
@@ -378,5 +371,30 @@ concept recordable = requires {
     { E::kind } -> std::convertible_to<event_kind>;
     { E::name } -> std::convertible_to<std::string_view>;
 };
+
+namespace impl {
+
+template <class E>
+struct no_event {
+    static_assert(recordable<E>,
+                  "trace_ring: this is no event: a struct derived from trace_ring::event, span or "
+                  "counter");
+    static constexpr bool value = true;
+};
+/// Where nothing but an event makes sense: of anything else the compiler says so.
+template <class E>
+concept told_event = recordable<E> || no_event<E>::value;
+
+/// Whether a record of E can be made of such values. If not, the compiler says why, once.
+template <class E, class... Values>
+[[nodiscard]] consteval bool takes() {
+    if constexpr (recordable<E>) {
+        return E::template takes<Values...>();
+    } else {
+        return false;
+    }
+}
+
+}  // namespace impl
 
 }  // namespace trace_ring::inline v1

@@ -50,7 +50,7 @@ class basic_recorder {
 
 public:
     class reservation;
-    template <recordable E>
+    template <impl::told_event E>
     class scoped;
 
     /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
@@ -73,18 +73,21 @@ public:
     /// shut, or the record was lost and counted. Any thread, signal handlers, and children of a
     /// fork; no lock, no allocation, no system call (but once a thread, and when a file grows).
     /// Constant time for fixed fields, linear in the bytes of variable ones, which are cut to fit.
-    template <recordable E, class... Values>
+    template <impl::told_event E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
-        E::template takes<Values...>();
-        return put<E, 0>(nullptr, values...);
+        if constexpr (impl::takes<E, Values...>()) {
+            return put<E, 0>(nullptr, values...);
+        } else {
+            return false;
+        }
     }
 
     /// A record that is filled now and counts only once committed: `commit()` or `discard()`; the
     /// destructor discards. Until then other records of the same thread go to its next lane, and
     /// time in its own lane stands still. Empty if the gate is shut or there is no room.
-    template <recordable E, class... Values>
+    template <impl::told_event E, class... Values>
     [[nodiscard, gnu::always_inline]] reservation reserve(const Values&... values) noexcept {
-        E::template takes<Values...>();
+        static_assert(impl::takes<E, Values...>());
         const auto wires = E::encode(values...);
         const auto sizes = measure_for<E>(wires);
         impl::event_state& type = touch<E>();
@@ -102,10 +105,10 @@ public:
 
     /// A span: recorded as begun now, and as ended when the returned object dies, in whichever
     /// thread, or process after a fork, and whatever was begun and not ended since.
-    template <recordable E, class... Values>
+    template <impl::told_event E, class... Values>
     [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
-        E::template takes<Values...>();
+        static_assert(impl::takes<E, Values...>());
         return scoped<E>(*this, values...);
     }
 
@@ -116,7 +119,7 @@ public:
 
     /// Shuts or opens the gate of one event type, or of all whose names match a glob of '*' and
     /// '?'. Returns how many did. Signal-safe.
-    template <recordable E>
+    template <impl::told_event E>
     std::size_t enable(bool on) noexcept {
         impl::core::register_type(impl::event_of<E>::state);
         return enable(E::name, on);

@@ -93,7 +93,7 @@ private:
 
 /// A span under way; its end is recorded when this dies. Move-only, also to other threads.
 template <class Kind>
-template <recordable E>
+template <impl::told_event E>
 class basic_recorder<Kind>::scoped {
 public:
     scoped(scoped&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {

@@ -115,9 +115,9 @@ class basic_recorder<Kind> : private basic_recorder<impl::by_thread<typename Kin
                   "trace_ring: threads that share a lane cannot share readings of a clock");
 
 public:
-    template <recordable E>
+    template <impl::told_event E>
     using reservation = cpu_reservation<basic_recorder, E>;
-    template <recordable E>
+    template <impl::told_event E>
     using scoped = cpu_scope<basic_recorder, E>;
 
     explicit basic_recorder(const recorder_options& options)
@@ -135,24 +135,27 @@ public:
 
     /// Signal handlers that interrupt a record come before it. Variable fields are staged on the
     /// stack: up to the bytes of a sub-buffer.
-    template <recordable E, class... Values>
+    template <impl::told_event E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
-        E::template takes<Values...>();
-        return put<E>(values...);
+        if constexpr (impl::takes<E, Values...>()) {
+            return put<E>(values...);
+        } else {
+            return false;
+        }
     }
 
     /// A record that is filled now, in the object returned, and is there once committed. Any number
     /// may be open. Variable fields are cut to 4 KiB.
-    template <recordable E, class... Values>
+    template <impl::told_event E, class... Values>
     [[nodiscard]] reservation<E> reserve(const Values&... values) noexcept {
-        E::template takes<Values...>();
+        static_assert(impl::takes<E, Values...>());
         return reservation<E>(*this, values...);
     }
 
-    template <recordable E, class... Values>
+    template <impl::told_event E, class... Values>
     [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
-        E::template takes<Values...>();
+        static_assert(impl::takes<E, Values...>());
         return scoped<E>(*this, values...);
     }
 

@@ -51,7 +51,7 @@ requires requires {
     typename Kind::claim;
 }
 struct names<Kind> {
-    template <recordable E>
+    template <impl::told_event E>
     using reservation = nothing::reservation;
 };
 
@@ -60,7 +60,7 @@ struct names<Kind> {
 template <class Kind>
 class basic_recorder : public nothing::names<Kind> {
 public:
-    template <recordable E>
+    template <impl::told_event E>
     using scoped = nothing::scoped;
 
     explicit basic_recorder(const recorder_options&) noexcept {}
@@ -68,25 +68,25 @@ public:
     basic_recorder& operator=(const basic_recorder&) = delete;
     ~basic_recorder() = default;
 
-    template <recordable E, class... Values>
+    template <impl::told_event E, class... Values>
     bool record(const Values&...) noexcept {
-        E::template takes<Values...>();
+        static_assert(impl::takes<E, Values...>());
         return false;
     }
-    template <recordable E, class... Values>
+    template <impl::told_event E, class... Values>
     [[nodiscard]] nothing::reservation reserve(const Values&...) noexcept {
-        E::template takes<Values...>();
+        static_assert(impl::takes<E, Values...>());
         return {};
     }
-    template <recordable E, class... Values>
+    template <impl::told_event E, class... Values>
     [[nodiscard]] scoped<E> scope(const Values&...) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
-        E::template takes<Values...>();
+        static_assert(impl::takes<E, Values...>());
         return {};
     }
     void pause() noexcept {}
     void resume() noexcept {}
-    template <recordable E>
+    template <impl::told_event E>
     std::size_t enable(bool) noexcept {
         return 0;
     }
