@@ -55,7 +55,7 @@ def main(arguments):
     folder, command = arguments[0], arguments[arguments.index("--") + 1:]
     own, others = [], set()
     for at, _, names in sorted(os.walk(folder)):
-        for name in sorted(names):
+        for name in sorted(name for name in names if name.endswith(".hpp")):
             path = os.path.join(at, name)
             own.append(os.path.relpath(path, folder))
             with open(path, encoding="utf-8") as file:

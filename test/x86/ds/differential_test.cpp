@@ -5,6 +5,7 @@
 // routine: random steps, and after each of them the registers, the area, the buffers and the
 // interrupts that were delivered are compared.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -41,9 +42,10 @@ namespace {
 using models = boost::mpl::list<record::ilp32, record::lp64>;
 
 constexpr std::uint64_t steps_in_a_run = 2'500;
-/// 250,000 for each of two tests and two models: a million in all.
+/// 250,000 for each of two tests and two models: a million in all. Never so few that all of them
+/// could be stores into which nothing is told to be recorded.
 std::uint64_t runs() {
-    return test::repeated(250'000 / steps_in_a_run, 8);
+    return std::max<std::uint64_t>(test::repeated(250'000 / steps_in_a_run, 8), 8);
 }
 
 class dice {
