@@ -41,7 +41,8 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v"
 
 
 class Parser:
-    """{ name = value, ... } of babeltrace2's text, as a dictionary; enumerations as their labels."""
+    """{ name = value, ... } of babeltrace2's text, as a dictionary; enumerations as their labels,
+    or their numbers where they have none."""
 
     def __init__(self, text, at):
         self.text, self.at = text, at
@@ -77,9 +78,11 @@ class Parser:
             return items
         if first == "(":
             self.eat("( ")
-            label = self.string()
-            self.at = self.text.index(")", self.at) + 1
-            return label
+            label = printed(self.string()) if self.text[self.at] == '"' else None
+            end = self.text.index(")", self.at) + 1
+            number = self.text[self.at:end].split(" = ")[1].rstrip(" )")
+            self.at = end
+            return number if label is None else label
         end = self.at
         while self.text[end] not in ", }])":
             end += 1
@@ -101,6 +104,13 @@ class Parser:
             out.append(c)
         self.eat('"')
         return "".join(out)
+
+
+def printed(label):
+    """The name of a value before it was made printable; what is not UTF-8 is as in JSON."""
+    return re.sub(rb"\\(?:x([0-9a-f]{2})|(.))",
+                  lambda m: bytes.fromhex(m[1].decode()) if m[1] else m[2],
+                  label.encode()).decode(errors="replace")
 
 
 def events(text):

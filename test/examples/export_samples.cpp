@@ -16,6 +16,7 @@
 
 #include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>
+#include <reduce/named_values.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 using namespace trace_ring_test;
@@ -328,6 +329,7 @@ int main(int argc, char** argv) {
     }
     everything().save(folder + "everything.trace");
     types().save(folder + "types.trace");
+    named_values().save(folder + "named.trace");
     hostile().save(folder + "hostile.trace");
     times().save(folder + "times.trace");
     lines().save(folder + "lines.trace");

@@ -20,6 +20,7 @@
 
 #include <exporter/json_check.hpp>
 #include <reduce/file_builder.hpp>
+#include <reduce/named_values.hpp>
 #include <reduce/scratch_file.hpp>
 #include <trace_reduce/measure/frequent.hpp>
 #include <trace_reduce/measure/histogram.hpp>
@@ -383,6 +384,25 @@ BOOST_AUTO_TEST_CASE(the_program_draws_histograms) {
         measured("--buckets linear --histogram order.sent.id " + file.path());
     BOOST_TEST(linear.find("    1 .. 15  2  ####") != std::string::npos);
     BOOST_TEST(linear.find("286 .. 300  1  ####") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(values_of_enumerations_are_counted_by_their_names) {
+    scratch_file file;
+    named_values().save(file.path());
+    const std::string fields = measured("--fields " + file.path());
+    BOOST_TEST(fields.find("  side   enum        3    3  different\n"
+                           "     33.3%  1  7\n"
+                           "     33.3%  1  buy\n"
+                           "     33.3%  1  sell\n") != std::string::npos,
+               fields);
+    BOOST_TEST(fields.find("  some   enum[]      3    3  different\n") != std::string::npos,
+               fields);
+    const std::string groups = measured("--by side --histogram state.value " + file.path());
+    for (const char* const part :
+         {"\nbuy              2  ", "\nsell             1  ", "\n7                1  ",
+          "\nhold             1  ", "\n   2  1  #", "\n  on  1  #"}) {
+        BOOST_TEST(groups.find(part) != std::string::npos, groups);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(each_line_of_json_is_valid) {

@@ -27,6 +27,7 @@
 #include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/listing.hpp>
+#include <reduce/named_values.hpp>
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/recorder/recorder.hpp>
@@ -249,6 +250,53 @@ BOOST_AUTO_TEST_CASE(csv_has_each_record_with_its_values) {
         }
         BOOST_TEST(row == 300U);
         BOOST_TEST(csv.rows().size() == row + 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(values_of_enumerations_have_their_names_in_every_format) {
+    const auto b = named_values();
+    const auto file = reduce::trace_file::from(b.bytes());
+    check_formats(file);
+
+    std::string json;
+    exporter::json_writer writer(file.time());
+    for (auto cursor = file.forward(); const auto* item = cursor.next();)
+        writer.append(json, *item);
+    for (const std::string_view part :
+         {R"({"side":"buy","level":"cold","wide":"most","two":["buy","sell"],"some":["least",5],)"
+          R"("hard":"a=\"b,\u001b\ufffd"})",
+          R"({"side":"sell","level":"warm","wide":0,"two":["sell",7],"some":["one"],"hard":3})",
+          R"({"side":7,"level":0,"wide":1,"two":[9,9],"some":[],"hard":3})", R"({"side":"hold"})",
+          R"({"value":"on"})", R"({"value":2})"}) {
+        BOOST_TEST(contains(json, part), part);
+    }
+
+    const csv_reader csv(written(file, exporter::csv_writer()));
+    BOOST_TEST(csv.at(1, "order.side").quoted);
+    BOOST_TEST(csv.at(1, "order.side").plain() == "buy");
+    BOOST_TEST(csv.at(1, "order.level").plain() == "cold");
+    BOOST_TEST(csv.at(1, "order.some").text == R"(["least",5])");
+    BOOST_TEST(csv.at(1, "order.hard").text == "hex:613d22622c1bff");
+    BOOST_TEST(csv.at(2, "order.two").text == R"(["sell",7])");
+    BOOST_TEST(csv.at(3, "order.side").text == "7");
+    BOOST_TEST(!csv.at(3, "order.side").quoted);
+    BOOST_TEST(csv.at(5, "other.side").plain() == "hold");
+
+    // Curves are of numbers; beside them stands what has a name.
+    const std::string chrome = shown_by("chrome", file);
+    BOOST_TEST(contains(chrome, R"("args":{"side":"buy","level":"cold","wide":"most",)"));
+    BOOST_TEST(contains(chrome, R"("args":{"side":7,"level":0,"wide":1,)"));
+    BOOST_TEST(contains(chrome, R"("args":{"value":1}})"));
+    BOOST_TEST(contains(chrome, R"("args":{"value":"on"}})"));
+    BOOST_TEST(count(chrome, R"("name":"state")") == 3U);
+
+    const std::string perfetto = shown_by("perfetto", file);
+    for (const std::string_view part :
+         {R"(order side="buy" level="cold" wide="most" two=["buy" "sell"] some=["least" i5])",
+          R"(order side="sell" level="warm" wide=u0 two=["sell" u7] some=["one"] hard=u3)",
+          R"(order side=u7 level=i0 wide=u1 two=[u9 u9] )", R"(other side="hold")", ": value i1\n",
+          R"(state value="on")", ": value i2\n"}) {
+        BOOST_TEST(contains(perfetto, part), part);
     }
 }
 

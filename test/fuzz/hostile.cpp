@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring_test::fuzz {
@@ -195,6 +196,7 @@ void hostile_writer::apply(const command& what) const noexcept {
                                           trace_ring::sub_buffer_magic,
                                           layout::file_magic,
                                           layout::type_magic,
+                                          trace_ring::names_magic,
                                           4096,
                                           512,
                                           64};

@@ -13,6 +13,7 @@
 #include <fuzz/images.hpp>
 #include <fuzz/targets.hpp>
 #include <reduce/read_all.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring_test::fuzz {
@@ -120,6 +121,7 @@ void mutate(buffer& what, dice& random) {
                                               ~std::uint64_t{0},
                                               layout::file_magic,
                                               layout::type_magic,
+                                              trace_ring::names_magic,
                                               trace_ring::sub_buffer_magic};
         std::uint64_t value = 0;
         std::memcpy(&value, &what[at], width);

@@ -38,6 +38,21 @@ struct user_name {
 };
 enum class shade : std::uint8_t { dark };
 
+enum class side : std::uint8_t { buy, sell, other };
+enum degree : std::int16_t { cold = -300, warm = 20 };
+enum class far : std::int64_t { least = INT64_MIN, most = INT64_MAX };
+enum class power : bool { off, on };
+enum class code : char { buy = 'B' };
+struct sided {
+    side of;
+};
+enum class many : std::uint32_t { first };
+constexpr auto many_names = [] {
+    std::array<trace_ring::value_name<many>, 1000> all{};
+    for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = {many{i}, "a name"};
+    return all;
+}();
+
 }  // namespace
 }  // namespace event
 
@@ -57,6 +72,38 @@ template <>
 struct trace_ring::as_field<::event::user_name> {
     using type = std::string_view;
     static type convert(const ::event::user_name& value) noexcept { return value.text; }
+};
+template <>
+struct trace_ring::names_of<::event::side> {
+    static constexpr value_name<::event::side> list[] = {{::event::side::buy, "buy"},
+                                                         {::event::side::sell, "sell"}};
+};
+template <>
+struct trace_ring::names_of<::event::degree> {
+    static constexpr auto list = std::to_array<value_name<::event::degree>>(
+        {{::event::warm, "warm"}, {::event::cold, "cold"}, {::event::degree{1}, ""}});
+};
+template <>
+struct trace_ring::names_of<::event::far> {
+    using enum ::event::far;
+    static constexpr value_name<::event::far> list[] = {{least, "least"}, {most, "most"}};
+};
+template <>
+struct trace_ring::names_of<::event::power> {
+    static constexpr value_name<::event::power> list[] = {{::event::power::on, "on"}};
+};
+template <>
+struct trace_ring::names_of<::event::code> {
+    static constexpr value_name<::event::code> list[] = {{::event::code::buy, "buy"}};
+};
+template <>
+struct trace_ring::names_of<::event::many> {
+    static constexpr std::span<const value_name<::event::many>> list = ::event::many_names;
+};
+template <>
+struct trace_ring::as_field<::event::sided> {
+    using type = ::event::side;
+    static type convert(const ::event::sided& value) noexcept { return value.of; }
 };
 template <>
 struct trace_ring::as_field<::event::shade> {
@@ -84,6 +131,12 @@ struct others
 
 struct tied : tr::event<"tied", tr::field<"a", std::uint64_t>, tr::field<"b", tr::flow>,
                         tr::field<"c", std::array<tr::flow, 2>>, tr::field<"d", order>> {};
+
+struct named : tr::event<"named", tr::field<"n", int>, tr::field<"a", side>,
+                         tr::field<"b", std::array<side, 2>>, tr::field<"c", degree>,
+                         tr::field<"d", std::span<const side>>, tr::field<"e", sided>,
+                         tr::field<"f", color>, tr::field<"g", far>> {};
+struct crowded : tr::event<"crowded", tr::field<"a", many>> {};
 
 template <class T>
 constexpr tr::field_type type_of = tr::event<"x", tr::field<"f", T>>::fields[0].type;
@@ -149,6 +202,14 @@ static_assert(tr::impl::wrong_count<order_sent, 1>().view() ==
               "order.sent takes 2 fields: id, price; 1 given");
 static_assert(tr::impl::wrong_count<pulse, 12>().view() == "pulse takes 1 field: p; 12 given");
 
+// With names an enumeration is an integer, whatever it is kept in.
+static_assert(type_of<power> == tr::field_type::u8 && type_of<flag> == tr::field_type::boolean);
+static_assert(type_of<code> == (std::is_signed_v<char> ? tr::field_type::i8 : tr::field_type::u8));
+static_assert(type_of<std::span<const degree>> == tr::field_type::i16);
+static_assert(named::fields[1].type == tr::field_type::u8 && named::fields[1].offset == 4);
+static_assert(tr::impl::description<mixed>.names.empty());
+static_assert(tr::impl::description<others>.names.empty());
+
 static_assert(tr::recordable<mixed> && tr::recordable<pulse> && !tr::recordable<int>);
 
 }  // namespace
@@ -193,6 +254,46 @@ BOOST_AUTO_TEST_CASE(a_flow_is_recorded_as_its_number) {
     BOOST_TEST(std::get<2>(values)[0] == 3U);
     BOOST_TEST(std::get<2>(values)[1] == 0U);
     BOOST_TEST(std::get<3>(values) == 4U);
+}
+
+/// Word by word: fields of one enumeration have the same values, and what has no name is left out.
+BOOST_AUTO_TEST_CASE(a_description_has_the_names_of_values) {
+    const auto text = [](std::string_view eight) {
+        std::uint64_t word = 0;
+        for (std::size_t i = eight.size(); i-- != 0;) {
+            word = word << 8 | static_cast<unsigned char>(eight[i]);
+        }
+        return word;
+    };
+    const auto u64 = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+    const std::uint64_t sides = 0 << 16 | std::uint64_t{2} << 32;
+    const std::uint64_t wanted[] = {
+        tr::names_magic | std::uint64_t{6} << 32 | std::uint64_t{6} << 48,
+        1 | sides,
+        2 | sides,
+        3 | 2 << 16 | std::uint64_t{2} << 32,
+        4 | sides,
+        5 | sides,
+        7 | 4 << 16 | std::uint64_t{2} << 32,
+        0,
+        1,
+        20,
+        u64(-300),
+        u64(INT64_MIN),
+        u64(INT64_MAX),
+        3 | 4 << 16 | std::uint64_t{4} << 32 | std::uint64_t{4} << 48,
+        5 | 4 << 16,
+        text("buysellw"),
+        text("armcoldl"),
+        text("eastmost")};
+    const auto found = tr::impl::description<named>.names;
+    BOOST_TEST(found == wanted, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(what_an_event_has_no_room_for_is_without_a_name) {
+    const auto found = tr::impl::description<crowded>.names;
+    BOOST_TEST(found.size_bytes() <= tr::most_names_bytes + 32);
+    BOOST_TEST((found[0] >> 48) == (tr::most_names_bytes - 8) / 16);
 }
 
 BOOST_AUTO_TEST_CASE(an_address_is_a_number_of_64_bits_on_every_machine) {

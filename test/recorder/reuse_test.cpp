@@ -32,6 +32,36 @@
 
 #include <recorder/scratch.hpp>
 
+namespace reuse {
+namespace {
+
+enum class step : std::uint64_t { first, second };
+enum class other_step : std::uint64_t { first, second };
+enum class crowded : std::int32_t {};
+constexpr auto crowd = [] {
+    std::array<trace_ring::value_name<crowded>, 400> all{};
+    for (std::int32_t i = 0; i < 400; ++i) all[static_cast<std::size_t>(i)] = {crowded{i}, "name"};
+    return all;
+}();
+
+}  // namespace
+}  // namespace reuse
+
+template <>
+struct trace_ring::names_of<::reuse::step> {
+    using enum ::reuse::step;
+    static constexpr value_name<::reuse::step> list[] = {{first, "first"}, {second, "second"}};
+};
+template <>
+struct trace_ring::names_of<::reuse::other_step> {
+    using enum ::reuse::other_step;
+    static constexpr value_name<::reuse::other_step> list[] = {{second, "first"}};
+};
+template <>
+struct trace_ring::names_of<::reuse::crowded> {
+    static constexpr auto& list = ::reuse::crowd;
+};
+
 BOOST_AUTO_TEST_SUITE(reuse)
 
 namespace tr = trace_ring;
@@ -42,6 +72,9 @@ namespace storage = trace_ring::storage;
 namespace {
 
 struct ran : tr::event<"ran", tr::field<"n", std::uint64_t>> {};
+struct stepped : tr::event<"stepped", tr::field<"n", step>> {};
+struct stepped_else : tr::event<"stepped", tr::field<"n", other_step>> {};
+struct full_of_names : tr::event<"full", tr::field<"of", crowded>, tr::field<"step", step>> {};
 
 /// What a reader makes of a trace: each record known by its type, and each number once.
 struct account {
@@ -162,12 +195,14 @@ namespace {
 struct program {
     std::vector<std::unique_ptr<tr::impl::type_node>> nodes;
 
-    explicit program(std::vector<std::string_view> names) {
+    explicit program(std::vector<std::string_view> names,
+                     std::span<const std::uint64_t> of_values = {}) {
         for (const std::string_view name : names) {
             auto& node = *nodes.emplace_back(std::make_unique<tr::impl::type_node>());
             node.id = static_cast<std::uint32_t>(nodes.size());
             node.description = tr::impl::description<ran>;
             node.description.name = name;
+            node.description.names = of_values;
             if (nodes.size() > 1) node.next.store(nodes[nodes.size() - 2].get(), tr::relaxed);
         }
     }
@@ -222,6 +257,86 @@ BOOST_AUTO_TEST_CASE(equal_types_of_different_programs_share_an_entry) {
                boost::test_tools::per_element());
     BOOST_TEST(names_of(trace, second) == (std::vector<std::string>{"c", "b", "d"}),
                boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(types_whose_values_have_other_names_share_no_entry) {
+    const test::folder folder;
+    const std::string file = folder / "trace";
+    tr::impl::trace_memory memory({.file = file, .size = 1 << 16, .processes = 8},
+                                  tr::impl::functions_of<tr::clock::monotonic>);
+    const auto names = tr::impl::description<stepped>.names;
+    const auto [plain, none] = join(memory, program({"a"}));
+    const auto [named, none_of_named] = join(memory, program({"a"}, names));
+    const auto [other, none_of_other] =
+        join(memory, program({"a"}, tr::impl::description<stepped_else>.names));
+    const std::uint64_t before = used(memory);
+    const auto [same, none_of_same] = join(memory, program({"b", "a"}, names));
+    BOOST_TEST(used(memory) == before + 64 + 128);  // a number for "a", and "b"
+    BOOST_TEST(none + none_of_named + none_of_other + none_of_same == 0U);
+    BOOST_TEST(join(memory, program({"a"})).first == plain);
+    BOOST_TEST(join(memory, program({"a"}, names)).first == named);
+    const auto trace = reduce::trace_file::open(file);
+    BOOST_TEST(trace.damages().empty());
+    const auto second_of = [&trace](std::uint32_t root, std::uint32_t id) {
+        const auto& field = trace.about().events().find(root, id)->fields[0];
+        return std::string(field.values == nullptr ? "none" : field.values->find(1));
+    };
+    BOOST_TEST(second_of(plain, 1) == "none");
+    BOOST_TEST(second_of(named, 1) == "second");
+    BOOST_TEST(second_of(other, 1) == "first");
+    BOOST_TEST(second_of(same, 1) == "second");
+    BOOST_TEST(second_of(same, 2) == "second");
+}
+
+/// And a type without names that takes the place of one with them has none.
+BOOST_AUTO_TEST_CASE(names_of_values_are_left_out_where_there_is_no_room) {
+    const test::folder folder;
+    auto options = joined(folder / "trace");
+    options.dictionary_bytes = 4096;
+    std::uint64_t used_before = 0;
+    for (std::uint64_t n = 0; n < 3; ++n) {
+        tr::recorder recorder(options);
+        BOOST_TEST(recorder.record<full_of_names>(crowded{7}, step::second));
+        BOOST_TEST(recorder.record<stepped>(step::second));
+        BOOST_TEST(recorder.statistics().types_without_room == 0U);
+        // The same program again: it finds its types as it left them.
+        const auto trace = in_memory(recorder);
+        const auto& all = trace.about().events().types();
+        std::uint64_t types = 0;
+        for (const auto& each : all) types += each.name == "full" ? 1U : 0U;
+        BOOST_TEST(types == 1U);
+        if (n == 0) used_before = all.size();
+        BOOST_TEST(all.size() == used_before);
+        auto cursor = trace.forward();
+        const auto& first = std::get<reduce::record_view>(*cursor.next());
+        BOOST_TEST(first.field("of").name() == "");
+        BOOST_TEST(first.field("of").i64() == 7);
+        BOOST_TEST(first.field("step").name() == "");
+        BOOST_TEST(std::get<reduce::record_view>(*cursor.next()).field("n").name() == "second");
+    }
+
+    const std::string file = folder / "other";
+    tr::impl::trace_memory memory(
+        {.file = file, .size = 1 << 16, .processes = 4, .programs = 4, .dictionary_bytes = 4096},
+        tr::impl::functions_of<tr::clock::monotonic>);
+    for (std::size_t i = 0; i < 8; ++i) {
+        const bool named = i % 2 == 0;
+        std::vector<std::string> texts;
+        for (std::size_t k = 0; k < 20; ++k) texts.push_back(std::to_string(i * 100 + k));
+        const program next({texts.begin(), texts.end()}, named
+                                                             ? tr::impl::description<stepped>.names
+                                                             : std::span<const std::uint64_t>());
+        const auto [root, without_room] = join(memory, next);
+        BOOST_TEST(without_room == 0U);
+        const auto trace = reduce::trace_file::open(file);
+        BOOST_TEST(trace.damages().empty());
+        BOOST_TEST(names_of(trace, root).size() == 20U);
+        for (std::uint32_t id = 1; id <= 20; ++id) {
+            const auto& field = trace.about().events().find(root, id)->fields[0];
+            if (!named) BOOST_TEST((field.values == nullptr));
+            if (named && id == 1) BOOST_TEST((field.values != nullptr));
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(what_nothing_refers_to_gives_room_to_others) {

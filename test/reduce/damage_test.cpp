@@ -24,6 +24,7 @@
 #include <proof.hpp>
 #include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>
+#include <reduce/named_values.hpp>
 #include <reduce/read_all.hpp>
 #include <reduce/scratch_file.hpp>
 
@@ -333,6 +334,63 @@ BOOST_AUTO_TEST_CASE(a_hostile_dictionary_is_refused_entry_by_entry) {
             }
         }
         BOOST_TEST(raw == 20U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(names_of_values_that_make_no_sense_are_left_out_and_told) {
+    const auto sound = named_values();
+    const std::uint64_t entry = sound.plan().dictionary;  // "order"
+    const std::uint64_t names = entry + 32 + 6 * 8 + 32;
+    BOOST_REQUIRE(sound.get(names, 4) == trace_ring::names_magic);
+    const std::uint64_t fields = names + 8, values = fields + 6 * 8, lengths = values + 10 * 8;
+    BOOST_REQUIRE(sound.get(lengths, 2) == 3U);
+    struct change {
+        std::uint64_t at;
+        std::uint64_t value;
+        std::size_t size;
+        bool told;
+        std::string shown;  // of the first record's first field
+    };
+    const change changes[] = {
+        {names, 0, 4, false, "0"},                 // none
+        {names + 4, 0, 4, false, "0"},             // left out
+        {names + 4, 0xFFFF, 2, true, "0"},         // fields beyond the entry
+        {names + 6, 0xFFFF, 2, true, "0"},         // values beyond it
+        {names + 6, 1, 2, true, "0"},              // fewer than a field has
+        {fields, 6, 2, true, "0"},                 // no field
+        {fields + 2, 1, 2, true, "0"},             // values that are another field's
+        {fields + 4, 0xFFFFFFFF, 4, true, "0"},    //
+        {fields + 8, 0, 2, true, "buy"},           // a field of another type
+        {fields + 8 + 2, 0, 2, true, "buy"},       //
+        {values, 256, 8, true, "0"},               // no u8
+        {values + 3 * 8, 0xFFFF, 8, true, "buy"},  // no i16: it is above zero
+        {lengths, 0, 2, true, "0"},                // no name
+        {lengths, 0xFFFF, 2, true, "0"},           // a name beyond the entry
+        {lengths + 18, 0xFFFF, 2, true, "buy"},    //
+        {entry + 32, 11, 1, true, "false"},        // names for a bool
+        {values, 1, 8, false, "0"},                // two names of one value
+    };
+    for (const auto& change : changes) {
+        auto b = sound;
+        b.put(change.at, change.value, change.size);
+        auto file = reduce::trace_file::from(b.bytes());
+        BOOST_TEST_CONTEXT("change at " << change.at - names << " to " << change.value) {
+            BOOST_TEST(file.damages().empty() != change.told);
+            for (const auto& each : file.damages()) {
+                BOOST_TEST(each.offset == names);
+                BOOST_TEST(each.what == "impossible names of values");
+            }
+            // Its records are read all the same.
+            BOOST_TEST(read_in_every_way(file, b.bytes().size()).records == 7U);
+            auto cursor = file.forward();
+            const auto& first = std::get<reduce::record_view>(*cursor.next());
+            const auto value = first.field(0);
+            const std::string name(value.name());
+            BOOST_TEST((!name.empty() ? name
+                        : value.type() == field_type::boolean
+                            ? "false"
+                            : std::to_string(value.u64())) == change.shown);
+        }
     }
 }
 

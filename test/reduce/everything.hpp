@@ -23,7 +23,7 @@ namespace trace_ring_test {
     const auto& order = b.event({1, "order.sent", {{"id"}, {"price", field_type::f64}}});
     const auto& text = b.event({2,
                                 "say",
-                                {{"level", field_type::u8},
+                                {{.name = "level", .type = field_type::u8, .names = {{7, "loud"}}},
                                  {"text", field_type::character, field_form::variable},
                                  {"numbers", field_type::u32, field_form::variable},
                                  {"fixed", field_type::i16, field_form::array, 3}}});

@@ -38,6 +38,7 @@ struct field_spec {
     std::uint16_t count = 1;
     std::uint16_t offset = 0;  // set by the builder
     bool flow = false;
+    std::vector<std::pair<std::uint64_t, std::string>> names{};  // of values
 };
 
 struct event_spec {
@@ -217,6 +218,9 @@ public:
         event.fixed_bytes = static_cast<std::uint32_t>((at + 7) / 8 * 8);
         std::uint64_t bytes = 32 + event.fields.size() * 8 + event.name.size();
         for (const auto& field : event.fields) bytes += field.name.size();
+        const std::uint64_t names_at = (bytes + 7) / 8 * 8;
+        const std::string names = names_of_values(event);
+        if (!names.empty()) bytes = names_at + names.size();
         bytes = (bytes + 63) / 64 * 64;
         const std::uint64_t entry = plan_.dictionary + dictionary_used_;
         dictionary_used_ += bytes;
@@ -249,6 +253,7 @@ public:
             text += field.name.size();
             row += 8;
         }
+        put_text(entry + names_at, names);
         return events_.emplace_back(std::move(event));
     }
     [[nodiscard]] const std::deque<event_spec>& events() const { return events_; }
@@ -383,6 +388,32 @@ public:
     }
 
 private:
+    /// As record/event/value_names.hpp says; each field has values of its own.
+    [[nodiscard]] static std::string names_of_values(const event_spec& event) {
+        std::string fields, values, lengths, text;
+        const auto put = [](std::string& to, std::uint64_t value, std::size_t bytes) {
+            for (std::size_t i = 0; i < bytes; ++i) to += static_cast<char>(value >> 8 * i & 255U);
+        };
+        for (std::size_t i = 0; i < event.fields.size(); ++i) {
+            const auto& all = event.fields[i].names;
+            if (all.empty()) continue;
+            put(fields, i, 2);
+            put(fields, values.size() / 8, 2);
+            put(fields, all.size(), 4);
+            for (const auto& [value, name] : all) {
+                put(values, value, 8);
+                put(lengths, name.size(), 2);
+                text += name;
+            }
+        }
+        if (fields.empty()) return {};
+        std::string out = "NMES";
+        put(out, fields.size() / 8, 2);
+        put(out, values.size() / 8, 2);
+        lengths.resize((lengths.size() + 7) / 8 * 8);
+        return out + fields + values + lengths + text;
+    }
+
     struct open_sub_buffer {
         std::uint64_t position = 0;
         std::uint64_t high = 0;

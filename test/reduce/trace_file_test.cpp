@@ -28,6 +28,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <reduce/file_builder.hpp>
+#include <reduce/named_values.hpp>
 #include <reduce/read_all.hpp>
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/exporter/text.hpp>
@@ -355,6 +356,40 @@ BOOST_AUTO_TEST_CASE(fields_of_every_type_are_read_alike_one_by_one_and_by_name)
     BOOST_TEST(record.field(9).u64() == 0U);
     BOOST_TEST(record.field("i").u64() == 77U);
     BOOST_TEST(!record.field("j"));
+}
+
+BOOST_AUTO_TEST_CASE(values_of_enumerations_have_their_names_and_others_are_numbers) {
+    const auto b = named_values();
+    const auto file = reduce::trace_file::from(b.bytes());
+    BOOST_TEST(file.damages().empty());
+    auto cursor = file.forward();
+    std::vector<std::string> lines;
+    for (const auto& each : count(file, file.forward()).lines) {
+        const std::size_t from = each.find(']') + 2;
+        lines.push_back(each.substr(from, each.size() - 1 - from));
+    }
+    const std::vector<std::string> wanted{
+        R"(order side=buy level=cold wide=most two=[buy sell] some=[least 5] hard=a\="b,\x1b\xff)",
+        "order side=sell level=warm wide=0 two=[sell 7] some=[one] hard=3",
+        "order side=7 level=0 wide=1 two=[9 9] some=[] hard=3",
+        "other side=buy",
+        "other side=hold",
+        "state value=on",
+        "state value=2"};
+    BOOST_TEST(lines == wanted, boost::test_tools::per_element());
+
+    const auto& record = std::get<reduce::record_view>(*cursor.next());
+    BOOST_TEST(record.field("level").name() == "cold");
+    BOOST_TEST(record.field("level").i64() == -300);
+    BOOST_TEST(record.field("level").unnamed().name().empty());
+    BOOST_TEST(record.field("two").at(1).name() == "sell");
+    BOOST_TEST(record.field("two").at(2).name().empty());
+    BOOST_TEST(record.field("some").at(1).name().empty());
+    const auto& fields = file.about().events().types()[0].fields;
+    BOOST_REQUIRE(fields[1].values != nullptr);
+    BOOST_TEST(fields[1].values->find(20) == "warm");
+    BOOST_TEST(fields[1].values->find(21).empty());
+    BOOST_TEST(fields[1].values->all().size() == 2U);
 }
 
 BOOST_AUTO_TEST_CASE(only_what_is_asked_for_is_given) {

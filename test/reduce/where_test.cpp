@@ -23,6 +23,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <proof.hpp>
+#include <reduce/named_values.hpp>
 #include <reduce/where_trace.hpp>
 #include <trace_reduce/where/parse.hpp>
 #include <trace_ring/glob.hpp>
@@ -978,6 +979,86 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_before_a_record_is_read) {
     BOOST_TEST(!where::find_mistake(must_parse("event == 'n' and time > 1s"), none).has_value());
     BOOST_TEST(where::find_mistake(must_parse("event == 5"), none)->what ==
                "a text compared with a number");
+}
+
+BOOST_AUTO_TEST_CASE(values_of_enumerations_are_asked_by_name_and_by_number) {
+    const auto made = named_values();
+    const auto file = reduce::trace_file::from(made.bytes());
+    const reduce::tables* const one[] = {&file.about()};
+    const auto select = [&](const std::string& text) {
+        const expression what = must_parse(text);
+        const auto wrong = where::check(what, one);
+        BOOST_TEST(!wrong.has_value(), text << ": " << (wrong ? wrong->what : ""));
+        reduce::filter some;
+        some.condition = std::make_shared<where::predicate>(file.about(), what);
+        std::vector<std::uint64_t> found;
+        for (const auto& [lane, position] : opened::read(file.forward(some))) {
+            found.push_back(position);
+        }
+        return found;
+    };
+    using places = std::vector<std::uint64_t>;
+    const std::pair<const char*, places> all[] = {
+        {"side == 'buy'", {0, 3}},
+        {"'buy' == side", {0, 3}},
+        {"order.side == 'buy'", {0}},
+        {"side != 'buy'", {1, 2, 4}},
+        {"not side == 'buy'", {1, 2, 4}},
+        {"side == 1", {1}},
+        {"side == 5", {3}},
+        {"side == 7 or level == -300", {0, 2}},
+        {"side in {'sell'}", {1}},
+        {"order.side in {'sell', 'buy'}", {0, 1}},
+        {"side in {0..1}", {0, 1}},
+        {"side ~ 's*'", {1}},
+        {"side ~ '?'", {2}},
+        {"order.side ~ '*' and level ~ 'c*'", {0}},
+        // In the order of the numbers, not of the names.
+        {"level > 'cold'", {1, 2}},
+        {"'warm' > level", {0, 2}},
+        {"level >= 'warm'", {1}},
+        {"wide == 'most'", {0}},
+        {"two[1] == 'sell'", {0}},
+        {"two[0] != 'sell'", {0, 2}},
+        {"two[1] ~ '[79]'", {1, 2}},
+        {"some[0] == 'least'", {0}},
+        {"some[0] != 'least'", {1}},
+        {"some[0] > 'least'", {1}},
+        {"some[0] in {'one'} or some[1] == 5", {0, 1}},
+        {"some[0] < 0", {0}},
+        {"side == two[0] and event == 'order'", {0, 1}},
+        {"value == 'on'", {5}},
+    };
+    for (const auto& [text, wanted] : all) {
+        BOOST_TEST(select(text) == wanted, text);
+    }
+
+    struct wrong {
+        const char* text;
+        std::size_t column;
+        const char* what;
+    };
+    const wrong mistakes[] = {
+        {"order.side == 'sel'", 15,
+         "no value of 'order.side' is called 'sel'; did you mean 'sell'?"},
+        {"value == 1 or 'om' == value", 15,
+         "no value of 'value' is called 'om'; did you mean 'on'?"},
+        {"order.side in {'buy', 'hold'}", 23,
+         "no value of 'order.side' is called 'hold'; there is 'buy', 'sell'"},
+        {"level == '20'", 10, "no value of 'level' is called '20'; there is 'warm', 'cold'"},
+        {"two == 'buy'", 1, "'two' is an array: write two[0]"},
+        {"level in {'cold'..'warm'}", 11, "texts have no ranges"},
+        {"side + 'buy' == 1", 8, "a text, where a number is needed"},
+    };
+    for (const auto& [text, column, what] : mistakes) {
+        const auto found = where::check(must_parse(text), one);
+        BOOST_REQUIRE_MESSAGE(found.has_value(), text);
+        BOOST_TEST(found->what == what, text);
+        BOOST_TEST(found->column + 1 == column, text << ": " << found->column + 1);
+    }
+    // What makes sense for one event does.
+    BOOST_TEST(select("side == 'hold' and event == 'other'") == places{4});
+    BOOST_TEST(select("side == 'hold'") == places{4});
 }
 
 BOOST_AUTO_TEST_CASE(what_the_tables_decide_is_decided_without_records) {

@@ -68,7 +68,9 @@ inline constexpr told_percentile percentiles[] = {
     if (field.type == trace_ring::field_type::character && field.form != field_form::scalar) {
         return "text";
     }
-    std::string name = type < std::size(names) ? names[type] : "?";
+    std::string name = field.values != nullptr   ? "enum"
+                       : type < std::size(names) ? names[type]
+                                                 : "?";
     if (field.form != field_form::scalar) name += "[]";
     return name;
 }

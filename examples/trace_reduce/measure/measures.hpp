@@ -5,7 +5,7 @@
 /// @file
 /// What is counted of fields, spans and groups of records; pass.hpp counts it.
 /// - Fields: numbers.hpp for numbers, of arrays for each element; frequent.hpp for texts, single
-///   characters, booleans and addresses, of which a mean says nothing.
+///   characters, booleans, addresses and enumerations, of which a mean says nothing.
 /// - Spans: which end is whose, span/pairs.hpp of the library says. What has lost its other end is
 ///   counted, and so is what did not nest where nothing says which is whose.
 /// - Groups: by thread, lane, process, event, or the value of the field of a name.
@@ -99,6 +99,7 @@ private:
     }
     [[nodiscard]] static std::variant<numbers, words> made_for(const reduce::field_info& field) {
         using trace_ring::field_type;
+        if (field.values != nullptr) return words(most_words);
         switch (field.type) {
             case field_type::u8:
             case field_type::u16:
@@ -131,14 +132,21 @@ private:
     }
 
 public:
-    /// A scalar as a word. `digits` is room for it.
+    /// A scalar that is no floating-point number, as a word. `digits` is room for it.
     [[nodiscard]] static std::string_view name_of(const reduce::field_value& value,
                                                   char (&digits)[20]) {
         using trace_ring::field_type;
+        if (const std::string_view name = value.name(); !name.empty()) return name;
         if (value.type() == field_type::boolean) return value.boolean() ? "true" : "false";
         if (value.type() == field_type::character) {
             digits[0] = static_cast<char>(value.u64());
             return {digits, 1};
+        }
+        if (value.type() <= field_type::u64) {
+            return {digits, std::to_chars(digits, std::end(digits), value.u64()).ptr};
+        }
+        if (value.type() <= field_type::i64) {
+            return {digits, std::to_chars(digits, std::end(digits), value.i64()).ptr};
         }
         digits[0] = '0';
         digits[1] = 'x';

@@ -219,26 +219,8 @@ private:
         const auto add = [&](auto number) {
             out.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
         };
-        switch (value.type()) {
-            case field_type::u8:
-            case field_type::u16:
-            case field_type::u32:
-            case field_type::u64:
-                return add(value.u64());
-            case field_type::i8:
-            case field_type::i16:
-            case field_type::i32:
-            case field_type::i64:
-                return add(value.i64());
-            case field_type::f32:
-                return add(value.f32());
-            case field_type::f64:
-                return add(value.f64());
-            case field_type::boolean:
-            case field_type::character:
-            case field_type::address:
-                break;
-        }
+        if (value.type() == field_type::f32) return add(value.f32());
+        if (value.type() == field_type::f64) return add(value.f64());
         char word[20];
         out += field_measure::name_of(value, word);
     }

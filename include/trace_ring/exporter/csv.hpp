@@ -19,7 +19,8 @@
 ///   those that are known when the header is written, less those that are filtered out. The fields
 ///   of types that a live trace adds later are in `more`, as a JSON object.
 /// - Integers are exact, floating-point numbers the shortest that read back as the same (nan, inf,
-///   -inf), addresses 0x7f00, booleans true and false, arrays JSON in quotes: "[1,2]".
+///   -inf), addresses 0x7f00, booleans true and false, arrays JSON in quotes: "[1,2]". A value of
+///   an enumeration is its name, as text; one that has no name is a number.
 /// - Text is always in quotes, so that "" is an empty text and nothing is no text. It is never a
 ///   formula to a spreadsheet: text that begins with = + - @ ' (or their wide forms), tab, CR or
 ///   LF, or with hex:, has a ' in front. Bytes that are not UTF-8, or hold control characters other
@@ -330,7 +331,11 @@ private:
     }
     void append_value(text_buffer& out, const reduce::field_value& value) {
         if (value.is_text()) return impl::append_csv_text(out, value.text());
-        if (value.form() != field_form::scalar) {
+        const bool alone = value.form() == field_form::scalar;
+        if (const std::string_view name = value.name(); alone && !name.empty()) {
+            return impl::append_csv_text(out, name);
+        }
+        if (!alone) {
             cell_.clear();
             impl::append_json_value(cell_, value);
             return impl::append_csv_text(out, cell_.view());

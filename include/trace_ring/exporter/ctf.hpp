@@ -21,6 +21,7 @@
 ///   record's lane and position as `began_lane` and `began_position`. A time that is a lower bound has its upper one
 ///   in the event's context: `latest`, if it is `bounded`. `cut` there names the fields that were
 ///   cut.
+/// - Fields of an enumeration whose values have names are enumerations.
 /// - Text and characters are strings; one that is not UTF-8, is empty or has a zero inside is a
 ///   sequence of bytes (of what is empty, babeltrace2 2.0 would show the string of another event).
 ///   Addresses are hexadecimal, and bool is an enumeration. Where a thread has no name, it is `-`.

@@ -284,10 +284,24 @@ private:
                           roles_.is_flow(type, field)      ? is_flow
                           : roles_.is_counter(type, field) ? is_counter
                                                            : 0U);
+            if (field.values != nullptr) append_names(field);
             classes_ += ']';
         }
         classes_ += "]}";
         return number;
+    }
+
+    /// As an object: by the value as text, which is exact.
+    void append_names(const reduce::field_info& field) {
+        const char* between = ",{";
+        for (const auto& each : field.values->all()) {
+            classes_ += between;
+            between = ",";
+            append_member(classes_, "\"", each.value);
+            classes_ += "\":";
+            append_text(classes_, each.name);
+        }
+        classes_ += '}';
     }
 
     struct owner_hash {

@@ -23,6 +23,7 @@
 /// - Integers are exact, to 64 bits: parsers that read every number as a double lose the last
 /// digits
 ///   beyond 2^53. Addresses are strings, "0x7f00".
+/// - A value of an enumeration is its name, a string; one that has no name is a number.
 /// - NaN and the infinities, which JSON lacks, are the strings "NaN", "Infinity", "-Infinity".
 /// - Text that is not UTF-8 is an object with its bytes, {"hex":"ff00"}; as a name, its bad bytes
 ///   become U+FFFD.

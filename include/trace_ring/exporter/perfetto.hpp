@@ -13,7 +13,8 @@
 /// - Times are nanoseconds since 1970: CLOCK_REALTIME is the trace's clock, and a snapshot ties it
 ///   to CLOCK_MONOTONIC. Where the clock is not known they are ticks, and no clock is named.
 /// - Fields are debug annotations: integers, floating-point numbers, booleans, strings and pointers
-///   are of those types, exact to 64 bits; arrays are arrays. Text that is not UTF-8 is a
+///   are of those types, exact to 64 bits; arrays are arrays; names of an enumeration's values are
+///   strings. Text that is not UTF-8 is a
 ///   dictionary with its bytes, {hex: "ff00"}; as a name, its bad bytes become U+FFFD.
 /// - Each number of a counter event is a track of its process, named EVENT.FIELD: of 64 bits, or a
 ///   double.
@@ -299,6 +300,9 @@ private:
         }
     }
     static void append_scalar(text_buffer& out, const reduce::field_value& value) {
+        if (const std::string_view name = value.name(); !name.empty()) {
+            return append_text(out, annotation::string, name);
+        }
         switch (value.type()) {
             case field_type::u8:
             case field_type::u16:

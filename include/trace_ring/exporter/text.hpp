@@ -15,8 +15,8 @@
 /// `+1`: recorded inside a record that was open on the same thread. Strings are quoted; control
 /// characters and bytes that are not UTF-8 appear as \xNN, so that no file can send commands to a
 /// terminal. `"abc"...` was cut, `~` before the thread marks a time that is a lower bound,
-/// addresses are hexadecimal, arrays are in brackets. An event that the dictionary lacks, or a
-/// record that contradicts it, shows its bytes.
+/// addresses are hexadecimal, arrays are in brackets, values of enumerations are their names. An
+/// event that the dictionary lacks, or a record that contradicts it, shows its bytes.
 
 #include <algorithm>
 #include <array>
@@ -147,8 +147,8 @@ private:
         record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
             char* at = out.room(name->room() + scalar_room);
             at = name++->put(at);
-            const bool plain =
-                value.form() == field_form::scalar && value.type() != field_type::character;
+            const bool plain = value.form() == field_form::scalar &&
+                               value.type() != field_type::character && !value.may_have_name();
             if (plain) at = put_scalar(at, value);
             out.end_at(at);
             if (!plain) append_value(out, value);
@@ -223,6 +223,9 @@ private:
             impl::append_escaped(out, {&c, 1}, '\'');
             out += '\'';
             return;
+        }
+        if (const std::string_view name = value.name(); !name.empty()) {
+            return impl::append_escaped(out, name, '=');
         }
         out.end_at(put_scalar(out.room(scalar_room), value));
     }

@@ -14,7 +14,7 @@
 /// an object, `std::array` of those, `std::string_view`, `std::span<const T>`, or a type of the
 /// user's for which `as_field` is specialised. How each lies in a record: record/field.hpp. An
 /// event whose struct says `static constexpr bool counted = true;` also has a total that survives
-/// the wrap.
+/// the wrap. Enumerations may have names for their values: record/event/value_names.hpp.
 
 #include <array>
 #include <bit>
@@ -26,6 +26,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include <trace_ring/record/event/value_names.hpp>
 #include <trace_ring/record/field.hpp>
 
 namespace trace_ring::inline v1 {
@@ -100,6 +101,15 @@ consteval field_type scalar_type() {
     }
 }
 
+/// An enumeration that is recorded as its number.
+template <class T>
+concept own_enum = std::is_enum_v<T> && !has_as_field<T>;
+/// That number. If its values have names it is an integer, whatever it is kept in.
+template <own_enum T, class Kept = std::underlying_type_t<T>>
+using number_of = std::conditional_t<
+    !has_names<T> || (!std::is_same_v<Kept, bool> && !std::is_same_v<Kept, char>), Kept,
+    std::conditional_t<std::is_signed_v<Kept>, signed char, unsigned char>>;
+
 /// A scalar as the bits that go into a word.
 template <class T>
 [[nodiscard]] constexpr std::uint64_t bits_of(T value) noexcept {
@@ -149,6 +159,7 @@ struct codec<T> {
     static constexpr field_type type = inner::type;
     static constexpr std::size_t count = inner::count;
     static constexpr bool ties = impl::ties<inner>();
+    using enumeration = typename enumeration_of<inner>::type;
     static wire encode(const T& value) noexcept {
         using given = std::remove_cvref_t<decltype(as_field<T>::convert(value))>;
         static_assert(!narrows<typename as_field<T>::type, given>(),
@@ -168,11 +179,12 @@ struct codec<T> {
     static constexpr wire encode(T value) noexcept { return value; }
 };
 
-template <class T>
-requires(std::is_enum_v<T> && !has_as_field<T>) struct codec<T> {
+template <own_enum T>
+struct codec<T> {
     using wire = std::underlying_type_t<T>;
+    using enumeration = T;
     static constexpr field_form form = field_form::scalar;
-    static constexpr field_type type = scalar_type<wire>();
+    static constexpr field_type type = scalar_type<number_of<T>>();
     static constexpr std::size_t count = 1;
     static constexpr wire encode(T value) noexcept { return static_cast<wire>(value); }
 };
@@ -210,6 +222,7 @@ struct codec<std::array<T, N>> {
     static constexpr field_type type = codec<T>::type;
     static constexpr std::size_t count = N;
     static constexpr bool ties = impl::ties<codec<T>>();
+    using enumeration = typename enumeration_of<codec<T>>::type;
     static constexpr wire encode(const std::array<T, N>& value) noexcept {
         wire out{};
         for (std::size_t i = 0; i < N; ++i) out[i] = codec<T>::encode(value[i]);
@@ -227,11 +240,11 @@ struct codec<std::string_view> {
 };
 
 template <class T>
-requires scalar<T>
-struct codec<std::span<const T>> {
+requires(scalar<T> || own_enum<T>) struct codec<std::span<const T>> {
     using wire = std::span<const T>;
+    using enumeration = typename enumeration_of<codec<T>>::type;
     static constexpr field_form form = field_form::variable;
-    static constexpr field_type type = scalar_type<T>();
+    static constexpr field_type type = codec<T>::type;
     static constexpr std::size_t count = 1;
     static constexpr wire encode(wire value) noexcept { return value; }
 };
@@ -255,6 +268,7 @@ struct type_description {
     bool counted = false;
     std::uint32_t fixed_bytes = 0;  ///< of the payload, a multiple of 8
     std::span<const field_description> fields;
+    std::span<const std::uint64_t> names{};  ///< of values: record/event/value_names.hpp
 };
 
 namespace impl {
@@ -311,6 +325,9 @@ struct event_base {
         }(),
         "trace_ring: flows are among the first 64 fields of an event");
 
+    static constexpr std::span<const std::uint64_t> names =
+        names_words<typename enumeration_of<codec<typename Fields::type>>::type...>;
+
     static constexpr std::size_t fixed_bytes = [] {
         std::size_t end = 0;
         for (const auto& f : fields) {
@@ -346,9 +363,9 @@ template <class Event>
 
 /// What the dictionary says of an event.
 template <class Event>
-inline constexpr type_description description{Event::name, Event::kind, is_counted<Event>(),
-                                              static_cast<std::uint32_t>(Event::fixed_bytes),
-                                              Event::fields};
+inline constexpr type_description description{
+    Event::name,   Event::kind, is_counted<Event>(), static_cast<std::uint32_t>(Event::fixed_bytes),
+    Event::fields, Event::names};
 
 }  // namespace impl
 

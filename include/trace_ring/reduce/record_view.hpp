@@ -19,6 +19,7 @@
 #include <trace_ring/position.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 #include <trace_ring/ring/sub_buffer.hpp>
 
@@ -33,6 +34,7 @@ public:
     field_value(const field_info& field, const std::byte* data, std::size_t elements,
                 bool cut = false) noexcept
         : data_(data),
+          names_(field.values.get()),
           size_(static_cast<std::uint32_t>(elements)),
           type_(field.type),
           form_(field.form),
@@ -50,11 +52,26 @@ public:
         return type_ == field_type::character && form_ != field_form::scalar;
     }
 
+    /// The name of the first element, a value of an enumeration: any bytes. Empty if it has none,
+    /// and is shown as a number then. Logarithmic in the enumeration's values.
+    [[nodiscard]] std::string_view name() const noexcept {
+        return names_ == nullptr || size_ == 0 ? std::string_view() : names_->find(u64());
+    }
+    /// Some values of its type have names.
+    [[nodiscard]] bool may_have_name() const noexcept { return names_ != nullptr; }
+    /// The same without names: a number.
+    [[nodiscard]] field_value unnamed() const noexcept {
+        field_value same = *this;
+        same.names_ = nullptr;
+        return same;
+    }
+
     /// Element `i` as a scalar; false if there is none.
     [[nodiscard]] field_value at(std::size_t i) const noexcept {
         field_value one;
         if (i >= size_) return one;
         one.data_ = data_ + i * size_of(type_);
+        one.names_ = names_;
         one.size_ = 1;
         one.type_ = type_;
         return one;
@@ -150,6 +167,7 @@ private:
     }
 
     const std::byte* data_ = nullptr;
+    const value_names* names_ = nullptr;
     std::uint32_t size_ = 0;
     field_type type_ = field_type::u8;
     field_form form_ = field_form::scalar;

@@ -24,6 +24,7 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/tables/value_names.hpp>
 
 namespace trace_ring::inline v1::exporter {
 
@@ -164,6 +165,26 @@ private:
     return "u8";
 }
 
+/// The type of an enumeration whose values have these names.
+inline void append_tsdl_enumeration(text_buffer& out, field_type type,
+                                    const reduce::value_names& names) {
+    out += "enum : ";
+    out += tsdl_type(type);
+    const char* between = " { ";
+    for (const auto& each : names.all()) {
+        out += between;
+        between = ", ";
+        append_tsdl_string(out, each.name);
+        out += " = ";
+        if (type >= field_type::i8) {
+            append_number(out, static_cast<std::int64_t>(each.value));
+        } else {
+            append_number(out, each.value);
+        }
+    }
+    out += " }";
+}
+
 inline void append_tsdl_field(text_buffer& out, const reduce::field_info& field, bool bytes,
                               ctf_members& members) {
     const bool text = field.type == field_type::character;
@@ -174,7 +195,9 @@ inline void append_tsdl_field(text_buffer& out, const reduce::field_info& field,
         out += ";\n";
         return;
     }
-    const std::string_view type = text ? "byte" : tsdl_type(field.type);
+    text_buffer own;
+    if (field.values != nullptr) append_tsdl_enumeration(own, field.type, *field.values);
+    const std::string_view type = text ? "byte" : own.empty() ? tsdl_type(field.type) : own.view();
     if (field.form == field_form::scalar) {
         out += type;
         out += ' ';

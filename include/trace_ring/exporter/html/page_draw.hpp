@@ -105,7 +105,7 @@ let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
     if (kind.how & END && mate[i]) continue;
     let drawn = false;
     for (const n of counting[what[i]]) {
-      const value = Number(valuesOf(i).fields[n][1]);
+      const value = Number(valuesOf(i, true).fields[n][1]);
       if (!Number.isFinite(value)) continue;
       drawn = true;
       const key = kind.name + '.' + kind.fields[n][0], of = owners[who[i]].countersOf;

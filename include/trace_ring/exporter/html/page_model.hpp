@@ -114,16 +114,21 @@ function scalar(r, type) {
   if (type === 12) return "'" + textOf(Uint8Array.of(value)) + "'";
   return '0x' + value.toString(16);
 }
-function readField(r, [, type, form, fixed]) {
+// Values of enumerations by their names.
+function named(value, names) {
+  const name = names && names[BigInt.asUintN(64, BigInt(value))];
+  return name === undefined ? value : visible(name);
+}
+function readField(r, [, type, form, fixed, , names]) {
   if (type === 12 && form !== 0) {
     const word = varint(r), length = (word - word % 2) / 2;
     const text = textOf(r.bytes.subarray(r.at, r.at += length));
     return '"' + text + '"' + (word % 2 ? '...' : '');
   }
-  if (form === 0) return scalar(r, type);
+  if (form === 0) return named(scalar(r, type), names);
   const word = form === 1 ? fixed * 2 : varint(r);
   const out = [];
-  for (let n = (word - word % 2) / 2; n > 0; --n) out.push(scalar(r, type));
+  for (let n = (word - word % 2) / 2; n > 0; --n) out.push(named(scalar(r, type), names));
   if (word % 2) out.push('...');
   return '[' + out.join(' ') + ']';
 }
@@ -157,8 +162,9 @@ for (let i = 0; i < count; ++i) {
 }
 // Where it is drawn: an end with its span.
 const drawnAs = i => classes[what[i]].how & END && mate[i] ? mate[i] - 1 : i;
-// {fields: [[name, value]], latest: undefined, or null if there is no upper bound}
-function valuesOf(i) {
+// {fields: [[name, value]], latest: undefined, or null if there is no upper bound}; of enumerations
+// the numbers, if it is `plain`.
+function valuesOf(i, plain) {
   const kind = classes[what[i]], r = readerOf(i), out = {fields: [], latest: undefined};
   if (kind.how & END) varint(r);
   if (kind.how & INTERVAL) {
@@ -169,13 +175,15 @@ function valuesOf(i) {
     const text = n => r.bytes.subarray(r.at, r.at += n);
     out.fields.push(['fault', textOf(text(varint(r)))], ['raw', hex(text(varint(r)))]);
   } else if (!(kind.how & BARE)) {
-    for (const field of kind.fields) out.fields.push([field[0], readField(r, field)]);
+    for (const field of kind.fields) {
+      out.fields.push([field[0], readField(r, plain ? field.slice(0, 4) : field)]);
+    }
   }
   return out;
 }
 // The numbers in field `n` of record `i`, but for 0, as text: exact.
 function numbersOf(i, n) {
-  const value = valuesOf(i).fields[n][1];
+  const value = valuesOf(i, true).fields[n][1];
   const all = typeof value === 'string' && value[0] === '[' ? value.slice(1, -1).split(' ') : [value];
   return all.map(one => String(one).startsWith('0x') ? String(BigInt(one)) : String(one))
     .filter(one => /^-?[1-9]/.test(one));

@@ -6,7 +6,7 @@
 /// Strings, numbers and the values of fields as JSON (RFC 8259), valid whatever the trace holds:
 /// text that is not UTF-8 is an object with its bytes, {"hex":"ff00"}, NaN and the infinities,
 /// which JSON lacks, are the strings "NaN", "Infinity", "-Infinity", addresses are strings,
-/// "0x7f00".
+/// "0x7f00", and so are the names of an enumeration's values; a value without one is a number.
 
 #include <cmath>
 #include <cstddef>
@@ -100,6 +100,9 @@ inline void append_json_integer(text_buffer& out, T value, wide_integers wide) {
 
 inline void append_json_scalar(text_buffer& out, const reduce::field_value& value,
                                wide_integers wide) {
+    if (const std::string_view name = value.name(); !name.empty()) {
+        return append_json_string(out, name);
+    }
     switch (value.type()) {
         case field_type::u8:
         case field_type::u16:

@@ -260,7 +260,8 @@ private:
             const bool floating =
                 value.type() == field_type::f32 || value.type() == field_type::f64;
             const bool finite = !floating || std::isfinite(value.f64());
-            if (finite) samples_.push_back({field, value});
+            if (finite) samples_.push_back({field, value.unnamed()});
+            if (!value.name().empty()) whole = false;  // a curve shows its number
             if (!finite || (value.type() == field_type::u64 && value.u64() > most_ns)) {
                 whole = false;
             }

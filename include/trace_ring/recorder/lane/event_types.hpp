@@ -77,7 +77,8 @@ inline void core::add_type(const type_node& node) noexcept {
     const dictionary types(memory_);
     const bool there = types.look(memory_.root(), node.id, node.description,
                                   types.total_of(node)) == dictionary::binding::same;
-    if (!there && !types.add(node, memory_.root())) refuse_type(node);
+    if (!there && !types.add(node, memory_.root(), true) && !types.add(node, memory_.root(), false))
+        refuse_type(node);
 }
 
 /// Records of this type could not be read: they are refused, and counted.

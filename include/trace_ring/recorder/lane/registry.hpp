@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -235,7 +236,7 @@ private:
             return false;
         }
     }
-    return true;
+    return std::equal(a.names.begin(), a.names.end(), b.names.begin(), b.names.end());
 }
 
 /// The node of a type, made if it is new, with the id that `choose()` returns; null when ids or
@@ -253,8 +254,9 @@ template <class Choose>
     std::size_t text = wanted.name.size();
     for (const auto& f : wanted.fields) text += f.name.size();
     const std::size_t fields_at = (sizeof(type_node) + 7) / 8 * 8;
-    const std::size_t text_at = fields_at + sizeof(field_description) * wanted.fields.size();
-    if (text_at + text > chunk::bytes / 2) return nullptr;
+    const std::size_t names_at = fields_at + sizeof(field_description) * wanted.fields.size();
+    const std::size_t text_at = names_at + wanted.names.size_bytes();
+    if (text_at + text > chunk::bytes / 2 + wanted.names.size_bytes()) return nullptr;
     const std::uint32_t id = choose();
     if (id == 0) return nullptr;
     std::byte* const memory = keep(static_cast<std::uint32_t>(text_at + text));
@@ -275,6 +277,9 @@ template <class Choose>
         field->name = copy(wanted.fields[i].name);
     }
     node->description.fields = {fields, wanted.fields.size()};
+    auto* const names = reinterpret_cast<std::uint64_t*>(memory + names_at);
+    std::copy(wanted.names.begin(), wanted.names.end(), names);
+    node->description.names = {names, wanted.names.size()};
     node->id = id;
     // relaxed, to the end: a number out of a counter, and what the swap publishes
     if (wanted.counted) {

@@ -8,9 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <trace_ring/recorder/file/trace_memory.hpp>
 
@@ -46,14 +48,22 @@ public:
         return found;
     }
 
-    /// Adds a type to a numbering that does not have it. False: there is no room.
-    [[nodiscard]] bool add(const type_node& node, std::uint32_t root) const noexcept {
+    /// Adds a type to a numbering that does not have it. False: there is no room. The names of
+    /// values leave a quarter of the dictionary to types; where that is all there is, a type is
+    /// added without them, `named` being false.
+    [[nodiscard]] bool add(const type_node& node, std::uint32_t root, bool named) const noexcept {
         const type_description& type = node.description;
-        std::uint64_t bytes = sizeof(layout::type_entry) +
-                              sizeof(layout::field_entry) * type.fields.size() + type.name.size();
-        for (const auto& f : type.fields) bytes += f.name.size();
-        bytes = layout::round_up(bytes, layout::dictionary_unit);
-        const std::optional<std::uint64_t> offset = claim(bytes);
+        static constexpr std::uint64_t left_out[] = {names_shape{}.head()};
+        std::span<const std::uint64_t> names = type.names;
+        if (!names.empty() && !named) names = left_out;
+        std::uint64_t end = sizeof(layout::type_entry) +
+                            sizeof(layout::field_entry) * type.fields.size() + type.name.size();
+        for (const auto& f : type.fields) end += f.name.size();
+        const std::uint64_t names_at = layout::round_up(end, sizeof(std::uint64_t));
+        const std::uint64_t bytes = layout::round_up(
+            names.empty() ? end : names_at + names.size_bytes(), layout::dictionary_unit);
+        const bool has_names = names.size() > std::size(left_out);
+        const std::optional<std::uint64_t> offset = claim(bytes, has_names ? size / 4 : 0);
         if (!offset) return false;
         auto& entry = type_at(*offset);
         // relaxed, to the end: the bytes are the caller's alone until the magic publishes them
@@ -61,9 +71,14 @@ public:
         entry.root.store(root, relaxed);
         entry.id.store(static_cast<std::uint16_t>(node.id), relaxed);
         std::byte* const start = base + *offset;
-        lay_out(type, total_of(node), [start](std::size_t at, auto value) {
+        const auto put = [start](std::size_t at, auto value) {
             word_at<decltype(value)>(start, at).store(value, relaxed);
-        });
+        };
+        lay_out(type, total_of(node), put);
+        // Another entry may have been there: what follows the texts must not look like names.
+        for (; end < names_at; ++end) put(end, std::uint8_t{0});
+        for (const std::uint64_t word : names) put(std::exchange(end, end + 8), word);
+        for (; end < bytes; end += 8) put(end, std::uint64_t{0});
         // order: dictionary.write:A pairs with table.read:A, snapshot.copy:A, dictionary.read:A,
         // dictionary.read:B, dictionary.read:C
         entry.magic.store(layout::type_magic, release);
@@ -97,6 +112,7 @@ public:
         return true;
     }
     /// Whether the entry at `offset` says just this of a type. `total` 0: whatever its total is.
+    /// One that had no room for the names of values does.
     [[nodiscard]] bool is_same(std::uint64_t offset, const type_description& type,
                                std::uint8_t total) const noexcept {
         const auto& entry = type_at(offset);
@@ -106,11 +122,18 @@ public:
         if (length > size - offset) return false;
         bool same = true;
         const std::byte* const start = base + offset;
-        lay_out(type, total, [&](std::size_t at, auto value) {
+        const auto compare = [&](std::size_t at, auto value) {
             if (total == 0 && at == offsetof(layout::type_entry, total)) return;
             same = same && at + sizeof value <= length &&
                    word_at<decltype(value)>(start, at).load(relaxed) == value;  // relaxed: as above
-        });
+        };
+        std::size_t at = layout::round_up(lay_out(type, total, compare), sizeof(std::uint64_t));
+        // relaxed: as above
+        const std::uint64_t head =
+            at < length ? word_at<std::uint64_t>(start, at).load(relaxed) : 0;
+        if (type.names.empty()) return same && static_cast<std::uint32_t>(head) != names_magic;
+        if (head == names_shape{}.head()) return same;
+        for (const std::uint64_t word : type.names) compare(std::exchange(at, at + 8), word);
         return same;
     }
 
@@ -124,9 +147,11 @@ public:
     }
 
 private:
-    /// Calls `put(offset in the entry, value)` for all that the entry of a type says of it.
+    /// Calls `put(offset in the entry, value)` for all that the entry of a type says of it, but for
+    /// the names of values. Returns where that ends.
     template <class Put>
-    static void lay_out(const type_description& type, std::uint8_t total, Put&& put) noexcept {
+    static std::size_t lay_out(const type_description& type, std::uint8_t total,
+                               Put&& put) noexcept {
         using layout::field_entry;
         using layout::type_entry;
         put(offsetof(type_entry, kind), static_cast<std::uint8_t>(type.kind));
@@ -154,13 +179,16 @@ private:
             put(at + offsetof(field_entry, name_bytes), static_cast<std::uint16_t>(f.name.size()));
             put_text(f.name);
         }
+        return text;
     }
-    /// Room for an entry: one that is free, or behind the last. Its magic is 0.
-    [[nodiscard]] std::optional<std::uint64_t> claim(std::uint64_t wanted) const noexcept {
-        if (wanted > size) return std::nullopt;
+    /// Room for an entry: one that is free, or behind the last, where so much more must be left.
+    /// Its magic is 0.
+    [[nodiscard]] std::optional<std::uint64_t> claim(std::uint64_t wanted,
+                                                     std::uint64_t to_leave = 0) const noexcept {
+        if (wanted > size - to_leave) return std::nullopt;
         auto& used = in_.ring().dictionary_used;
         // relaxed, both: the bytes are the caller's alone, by the count it drew
-        if (used.load(relaxed) <= size - wanted) {
+        if (used.load(relaxed) <= size - wanted - to_leave) {
             const std::uint64_t offset = used.fetch_add(wanted, relaxed);
             if (offset <= size - wanted && offset % layout::dictionary_unit == 0) return offset;
         }

@@ -66,9 +66,10 @@ public:
         share(missing, root);
         bool purged = false;
         for (const type_node* t : missing) {
-            if (dictionary_.add(*t, root)) continue;
+            if (dictionary_.add(*t, root, true)) continue;
             if (!purged) purge();
-            if (std::exchange(purged, true) || !dictionary_.add(*t, root)) none(*t);
+            if (!std::exchange(purged, true) && dictionary_.add(*t, root, true)) continue;
+            if (!dictionary_.add(*t, root, false)) none(*t);
         }
     }
 

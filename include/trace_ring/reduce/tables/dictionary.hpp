@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,7 @@
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/tables/value_names.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
@@ -33,6 +35,8 @@ struct field_info {
     std::uint16_t count = 1;   ///< elements of a fixed array, else 1
     std::uint16_t offset = 0;  ///< in the payload; of a variable field: of its length word
     bool flow = false;         ///< its elements, u64, are numbers of flows: record/event.hpp
+    /// Of its elements' values, integers; null: they have none.
+    std::shared_ptr<const value_names> values{};
 
     [[nodiscard]] bool variable() const noexcept { return form == field_form::variable; }
 };
@@ -124,6 +128,9 @@ public:
                 event_type type;
                 const damage fault = entry.parse(type, process_count, totals_per_lane);
                 if (fault.what.empty()) {
+                    if (const damage odd = entry.parse_names(type); !odd.what.empty()) {
+                        damages.push_back(odd);
+                    }
                     seen_[unit] = {hash, &keep(std::move(type))};
                 } else {
                     seen_[unit] = {hash, nullptr};
@@ -263,6 +270,19 @@ private:
                 type.fields.push_back(std::move(field));
             }
             return {};
+        }
+        /// The names of values, of an entry that has been parsed. What makes no sense is left out.
+        [[nodiscard]] damage parse_names(event_type& type) const {
+            std::size_t at = sizeof(layout::type_entry) +
+                             sizeof(layout::field_entry) * type.fields.size() + type.name.size();
+            for (const auto& field : type.fields) at += field.name.size();
+            at = layout::round_up(at, 8);
+            const std::size_t bytes = sane_bytes();
+            if (at >= bytes || get<std::uint32_t>(at) != names_magic) return {};
+            const bool sound = impl::read_value_names(
+                words.first(bytes / 8).subspan(at / 8), type.fields,
+                [&](std::size_t i, const auto& names) { type.fields[i].values = names; });
+            return sound ? damage{} : damage{offset + at, "impossible names of values"};
         }
     };
 

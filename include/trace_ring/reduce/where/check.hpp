@@ -28,6 +28,7 @@
 #include <trace_ring/reduce/where/compiled/leaf.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 #include <trace_ring/reduce/where/kinds.hpp>
+#include <trace_ring/reduce/where/nearest.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 
@@ -93,7 +94,7 @@ private:
             const std::size_t share = others.empty() ? 3 : 10;
             if (fields_.empty()) {
                 what += ": the trace has no fields yet";
-            } else if (const auto closest = nearest(at.word, share); !closest.empty()) {
+            } else if (const auto closest = nearest_to(at.word, share); !closest.empty()) {
                 what += "; did you mean '" + std::string(closest) + "'?";
             } else {
                 what += others;
@@ -103,22 +104,11 @@ private:
         for (const auto& part : at.parts) names(part);
     }
 
-    /// One letter of so many may be wrong.
-    [[nodiscard]] std::string_view nearest(std::string_view name, std::size_t share) const {
-        constexpr std::size_t longest = 64;
-        if (name.size() > longest) return {};
-        std::size_t best = std::max<std::size_t>(1, name.size() / share) + 1;
-        std::string_view found;
-        const auto look = [&](std::string_view other) {
-            if (other.size() > longest) return;
-            if (const std::size_t away = distance(name, other); away < best) {
-                best = away;
-                found = other;
-            }
-        };
-        for (const auto known : known_names) look(known);
-        for (const auto& each : fields_) look(each);
-        return found;
+    [[nodiscard]] std::string_view nearest_to(std::string_view name, std::size_t share) const {
+        nearest to(name, share);
+        for (const auto known : known_names) to.look(known);
+        for (const auto& each : fields_) to.look(each);
+        return to.found();
     }
     /// Of an EVENT.FIELD: the event's fields, or where else the field is.
     [[nodiscard]] std::string other_places(std::string_view name) const {
@@ -143,27 +133,6 @@ private:
         }
         return out;
     }
-    /// Letters to be added, left out, exchanged with others or with their neighbours.
-    [[nodiscard]] static std::size_t distance(std::string_view a, std::string_view b) {
-        std::vector<std::size_t> before(b.size() + 1);
-        std::vector<std::size_t> last(b.size() + 1);
-        std::vector<std::size_t> now(b.size() + 1);
-        for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
-        for (std::size_t i = 1; i <= a.size(); ++i) {
-            now[0] = i;
-            for (std::size_t j = 1; j <= b.size(); ++j) {
-                now[j] = (std::min)(
-                    {last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U)});
-                if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-                    now[j] = (std::min)(now[j], before[j - 2] + 1);
-                }
-            }
-            std::swap(before, last);
-            std::swap(last, now);
-        }
-        return last[b.size()];
-    }
-
     /// Looks at all conditions of an expression; `decided`: only as far as the answer is open.
     void condition(const setting& where, const expression& at, bool decided) {
         switch (at.what) {

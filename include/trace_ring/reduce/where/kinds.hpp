@@ -16,7 +16,9 @@
 
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
+#include <trace_ring/reduce/where/nearest.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 
@@ -58,7 +60,9 @@ namespace impl {
     return {kind::number, type == field_type::f32 || type == field_type::f64};
 }
 
-[[nodiscard]] inline kind_of kind_of_field(const expression& what, const event_type* type) {
+/// `as_text`: what has a name and a number is wanted by name.
+[[nodiscard]] inline kind_of kind_of_field(const expression& what, const event_type* type,
+                                           bool as_text) {
     const bool indexed = what.what == form::element;
     const std::size_t at = type == nullptr ? event_type::npos : type->find_named(what.word);
     if (at == event_type::npos) return {kind::missing};
@@ -68,7 +72,39 @@ namespace impl {
         return wrong(what, "'" + what.word + "' is an array: write " + what.word + "[0]");
     }
     if (!row && indexed) return wrong(what, "'" + what.word + "' is no array");
-    return kind_of_elements(field.type);
+    return field.values != nullptr && as_text ? kind_of{kind::text} : kind_of_elements(field.type);
+}
+
+/// The names that values of a field have; null if it is no field, or they have none.
+[[nodiscard]] inline const value_names* names_of_values(const expression& what,
+                                                        const event_type* type) noexcept {
+    const bool field = what.what == form::field || what.what == form::element ||
+                       (what.what == form::name && meaning(what) == named::field);
+    const std::size_t at =
+        type == nullptr || !field ? event_type::npos : type->find_named(what.word);
+    return at == event_type::npos ? nullptr : type->fields[at].values.get();
+}
+
+/// `with` is compared with a field: wrong if it must be the name of a value, and none has it.
+[[nodiscard]] inline kind_of kind_of_value_name(const expression& field, const expression& with,
+                                                const event_type* type) {
+    const value_names* const names = names_of_values(field, type);
+    if (names == nullptr || with.what != form::text || names->has(with.word)) return {kind::text};
+    std::string what = "no value of '" + field.word + "' is called '" + with.word + "'";
+    nearest to(with.word, 3);
+    for (const auto& each : names->all()) to.look(each.name);
+    if (!to.found().empty()) {
+        what += "; did you mean '" + std::string(to.found()) + "'?";
+        return wrong(with, std::move(what));
+    }
+    constexpr std::size_t most = 8;
+    std::size_t told = 0;
+    for (const auto& each : names->all()) {
+        what += told == 0 ? "; there is " : ", ";
+        if (told++ == most) return wrong(with, what + "...");
+        what += "'" + each.name + "'";
+    }
+    return wrong(with, std::move(what));
 }
 
 [[nodiscard]] inline kind_of kind_of_name(const expression& what, const event_type* type,
@@ -83,7 +119,7 @@ namespace impl {
         case named::process:
             return {as_text ? kind::text : kind::number};
         case named::field:
-            return kind_of_field(what, type);
+            return kind_of_field(what, type, as_text);
         default:
             return {kind::number};
     }
@@ -170,7 +206,7 @@ struct operands {
             return kind_of_name(what, type, as_text);
         case form::field:
         case form::element:
-            return kind_of_field(what, type);
+            return kind_of_field(what, type, as_text);
         case form::negated: {
             operands of(what, type);
             if (of.all.is == kind::number) of.all.is = of.each[0];
@@ -205,6 +241,11 @@ struct kinds_compared {
     if (a.is == kind::wrong) b = a;
     if (a.is == kind::missing || a.is == kind::wrong || b.is == kind::missing ||
         b.is == kind::wrong) {
+        return found;
+    }
+    if (a.is == kind::text && b.is == kind::text) {
+        b = impl::kind_of_value_name(left, right, type);
+        if (b.is == kind::text) b = impl::kind_of_value_name(right, left, type);
         return found;
     }
     const bool times = (a.is == kind::time && b.is == kind::number) ||

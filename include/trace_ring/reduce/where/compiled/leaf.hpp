@@ -23,6 +23,7 @@
 #include <trace_ring/reduce/record_view.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
+#include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 #include <trace_ring/reduce/where/compiled/ranges.hpp>
 #include <trace_ring/reduce/where/compiled/term.hpp>
@@ -154,16 +155,26 @@ private:
         terms_.push_back(term::make(left, where, text));
         terms_.push_back(term::make(right, where, text));
         how_ = how::compared;
-        if (settled() || text) return;
-        const auto quick = [&](const term& what, const value& with, comparison sign) {
-            if (with.is != value::state::numeric) return;
+        if (settled()) return;
+        for (const std::size_t i : {1U, 0U}) {
+            const auto with = terms_[i].constant();
+            if (!with) continue;
+            const comparison sign = i == 1 ? of.sign : mirrored(of.sign);
             negated_ = sign == comparison::unequal;
-            add_ranges(what, where, {{sign, with.number}});
-        };
-        if (const auto with = terms_[1].constant()) {
-            quick(terms_[0], *with, of.sign);
-        } else if (const auto other = terms_[0].constant()) {
-            quick(terms_[1], *other, mirrored(of.sign));
+            if (with->is == value::state::numeric) {
+                add_ranges(terms_[1 - i], where, {{sign, with->number}});
+            } else if (const auto called = values_called(terms_[1 - i], with->text);
+                       !called.empty()) {
+                if (sign == comparison::equal || negated_) {
+                    add_ranges(terms_[1 - i], where, called);
+                    return;
+                }
+                // Values of an enumeration have the order of their numbers.
+                terms_[1 - i] = term::make(of.parts[1 - i], where, false);
+                terms_[i] = term::of(called[0].with);
+                add_ranges(terms_[1 - i], where, {{sign, called[0].with}});
+            }
+            return;
         }
     }
 
@@ -180,10 +191,14 @@ private:
         for (std::size_t i = 1; i < of.parts.size(); ++i) {
             terms_.push_back(term::make(of.parts[i], where, text));
         }
-        if (settled() || text) return;
+        if (settled() || (text && terms_[0].by_name() == nullptr)) return;
         std::vector<bound> bounds;
         for (std::size_t i = 1; i + 1 < terms_.size(); i += 2) {
             const auto low = terms_[i].constant();
+            if (low && text) {
+                for (const auto& each : values_called(terms_[0], low->text)) bounds.push_back(each);
+                continue;
+            }
             const auto high = terms_[i + 1].constant();
             if (!low || !high || low->is != value::state::numeric ||
                 high->is != value::state::numeric) {
@@ -234,6 +249,15 @@ private:
         number with;
         std::optional<number> up_to{};
     };
+    /// The values of an enumeration that have this name, if the term is one of its fields.
+    [[nodiscard]] static std::vector<bound> values_called(const term& what, std::string_view name) {
+        std::vector<bound> found;
+        if (what.by_name() == nullptr) return found;
+        for (const auto& each : what.by_name()->all()) {
+            if (each.name == name) found.push_back({comparison::equal, what.number_as(each.value)});
+        }
+        return found;
+    }
     /// Asks by ranges from now on, if the term can be asked so.
     void add_ranges(const term& what, const setting& where, const std::vector<bound>& bounds) {
         const field_info* const field = what.fixed_field();

@@ -18,6 +18,7 @@
 #include <trace_ring/reduce/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 #include <trace_ring/reduce/where/compiled/ticks.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
@@ -77,6 +78,12 @@ struct value {
 
 class term {
 public:
+    [[nodiscard]] static term of(const number& constant) {
+        term made;
+        made.source_ = source::arithmetic;
+        made.folded_ = value::of(constant);
+        return made;
+    }
     /// `as_text`: what has a name and a number is wanted by name. The expression must outlive it.
     [[nodiscard]] static term make(const expression& of, const setting& where, bool as_text) {
         term made;
@@ -127,6 +134,15 @@ public:
     /// Where it lies then, in the payload.
     [[nodiscard]] std::size_t offset() const noexcept {
         return field_->offset + element_ * size_of(field_->type);
+    }
+    /// The names of its values, if it is wanted by name and is no text by itself.
+    [[nodiscard]] const value_names* by_name() const noexcept {
+        return source_ == source::field && as_text_ ? field_->values.get() : nullptr;
+    }
+    /// One of these as a number, as the field's type has it.
+    [[nodiscard]] number number_as(std::uint64_t value) const noexcept {
+        return field_->type >= field_type::i8 ? number::of(static_cast<std::int64_t>(value))
+                                              : number::of(value);
     }
     /// It is what this name stands for, and nothing else.
     [[nodiscard]] bool is(named what) const noexcept {
@@ -243,7 +259,15 @@ private:
         const field_value all = record.field(index_);
         if (is_text()) return all ? value::of_text(all.text()) : value{};
         const field_value one = field_->form == field_form::scalar ? all : all.at(element_);
+        if (as_text_ && one) return value::of_text(shown(one));
         return one ? value::of(number_of(one)) : value{};
+    }
+
+    /// As exporters show it: by its name, else its number.
+    [[nodiscard]] std::string_view shown(const field_value& of) const {
+        if (const std::string_view name = of.name(); !name.empty()) return name;
+        digits_ = of.type() >= field_type::i8 ? std::to_string(of.i64()) : std::to_string(of.u64());
+        return digits_;
     }
 
     [[nodiscard]] value arithmetic(const subject& what) const {
@@ -292,6 +316,7 @@ private:
     std::size_t element_ = 0;
     std::vector<term> parts_;
     std::optional<value> folded_;
+    mutable std::string digits_;  // of a value without a name
     source source_ = source::missing;
     named name_ = named::field;
     bool as_text_ = false;

@@ -1,0 +1,158 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The names of an enumeration's values: said once, kept in the dictionary of a trace with each
+/// event that has a field of it, and shown by readers in the place of the number.
+/// @code
+///   template <>
+///   struct trace_ring::names_of<side> {
+///       static constexpr trace_ring::value_name<side> list[] = {{side::buy, "buy"},
+///                                                               {side::sell, "sell"}};
+///   };
+/// @endcode
+/// The list is before the first event with such a field. It may be a std::array or std::span too,
+/// and need not have all values.
+///
+/// In the dictionary they are 64-bit words: the head, a word for each field that has names, the
+/// values, then the lengths of their names, four to a word, and the names, without terminators,
+/// padded with zeros. Fields of the same enumeration have the same values.
+///   head    bits 0-31 names_magic, 32-47 the number of fields, 48-63 of values
+///   field   bits 0-15 which field of the event, 16-31 the first of its values, 32-47 how many
+///   value   as a 64-bit number, with its sign
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace trace_ring::inline v1 {
+
+/// A value of enumeration E and what readers call it: UTF-8, not empty.
+template <class E>
+struct value_name {
+    E value;
+    std::string_view name;
+};
+
+/// Customisation point: the names of an enumeration's values. Specialise with `list`.
+template <class E>
+struct names_of;
+
+/// What the names of an event's values may take in the dictionary, in bytes: 10 and the name for
+/// each value, 8 for each field. What is beyond it is left out, and shown as a number.
+inline constexpr std::size_t most_names_bytes = 8192;
+
+inline constexpr std::uint32_t names_magic = 0x53454D4E;  ///< "NMES"
+
+/// How many of each an event's names have, and so where in their words each begins.
+struct names_shape {
+    std::size_t fields = 0;
+    std::size_t values = 0;
+    std::size_t text = 0;  ///< bytes
+
+    [[nodiscard]] constexpr std::size_t values_at() const noexcept { return 1 + fields; }
+    [[nodiscard]] constexpr std::size_t lengths_at() const noexcept { return values_at() + values; }
+    [[nodiscard]] constexpr std::size_t text_at() const noexcept {
+        return lengths_at() + (values + 3) / 4;
+    }
+    [[nodiscard]] constexpr std::size_t words() const noexcept {
+        return text_at() + (text + 7) / 8;
+    }
+    /// Without fields: the event's names are left out, as the dictionary has no room for them.
+    [[nodiscard]] constexpr std::uint64_t head() const noexcept {
+        return names_magic | std::uint64_t{fields} << 32 | std::uint64_t{values} << 48;
+    }
+};
+
+namespace impl {
+
+template <class E>
+concept has_names = requires {
+    names_of<E>::list;
+};
+
+/// The enumeration whose values a codec encodes; void: none.
+template <class Codec>
+struct enumeration_of {
+    using type = void;
+};
+template <class Codec>
+requires requires {
+    typename Codec::enumeration;
+}
+struct enumeration_of<Codec> {
+    using type = typename Codec::enumeration;
+};
+
+/// Calls `put(word, bits)` for what the words of the names hold, word by word or less at once.
+/// `E` are the enumerations of an event's fields, `of` is what they come to: what is returned.
+template <class... E, class Put>
+constexpr names_shape lay_out_names(const names_shape& of, Put&& put) {
+    names_shape made;
+    std::size_t room = most_names_bytes;
+    std::uint64_t lists[sizeof...(E)]{};  // of each enumeration, by the first field of it
+    const auto add_value = [&](std::uint64_t value, std::string_view name) {
+        const std::size_t bytes = 10 + name.size();
+        if (name.empty() || bytes > room) return;
+        room -= bytes;
+        put(of.values_at() + made.values, value);
+        put(of.lengths_at() + made.values / 4, std::uint64_t{name.size()} << made.values % 4 * 16);
+        ++made.values;
+        for (const char c : name) {
+            put(of.text_at() + made.text / 8,
+                std::uint64_t{static_cast<unsigned char>(c)} << made.text % 8 * 8);
+            ++made.text;
+        }
+    };
+    const auto add = [&]<class One>(std::type_identity<One>, std::size_t field) {
+        if constexpr (has_names<One>) {
+            if (room < 8) return;
+            room -= 8;
+            constexpr bool same[] = {std::is_same_v<One, E>...};
+            std::size_t first = 0;
+            while (!same[first]) ++first;
+            if (first == field) {
+                const std::uint64_t begin = made.values;
+                for (const value_name<One>& each : names_of<One>::list) {
+                    using number = std::underlying_type_t<One>;
+                    add_value(static_cast<std::uint64_t>(static_cast<number>(each.value)),
+                              each.name);
+                }
+                lists[field] = begin << 16 | (made.values - begin) << 32;
+            }
+            put(1 + made.fields++, field | lists[first]);
+        }
+    };
+    std::size_t field = 0;
+    (add(std::type_identity<E>{}, field++), ...);
+    return made;
+}
+
+/// The names of an event's values, as the dictionary has them; empty: there are none.
+template <class... E>
+inline constexpr std::span<const std::uint64_t> names_words{};
+
+template <class... E>
+struct names_with_words {
+    static constexpr names_shape shape = lay_out_names<E...>({}, [](std::size_t, std::uint64_t) {});
+    struct array {
+        std::uint64_t words[shape.words()]{};
+    };
+    static constexpr array all = [] {
+        array made;
+        made.words[0] = shape.head();
+        lay_out_names<E...>(
+            shape, [&](std::size_t word, std::uint64_t bits) { made.words[word] |= bits; });
+        return made;
+    }();
+};
+template <class... E>
+requires(has_names<E> || ...) inline constexpr std::span<const std::uint64_t> names_words<E...>{
+    names_with_words<E...>::all.words};
+
+}  // namespace impl
+
+}  // namespace trace_ring::inline v1

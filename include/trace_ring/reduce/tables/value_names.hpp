@@ -1,0 +1,118 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The names of an enumeration's values, as a reader holds them.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/record/event/value_names.hpp>
+#include <trace_ring/record/field.hpp>
+
+namespace trace_ring::inline v1::reduce {
+
+class value_names {
+public:
+    struct entry {
+        std::uint64_t value = 0;  ///< as a cast of it to this type has it
+        std::string name;         ///< as in the file: any bytes, but not none
+    };
+
+    /// Of two names of one value the first is taken.
+    explicit value_names(std::vector<entry> all) : all_(std::move(all)) {
+        std::stable_sort(all_.begin(), all_.end(),
+                         [](const entry& a, const entry& b) { return a.value < b.value; });
+        const auto same = [](const entry& a, const entry& b) { return a.value == b.value; };
+        all_.erase(std::unique(all_.begin(), all_.end(), same), all_.end());
+    }
+
+    /// Those that have a name; ascending, as unsigned numbers.
+    [[nodiscard]] std::span<const entry> all() const noexcept { return all_; }
+    /// Empty if it has none. Logarithmic.
+    [[nodiscard]] std::string_view find(std::uint64_t value) const noexcept {
+        const auto at =
+            std::lower_bound(all_.begin(), all_.end(), value,
+                             [](const entry& a, std::uint64_t b) { return a.value < b; });
+        return at != all_.end() && at->value == value ? at->name : std::string_view();
+    }
+    /// Some value has this name. Linear.
+    [[nodiscard]] bool has(std::string_view name) const noexcept {
+        return std::any_of(all_.begin(), all_.end(),
+                           [name](const entry& each) { return each.name == name; });
+    }
+
+private:
+    std::vector<entry> all_;
+};
+
+namespace impl {
+
+/// The value can be one of this type's, an integer's.
+[[nodiscard]] constexpr bool holds(field_type type, std::uint64_t value) noexcept {
+    const std::size_t bits = 8 * size_of(type);
+    if (bits == 64) return true;
+    const bool is_signed = type >= field_type::i8;
+    if (!is_signed) return value >> bits == 0;
+    const std::uint64_t above = value >> (bits - 1);
+    return above == 0 || above == ~std::uint64_t{0} >> (bits - 1);
+}
+
+/// Reads what the dictionary has behind the texts of an entry, and calls `put(field, names)`. False
+/// if it makes no sense: what was put by then is right. Memory is linear in the words.
+template <class Fields, class Put>
+[[nodiscard]] bool read_value_names(std::span<const std::uint64_t> words, const Fields& fields,
+                                    Put&& put) {
+    names_shape shape;
+    shape.fields = static_cast<std::uint16_t>(words[0] >> 32);
+    shape.values = static_cast<std::uint16_t>(words[0] >> 48);
+    if (shape.text_at() > words.size()) return false;
+    const auto* const lengths =
+        reinterpret_cast<const std::byte*>(words.data() + shape.lengths_at());
+    std::string_view text{reinterpret_cast<const char*>(words.data() + shape.text_at()),
+                          (words.size() - shape.text_at()) * 8};
+    struct list {
+        std::shared_ptr<const value_names> names;
+        field_type type{};
+    };
+    std::map<std::uint64_t, list> lists;  // by what fields say of them
+    std::size_t next = 0;                 // value that no list has had so far
+    for (std::size_t i = 0; i < shape.fields; ++i) {
+        const std::uint64_t word = words[1 + i];
+        const std::size_t which = word & 0xFFFFU;
+        if (which >= fields.size() || fields[which].type > field_type::i64) return false;
+        const field_type type = fields[which].type;
+        list& of = lists[word >> 16];
+        if (of.names == nullptr) {
+            const std::uint64_t count = word >> 32;
+            if ((word >> 16 & 0xFFFFU) != next || count > shape.values - next) return false;
+            std::vector<value_names::entry> all;
+            for (const std::size_t end = next + count; next < end; ++next) {
+                std::uint16_t length;
+                std::memcpy(&length, lengths + 2 * next, 2);
+                const std::uint64_t value = words[shape.values_at() + next];
+                if (length == 0 || length > text.size() || !holds(type, value)) return false;
+                all.push_back({value, std::string(text.substr(0, length))});
+                text.remove_prefix(length);
+            }
+            of = {std::make_shared<const value_names>(std::move(all)), type};
+        }
+        if (of.type != type) return false;
+        if (!of.names->all().empty()) put(which, of.names);
+    }
+    return true;
+}
+
+}  // namespace impl
+
+}  // namespace trace_ring::inline v1::reduce
