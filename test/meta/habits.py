@@ -45,11 +45,13 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 def headers(root):
-    """Each header as (path from ROOT/include/trace_ring, its lines), sorted."""
+    """Each header as (path from ROOT/include/trace_ring, its lines), sorted; pages are no headers."""
     top = os.path.join(root, "include", "trace_ring")
     found = []
     for folder, _, names in os.walk(top):
         for name in names:
+            if name == "README.md":
+                continue
             path = os.path.join(folder, name)
             with open(path, encoding="utf-8") as file:
                 found.append((os.path.relpath(path, top), file.read().splitlines()))
