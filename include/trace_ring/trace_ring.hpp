@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// The portable whole, in the order the data flows.
+/// The portable whole, in the order the data flows. What reads files and shows them needs
+/// exceptions, and is left out of what is compiled without.
 
 // what everything rests on
 #include <trace_ring/atomic.hpp>
@@ -85,6 +86,7 @@
 #include <trace_ring/drain/session.hpp>
 
 // reading what was recorded, and showing it
+#if defined(__cpp_exceptions)
 #include <trace_ring/exporter/chrome.hpp>
 #include <trace_ring/exporter/cptrap/cptrap_json.hpp>
 #include <trace_ring/exporter/cptrap/cptrap_text.hpp>
@@ -103,3 +105,4 @@
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/check.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
+#endif

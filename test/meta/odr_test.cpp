@@ -27,7 +27,18 @@ struct kind : trace_ring::policies<trace_ring::record::bare<int>, trace_ring::st
 bool record_where_disabled();
 const std::type_info& recorder_where_disabled();
 const std::type_info& ring_where_disabled();
+void set_up_nowhere();
+struct handled {};
 }  // namespace odr
+
+BOOST_AUTO_TEST_CASE(set_up_throws_in_a_file_without_exceptions_if_another_has_them) {
+    BOOST_CHECK_THROW(odr::set_up_nowhere(), trace_ring::setup_error);
+    // The handler comes first in both, whichever of their functions the linker took.
+    trace_ring::set_setup_handler([](const trace_ring::setup_error&) { throw odr::handled(); });
+    BOOST_CHECK_THROW(odr::set_up_nowhere(), odr::handled);
+    BOOST_CHECK_THROW(trace_ring::recorder({.file = "/nowhere/odr.trace"}), odr::handled);
+    trace_ring::set_setup_handler(nullptr);
+}
 
 BOOST_AUTO_TEST_CASE(a_file_whose_tracing_is_compiled_away_is_part_of_a_program_that_traces) {
     trace_ring::recorder recorder{{.size = 1 << 20}};

@@ -30,16 +30,16 @@ public:
     explicit control(const std::string& file) {
         const file_descriptor fd = storage::open_file(file);
         const std::uint64_t bytes = storage::file_bytes(fd.get());
-        if (bytes == 0) throw setup_error(file, "offset 0: the file is empty", EINVAL);
+        if (bytes == 0) fail_setup(file, "offset 0: the file is empty", EINVAL);
         memory_ = storage::mapping::of_file(file, fd.get(), bytes);
         if (const auto fault = layout::check_layout(memory_.data(), bytes, plan_)) {
-            throw setup_error(
-                file, "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
-                EINVAL);
+            fail_setup(file,
+                       "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
+                       EINVAL);
         }
         // relaxed: fixed
         if (reinterpret_cast<layout::file_header*>(memory_.data())->no_control.load(relaxed) != 0) {
-            throw setup_error(file, "this trace takes no requests from outside", EPERM);
+            fail_setup(file, "this trace takes no requests from outside", EPERM);
         }
     }
 

@@ -33,7 +33,7 @@ public:
         crash_snapshot* none = nullptr;
         // order: crash.set:A pairs with crash.take:A, crash.clear:A
         if (!current.compare_exchange_strong(none, this, acq_rel)) {
-            throw setup_error(file_, "a process has one crash_snapshot, and has it", EBUSY);
+            fail_setup(file_, "a process has one crash_snapshot, and has it", EBUSY);
         }
         struct ::sigaction action {};
         action.sa_handler = &handle;

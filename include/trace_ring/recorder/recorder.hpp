@@ -54,7 +54,7 @@ public:
     class scoped;
 
     /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
-    /// cause.
+    /// cause; without exceptions see setup_error.hpp.
     explicit basic_recorder(const recorder_options& options)
         : core_(std::make_unique<impl::core>(options, impl::functions_of<clock_policy>, gates_)),
           lanes_at_(impl::lanes_at(core_->index())),

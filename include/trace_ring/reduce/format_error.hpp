@@ -6,6 +6,10 @@
 /// What a reader says of bytes that make no sense. Two ways, told apart by what can go on: damage
 /// is noted and read around, a format_error is thrown where nothing can be read at all.
 
+#if !defined(__cpp_exceptions)
+#error "trace_ring: reading a trace needs exceptions; recording it does not"
+#endif
+
 #include <cstdint>
 #include <stdexcept>
 #include <string>

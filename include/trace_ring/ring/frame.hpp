@@ -357,7 +357,7 @@ private:
     [[noreturn]] void refuse(std::string_view fault) const {
         std::string subject = "a ring's storage";
         if constexpr (storage::shared<storage_policy>) subject = storage_.name();
-        throw setup_error(subject, std::string(fault), EINVAL);
+        fail_setup(subject, std::string(fault), EINVAL);
     }
 
     void describe(std::uint64_t slot_count) noexcept {

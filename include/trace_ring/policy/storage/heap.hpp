@@ -12,6 +12,7 @@
 #include <new>
 
 #include <trace_ring/policy/storage/storage.hpp>
+#include <trace_ring/setup_error.hpp>
 
 namespace trace_ring::inline v1::storage {
 
@@ -37,9 +38,12 @@ private:
     using owner = std::unique_ptr<std::byte, free_aligned>;
 
     [[nodiscard]] static owner allocate(std::uint64_t bytes) {
-        if (bytes > SIZE_MAX / 2 || bytes < control_bytes) throw std::bad_alloc();
+        const bool can_be = bytes <= SIZE_MAX / 2 && bytes >= control_bytes;
         const auto size = static_cast<std::size_t>(bytes);
-        owner made(static_cast<std::byte*>(::operator new (size, std::align_val_t{alignment})));
+        owner made(can_be ? static_cast<std::byte*>(
+                                ::operator new (size, std::align_val_t{alignment}, std::nothrow))
+                          : nullptr);
+        if (made == nullptr) fail_memory("a ring's storage", bytes);
         std::memset(made.get(), 0, size);
         return made;
     }

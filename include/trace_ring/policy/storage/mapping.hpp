@@ -7,6 +7,8 @@
 /// allocated before it is used, so that a full disk is an error here and not a SIGBUS later.
 /// File offsets are 64 bits long also where off_t is not.
 /// Everything here is set-up: it throws `setup_error` and is not signal-safe, unless it says so.
+/// What begins with `try_` leaves it to the caller to say what failed: nothing is returned, and
+/// errno says why.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,31 +19,18 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/setup_error.hpp>
 
 #if defined(__linux__)
 #include <sys/syscall.h>
 #endif
 
 namespace trace_ring::inline v1 {
-
-/// Set-up failed. `what()` names the file (or the argument), what was tried, and why it failed.
-class setup_error : public std::system_error {
-public:
-    setup_error(const std::string& subject, const std::string& attempt, int error)
-        : std::system_error(error, std::generic_category(), subject + ": " + attempt),
-          subject_(subject) {}
-
-    /// The file or argument at fault.
-    [[nodiscard]] const std::string& subject() const noexcept { return subject_; }
-
-private:
-    std::string subject_;
-};
 
 /// Owns one file descriptor.
 class file_descriptor {
@@ -70,10 +59,14 @@ private:
 namespace storage {
 
 /// Creates `path`, readable and writable by its owner alone, closed on exec. Fails if it exists.
+[[nodiscard]] inline file_descriptor try_create_file(const std::string& path) noexcept {
+    return file_descriptor(
+        ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+}
 [[nodiscard]] inline file_descriptor create_file(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) throw setup_error(path, "cannot create the file", errno);
-    return file_descriptor(fd);
+    file_descriptor made = try_create_file(path);
+    if (!made) fail_setup(path, "cannot create the file", errno);
+    return made;
 }
 
 /// What an existing file must be beside regular.
@@ -84,20 +77,26 @@ enum class trust {
     same_owner,  ///< that, and a file of the user that the process acts for
 };
 
-/// Opens an existing regular file for reading and writing, closed on exec.
-[[nodiscard]] inline file_descriptor open_file(const std::string& path, trust asks = trust::any) {
+/// Opens an existing regular file for reading and writing, closed on exec. Returns why not.
+[[nodiscard]] inline std::optional<setup_error> open_file(file_descriptor& fd,
+                                                          const std::string& path,
+                                                          trust asks = trust::any) {
     const bool follows = asks == trust::any || path.starts_with("/proc/");
-    file_descriptor fd(
-        ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | (follows ? 0 : O_NOFOLLOW)));
+    fd.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | (follows ? 0 : O_NOFOLLOW)));
     if (!fd && errno == ELOOP && !follows)
-        throw setup_error(path, "a symbolic link, which is not followed here", ELOOP);
-    if (!fd) throw setup_error(path, "cannot open the file", errno);
+        return setup_error(path, "a symbolic link, which is not followed here", ELOOP);
+    if (!fd) return setup_error(path, "cannot open the file", errno);
     struct ::stat64 status {};
     if (::fstat64(fd.get(), &status) != 0)
-        throw setup_error(path, "cannot examine the file", errno);
-    if (!S_ISREG(status.st_mode)) throw setup_error(path, "not a regular file", EINVAL);
+        return setup_error(path, "cannot examine the file", errno);
+    if (!S_ISREG(status.st_mode)) return setup_error(path, "not a regular file", EINVAL);
     if (asks == trust::same_owner && status.st_uid != ::geteuid())
-        throw setup_error(path, "belongs to another user", EPERM);
+        return setup_error(path, "belongs to another user", EPERM);
+    return std::nullopt;
+}
+[[nodiscard]] inline file_descriptor open_file(const std::string& path, trust asks = trust::any) {
+    file_descriptor fd;
+    fail_setup(open_file(fd, path, asks));
     return fd;
 }
 
@@ -116,16 +115,21 @@ enum class trust {
 }
 
 /// Memory with a descriptor: shared by passing it on, gone with the last who has it.
-[[nodiscard]] inline file_descriptor create_memory_file(const char* name) {
+[[nodiscard]] inline file_descriptor try_create_memory_file(const char* name) noexcept {
 #if defined(SYS_memfd_create)
     constexpr unsigned close_on_exec = 1;
     const auto fd = static_cast<int>(::syscall(SYS_memfd_create, name, close_on_exec));
 #else
     const int fd = -1;
+    static_cast<void>(name);
     errno = ENOSYS;
 #endif
-    if (fd < 0) throw setup_error(name, "cannot create a memory file", errno);
     return file_descriptor(fd);
+}
+[[nodiscard]] inline file_descriptor create_memory_file(const char* name) {
+    file_descriptor made = try_create_memory_file(name);
+    if (!made) fail_setup(name, "cannot create a memory file", errno);
+    return made;
 }
 
 /// Whether a file would become longer than the process may make one: asking the kernel for that
@@ -227,7 +231,8 @@ public:
     /// `bytes` of zeros, shared with children of a fork, populated; huge pages where they are had
     /// for the asking.
     [[nodiscard]] static mapping anonymous(std::uint64_t bytes) {
-        mapping made = map("anonymous memory", -1, bytes, MAP_SHARED | MAP_ANONYMOUS);
+        mapping made =
+            checked(map(-1, bytes, MAP_SHARED | MAP_ANONYMOUS), "anonymous memory", bytes);
 #if defined(MADV_HUGEPAGE)
         static_cast<void>(
             ::madvise(made.base_, made.bytes_, MADV_HUGEPAGE));  // advice: may be refused
@@ -239,31 +244,46 @@ public:
     /// `bytes` of addresses shared with children of a fork, whose pages come when they are
     /// populated.
     [[nodiscard]] static mapping reserve(std::uint64_t bytes) {
-        return map("anonymous memory", -1, bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE);
+        return checked(map(-1, bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE),
+                       "anonymous memory", bytes);
     }
 
     /// The same, or with `fd` not negative as `of_file`, and behind it, from the next page on,
     /// `slack` bytes of memory of the process's own: for stores that go astray by what others have
     /// stored in the mapping. Only what is touched of it takes memory.
-    [[nodiscard]] static mapping with_slack(const std::string& path, int fd, std::uint64_t bytes,
-                                            std::uint64_t slack) {
+    [[nodiscard]] static mapping try_with_slack(int fd, std::uint64_t bytes,
+                                                std::uint64_t slack) noexcept {
         constexpr std::uint64_t page = 4096;
         const std::uint64_t inner = bytes / page * page + (bytes % page == 0 ? 0 : page);
-        if (bytes == 0 || inner < bytes) return of_file(path, fd, bytes);  // which says why not
+        if (bytes == 0 || inner < bytes) return try_of_file(fd, bytes);  // which says why not
         constexpr int own = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-        mapping made = map(path, -1, inner + slack, own);
+        mapping made = map(-1, inner + slack, own);
         const int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
-        if (::mmap64(made.base_, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
-                     flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
-            throw setup_error(path, "cannot map " + std::to_string(bytes) + " bytes", errno);
+        if (made && ::mmap64(made.base_, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+                             flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
+            const int error = errno;
+            made.reset();
+            errno = error;
         }
         return made;
+    }
+    [[nodiscard]] static mapping with_slack(const std::string& path, int fd, std::uint64_t bytes,
+                                            std::uint64_t slack) {
+        return checked(try_with_slack(fd, bytes, slack), path, bytes);
     }
 
     /// The first `bytes` of a file, shared. The part beyond the file's end may be mapped, but must
     /// not be touched before the file has grown.
+    [[nodiscard]] static mapping try_of_file(int fd, std::uint64_t bytes) noexcept {
+        return map(fd, bytes, MAP_SHARED);
+    }
     [[nodiscard]] static mapping of_file(const std::string& path, int fd, std::uint64_t bytes) {
-        return map(path, fd, bytes, MAP_SHARED);
+        return checked(try_of_file(fd, bytes), path, bytes);
+    }
+    /// Why a `try_` of so many bytes gave nothing, by errno.
+    [[nodiscard]] static setup_error fault(const std::string& subject, std::uint64_t bytes) {
+        const int error = errno;
+        return {subject, "cannot map " + std::to_string(bytes) + " bytes", error};
     }
 
     /// Takes the page faults of [offset, offset + bytes) now. Signal-safe.
@@ -298,17 +318,20 @@ public:
     }
 
 private:
-    [[nodiscard]] static mapping map(const std::string& subject, int fd, std::uint64_t bytes,
-                                     int flags) {
-        if (bytes == 0 || bytes > SIZE_MAX / 2) {
-            throw setup_error(subject, "cannot map " + std::to_string(bytes) + " bytes", ENOMEM);
-        }
+    [[nodiscard]] static mapping checked(mapping made, const std::string& subject,
+                                         std::uint64_t bytes) {
+        if (!made) fail_setup(fault(subject, bytes));
+        return made;
+    }
+    [[nodiscard]] static mapping map(int fd, std::uint64_t bytes, int flags) noexcept {
         mapping made;
+        if (bytes == 0 || bytes > SIZE_MAX / 2) {
+            errno = ENOMEM;
+            return made;
+        }
         void* const base = ::mmap64(nullptr, static_cast<std::size_t>(bytes),
                                     PROT_READ | PROT_WRITE, flags, fd, 0);
-        if (base == MAP_FAILED) {
-            throw setup_error(subject, "cannot map " + std::to_string(bytes) + " bytes", errno);
-        }
+        if (base == MAP_FAILED) return made;
         made.base_ = base;
         made.bytes_ = static_cast<std::size_t>(bytes);
         return made;

@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -43,17 +44,15 @@ public:
     /// file exists, or the disk has no room; no file is left behind then.
     explicit shared_file(std::string path, std::uint64_t bytes, std::uint64_t limit = 0)
         : name_(std::move(path)), file_(create_file(name_)), fresh_(true) {
-        try {
-            create(bytes, limit);
-        } catch (...) {
+        if (const auto fault = create(bytes, limit)) {
             ::unlink(name_.c_str());
-            throw;
+            fail_setup(*fault);
         }
     }
     /// The same in memory. `name` is for messages and /proc alone.
     shared_file(in_memory_t, std::string name, std::uint64_t bytes, std::uint64_t limit = 0)
         : name_(std::move(name)), file_(create_memory_file(name_.c_str())), fresh_(true) {
-        create(bytes, limit);
+        fail_setup(create(bytes, limit));
     }
 
     /// Attaches to a ring that is there, to write. Throws setup_error.
@@ -73,7 +72,7 @@ public:
         : name_("file descriptor " + std::to_string(file.get())),
           file_(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)),
           reads_only_(true) {
-        if (!file_) throw setup_error(name_, "cannot duplicate the descriptor", errno);
+        if (!file_) fail_setup(name_, "cannot duplicate the descriptor", errno);
         attach();
     }
 
@@ -108,12 +107,10 @@ public:
             // As long as the descriptor is open, at least.
             if (got == lock_result::failed) got = lock_byte(file_.get(), first_lock + i);
             if (got == lock_result::taken) return;
-            if (got == lock_result::failed)
-                throw setup_error(name_, "cannot lock the file", ENOLCK);
+            if (got == lock_result::failed) fail_setup(name_, "cannot lock the file", ENOLCK);
         }
-        throw setup_error(name_,
-                          alone ? "another writes into this ring" : "too many write into this ring",
-                          EBUSY);
+        fail_setup(name_, alone ? "another writes into this ring" : "too many write into this ring",
+                   EBUSY);
     }
     /// This process attached to read.
     [[nodiscard]] bool reads_only() const noexcept { return reads_only_; }
@@ -127,19 +124,21 @@ private:
     static constexpr std::uint64_t max_writers = 1024;
     static constexpr std::uint64_t most = std::uint64_t{1} << 62;
 
-    void create(std::uint64_t bytes, std::uint64_t limit) {
+    [[nodiscard]] std::optional<setup_error> create(std::uint64_t bytes, std::uint64_t limit) {
         if (bytes > most || limit > most)
-            throw setup_error(name_, "more bytes than any file has", EFBIG);
+            return setup_error(name_, "more bytes than any file has", EFBIG);
         const std::uint64_t now = control_bytes + bytes;
         const std::uint64_t later = control_bytes + (limit > bytes ? limit : bytes);
         if (const int error = allocate(file_.get(), 0, now); error != 0)
-            throw setup_error(name_, "cannot allocate " + std::to_string(now) + " bytes", error);
-        bytes_ = mapping::of_file(name_, file_.get(), later);
+            return setup_error(name_, "cannot allocate " + std::to_string(now) + " bytes", error);
+        bytes_ = mapping::try_of_file(file_.get(), later);
+        if (!bytes_) return mapping::fault(name_, later);
         bytes_.populate(0, now);
+        return std::nullopt;
     }
     void attach() {
         const std::uint64_t now = file_bytes(file_.get());
-        if (now < control_bytes) throw setup_error(name_, "too short to be a ring", EINVAL);
+        if (now < control_bytes) fail_setup(name_, "too short to be a ring", EINVAL);
         bytes_ = mapping::of_file(name_, file_.get(), now);
     }
 

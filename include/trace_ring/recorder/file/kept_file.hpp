@@ -31,7 +31,7 @@ public:
     void keep(file_descriptor fd, const std::string& subject) {
         struct ::stat64 status {};
         if (::fstat64(fd.get(), &status) != 0) {
-            throw setup_error(subject, "cannot examine the file", errno);
+            fail_setup(subject, "cannot examine the file", errno);
         }
         const int high = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 500);
         if (high >= 0) fd.reset(high);

@@ -17,7 +17,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <trace_ring/recorder/file/trace_memory.hpp>
 
@@ -33,7 +35,7 @@ namespace trace_ring::inline v1::impl {
 /// The plan that the options lead to. Throws setup_error that names the option.
 [[nodiscard]] inline layout::plan plan_for(const recorder_options& options) {
     const auto refuse = [](const char* option, const char* rule) {
-        throw setup_error(std::string("recorder_options::") + option, rule, EINVAL);
+        fail_setup(std::string("recorder_options::") + option, rule, EINVAL);
     };
     layout::plan plan;
     if (options.sub_buffer_bytes != 0 && !valid_sub_buffer_bytes(options.sub_buffer_bytes)) {
@@ -98,7 +100,7 @@ namespace trace_ring::inline v1::impl {
 inline bool trace_memory::create(const recorder_options& options, const clock_functions& wanted) {
     plan_ = plan_for(options);
     if (options.keep_for.count() > 0 && wanted.kind == functions_of<clock::none>.kind) {
-        throw setup_error("recorder_options::keep_for", "must not be set without a clock", EINVAL);
+        fail_setup("recorder_options::keep_for", "must not be set without a clock", EINVAL);
     }
     const std::uint64_t first = std::min<std::uint64_t>(
         plan_.sub_buffer_limit,
@@ -108,40 +110,44 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
     const bool in_place = options.exists == if_exists::fail;
     if (!path_.empty()) {
         made = in_place ? path_ : name_beside(path_);
-        try {
-            file_.keep(storage::create_file(made), path_);
-        } catch (const setup_error& error) {
-            throw setup_error(path_, "cannot create the file", error.code().value());
-        }
+        file_descriptor fresh = storage::try_create_file(made);
+        if (!fresh) fail_setup(path_, "cannot create the file", errno);
+        file_.keep(std::move(fresh), path_);
     } else if (options.memory_file) {
         path_ = "memory";
         file_.keep(storage::create_memory_file("trace_ring"), path_);
     } else {
-        try {
-            signs_.keep(storage::create_memory_file("trace_ring locks"), "memory");
-        } catch (const setup_error&) {  // then pids tell who lives, as far as they can
-        }
+        file_descriptor fresh = storage::try_create_memory_file("trace_ring locks");
+        // Without it pids tell who lives, as far as they can.
+        if (fresh) signs_.keep(std::move(fresh), "memory");
     }
     if (file_) {
         static_cast<void>(storage::lock_byte(file_.number(), layout::use_lock_offset, true));
     }
-    try {
+    struct removal {
+        const std::string& file;
+        ~removal() {
+            if (!file.empty()) ::unlink(file.c_str());
+        }
+    };
+    bool has_name = true;
+    const auto fault = [&]() -> std::optional<setup_error> {
+        const removal at_end{made};
         if (file_) {
             if (const int error = storage::allocate(file_.number(), 0, plan_.fixed_bytes())) {
-                throw setup_error(path_, "cannot allocate the tables", error);
+                return setup_error(path_, "cannot allocate the tables", error);
             }
-            memory_ =
-                storage::mapping::with_slack(path_, file_.number(), plan_.file_limit, stray_bytes);
-        } else {
-            memory_ =
-                storage::mapping::with_slack("anonymous memory", -1, plan_.file_limit, stray_bytes);
+        }
+        memory_ = storage::mapping::try_with_slack(file_.number(), plan_.file_limit, stray_bytes);
+        if (!memory_) {
+            return storage::mapping::fault(file_ ? path_ : "anonymous memory", plan_.file_limit);
         }
         memory_.populate(0, plan_.fixed_bytes());
         if (const int error = provide(0, first)) {
-            throw setup_error(path_.empty() ? "memory" : path_,
-                              "cannot allocate " + std::to_string(first * plan_.sub_buffer_bytes) +
-                                  " bytes of sub-buffers",
-                              error);
+            return setup_error(path_.empty() ? "memory" : path_,
+                               "cannot allocate " + std::to_string(first * plan_.sub_buffer_bytes) +
+                                   " bytes of sub-buffers",
+                               error);
         }
         clock_ = wanted.usable() ? &wanted : &functions_of<clock::monotonic>;
         auto& h = header();
@@ -196,30 +202,32 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
         ring().cursor.store(set_aside, relaxed);
         // order: layout.publish:A pairs with layout.check:A, table.read:D
         h.magic.store(layout::file_magic, release);
-        if (!made.empty() && options.exists == if_exists::replace) replace_old(made);
-        if (!made.empty() && options.exists == if_exists::attach && !give_name(made)) {
-            memory_.reset();
-            file_.reset();
-            clock_ = nullptr;
-            return false;
+        if (!made.empty() && options.exists == if_exists::replace) {
+            if (auto why = replace_old(made)) return why;
         }
-        if (!made.empty()) file_.has_name(path_);
-    } catch (...) {
-        if (!made.empty()) ::unlink(made.c_str());
-        throw;
+        if (!made.empty() && options.exists == if_exists::attach) {
+            if (auto why = give_name(made, has_name)) return why;
+        }
+        if (has_name && !made.empty()) file_.has_name(path_);
+        if (in_place) made.clear();  // it stays
+        return std::nullopt;
+    }();
+    fail_setup(fault);
+    if (!has_name) {
+        memory_.reset();
+        file_.reset();
+        clock_ = nullptr;
     }
-    return true;
+    return has_name;
 }
 
 /// Gives the file just made its name, complete as it is, so that who comes at the same time finds
-/// all of it or nothing. False, and the file is gone, if the name is taken.
-inline bool trace_memory::give_name(const std::string& made) {
+/// all of it or nothing. `has_name` is false if the name is taken. Returns what failed.
+inline std::optional<setup_error> trace_memory::give_name(const std::string& made, bool& has_name) {
     const int error = storage::name_file(made.c_str(), path_.c_str());
-    if (error != 0 && error != EEXIST) {
-        throw setup_error(path_, "cannot put the new file in place", error);
-    }
-    ::unlink(made.c_str());
-    return error == 0;
+    has_name = error == 0;
+    if (has_name || error == EEXIST) return std::nullopt;
+    return setup_error(path_, "cannot put the new file in place", error);
 }
 
 /// Whether a process that could have no lock on its byte lives and records into the file: one that
@@ -244,33 +252,34 @@ inline bool trace_memory::give_name(const std::string& made) {
 }
 
 /// Puts the file just made in the place of an old one, if that is a trace file that nobody writes.
-inline void trace_memory::replace_old(const std::string& made) {
+/// Returns why not.
+inline std::optional<setup_error> trace_memory::replace_old(const std::string& made) {
     file_descriptor old;  // kept until the name leads to the new file: who comes to join waits
     if (::access(path_.c_str(), F_OK) == 0) {
-        old = storage::open_file(path_);
+        if (auto why = storage::open_file(old, path_)) return why;
         std::uint64_t magic = 0;
         if (::pread(old.get(), &magic, sizeof magic, 0) != sizeof magic ||
             magic != layout::file_magic) {
-            throw setup_error(path_, "will not replace what is not a trace file", EEXIST);
+            return setup_error(path_, "will not replace what is not a trace file", EEXIST);
         }
         const std::uint64_t bytes = storage::file_bytes(old.get());
         layout::plan plan;
+        const auto header = storage::mapping::try_of_file(old.get(), layout::page_bytes);
+        if (!header) return storage::mapping::fault(path_, layout::page_bytes);
         const bool is_sound =
-            bytes >= layout::page_bytes &&
-            !layout::check_layout(
-                storage::mapping::of_file(path_, old.get(), layout::page_bytes).data(), bytes,
-                plan);
+            bytes >= layout::page_bytes && !layout::check_layout(header.data(), bytes, plan);
         if (storage::lock_byte(old.get(), layout::use_lock_offset) ==
                 storage::lock_result::held_by_another ||
             storage::byte_is_locked(old.get(), layout::reclaim_lock_offset,
                                     layout::use_lock_offset - layout::reclaim_lock_offset) ||
             (is_sound && is_recorded_without_locks(old.get(), plan))) {
-            throw setup_error(path_, "will not replace a trace file in use", EBUSY);
+            return setup_error(path_, "will not replace a trace file in use", EBUSY);
         }
     }
     if (::rename(made.c_str(), path_.c_str()) != 0) {
-        throw setup_error(path_, "cannot put the new file in place", errno);
+        return setup_error(path_, "cannot put the new file in place", errno);
     }
+    return std::nullopt;
 }
 
 /// False if there is no file to join. Throws if there is one that cannot be joined.
@@ -285,50 +294,48 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
             break;
         }
         // Another is putting a new file in its place.
-        if (i == 1000) throw setup_error(path_, "is being replaced", EBUSY);
+        if (i == 1000) fail_setup(path_, "is being replaced", EBUSY);
         const timespec pause{0, 1'000'000};
         ::nanosleep(&pause, nullptr);
     }
     file_.has_name(path_);
     const std::uint64_t bytes = storage::file_bytes(file_.number());
-    if (bytes < layout::page_bytes) throw setup_error(path_, "not a trace file", EINVAL);
+    if (bytes < layout::page_bytes) fail_setup(path_, "not a trace file", EINVAL);
     const storage::mapping first =
         storage::mapping::of_file(path_, file_.number(), layout::page_bytes);
     // Only the first page is mapped; what the check says of sizes it takes from `bytes`.
     if (const auto fault = layout::check_layout(first.data(), bytes, plan_)) {
-        throw setup_error(path_,
-                          "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
-                          EINVAL);
+        fail_setup(path_, "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
+                   EINVAL);
     }
     memory_ = storage::mapping::with_slack(path_, file_.number(), plan_.file_limit, stray_bytes);
     // What is older can be read; it does not announce what would be written.
     if (header().version.load(relaxed) != layout::file_version)  // relaxed: it does not change
-        throw setup_error(path_, "offset 8: a trace file of another version", EINVAL);
+        fail_setup(path_, "offset 8: a trace file of another version", EINVAL);
     static_assert(offsetof(layout::file_header, version) == 8);
     // Before the file is measured once more: it may be growing.
     // order: grow.use:E pairs with grow:A
     const std::uint64_t capacity = ring().capacity.load(acquire);
     const std::uint64_t bytes_now = storage::file_bytes(file_.number());
     if (capacity == 0 || capacity > layout::present_sub_buffers(plan_, bytes_now)) {
-        throw setup_error(path_, "offset " + std::to_string(plan_.ring) + ": impossible capacity",
-                          EINVAL);
+        fail_setup(path_, "offset " + std::to_string(plan_.ring) + ": impossible capacity", EINVAL);
     }
     // relaxed, to the end: fixed since the magic
     std::uint64_t rest = capacity;
     for (const auto& quota : ring().quotas) {
         const std::uint64_t count = quota.sub_buffers.load(relaxed);
         if (count >= rest) {
-            throw setup_error(path_, "offset " + std::to_string(plan_.ring) + ": impossible quotas",
-                              EINVAL);
+            fail_setup(path_, "offset " + std::to_string(plan_.ring) + ": impossible quotas",
+                       EINVAL);
         }
         rest -= count;
     }
     const std::uint32_t full = header().full.load(relaxed);
     if (full > static_cast<std::uint32_t>(full_mode::extend_then_overwrite)) {
-        throw setup_error(path_,
-                          "offset " + std::to_string(offsetof(layout::file_header, full)) +
-                              ": an unknown full_mode",
-                          EINVAL);
+        fail_setup(path_,
+                   "offset " + std::to_string(offsetof(layout::file_header, full)) +
+                       ": an unknown full_mode",
+                   EINVAL);
     }
     const std::uint32_t kind = header().clock.load(relaxed);
     for (const clock_functions* known :
@@ -336,14 +343,14 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
           &functions_of<clock::tsc>}) {
         if (clock_ == nullptr && known->kind == kind && known->usable()) clock_ = known;
     }
-    if (clock_ == nullptr) throw setup_error(path_, "its clock cannot be read here", ENOTSUP);
+    if (clock_ == nullptr) fail_setup(path_, "its clock cannot be read here", ENOTSUP);
     memory_.populate(0, plan_.fixed_bytes());
     // There already, unless it is a copy.
     const std::uint64_t end = plan_.bytes_for(capacity);
     const std::uint64_t behind = (std::min)(stray_bytes, plan_.file_limit - end);
     const int error = behind == 0 ? 0 : storage::allocate(file_.number(), end, behind);
     if (error != 0) {
-        throw setup_error(path_, "cannot allocate what is needed behind its sub-buffers", error);
+        fail_setup(path_, "cannot allocate what is needed behind its sub-buffers", error);
     }
     memory_.populate(plan_.sub_buffers, capacity * plan_.sub_buffer_bytes);
     return true;

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -81,7 +82,7 @@ public:
                 return;
             }
         }
-        throw setup_error(path_, "cannot create the file", EEXIST);  // a link that leads nowhere
+        fail_setup(path_, "cannot create the file", EEXIST);  // a link that leads nowhere
     }
 
     [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
@@ -310,9 +311,9 @@ private:
     }
 
     [[nodiscard]] bool create(const recorder_options& options, const clock_functions& wanted);
-    [[nodiscard]] bool give_name(const std::string& made);
+    [[nodiscard]] std::optional<setup_error> give_name(const std::string& made, bool& has_name);
     bool join(const clock_functions& wanted, bool any_owner);
-    void replace_old(const std::string& made);
+    [[nodiscard]] std::optional<setup_error> replace_old(const std::string& made);
 
     std::string path_;
     kept_file file_;

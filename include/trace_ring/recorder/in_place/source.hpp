@@ -57,7 +57,7 @@ public:
         file_.keep(storage::open_file(file), file);
         fd_ = file_.number();
         const std::uint64_t bytes = storage::file_bytes(fd_);
-        if (bytes == 0) throw setup_error(file, "offset 0: the file is empty", EINVAL);
+        if (bytes == 0) fail_setup(file, "offset 0: the file is empty", EINVAL);
         memory_ = storage::mapping::of_file(file, fd_, bytes);
         trace_.base = memory_.data();
         require_sound(bytes);
@@ -71,9 +71,8 @@ public:
         const std::uint64_t capacity = trace_.ring().capacity.load(acquire);
         if (capacity == 0 ||
             capacity > layout::present_sub_buffers(trace_.plan, storage::file_bytes(fd_))) {
-            throw setup_error(
-                file, "offset " + std::to_string(trace_.plan.ring) + ": impossible capacity",
-                EINVAL);
+            fail_setup(file, "offset " + std::to_string(trace_.plan.ring) + ": impossible capacity",
+                       EINVAL);
         }
     }
 
@@ -81,7 +80,7 @@ public:
     void attach() {
         if (trace_.base == nullptr) return;
         if (const std::uint32_t other = impl::take_session(trace_, fd_, lock_)) {
-            throw setup_error(name_, "process " + std::to_string(other) + " drains it", EBUSY);
+            fail_setup(name_, "process " + std::to_string(other) + " drains it", EBUSY);
         }
         process_ = ::getpid();
         auto& sessions = trace_.ring().sessions;
@@ -201,9 +200,9 @@ private:
 
     void require_sound(std::uint64_t bytes) {
         if (const auto fault = layout::check_layout(trace_.base, bytes, trace_.plan)) {
-            throw setup_error(
-                name_, "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
-                EINVAL);
+            fail_setup(name_,
+                       "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
+                       EINVAL);
         }
     }
 

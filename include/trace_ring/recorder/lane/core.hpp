@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -163,7 +164,7 @@ private:
     [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
     [[nodiscard, gnu::cold]] std::uint32_t take_process_entry() noexcept;
     [[nodiscard]] bool leave_entry(std::uint32_t slot) noexcept;
-    void enter(const std::string& subject);
+    [[nodiscard]] std::optional<setup_error> enter(const std::string& subject);
     void refuse_type(const type_node& node) noexcept;
     void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
     [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes,
@@ -245,7 +246,12 @@ private:
     std::uint64_t snapshot_gap_ = 0;  // nanoseconds
     /// Where this process stands, in a page that fork wipes.
     enum : std::uint32_t { new_child = 0, entered = 1, entering = 2, stopped = 3 };
-    atomic<std::uint32_t>* alive_ = nullptr;
+    struct unmap_page {
+        void operator()(atomic<std::uint32_t>* page) const noexcept {
+            ::munmap(static_cast<void*>(page), layout::page_bytes);
+        }
+    };
+    std::unique_ptr<atomic<std::uint32_t>, unmap_page> alive_;
     static constexpr std::uint32_t offer_count = 16;
     /// By ring: lane number << 32 | its entry.
     atomic<std::uint64_t> offers_[layout::max_rings][offer_count]{};

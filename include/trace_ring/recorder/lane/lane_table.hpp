@@ -221,8 +221,9 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     : gates_(gates),
       memory_(index_.value() != 0
                   ? options
-                  : throw setup_error(options.file.empty() ? "memory" : options.file,
-                                      "a process can have eight recorders, and has them", EMFILE),
+                  : (fail_setup(options.file.empty() ? "memory" : options.file,
+                                "a process can have eight recorders, and has them", EMFILE),
+                     options),
               hot_clock),
       shares_(memory_.ring(), memory_.plan(), memory_.present()),
       full_(static_cast<full_mode>(memory_.header().full.load(relaxed))),  // relaxed: fixed
@@ -251,7 +252,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
         if (::pthread_key_create(&the_registry.key, &thread_ends) != 0) {
             // order: key.fail:A pairs with key.make:A
             the_registry.key_state.store(0, release);
-            throw setup_error(subject, "cannot get a thread-specific key", EAGAIN);
+            fail_setup(subject, "cannot get a thread-specific key", EAGAIN);
         }
         static_cast<void>(::pthread_atfork(nullptr, nullptr, &forget_lanes_in_child));
         // order: key.made:A pairs with key.use:A, key.drop:A
@@ -259,31 +260,27 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     }
     void* const page = ::mmap(nullptr, layout::page_bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (page == MAP_FAILED) throw setup_error(subject, "cannot map a page", errno);
+    if (page == MAP_FAILED) fail_setup(subject, "cannot map a page", errno);
 #if defined(MADV_WIPEONFORK)
     static_cast<void>(::madvise(page, layout::page_bytes, MADV_WIPEONFORK));
 #endif
-    alive_ = ::new (page) atomic<std::uint32_t>(entered);
-    try {
-        // One at a time: two that join at once must not get the same gates.
-        const int fd = memory_.descriptor();
-        for (int i = 0; fd >= 0; ++i) {
-            if (i == 10'000) throw setup_error(subject, "another is being set up", EBUSY);
-            if (storage::lock_byte(fd, layout::reclaim_lock_offset) !=
-                storage::lock_result::held_by_another) {
-                break;
-            }
-            const timespec pause{0, 1'000'000};
-            ::nanosleep(&pause, nullptr);
+    alive_.reset(::new (page) atomic<std::uint32_t>(entered));
+    // One at a time: two that join at once must not get the same gates.
+    const int fd = memory_.descriptor();
+    for (int i = 0; fd >= 0; ++i) {
+        if (i == 10'000) fail_setup(subject, "another is being set up", EBUSY);
+        if (storage::lock_byte(fd, layout::reclaim_lock_offset) !=
+            storage::lock_result::held_by_another) {
+            break;
         }
-        enter(subject);
-        if (fd >= 0) storage::unlock_byte(fd, layout::reclaim_lock_offset);
-        // order: registry.enlist:A pairs with registry.visit:B
-        the_registry.cores[index()].store(this, seq_cst);
-    } catch (...) {
-        ::munmap(page, layout::page_bytes);
-        throw;
+        const timespec pause{0, 1'000'000};
+        ::nanosleep(&pause, nullptr);
     }
+    const auto fault = enter(subject);
+    if (fd >= 0) storage::unlock_byte(fd, layout::reclaim_lock_offset);
+    fail_setup(fault);
+    // order: registry.enlist:A pairs with registry.visit:B
+    the_registry.cores[index()].store(this, seq_cst);
     // order: registry.enlist:B pairs with type.add:A
     type_node* t = the_registry.types.load(seq_cst);
     // What has come since this entered. relaxed: each that was pushed publishes those below it, too
@@ -319,7 +316,6 @@ inline core::~core() {
         if (memory_.clock() != 0) add_clocks(memory_, process());
         memory_.leave_process(process());
     }
-    ::munmap(static_cast<void*>(alive_), layout::page_bytes);
 }
 
 }  // namespace trace_ring::inline v1::impl

@@ -155,36 +155,40 @@ inline std::uint32_t core::take_process_entry() noexcept {
     return count;
 }
 
-/// Enters the program in the file. Throws setup_error, std::bad_alloc.
-inline void core::enter(const std::string& subject) {
+/// Enters the program in the file. Returns why not. Throws std::bad_alloc.
+inline std::optional<setup_error> core::enter(const std::string& subject) {
     const std::uint32_t slot = take_process_entry();
     if (slot == memory_.plan().process_count) {
-        throw setup_error(subject, "its table of processes is full of living ones", ENOSPC);
+        return setup_error(subject, "its table of processes is full of living ones", ENOSPC);
     }
+    struct unless_entered {
+        layout::process_entry* entry;
+        ~unless_entered() {
+            // order: process.free:A pairs with process.take:A
+            if (entry != nullptr)
+                entry->state.store(static_cast<std::uint32_t>(layout::presence::free), release);
+        }
+    };
+    unless_entered give_back{&memory_.process(slot)};
     // order: type.find:C pairs with type.add:A
     const type_node* const types = the_registry.types.load(acquire);
-    try {
-        numbering known(memory_);
-        const auto root = known.choose(types, slot);
-        if (!root || !memory_.enter_program(slot, *root)) {
-            throw setup_error(subject,
-                              root ? "as many programs as it has gates for record into it"
-                                   : "it holds records of as many programs as it can tell apart",
-                              ENOSPC);
-        }
-        known.complete(types, *root, [this](const type_node& node) { refuse_type(node); });
-        // relaxed, both: no other thread has this recorder yet; and published with the first
-        for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed)) {
-            known_types_[t->id / 64].fetch_or(std::uint64_t{1} << (t->id % 64), relaxed);
-        }
-    } catch (...) {
-        // order: process.free:A pairs with process.take:A
-        memory_.process(slot).state.store(static_cast<std::uint32_t>(layout::presence::free),
-                                          release);
-        throw;
+    numbering known(memory_);
+    const auto root = known.choose(types, slot);
+    if (!root || !memory_.enter_program(slot, *root)) {
+        return setup_error(subject,
+                           root ? "as many programs as it has gates for record into it"
+                                : "it holds records of as many programs as it can tell apart",
+                           ENOSPC);
     }
+    known.complete(types, *root, [this](const type_node& node) { refuse_type(node); });
+    // relaxed, both: no other thread has this recorder yet; and published with the first
+    for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed)) {
+        known_types_[t->id / 64].fetch_or(std::uint64_t{1} << (t->id % 64), relaxed);
+    }
+    give_back.entry = nullptr;
     memory_.enter_process(slot, 0);
     process_.store(slot, relaxed);  // relaxed: published by what follows
+    return std::nullopt;
 }
 
 /// In a child of a fork: takes an entry of its own, once. False: it does not record.

@@ -62,7 +62,7 @@ public:
         : file_(std::move(file)), name_(std::move(name)), limit_(limit) {
         if (storage::lock_byte(file_.get(), record::spool_lock_offset) ==
             storage::lock_result::held_by_another)
-            throw setup_error(name_, "another process writes into this spool", EBUSY);
+            fail_setup(name_, "another process writes into this spool", EBUSY);
         const std::uint64_t bytes = storage::file_bytes(file_.get());
         next_ = bytes / record::spool_record_bytes;
         if (const std::size_t torn = bytes % record::spool_record_bytes; torn != 0) mend(torn);
@@ -225,7 +225,7 @@ private:
         const ssize_t got = ::pread64(file_.get(), bytes.data(), torn,
                                       static_cast<off64_t>(next_ * record::spool_record_bytes));
         if (got != static_cast<ssize_t>(torn))
-            throw setup_error(name_, "cannot read the last spool record", got < 0 ? errno : EIO);
+            fail_setup(name_, "cannot read the last spool record", got < 0 ? errno : EIO);
         const std::span<const std::byte> there(bytes.data(), torn);
         const auto stop = record::walk_spool(
             there, record::cptrap_lengths{},

@@ -201,7 +201,7 @@ private:
         for (std::uint32_t i = 0; i < lanes; ++i) lanes_.emplace_back(head_, i);
     }
     [[noreturn]] static void refuse(const std::string& fault) {
-        throw setup_error("a ring's storage", fault + " lanes", EINVAL);
+        fail_setup("a ring's storage", fault + " lanes", EINVAL);
     }
 
     bool write_words(std::uint32_t header, const std::uint64_t* words,

@@ -44,7 +44,7 @@ public:
         std::uint64_t before = owner.load(relaxed);  // relaxed: the swap decides
         do {
             if (before != 0 && storage::process_word::may_live(before)) {
-                throw setup_error(
+                fail_setup(
                     "a ring",
                     "process " + std::to_string(storage::process_word::pid(before)) + " drains it",
                     EBUSY);

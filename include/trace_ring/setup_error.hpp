@@ -1,0 +1,99 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// How set-up fails, in one place: it throws `setup_error`. A program that is compiled without
+/// exceptions (-fno-exceptions) has a handler called instead.
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include <trace_ring/atomic.hpp>
+
+namespace trace_ring::inline v1 {
+
+/// Set-up failed. `what()` names the file (or the argument), what was tried, and why it failed.
+class setup_error : public std::system_error {
+public:
+    setup_error(const std::string& subject, const std::string& attempt, int error)
+        : std::system_error(error, std::generic_category(), subject + ": " + attempt),
+          subject_(subject) {}
+
+    /// The file or argument at fault.
+    [[nodiscard]] const std::string& subject() const noexcept { return subject_; }
+
+private:
+    std::string subject_;
+};
+
+/// Called with what failed, on the thread that sets up. It must not return: it ends the program or
+/// the thread, or leaves by longjmp. No file that was being made is left behind then, and no lock;
+/// but memory and descriptors are not given back. It may use the library, and fail again.
+using setup_handler = void (*)(const setup_error& error);
+
+namespace impl {
+inline constinit atomic_pointer<void(const setup_error&)> the_setup_handler{nullptr};
+}  // namespace impl
+
+/// From now on every set-up of the program that fails calls `handler`; the one before is returned.
+/// Null, as it is at first: set-up throws if any part of the program is compiled with exceptions,
+/// else it writes the text to stderr and aborts, which is also what follows if a handler returns.
+/// Any thread.
+inline setup_handler set_setup_handler(setup_handler handler) noexcept {
+    // order: setup.handler:A pairs with setup.handler:A, setup.fail:A
+    return impl::the_setup_handler.exchange(handler, acq_rel);
+}
+
+namespace impl {
+
+#if defined(__cpp_exceptions)
+/// Kept for the parts of the program that are compiled without exceptions.
+[[noreturn, gnu::used]] inline void throw_setup_error(const setup_error& error) {
+    throw error;
+}
+#else
+/// Null if no part of the program has exceptions.
+[[noreturn, gnu::weak]] void throw_setup_error(const setup_error& error);
+#endif
+
+}  // namespace impl
+
+/// Set-up ends here, that of policies of one's own, too.
+[[noreturn]] inline void fail_setup(const setup_error& error) {
+    // order: setup.fail:A pairs with setup.handler:A
+    if (const setup_handler handler = impl::the_setup_handler.load(acquire)) handler(error);
+#if defined(__cpp_exceptions)
+    impl::throw_setup_error(error);
+#else
+    if (&impl::throw_setup_error != nullptr) impl::throw_setup_error(error);
+    std::fprintf(stderr, "%s\n", error.what());
+    std::abort();
+#endif
+}
+[[noreturn]] inline void fail_setup(const std::string& subject, const std::string& attempt,
+                                    int error) {
+    fail_setup(setup_error(subject, attempt, error));
+}
+/// As operator new fails: where there are exceptions, by std::bad_alloc.
+[[noreturn]] inline void fail_memory(const std::string& subject, std::uint64_t bytes) {
+#if defined(__cpp_exceptions)
+    static_cast<void>(subject);
+    static_cast<void>(bytes);
+    throw std::bad_alloc();
+#else
+    fail_setup(subject, "cannot allocate " + std::to_string(bytes) + " bytes", ENOMEM);
+#endif
+}
+/// What a step of set-up says went wrong, once the caller has undone what it must.
+inline void fail_setup(const std::optional<setup_error>& fault) {
+    if (fault) fail_setup(*fault);
+}
+
+}  // namespace trace_ring::inline v1
