@@ -13,6 +13,10 @@
 #include "floor.hpp"
 #include "kinds.hpp"
 
+// Of library/records.cpp.
+extern "C" void bench_in_library(std::uint64_t n);
+extern "C" void bench_in_plugin(std::uint64_t n);
+
 namespace {
 
 namespace floors = bench::floor;
@@ -103,6 +107,12 @@ struct nested_records {
     }
 };
 
+/// In a shared library: what its access to the thread's words costs.
+template <void (*Record)(std::uint64_t)>
+struct in_library {
+    [[gnu::noinline]] void operator()(std::uint64_t n) { Record(n); }
+};
+
 template <class Kind>
 struct work_and_records {
     trace_ring::basic_recorder<Kind> recorder{{.size = MiB}};
@@ -159,6 +169,8 @@ int main(int argc, char** argv) {
     bench::add<records_in_memory_file>("recorder/memory_file", floor);
     bench::add<reservations>("recorder/reserve_and_commit", floor);
     bench::add<nested_records>("recorder/nested", floor);
+    bench::add<in_library<&bench_in_library>>("recorder/in_library", floor);
+    bench::add<in_library<&bench_in_plugin>>("recorder/in_plugin", floor);
     floors::add_store<1, floors::with_clock, MiB>();
     bench::add<records_without_fields>("recorder/no_fields",
                                        floors::name_of_store<1, floors::with_clock, MiB>());

@@ -4,6 +4,8 @@
 /// @file
 /// Recording in libraries that come and go, before main, and when all static storage is gone.
 
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <dlfcn.h>
@@ -12,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,11 +67,12 @@ std::map<std::string, int> types_of(const tr::reduce::trace_file& trace) {
 
 class library {
 public:
-    explicit library(const char* path) : path_(path), handle_(::dlopen(path, RTLD_NOW)) {
+    explicit library(std::string path)
+        : path_(std::move(path)), handle_(::dlopen(path_.c_str(), RTLD_NOW)) {
         if (handle_ == nullptr) throw std::runtime_error(::dlerror());
     }
-    library(const library&) = delete;
-    library& operator=(const library&) = delete;
+    library(library&& other) noexcept
+        : path_(std::move(other.path_)), handle_(std::exchange(other.handle_, nullptr)) {}
     ~library() {
         if (handle_ != nullptr) ::dlclose(handle_);
     }
@@ -81,13 +85,13 @@ public:
     /// True if it is really gone from memory.
     bool unload() {
         ::dlclose(std::exchange(handle_, nullptr));
-        void* const still = ::dlopen(path_, RTLD_NOW | RTLD_NOLOAD);
+        void* const still = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_NOLOAD);
         if (still != nullptr) ::dlclose(still);
         return still == nullptr;
     }
 
 private:
-    const char* path_;
+    std::string path_;
     void* handle_;
 };
 
@@ -203,7 +207,8 @@ BOOST_AUTO_TEST_CASE(a_library_records_from_its_first_constructor_to_its_last_de
     for_library = nullptr;
 }
 
-BOOST_AUTO_TEST_CASE(a_library_of_its_own_has_a_recorder_of_its_own_that_goes_with_it) {
+BOOST_DATA_TEST_CASE(a_library_of_its_own_has_a_recorder_of_its_own_that_goes_with_it,
+                     boost::unit_test::data::make({LIBRARY_ALONE, LIBRARY_PLUGIN}), path) {
     const test::folder folder;
     file_for_library = folder / "library.trace";
     tr::recorder recorder({.size = 64 << 10});
@@ -211,7 +216,7 @@ BOOST_AUTO_TEST_CASE(a_library_of_its_own_has_a_recorder_of_its_own_that_goes_wi
     constexpr std::uint64_t rounds = 5;
     listing expected;
     for (std::uint64_t round = 0; round < rounds; ++round) {
-        library loaded(LIBRARY_ALONE);
+        library loaded(path);
         auto* const use = loaded.find<library_use_type>("library_use");
         BOOST_TEST(use(round));
         std::atomic<int> step{0};
@@ -253,6 +258,29 @@ BOOST_AUTO_TEST_CASE(a_library_of_its_own_has_a_recorder_of_its_own_that_goes_wi
     for (const auto& [name, n] : listing_of(recorder)) from_program += name == "program" ? 1 : 0;
     BOOST_TEST(from_program == 2 * rounds);
     for_library = nullptr;
+}
+
+BOOST_AUTO_TEST_CASE(two_hundred_plugins_are_loaded_and_record_on_every_thread) {
+    const test::folder folder;
+    file_for_library.clear();  // in memory
+    std::vector<library> loaded;
+    std::size_t recorded = 0;
+    const auto use_all = [&] {
+        for (const library& each : loaded) {
+            recorded += each.find<library_use_type>("library_use")(1) ? 1 : 0;
+        }
+    };
+    for (int i = 0; i < 200; ++i) {
+        const std::string copy = folder / (std::to_string(i) + ".so");
+        std::filesystem::copy_file(LIBRARY_PLUGIN, copy);
+        loaded.emplace_back(copy);
+        ::unlink(copy.c_str());
+        if (i == 100) std::thread(use_all).join();
+    }
+    BOOST_TEST(recorded == 101U);
+    use_all();
+    std::thread(use_all).join();
+    BOOST_TEST(recorded == 501U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -127,8 +127,15 @@ static_assert(mark_distance <= layout::page_bytes &&
 inline constinit lane_block vacant_block{};
 
 /// Of a program's own words the compiler knows where they are, in a library it loads that: no call
-/// in either.
-#if defined(__PIC__) && !defined(__PIE__)
+/// in either. But of such words the C library has room for few that come by dlopen (glibc: 26 such
+/// libraries, then "cannot allocate memory in static TLS block"). So a library that is one of many
+/// is compiled with TRACE_RING_PLUGIN defined: each record in it then calls the C library for its
+/// words, and a thread's first one there may allocate, which a signal handler must not. (g++'s
+/// -mtls-dialect=gnu2 makes the call short.) Files of one program may differ in it: the words are
+/// the same.
+#if defined(TRACE_RING_PLUGIN)
+#define TRACE_RING_TLS
+#elif defined(__PIC__) && !defined(__PIE__)
 #define TRACE_RING_TLS __attribute__((tls_model("initial-exec")))
 #else
 #define TRACE_RING_TLS __attribute__((tls_model("local-exec")))

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -79,7 +80,7 @@ private:
     // The kernel leaves so much free below the first thread's stack, whatever its limit.
     constexpr std::uintptr_t room = std::uintptr_t{128} << 20;
     const bool is_first = ::getpid() == static_cast<pid_t>(::syscall(SYS_gettid));
-    const auto words = reinterpret_cast<std::uintptr_t>(&thread_lanes);
+    const auto words = reinterpret_cast<std::uintptr_t>(&errno);  // a plugin's are elsewhere
     address_range found;
     const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return found;
