@@ -111,7 +111,14 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
     if (!path_.empty()) {
         made = in_place ? path_ : name_beside(path_);
         file_descriptor fresh = storage::try_create_file(made);
-        if (!fresh) fail_setup(path_, "cannot create the file", errno);
+        if (!fresh) {
+            fail_setup(path_,
+                       errno != EEXIST
+                           ? "cannot create the file"
+                           : "cannot create the file (if_exists::replace puts it in the "
+                             "place of an old trace, if_exists::attach joins that)",
+                       errno);
+        }
         file_.keep(std::move(fresh), path_);
     } else if (options.memory_file) {
         path_ = "memory";
