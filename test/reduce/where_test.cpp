@@ -987,7 +987,7 @@ BOOST_AUTO_TEST_CASE(values_of_enumerations_are_asked_by_name_and_by_number) {
     const reduce::tables* const one[] = {&file.about()};
     const auto select = [&](const std::string& text) {
         const expression what = must_parse(text);
-        const auto wrong = where::check(what, one);
+        const auto wrong = where::find_mistake(what, one);
         BOOST_TEST(!wrong.has_value(), text << ": " << (wrong ? wrong->what : ""));
         reduce::filter some;
         some.condition = std::make_shared<where::predicate>(file.about(), what);
@@ -997,8 +997,7 @@ BOOST_AUTO_TEST_CASE(values_of_enumerations_are_asked_by_name_and_by_number) {
         }
         return found;
     };
-    using places = std::vector<std::uint64_t>;
-    const std::pair<const char*, places> all[] = {
+    const std::pair<const char*, std::vector<std::uint64_t>> all[] = {
         {"side == 'buy'", {0, 3}},
         {"'buy' == side", {0, 3}},
         {"order.side == 'buy'", {0}},
@@ -1051,14 +1050,14 @@ BOOST_AUTO_TEST_CASE(values_of_enumerations_are_asked_by_name_and_by_number) {
         {"side + 'buy' == 1", 8, "a text, where a number is needed"},
     };
     for (const auto& [text, column, what] : mistakes) {
-        const auto found = where::check(must_parse(text), one);
+        const auto found = where::find_mistake(must_parse(text), one);
         BOOST_REQUIRE_MESSAGE(found.has_value(), text);
         BOOST_TEST(found->what == what, text);
         BOOST_TEST(found->column + 1 == column, text << ": " << found->column + 1);
     }
     // What makes sense for one event does.
-    BOOST_TEST(select("side == 'hold' and event == 'other'") == places{4});
-    BOOST_TEST(select("side == 'hold'") == places{4});
+    BOOST_TEST(select("side == 'hold' and event == 'other'") == std::vector<std::uint64_t>{4});
+    BOOST_TEST(select("side == 'hold'") == std::vector<std::uint64_t>{4});
 }
 
 BOOST_AUTO_TEST_CASE(what_the_tables_decide_is_decided_without_records) {

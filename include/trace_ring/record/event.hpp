@@ -121,7 +121,7 @@ struct event_base {
     template <class... Values>
     static consteval bool takes() {
         if constexpr (sizeof...(Values) == field_count) {
-            return (takes_value<Fields, Values>() & ... & true);
+            return (takes_value<Fields, Values>() && ... && true);
         } else {
             return !call_is_wrong<wrong_count<event_base, sizeof...(Values)>()>::value;
         }

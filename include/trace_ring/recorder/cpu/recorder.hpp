@@ -278,7 +278,8 @@ private:
     [[gnu::noinline]] bool append_variable(impl::event_state& type, std::uint32_t header,
                                            const typename E::wires& wires, Span*... span) noexcept {
         if (!restartable() && record_word::id(header) != 0) {
-            constexpr auto flags = std::uint32_t{sizeof...(Span) == 0 ? 0 : record_word::begin};
+            constexpr std::uint32_t begin = record_word::begin;
+            constexpr std::uint32_t flags = sizeof...(Span) == 0 ? 0 : begin;
             impl::open_span* const spans[] = {span..., nullptr};
             return append_by_thread<E, flags>(type, header & ~(flags << 28), wires, spans[0]);
         }
