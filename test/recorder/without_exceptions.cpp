@@ -132,7 +132,7 @@ void set_up_fails() {
     check(left(in_child([] { const tr::control from_outside("/nowhere/bare.trace"); }),
                "cannot open the file"),
           "control");
-    check(left(in_child([] { tr::ring<in_heap> ring(~std::uint64_t{0} / 4); }), "cannot allocate"),
+    check(left(in_child([] { tr::ring<in_heap> ring(~std::uint64_t{0} / 2); }), "cannot allocate"),
           "a ring without memory");
     check(left(in_child([] { tr::ring<in_file> ring(std::string("/nowhere/bare.ring"), 4096U); }),
                "/nowhere/bare.ring: cannot create the file"),
