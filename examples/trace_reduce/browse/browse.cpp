@@ -218,7 +218,7 @@ void browse(const std::vector<std::unique_ptr<input>>& from, const options& want
     }
     const selection what{wanted.events, wanted.threads, condition};
     if (condition) {
-        if (const auto wrong = all.check(*condition)) {
+        if (const auto wrong = all.find_mistake(*condition)) {
             throw where::wrong_expression(wanted.where, *wrong);
         }
     }

@@ -204,7 +204,7 @@ template <class T>
             std::optional<where::mistake> unsound;
             if (wrong == nullptr) {
                 wanted.where = std::get<where::expression>(std::move(found));
-                unsound = of.check(*wanted.where);
+                unsound = of.find_mistake(*wanted.where);
                 if (!unsound) break;
                 wrong = &*unsound;
             }

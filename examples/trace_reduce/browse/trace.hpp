@@ -137,7 +137,7 @@ private:
     static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
 
     [[nodiscard]] exporter::text_writer writer(exporter::time_format format) const {
-        return exporter::text_writer(file_.time(), {format, false, false, ""});
+        return exporter::text_writer(file_.time(), {.time = format});
     }
 
     reduce::trace_file file_;

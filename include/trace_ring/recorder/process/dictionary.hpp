@@ -71,8 +71,8 @@ public:
         entry.root.store(root, relaxed);
         entry.id.store(static_cast<std::uint16_t>(node.id), relaxed);
         std::byte* const start = base + *offset;
-        const auto put = [start](std::size_t at, auto value) {
-            word_at<decltype(value)>(start, at).store(value, relaxed);
+        const auto put = [start](std::uint64_t at, auto value) {
+            word_at<decltype(value)>(start, static_cast<std::size_t>(at)).store(value, relaxed);
         };
         lay_out(type, total_of(node), put);
         // Another entry may have been there: what follows the texts must not look like names.
@@ -127,7 +127,8 @@ public:
             same = same && at + sizeof value <= length &&
                    word_at<decltype(value)>(start, at).load(relaxed) == value;  // relaxed: as above
         };
-        std::size_t at = layout::round_up(lay_out(type, total, compare), sizeof(std::uint64_t));
+        auto at = static_cast<std::size_t>(
+            layout::round_up(lay_out(type, total, compare), sizeof(std::uint64_t)));
         // relaxed: as above
         const std::uint64_t head =
             at < length ? word_at<std::uint64_t>(start, at).load(relaxed) : 0;

@@ -276,7 +276,7 @@ private:
             std::size_t at = sizeof(layout::type_entry) +
                              sizeof(layout::field_entry) * type.fields.size() + type.name.size();
             for (const auto& field : type.fields) at += field.name.size();
-            at = layout::round_up(at, 8);
+            at = static_cast<std::size_t>(layout::round_up(at, 8));
             const std::size_t bytes = sane_bytes();
             if (at >= bytes || get<std::uint32_t>(at) != names_magic) return {};
             const bool sound = impl::read_value_names(

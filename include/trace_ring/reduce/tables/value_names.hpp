@@ -94,7 +94,7 @@ template <class Fields, class Put>
         const field_type type = fields[which].type;
         list& of = lists[word >> 16];
         if (of.names == nullptr) {
-            const std::uint64_t count = word >> 32;
+            const auto count = static_cast<std::size_t>(word >> 32);
             if ((word >> 16 & 0xFFFFU) != next || count > shape.values - next) return false;
             std::vector<value_names::entry> all;
             for (const std::size_t end = next + count; next < end; ++next) {
