@@ -92,6 +92,11 @@ struct outcome {
 
 using variables = std::map<std::string, std::string>;
 
+/// For a program that is recorded into this file.
+[[nodiscard]] variables recording_to(const std::string& trace) {
+    return {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", trace}};
+}
+
 /// Runs a command; `where` is its working directory. With `kill_after` it is killed so many
 /// microseconds after it said its first word.
 [[nodiscard]] outcome run(const std::vector<std::string>& command, const variables& extra,
@@ -474,8 +479,7 @@ BOOST_AUTO_TEST_CASE(a_library_that_alone_has_the_c_plus_plus_library_finds_its_
 BOOST_AUTO_TEST_CASE(functions_that_a_program_has_itself_are_said_not_to_be_recorded) {
     const folder scratch;
     const std::string trace = scratch.file("own.trace");
-    const outcome ran =
-        run({HEAP_OWN}, {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", trace}}, scratch);
+    const outcome ran = run({HEAP_OWN}, recording_to(trace), scratch);
     BOOST_TEST(ran.status == 0);
     BOOST_TEST(ran.err.starts_with("heap_recorder: " HEAP_OWN " has its own malloc, "), ran.err);
     BOOST_TEST(ran.err.find("operator new(unsigned") != std::string::npos, ran.err);
@@ -497,8 +501,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_s_first_calls_need_at_most_two_kib_more_of_its_
         return bytes;
     };
     const auto alone = needs({});
-    const auto with =
-        needs({{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", scratch.file("heap.trace")}});
+    const auto with = needs(recording_to(scratch.file("heap.trace")));
     for (std::size_t i = 0; i < alone.size(); ++i) {
         BOOST_TEST(alone[i] > 0U);
         BOOST_TEST(with[i] <= alone[i] + 2048);
@@ -510,9 +513,7 @@ BOOST_AUTO_TEST_CASE(a_coroutine_s_first_calls_need_at_most_two_kib_more_of_its_
 
 BOOST_AUTO_TEST_CASE(a_known_program_has_the_numbers_worked_out_by_hand) {
     const folder scratch;
-    const outcome ran =
-        run({HEAP_KNOWN},
-            {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", scratch.file("known.trace")}}, scratch);
+    const outcome ran = run({HEAP_KNOWN}, recording_to(scratch.file("known.trace")), scratch);
     BOOST_TEST(ran.status == 0);
     BOOST_TEST(ran.err == "");
     heap::stack_table stacks;
@@ -575,8 +576,7 @@ BOOST_AUTO_TEST_CASE(a_known_program_has_the_numbers_worked_out_by_hand) {
 BOOST_AUTO_TEST_CASE(functions_that_were_inlined_are_in_the_stack_each_with_its_line) {
     const folder scratch;
     const std::string trace = scratch.file("inlined.trace");
-    const outcome ran =
-        run({HEAP_INLINED}, {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", trace}}, scratch);
+    const outcome ran = run({HEAP_INLINED}, recording_to(trace), scratch);
     BOOST_TEST(ran.status == 0);
     heap::stack_table stacks;
     heap::symbolizer symbols;
@@ -754,10 +754,8 @@ BOOST_AUTO_TEST_CASE(a_trace_ends_at_its_limit_and_says_what_it_lacks) {
 BOOST_AUTO_TEST_CASE(a_killed_program_leaves_a_trace_that_reads_to_the_last_call) {
     const folder scratch;
     for (int i = 0; i < 5; ++i) {
-        const outcome ran =
-            run({program, "endless"},
-                {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", scratch.file("killed.%p.trace")}},
-                scratch, ".", 20'000U * static_cast<unsigned>(i + 1));
+        const outcome ran = run({program, "endless"}, recording_to(scratch.file("killed.%p.trace")),
+                                scratch, ".", 20'000U * static_cast<unsigned>(i + 1));
         BOOST_TEST(ran.status == 128 + SIGKILL);
     }
     const traced found = read_back(scratch);
@@ -772,10 +770,8 @@ BOOST_AUTO_TEST_CASE(a_killed_program_leaves_a_trace_that_reads_to_the_last_call
 BOOST_AUTO_TEST_CASE(
     a_program_that_closes_every_descriptor_keeps_its_own_files_and_its_whole_trace) {
     const folder scratch;
-    const outcome ran =
-        run({program, "closes_all"},
-            {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", scratch.file("heap.trace")}}, scratch,
-            scratch.file("."));
+    const outcome ran = run({program, "closes_all"}, recording_to(scratch.file("heap.trace")),
+                            scratch, scratch.file("."));
     BOOST_TEST(ran.status == 0);
     BOOST_TEST(ran.out == "untouched\n");
     const traced found = read_back(scratch);
@@ -787,9 +783,7 @@ BOOST_AUTO_TEST_CASE(
 
 BOOST_AUTO_TEST_CASE(heap_report_has_exit_statuses_that_tell_what_happened) {
     const folder scratch;
-    (void)run({HEAP_KNOWN},
-              {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", scratch.file("known.trace")}},
-              scratch);
+    (void)run({HEAP_KNOWN}, recording_to(scratch.file("known.trace")), scratch);
     const std::string trace = scratch.file("known.trace");
     const auto status = [&](std::vector<std::string> arguments) {
         arguments.insert(arguments.begin(), HEAP_REPORT);
@@ -814,8 +808,7 @@ BOOST_AUTO_TEST_CASE(heap_report_has_exit_statuses_that_tell_what_happened) {
 
 BOOST_AUTO_TEST_CASE(heap_report_fits_its_width_and_has_no_colour_in_a_file) {
     const folder scratch;
-    (void)run({program, "sequence"},
-              {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", scratch.file("heap.trace")}}, scratch);
+    (void)run({program, "sequence"}, recording_to(scratch.file("heap.trace")), scratch);
     for (const std::size_t width : {60, 100, 200}) {
         const outcome report = run({HEAP_REPORT, scratch.file("heap.trace")},
                                    {{"COLUMNS", std::to_string(width)}}, scratch);
@@ -836,8 +829,7 @@ BOOST_AUTO_TEST_CASE(heap_report_fits_its_width_and_has_no_colour_in_a_file) {
 BOOST_AUTO_TEST_CASE(a_damaged_heap_trace_is_reported_on_and_never_a_crash,
                      *boost::unit_test::label("slow")) {
     const folder scratch;
-    (void)run({program, "sequence"},
-              {{"LD_PRELOAD", recorder}, {"TRACE_RING_FILE", scratch.file("heap.trace")}}, scratch);
+    (void)run({program, "sequence"}, recording_to(scratch.file("heap.trace")), scratch);
     const std::string whole = contents(scratch.file("heap.trace"));
     std::uint32_t random = 5;
     const auto next = [&] { return random = random * 1664525U + 1013904223U; };

@@ -16,7 +16,7 @@ line before the block says otherwise:
 In a block of no language a line that begins with `$ ` is a command, which must succeed; the lines
 behind it, if there are any, are what it prints, but for the digits. The programs of a document and
 its commands are run in one folder, in their order, the programs of BIN on the PATH and in build/bin.
-What the first program of the first document leaves there, the others find, too.
+What the first document leaves there, the others find, too.
 """
 import os
 import re
@@ -110,9 +110,9 @@ def try_program(command, code, folder):
     return ""
 
 
-def check(text, command, programs, before=None, first=()):
-    """The faults of a document. `before`: a folder with what it finds there; `first`: arguments that
-    put WHOLE before a program, parsed."""
+def check(text, command, programs, folder, first=()):
+    """The faults of a document, tried in `folder`. `first`: arguments that put WHOLE before a program,
+    parsed."""
     try:
         found = blocks(text)
     except ValueError as error:
@@ -120,22 +120,20 @@ def check(text, command, programs, before=None, first=()):
     sources = [code for _, code, _ in found if code]
     tried = [line for _, _, lines in found for line in lines]
     faults = []
-    with tempfile.TemporaryDirectory() as folder:
-        os.mkdir(os.path.join(folder, "build"))
-        os.symlink(os.path.abspath(programs), os.path.join(folder, "build", "bin"))
-        for name in os.listdir(before) if before else ():
-            os.link(os.path.join(before, name), os.path.join(folder, name))
-        for line, code, lines in found:
-            if code:
-                if WHOLE in first_includes(code) and first and \
-                        not try_program([*command, *first], code, folder):
-                    continue
-                # What counts is the header as it is: clang 14 crashes at some that is precompiled.
-                if wrong := try_program(command, code, folder):
-                    faults.append(f"line {line}: {wrong}")
-            for wanted, printed in lines:
-                if wrong := try_command(wanted, printed, folder, programs):
-                    faults.append(f"line {line}: {wrong}")
+    os.mkdir(os.path.join(folder, "build"))
+    programs = os.path.abspath(programs)
+    os.symlink(programs, os.path.join(folder, "build", "bin"))
+    for line, code, lines in found:
+        if code:
+            if WHOLE in first_includes(code) and first and \
+                    not try_program([*command, *first], code, folder):
+                continue
+            # What counts is the header as it is: clang 14 crashes at some that is precompiled.
+            if wrong := try_program(command, code, folder):
+                faults.append(f"line {line}: {wrong}")
+        for wanted, printed in lines:
+            if wrong := try_command(wanted, printed, folder, programs):
+                faults.append(f"line {line}: {wrong}")
     if not found:
         faults.append("nothing that is tried")
     print(f"{len(sources)} programs, {len(tried)} commands, {len(faults)} faults")
@@ -168,6 +166,11 @@ $ echo 1; echo 22 of 33
 """
 
 
+def check_alone(text, command):
+    with tempfile.TemporaryDirectory() as folder:
+        return check(text, command, ".", folder)
+
+
 def self_test(command):
     planted = {
         "a block that does not compile": SOUND.replace("int answer", "int question"),
@@ -178,14 +181,10 @@ def self_test(command):
         "a command that fails": SOUND.replace("test -d", "test -f"),
         "a command that prints something else": SOUND.replace("22 of", "22 in"),
     }
-    missed = [name for name, text in planted.items() if not check(text, command, ".")]
-    if faults := check(SOUND, command, "."):
+    missed = [name for name, text in planted.items() if not check_alone(text, command)]
+    if faults := check_alone(SOUND, command):
         missed.append("a sound document was refused: " + "\n".join(faults))
     return missed
-
-
-def first_program(text):
-    return next(code for _, code, _ in blocks(text) if code)
 
 
 def main(arguments):
@@ -194,15 +193,19 @@ def main(arguments):
     faults = []
     if programs == "--self-test":
         faults = self_test(command)
-    with tempfile.TemporaryDirectory() as before, tempfile.TemporaryDirectory() as parsed:
-        first = precompile(command, [WHOLE], parsed) if paths else []
-        for path in paths:
+    with tempfile.TemporaryDirectory() as scratch:
+        first = precompile(command, [WHOLE], scratch) if paths else []
+        folders = [os.path.join(scratch, str(number)) for number in range(len(paths))]
+        for path, folder in zip(paths, folders):
+            os.mkdir(folder)
+            if folder != folders[0]:
+                for entry in os.scandir(folders[0]):
+                    if entry.is_file():
+                        os.link(entry, os.path.join(folder, entry.name))
             with open(path, encoding="utf-8") as file:
                 text = file.read()
             print(path, end=": ", flush=True)
-            if path == paths[0]:
-                faults += filter(None, [try_program([*command, *first], first_program(text), before)])
-            faults += [f"{path}: {fault}" for fault in check(text, command, programs, before, first)]
+            faults += [f"{path}: {fault}" for fault in check(text, command, programs, folder, first)]
     for fault in faults:
         print(fault)
     return 1 if faults else 0

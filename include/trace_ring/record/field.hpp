@@ -126,11 +126,12 @@ template <class Field, class Value>
 consteval bool takes_value() {
     using type = typename Field::type;
     constexpr bool converts = std::is_convertible_v<const Value&, const type&>;
+    constexpr bool holds = !narrows<type, Value>();
     static_assert(converts, "trace_ring: this field is not made of the type that is given");
-    static_assert(!converts || !narrows<type, Value>(),
+    static_assert(holds,
                   "trace_ring: this field does not hold every value of the type that is given; "
                   "write static_cast<T>(value), T being the field's type (a bool: value != 0)");
-    return converts && !narrows<type, Value>();
+    return converts && holds;
 }
 
 /// `order.sent takes 2 fields: id, price; 1 given`, which g++ shows; clang 14 shows the event and

@@ -123,18 +123,23 @@ template <class Codec>
     }
 }
 
+// What most codecs say of themselves: one element, or a number of them that each record tells.
+template <class Wire, field_type Type, field_form Form = field_form::scalar>
+struct codec_of {
+    using wire = Wire;
+    static constexpr field_form form = Form;
+    static constexpr field_type type = Type;
+    static constexpr std::size_t count = 1;
+};
+
 // The codec of a type: what it is on the wire, and how a value becomes that. This one is what is
 // left of a type that cannot be a field, so that nothing but the sentence is said.
 template <class T>
-struct codec {
+struct codec : codec_of<char, field_type::character> {
     static_assert(has_as_field<T>,
                   "trace_ring: this type cannot be a field; for a text use std::string_view, for a "
                   "row std::array or std::span<const T>, else specialise trace_ring::as_field");
-    using wire = char;
-    static constexpr field_form form = field_form::scalar;
-    static constexpr field_type type = field_type::character;
-    static constexpr std::size_t count = 1;
-    static wire encode(const T&) noexcept { return {}; }
+    static char encode(const T&) noexcept { return {}; }
 };
 
 template <class T>
@@ -158,44 +163,31 @@ struct codec<T> {
 
 template <class T>
 requires scalar<T>
-struct codec<T> {
-    using wire = T;
-    static constexpr field_form form = field_form::scalar;
-    static constexpr field_type type = scalar_type<T>();
-    static constexpr std::size_t count = 1;
-    static constexpr wire encode(T value) noexcept { return value; }
+struct codec<T> : codec_of<T, scalar_type<T>()> {
+    static constexpr T encode(T value) noexcept { return value; }
 };
 
 template <own_enum T>
-struct codec<T> {
-    using wire = std::underlying_type_t<T>;
+struct codec<T> : codec_of<std::underlying_type_t<T>, scalar_type<number_of<T>>()> {
     using enumeration = T;
-    static constexpr field_form form = field_form::scalar;
-    static constexpr field_type type = scalar_type<number_of<T>>();
-    static constexpr std::size_t count = 1;
-    static constexpr wire encode(T value) noexcept { return static_cast<wire>(value); }
+    static constexpr std::underlying_type_t<T> encode(T value) noexcept {
+        return static_cast<std::underlying_type_t<T>>(value);
+    }
 };
 
 template <>
-struct codec<flow> {
-    using wire = std::uint64_t;
-    static constexpr field_form form = field_form::scalar;
-    static constexpr field_type type = field_type::u64;
-    static constexpr std::size_t count = 1;
+struct codec<flow> : codec_of<std::uint64_t, field_type::u64> {
     static constexpr bool ties = true;
-    static constexpr wire encode(flow value) noexcept { return value.value; }
+    static constexpr std::uint64_t encode(flow value) noexcept { return value.value; }
 };
 
 template <class T>
-requires(std::is_object_v<T> || std::is_void_v<T>) struct codec<T*> {
+requires(std::is_object_v<T> || std::is_void_v<T>) struct codec<T*>
+    : codec_of<address, field_type::address> {
     static_assert(!std::is_same_v<std::remove_cv_t<T>, char>,
                   "trace_ring: a char pointer is ambiguous; use std::string_view for text or "
                   "trace_ring::address for the pointer");
-    using wire = address;
-    static constexpr field_form form = field_form::scalar;
-    static constexpr field_type type = field_type::address;
-    static constexpr std::size_t count = 1;
-    static wire encode(const volatile T* value) noexcept {
+    static address encode(const volatile T* value) noexcept {
         return address(reinterpret_cast<std::uintptr_t>(value));
     }
 };
@@ -218,22 +210,16 @@ struct codec<std::array<T, N>> {
 };
 
 template <>
-struct codec<std::string_view> {
-    using wire = std::string_view;
-    static constexpr field_form form = field_form::variable;
-    static constexpr field_type type = field_type::character;
-    static constexpr std::size_t count = 1;
-    static constexpr wire encode(std::string_view value) noexcept { return value; }
+struct codec<std::string_view>
+    : codec_of<std::string_view, field_type::character, field_form::variable> {
+    static constexpr std::string_view encode(std::string_view value) noexcept { return value; }
 };
 
 template <class T>
-requires(scalar<T> || own_enum<T>) struct codec<std::span<const T>> {
-    using wire = std::span<const T>;
+requires(scalar<T> || own_enum<T>) struct codec<std::span<const T>>
+    : codec_of<std::span<const T>, codec<T>::type, field_form::variable> {
     using enumeration = typename enumeration_of<codec<T>>::type;
-    static constexpr field_form form = field_form::variable;
-    static constexpr field_type type = codec<T>::type;
-    static constexpr std::size_t count = 1;
-    static constexpr wire encode(wire value) noexcept { return value; }
+    static constexpr std::span<const T> encode(std::span<const T> value) noexcept { return value; }
 };
 
 }  // namespace impl

@@ -247,14 +247,14 @@ private:
             if (!base::gates_.has_no_event(id)) return false;
             header -= id;  // so it goes the long way
         }
+        if (!restartable() && record_word::id(header) != 0) {
+            return append_by_thread<E, record_word::begin>(type, header, E::encode(values...),
+                                                           &span);
+        }
         constexpr std::uint32_t flags = std::uint32_t{record_word::begin} << 28;
         if constexpr (E::variable) {
             return append_variable<E>(type, header | flags, E::encode(values...), &span);
         } else {
-            if (!restartable() && record_word::id(header) != 0) {
-                return append_by_thread<E, record_word::begin>(type, header, E::encode(values...),
-                                                               &span);
-            }
             const auto words = impl::words_of<E>(E::encode(values...));
             return write_words<impl::is_counted<E>()>(type, header | flags, words.data(),
                                                       fixed_words<E>, &span);
@@ -277,11 +277,9 @@ private:
     template <class E, class... Span>
     [[gnu::noinline]] bool append_variable(impl::event_state& type, std::uint32_t header,
                                            const typename E::wires& wires, Span*... span) noexcept {
-        if (!restartable() && record_word::id(header) != 0) {
-            constexpr std::uint32_t begin = record_word::begin;
-            constexpr std::uint32_t flags = sizeof...(Span) == 0 ? 0 : begin;
-            impl::open_span* const spans[] = {span..., nullptr};
-            return append_by_thread<E, flags>(type, header & ~(flags << 28), wires, spans[0]);
+        if constexpr (sizeof...(Span) == 0) {  // put_begin has asked the same
+            if (!restartable() && record_word::id(header) != 0)
+                return append_by_thread<E, 0>(type, header, wires, nullptr);
         }
         const auto sizes = measure_for<E>(wires, max_record_ - record_header_bytes);
         const std::uint32_t words = fixed_words<E> + sizes.bytes / 8;

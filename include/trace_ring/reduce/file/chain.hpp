@@ -91,22 +91,15 @@ inline void raise(chain_link& link, const clock_eras& eras) noexcept {
 /// begins.
 inline void raise(chain& what, const clock_eras& eras) noexcept {
     if (!eras.several()) return;
-    std::uint8_t era = 0;
+    std::size_t era = 0;
     std::uint64_t last = 0;  // of the one before, as the file has it
     for (chain_link& link : what.links) {
-        const auto least = eras.of(what.lane, link.pos, link.base_time);
-        if (least > era) {
-            era = least;
-        } else if (link.base_time < last && eras.has(era + 1U)) {
-            ++era;
-        }
-        link.era = era;
-        const bool ended = link.last_time != ~std::uint64_t{0};
-        last = ended ? link.last_time : link.base_time;
-        if (ended && last < link.base_time && eras.has(era + 1U)) {
-            link.last_time += eras.shift(era + 1U) - eras.shift(era);
-            ++era;
-        }
+        const std::size_t least = eras.of(what.lane, link.pos, link.base_time);
+        const std::size_t begin = least > era ? least : eras.next(era, last, link.base_time);
+        link.era = static_cast<std::uint8_t>(begin);
+        last = link.last_time != ~std::uint64_t{0} ? link.last_time : link.base_time;
+        era = eras.next(begin, link.base_time, last);
+        if (era != begin) link.last_time += eras.shift(era) - eras.shift(begin);
         raise(link, eras);
     }
 }

@@ -63,10 +63,10 @@ public:
     /// The copied sub-buffer is of this era of the trace's clock: its times become as they are
     /// read.
     void be_of(const clock_eras& eras, std::size_t era) noexcept {
-        const bool ends_later = head_.end_time < head_.base_time && eras.has(era + 1);
+        const std::size_t last = eras.next(era, head_.base_time, head_.end_time);
         era_ = era;
         head_.base_time += eras.shift(era);
-        if (head_.end_time != 0) head_.end_time += eras.shift(ends_later ? era + 1 : era);
+        if (head_.end_time != 0) head_.end_time += eras.shift(last);
     }
 
     /// Where the words of a sub-buffer go that someone else copies, who then calls `copied`.

@@ -82,9 +82,8 @@ private:
         const std::uint64_t first = row.first_time + eras.shift(era);
         out_.first = out_.empty ? first : (std::min)(out_.first, first);
         out_.empty = false;
-        // Where the time went back in it, what is later is of the next era.
-        const bool back = row.last_time < row.first_time && eras.has(era + 1U);
-        const std::uint64_t last = row.last_time + eras.shift(back ? era + 1U : era);
+        const std::uint64_t last =
+            row.last_time + eras.shift(eras.next(era, row.first_time, row.last_time));
         ends_.push_back({row.last_time != 0 ? last : ~std::uint64_t{0}, slot, row.pos, era});
     }
     [[nodiscard]] std::uint64_t last_record(const end& of) {
@@ -99,7 +98,7 @@ private:
         std::uint64_t before = head.base_time;
         std::uint64_t last = 0;
         (void)walk_records(words_, head, [&](std::size_t, std::uint64_t time, std::uint32_t) {
-            if (time < before && eras.has(era + 1)) ++era;
+            era = eras.next(era, before, time);
             before = time;
             last = (std::max)(last, time + eras.shift(era));
         });

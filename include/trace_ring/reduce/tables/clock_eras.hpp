@@ -98,6 +98,12 @@ public:
         while (era > 0 && !all_[era].is_after(lane, pos, ticks)) --era;
         return static_cast<std::uint8_t>(era);
     }
+    /// The era of what was written after something of `era`, by both ticks as the file has them:
+    /// where they went back, the next one began in between.
+    [[nodiscard]] std::size_t next(std::size_t era, std::uint64_t before,
+                                   std::uint64_t ticks) const noexcept {
+        return ticks < before && has(era + 1) ? era + 1 : era;
+    }
     /// Such ticks as they are read.
     [[nodiscard]] std::uint64_t raised(std::uint32_t lane, position pos,
                                        std::uint64_t ticks) const noexcept {
