@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -33,6 +35,7 @@
 
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/sampled.hpp>
+#include <trace_ring/policy/storage/mapped.hpp>
 #include <trace_ring/policy/storage/shared_file.hpp>
 #include <trace_ring/recorder/cpu/recorder.hpp>
 #include <trace_ring/recorder/recorder.hpp>
@@ -283,12 +286,131 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(nothing_needs_locked_memory_or_huge_pages, kind, t
 
 namespace {
 
+/// Bytes that the process has locked in memory.
+std::uint64_t locked_now() {
+    std::ifstream status("/proc/self/status");
+    std::string line;
+    while (std::getline(status, line)) {
+        if (line.starts_with("VmLck:")) return std::stoull(line.substr(6)) * 1024;
+    }
+    return 0;
+}
+
+/// Recorders and rings that may become far larger than they are.
+std::vector<std::function<std::shared_ptr<void>()>> all_that_may_grow(const std::string& folder,
+                                                                      std::uint64_t limit) {
+    const auto options = [=](const std::string& file, bool memory_file) {
+        auto made = growing(file);
+        made.limit = limit;
+        made.memory_file = memory_file;
+        return made;
+    };
+    return {
+        [=] { return std::make_shared<tr::recorder>(options({}, false)); },
+        [=] { return std::make_shared<tr::recorder>(options({}, true)); },
+        [=] { return std::make_shared<tr::recorder>(options(folder + "/a.trace", false)); },
+        [=] {
+            auto joins = options(folder + "/a.trace", false);
+            joins.exists = tr::if_exists::attach;
+            return std::make_shared<tr::recorder>(joins);
+        },
+        [=] { return std::make_shared<tr::storage::mapped>(4096, limit); },
+        [=] { return std::make_shared<tr::storage::shared_file>(folder + "/ring", 4096, limit); },
+    };
+}
+
 /// What threads of the tests before this one have left for others to take is not to be had.
 void forget_ended_threads() {
     tr::impl::the_registry.nodes.store(nullptr, tr::relaxed);
 }
 
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(of_what_may_grow_only_what_is_used_is_locked_in_memory) {
+    if (!test::own_memory) return;  // an emulator has its own ways with memory
+    constexpr std::uint64_t limit_of_each = std::uint64_t{256} << 20;
+    for (const int flags : {MCL_FUTURE, MCL_CURRENT | MCL_FUTURE}) {
+        const test::folder folder;
+        const int status = in_child([&]() -> int {
+            checks check;
+            if (::mlockall(flags) != 0) return skipped;
+            for (const auto& make : all_that_may_grow(folder.path(), limit_of_each)) {
+                const std::uint64_t resident = test::memory_now().resident;
+                const std::uint64_t locked = locked_now();
+                const auto made = make();
+                const std::uint64_t more = test::memory_now().resident - resident;
+                check(more < limit_of_each / 16, std::to_string(more) + " bytes resident");
+                const std::uint64_t more_locked = locked_now() - locked;
+                check(more_locked < limit_of_each / 16,
+                      std::to_string(more_locked) + " bytes locked");
+                check(more_locked >= 4096, "what is used is locked");
+            }
+            auto options = growing();
+            options.limit = limit_of_each;
+            options.step = std::uint64_t{1} << 20;
+            tr::recorder grows(options);
+            const std::uint64_t locked = locked_now();
+            for (std::uint64_t n = 0; n < 20 * test::fit_in_512; ++n) test::put(grows, 1, n);
+            const std::uint64_t more = locked_now() - locked;
+            check(more >= options.step && more < 2 * options.step,
+                  "what it grew by is locked, " + std::to_string(more));
+            return check.failed;
+        });
+        TRACE_RING_TEST_SKIP_IF(status, "no memory may be locked");
+        BOOST_TEST(status == 0);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_may_be_locked_at_most_is_named_where_addresses_are_refused) {
+    if (!test::own_memory) return;  // an emulator has its own ways with memory
+    const int status = in_child([&]() -> int {
+        checks check;
+        const ::rlimit most{4 << 20, 4 << 20};
+        if (::setrlimit(RLIMIT_MEMLOCK, &most) != 0) return skipped;
+        // Whoever may lock everything is not asked for the limit.
+        if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return skipped;
+        if (::mlockall(MCL_FUTURE) != 0) return skipped;
+        try {
+            auto options = growing();
+            options.limit = std::uint64_t{256} << 20;
+            const tr::recorder one(options);
+            return skipped;
+        } catch (const tr::setup_error& said) {
+            check(std::string(said.what()).find("RLIMIT_MEMLOCK") != std::string::npos,
+                  said.what());
+        }
+        tr::recorder one(small());
+        check(test::put(one, 1, 1), "a smaller one");
+        return check.failed;
+    });
+    TRACE_RING_TEST_SKIP_IF(status, "memory may be locked without a limit");
+    BOOST_TEST(status == 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_may_grow_does_not_count_as_data_before_it_does) {
+    if (!test::own_memory) return;  // an emulator has its own ways with memory
+    const test::folder folder;
+    const int status = in_child([&]() -> int {
+        checks check;
+        limit(check, RLIMIT_DATA, std::uint64_t{64} << 20);
+        for (const auto& make : all_that_may_grow(folder.path(), std::uint64_t{512} << 20)) {
+            const auto made = make();
+        }
+        for (const std::string& file : {std::string(), folder / "b.trace"}) {
+            tr::recorder recorder(small(file));
+            std::uint64_t n = 0;
+            while (n < 1000) check(test::put(recorder, 1, n++), "record");
+            must_account(check, recorder, n);
+        }
+        std::make_unique<char[]>(100'000).reset();  // for what a complaint needs
+        limit(check, RLIMIT_DATA, 4096);
+        must_fail(check, ENOMEM, folder / "c.trace",
+                  [&] { const tr::recorder one(small(folder / "c.trace")); });
+        check(!std::filesystem::exists(folder / "c.trace"), "nothing is left behind");
+        return check.failed;
+    });
+    BOOST_TEST(status == 0);
+}
 
 BOOST_AUTO_TEST_CASE(without_addresses_set_up_says_so_and_new_threads_are_counted) {
     if (!test::own_memory) return;  // an emulator, left without addresses, ends
@@ -421,8 +543,8 @@ BOOST_AUTO_TEST_CASE(a_file_system_that_is_read_only_is_named_and_memory_goes_wi
     BOOST_TEST(entries(folder.path()) == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(a_file_system_that_has_no_room_or_cannot_promise_any_is_named) {
-    for (const int error : {ENOSPC, EDQUOT, EOPNOTSUPP}) {
+BOOST_AUTO_TEST_CASE(a_file_system_that_has_no_room_is_named) {
+    for (const int error : {ENOSPC, EDQUOT}) {
         const test::folder folder;
         const std::string file = folder / "a.trace";
         const std::string grown = folder / "b.trace";
@@ -447,6 +569,106 @@ BOOST_AUTO_TEST_CASE(a_file_system_that_has_no_room_or_cannot_promise_any_is_nam
         TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
         BOOST_TEST(status == 0);
         BOOST_TEST(entries(folder.path()) == 1U);
+    }
+}
+
+namespace {
+
+bool has_no_holes(const std::string& file) {
+    struct ::stat64 status {};
+    return ::stat64(file.c_str(), &status) == 0 && status.st_size > 0 &&
+           status.st_blocks * 512 >= status.st_size;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(where_nothing_is_allocated_ahead_zeros_are_written) {
+    for (const int error : {EOPNOTSUPP, ENOSYS}) {
+        const test::folder folder;
+        const int status = in_child([&]() -> int {
+            checks check;
+            if (!test::refuse_calls({test::call_fallocate}, error)) return skipped;
+            auto options = small(folder / "a.trace");
+            for (const auto exists :
+                 {tr::if_exists::fail, tr::if_exists::replace, tr::if_exists::attach}) {
+                options.exists = exists;
+                tr::recorder recorder(options);
+                check(has_no_holes(options.file), "holes");
+                for (std::uint64_t n = 0; n < 100; ++n) check(test::put(recorder, 1, n), "record");
+            }
+            check(test::account_of(tr::reduce::trace_file::open(options.file)).read() == 200,
+                  "those of the second and the third");
+            // Several bring the zeros at once, beside those who store already.
+            options = growing(folder / "b.trace");
+            options.limit = std::uint64_t{1} << 20;
+            options.step = 512;
+            tr::recorder grows(options);
+            constexpr std::uint64_t writers = 4;
+            constexpr std::uint64_t each = 8000;
+            std::vector<std::thread> all;
+            for (std::uint64_t w = 0; w < writers; ++w) {
+                all.emplace_back([&, w] {
+                    for (std::uint64_t n = 0; n < each; ++n) test::put(grows, w, n);
+                });
+            }
+            for (auto& one : all) one.join();
+            check(test::account_of(grows).read() == writers * each, "all of them");
+            must_account(check, grows, writers * each);
+            check(has_no_holes(options.file), "holes in what grew");
+            tr::storage::shared_file ring(folder / "ring", 4096, 1 << 20);
+            check(ring.grow(1 << 18) && has_no_holes(folder / "ring"), "a ring");
+            return check.failed;
+        });
+        TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
+        BOOST_TEST(status == 0);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(where_not_even_zeros_can_be_appended_it_is_said_what_to_do) {
+    const test::folder folder;
+    const int status = in_child([&]() -> int {
+        checks check;
+        if (!test::refuse_calls({test::call_fallocate, test::call_pwritev2}, EOPNOTSUPP)) {
+            return skipped;
+        }
+        const auto says = [&](auto&& make) {
+            try {
+                make();
+            } catch (const tr::setup_error& said) {
+                return std::string(said.what()).find("another file system") != std::string::npos;
+            }
+            return false;
+        };
+        check(says([&] { const tr::recorder one(small(folder / "a.trace")); }), "a recorder");
+        check(says([&] { const tr::storage::shared_file one(folder / "a", 4096); }), "a ring");
+        check(entries(folder.path()) == 0, "nothing is left behind");
+        return check.failed;
+    });
+    TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
+    BOOST_TEST(status == 0);
+}
+
+BOOST_AUTO_TEST_CASE(without_links_a_file_gets_its_name_and_replaces_none) {
+    for (const int error : {EPERM, EINVAL, ENOSYS}) {
+        const test::folder folder;
+        const int status = in_child([&]() -> int {
+            checks check;
+            if (!test::refuse_calls({test::call_link}, error)) return skipped;
+            auto options = small(folder / "a.trace");
+            options.exists = tr::if_exists::attach;
+            tr::recorder recorder(options);
+            for (std::uint64_t n = 0; n < 100; ++n) test::put(recorder, 1, n);
+            const tr::recorder joins(options);
+            const std::string copy = folder / "copy";
+            for (const int result : {0, EEXIST}) {
+                check(recorder.snapshot(copy.c_str()) == result, "a snapshot");
+                check(test::account_of(tr::reduce::trace_file::open(copy)).read() == 100, "a copy");
+            }
+            check(entries(folder.path()) == 2, "nothing else is left");
+            return check.failed;
+        });
+        TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
+        BOOST_TEST(status == 0);
     }
 }
 

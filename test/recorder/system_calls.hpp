@@ -52,6 +52,14 @@ inline const call_names call_open {
         SYS_openat
 };
 inline const call_names call_fallocate{SYS_fallocate};
+inline const call_names call_pwritev2{SYS_pwritev2};
+/// Those that give a file a name without replacing another.
+inline const call_names call_link {
+#if defined(SYS_link)
+    SYS_link,
+#endif
+        SYS_linkat, SYS_renameat2
+};
 inline const call_names call_getrlimit {
 #if defined(SYS_getrlimit)
     SYS_getrlimit,

@@ -6,12 +6,15 @@
 /// Anonymous memory from the system: populated before it is used, in huge pages where they are to
 /// be had, and shared with the children of a fork. With a limit above its size it can grow.
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/storage.hpp>
+#include <trace_ring/setup_error.hpp>
 
 namespace trace_ring::inline v1::storage {
 
@@ -31,7 +34,9 @@ public:
         : bytes_(mapping::reserve(with_control(limit > bytes ? limit : bytes))),
           limit_(bytes_.size()),
           size_(0) {
-        static_cast<void>(grow(with_control(bytes)));
+        if (!grow(with_control(bytes))) {
+            fail_setup(not_allocated("anonymous memory", std::to_string(bytes) + " bytes", ENOMEM));
+        }
     }
 
     [[nodiscard]] std::byte* data() noexcept { return bytes_.data(); }
@@ -45,8 +50,7 @@ public:
     [[nodiscard]] bool grow(std::uint64_t bytes) noexcept {
         std::uint64_t now = size();
         if (bytes <= now) return true;
-        if (bytes > limit_) return false;
-        bytes_.populate(now, bytes - now);
+        if (bytes > limit_ || bytes_.populate(now, bytes - now) != 0) return false;
         while (now < bytes) {  // the largest wins: each writer populated all of its own
             if (size_.compare_exchange_weak(now, bytes, relaxed)) break;  // relaxed: as in size()
         }

@@ -89,9 +89,8 @@ public:
         const std::uint64_t now = size();
         if (bytes <= now) return true;
         // Allocating what is allocated changes nothing: writers may do it at once.
-        if (bytes > limit() || allocate(file_.get(), now, bytes - now) != 0) return false;
-        bytes_.populate(now, bytes - now);
-        return true;
+        return bytes <= limit() && allocate(file_.get(), now, bytes - now) == 0 &&
+               bytes_.populate(now, bytes - now) == 0;
     }
 
     /// Maps as far as the ring that was found says that it may grow. Throws setup_error.
@@ -129,11 +128,13 @@ private:
             return setup_error(name_, "more bytes than any file has", EFBIG);
         const std::uint64_t now = control_bytes + bytes;
         const std::uint64_t later = control_bytes + (limit > bytes ? limit : bytes);
-        if (const int error = allocate(file_.get(), 0, now); error != 0)
-            return setup_error(name_, "cannot allocate " + std::to_string(now) + " bytes", error);
-        bytes_ = mapping::try_of_file(file_.get(), later);
-        if (!bytes_) return mapping::fault(name_, later);
-        bytes_.populate(0, now);
+        int error = allocate(file_.get(), 0, now);
+        if (error == 0) {
+            bytes_ = mapping::try_of_file(file_.get(), later);
+            if (!bytes_) return mapping::fault(name_, later);
+            error = bytes_.populate(0, now);
+        }
+        if (error != 0) return not_allocated(name_, std::to_string(now) + " bytes", error);
         return std::nullopt;
     }
     void attach() {

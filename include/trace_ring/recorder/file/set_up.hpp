@@ -96,6 +96,12 @@ namespace trace_ring::inline v1::impl {
     return layout::lay_out(plan);
 }
 
+inline std::optional<setup_error> trace_memory::populate_tables() const {
+    const int error = memory_.populate(0, plan_.fixed_bytes());
+    if (error == 0) return std::nullopt;
+    return storage::not_allocated(path_.empty() ? "memory" : path_, "the tables", error);
+}
+
 /// False if `path_` was to be joined or made, and others have just made it.
 inline bool trace_memory::create(const recorder_options& options, const clock_functions& wanted) {
     plan_ = plan_for(options);
@@ -142,19 +148,18 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
         const removal at_end{made};
         if (file_) {
             if (const int error = storage::allocate(file_.number(), 0, plan_.fixed_bytes())) {
-                return setup_error(path_, "cannot allocate the tables", error);
+                return storage::not_allocated(path_, "the tables", error);
             }
         }
         memory_ = storage::mapping::try_with_slack(file_.number(), plan_.file_limit, stray_bytes);
         if (!memory_) {
             return storage::mapping::fault(file_ ? path_ : "anonymous memory", plan_.file_limit);
         }
-        memory_.populate(0, plan_.fixed_bytes());
+        if (auto failed = populate_tables()) return failed;
         if (const int error = provide(0, first)) {
-            return setup_error(path_.empty() ? "memory" : path_,
-                               "cannot allocate " + std::to_string(first * plan_.sub_buffer_bytes) +
-                                   " bytes of sub-buffers",
-                               error);
+            return storage::not_allocated(
+                path_.empty() ? "memory" : path_,
+                std::to_string(first * plan_.sub_buffer_bytes) + " bytes of sub-buffers", error);
         }
         clock_ = wanted.usable() ? &wanted : &functions_of<clock::monotonic>;
         auto& h = header();
@@ -291,22 +296,22 @@ inline std::optional<setup_error> trace_memory::replace_old(const std::string& m
 
 /// False if there is no file to join. Throws if there is one that cannot be joined.
 inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
+    std::uint64_t bytes = 0;
     for (int i = 0;; ++i) {
         if (::access(path_.c_str(), F_OK) != 0) return false;
         file_.keep(storage::open_file(
                        path_, any_owner ? storage::trust::any_owner : storage::trust::same_owner),
                    path_);
-        if (storage::lock_byte(file_.number(), layout::use_lock_offset, true) !=
-            storage::lock_result::held_by_another) {
-            break;
-        }
-        // Another is putting a new file in its place.
+        const bool held = storage::lock_byte(file_.number(), layout::use_lock_offset, true) ==
+                          storage::lock_result::held_by_another;
+        bytes = storage::file_bytes(file_.number());
+        // Another is putting a new file in its place (an empty one: see storage::name_file).
+        if (!held && (bytes != 0 || i == 100)) break;
         if (i == 1000) fail_setup(path_, "is being replaced", EBUSY);
         const timespec pause{0, 1'000'000};
         ::nanosleep(&pause, nullptr);
     }
     file_.has_name(path_);
-    const std::uint64_t bytes = storage::file_bytes(file_.number());
     if (bytes < layout::page_bytes) fail_setup(path_, "not a trace file", EINVAL);
     const storage::mapping first =
         storage::mapping::of_file(path_, file_.number(), layout::page_bytes);
@@ -351,15 +356,19 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
         if (clock_ == nullptr && known->kind == kind && known->usable()) clock_ = known;
     }
     if (clock_ == nullptr) fail_setup(path_, "its clock cannot be read here", ENOTSUP);
-    memory_.populate(0, plan_.fixed_bytes());
+    fail_setup(populate_tables());
     // There already, unless it is a copy.
     const std::uint64_t end = plan_.bytes_for(capacity);
     const std::uint64_t behind = (std::min)(stray_bytes, plan_.file_limit - end);
-    const int error = behind == 0 ? 0 : storage::allocate(file_.number(), end, behind);
+    int error = behind == 0 ? 0 : storage::allocate(file_.number(), end, behind);
     if (error != 0) {
-        fail_setup(path_, "cannot allocate what is needed behind its sub-buffers", error);
+        fail_setup(storage::not_allocated(path_, "what is needed behind its sub-buffers", error));
     }
-    memory_.populate(plan_.sub_buffers, capacity * plan_.sub_buffer_bytes);
+    error = populate(0, capacity);
+    if (error != 0) {
+        fail_setup(
+            storage::not_allocated(path_, "its sub-buffers, of which some are holes", error));
+    }
     return true;
 }
 

@@ -240,11 +240,17 @@ public:
             });
             if (error != 0) return error;
         }
-        const std::uint64_t page_start = index_at / layout::page_bytes * layout::page_bytes;
-        memory_.populate(page_start, index_at + index_bytes - page_start);
-        const std::uint64_t sub_start = at / layout::page_bytes * layout::page_bytes;
-        memory_.populate(sub_start, at + bytes - sub_start);
-        return 0;
+        return populate(from, count);
+    }
+    /// Takes the page faults of these sub-buffers and of their index. 0 or the error. Signal-safe.
+    [[nodiscard]] int populate(std::uint64_t from, std::uint64_t count) const noexcept {
+        const auto pages = [this](std::uint64_t begin, std::uint64_t end) {
+            begin = begin / layout::page_bytes * layout::page_bytes;
+            return memory_.populate(begin, end - begin);
+        };
+        const int error = pages(plan_.index + from * sizeof(layout::index_entry),
+                                plan_.index + count * sizeof(layout::index_entry));
+        return error != 0 ? error : pages(plan_.bytes_for(from), plan_.bytes_for(count));
     }
 
     /// Calls `what(descriptor)` with the file that locks are taken on, if it can be had: the trace
@@ -313,6 +319,7 @@ private:
     [[nodiscard]] bool create(const recorder_options& options, const clock_functions& wanted);
     [[nodiscard]] std::optional<setup_error> give_name(const std::string& made, bool& has_name);
     bool join(const clock_functions& wanted, bool any_owner);
+    [[nodiscard]] std::optional<setup_error> populate_tables() const;
     [[nodiscard]] std::optional<setup_error> replace_old(const std::string& made);
 
     std::string path_;
