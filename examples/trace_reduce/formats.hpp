@@ -41,8 +41,8 @@ public:
     format(const format&) = delete;
     virtual ~format() = default;
 
-    /// Another file that comes into the same output; all of them before `begin`. Returns its
-    /// number. `in` must outlive this.
+    /// Another file that comes into the same output; before `begin`, unless the format takes one in
+    /// later (options.hpp). Returns its number. `in` must outlive this, or what is appended of it.
     virtual std::size_t add(const reduce::tables& in, std::string_view name) = 0;
     /// What stands before the first item.
     virtual void begin(exporter::text_buffer& out) = 0;

@@ -22,6 +22,7 @@
 #include <trace_ring/reduce/trace_file.hpp>
 
 #include "../shown.hpp"
+#include "followed_name.hpp"
 #include "formats.hpp"
 #include "options.hpp"
 
@@ -58,7 +59,7 @@ private:
 class input {
 public:
     input(reduce::source file, const options& wanted, complaints& complain)
-        : file_(reduce::trace_file::of_source(std::move(file))), complain_(complain) {
+        : named_(file), file_(reduce::trace_file::of_source(std::move(file))), complain_(complain) {
         what_.events = wanted.events;
         what_.threads = wanted.threads;
         // Where each record is printed, that is nearly all there is to do, and it is done by one.
@@ -88,6 +89,8 @@ public:
                                           : file_.forward(what_));
     }
     void stop_following() { cursor_->stop_following(); }
+    /// The name that it was opened by.
+    [[nodiscard]] followed_name& named() noexcept { return named_; }
 
     /// The item at hand, or the next; null if there is none (now).
     [[nodiscard]] const reduce::item* peek() {
@@ -132,6 +135,7 @@ private:
         }
     }
 
+    followed_name named_;
     reduce::trace_file file_;
     complaints& complain_;
     reduce::filter what_;

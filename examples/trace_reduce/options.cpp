@@ -53,6 +53,9 @@ void check_format(const options& wanted) {
         if (wanted.follow && !facts.follow) {
             throw CLI::ValidationError(name + "is whole or nothing: not with --follow");
         }
+        if (wanted.retry && !facts.retry) {
+            throw CLI::ValidationError(name + "takes no file in later: not with --retry");
+        }
         if (wanted.statistics && !facts.statistics) {
             throw CLI::ValidationError(name + "has no statistics: --stats is text or json");
         }
@@ -168,10 +171,16 @@ bool parse(int argc, char** argv, options& into, int& status) {
     buckets->needs(histogram);
     top->needs(statistics);
     auto* follow = app.add_flag("--follow", into.follow,
-                                "Go on with new records as they come, until interrupted");
+                                "Go on with new records as they come, until interrupted. If "
+                                "another file takes the name of one, that is said on stderr");
     app.add_flag("--until-closed", into.until_closed,
                  "With --follow: until no program records into the files")
         ->needs(follow);
+    auto* retry =
+        app.add_flag("--retry", into.retry,
+                     "With --follow: if another file takes the name of one, read the old one to "
+                     "its end, and go on with the new one from its beginning")
+            ->needs(follow);
     auto* types =
         app.add_option("--type", into.types,
                        "Of CPTRAP files only these types of records: interface, "
@@ -262,6 +271,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
     branches->excludes(where);
     browse->excludes(backward)->excludes(limit)->excludes(statistics)->excludes(branches);
     browse->excludes(format)->excludes(result);
+    retry->excludes(browse)->excludes(offset)->excludes(match);
     for (auto* each : {types, codes, pages}) each->excludes(branches)->excludes(where);
     app.footer(footer);
     app.failure_message([](const CLI::App*, const CLI::Error& error) {

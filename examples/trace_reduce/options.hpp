@@ -23,18 +23,19 @@ struct format_facts {
     output_format value;
     bool backward;    ///< times may descend
     bool follow;      ///< what is written so far is good for something
+    bool retry;       ///< another file can come into it later
     bool statistics;  ///< --stats has it
     bool roles;       ///< it draws flows and counters
     bool folder;      ///< it is a folder of files, which has to be named
 };
 inline constexpr format_facts known_formats[] = {
-    {"text", output_format::text, true, true, true, false, false},
-    {"json", output_format::json, true, true, true, false, false},
-    {"csv", output_format::csv, true, true, false, false, false},
-    {"chrome", output_format::chrome, false, true, false, true, false},
-    {"perfetto", output_format::perfetto, false, true, false, true, false},
-    {"ctf", output_format::ctf, false, false, false, false, true},
-    {"html", output_format::html, false, false, false, true, false},
+    {"text", output_format::text, true, true, true, true, false, false},
+    {"json", output_format::json, true, true, true, true, false, false},
+    {"csv", output_format::csv, true, true, false, false, false, false},
+    {"chrome", output_format::chrome, false, true, false, false, true, false},
+    {"perfetto", output_format::perfetto, false, true, false, false, true, false},
+    {"ctf", output_format::ctf, false, false, false, false, false, true},
+    {"html", output_format::html, false, false, false, false, true, false},
 };
 enum class colouring { automatic, always, never };
 
@@ -53,6 +54,7 @@ struct options {
     measure::question measures;  ///< with `statistics`
     bool follow = false;
     bool until_closed = false;
+    bool retry = false;
     bool browse = false;
     unsigned jobs = 0;  ///< threads that read ahead; 1: none beside the one that shows; 0: as fits
     output_format format = output_format::text;

@@ -450,6 +450,9 @@ BOOST_AUTO_TEST_CASE(anything_else_that_fails_is_status_1) {
                                                {"x", "--limit", "many"},
                                                {"x", "--format", "xml"},
                                                {"x", "--follow", "--backward"},
+                                               {"x", "--retry"},
+                                               {"x", "--follow", "--retry", "--browse"},
+                                               {"x", "--follow", "--retry", "--format", "csv"},
                                                {"x", "--until-closed"},
                                                {"x", "--thread", "-1"}}) {
         run program(arguments);
@@ -565,6 +568,44 @@ BOOST_AUTO_TEST_CASE(a_live_file_is_followed_until_its_writers_are_gone) {
     run limited({file.path(), "--follow", "--limit", "7"});
     BOOST_TEST(limited.wait() == 0);
     BOOST_TEST(std::count(limited.output.begin(), limited.output.end(), '\n') == 7);
+}
+
+BOOST_AUTO_TEST_CASE(another_file_of_a_followed_name_is_told_of_or_followed_too) {
+    const scratch_file file;
+    const scratch_file moved;
+    for (const bool retry : {false, true}) {
+        file.remove();
+        const trace_ring::recorder_options options{.file = file.path(), .size = 64 * 1024};
+        std::optional<trace_ring::recorder> old(options);
+        old->record<tick>(0);
+        std::vector<std::string> arguments{file.path(), "--follow", "--until-closed", "--where",
+                                           "n < 100"};
+        if (retry) arguments.emplace_back("--retry");
+        run program(arguments);
+        program.read_lines(1);
+        std::filesystem::rename(file.path(), moved.path());
+        std::optional<trace_ring::recorder> other(options);
+        other->record<tick>(10);
+        old->record<tick>(1);  // into the old one still
+        program.read_lines(retry ? 3 : 2);
+        old->record<tick>(2);
+        old.reset();
+        program.read_lines(retry ? 4 : 3);
+        other->record<tick>(11);
+        other.reset();
+        BOOST_TEST(program.wait() == 0);
+        for (const char* record : {"n=0", "n=1\n", "n=2", "n=10", "n=11"}) {
+            const bool shown = program.output.find(record) != std::string::npos;
+            BOOST_TEST(shown == (retry || record[3] == '\0' || record[3] == '\n'), record);
+        }
+        BOOST_TEST(std::count(program.output.begin(), program.output.end(), '\n') ==
+                   (retry ? 5 : 3));
+        BOOST_TEST(program.errors ==
+                   (retry ? ""
+                          : "trace-reduce: " + file.path() +
+                                ": another file has this name now, which is not shown (--retry "
+                                "goes on with it)\n"));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(an_interrupt_prints_what_there_is) {

@@ -23,6 +23,7 @@
 #include <trace_ring/reduce/cptrap/spool_reader.hpp>
 #include <trace_ring/reduce/file/source.hpp>
 
+#include "../followed_name.hpp"
 #include "../inputs.hpp"
 #include "../options.hpp"
 #include "../output.hpp"
@@ -42,13 +43,10 @@ public:
         for (auto& each : files) {
             const std::string shown = several ? each.name() : "";
             const spool_range range(wanted, each.size());
-            inputs_.push_back({reduce::spool_reader(std::move(each)), range,
+            followed_name named(each);
+            inputs_.push_back({std::move(named), reader_of(std::move(each)), range,
                                exporter::cptrap_text_writer(shown, colour),
                                exporter::cptrap_json_writer(shown)});
-            inputs_.back().reader.stop_when(interrupted);
-            if (!wanted.types.empty() || !wanted.codes.empty()) {
-                inputs_.back().reader.select(selection_of(wanted.types, wanted.codes));
-            }
         }
     }
 
@@ -69,8 +67,11 @@ public:
     void follow(output& to) {
         for (auto& each : inputs_) each.reader.go_to(each.range.first());
         for (;;) {
+            for (auto& each : inputs_) look_at_name(each, to);
             bool live = false;  // asked before: what is written until then is seen afterwards
-            for (const auto& each : inputs_) live = live || each.reader.live();
+            for (const auto& each : inputs_) {
+                live = live || each.reader.live() || (wanted_.retry && each.named.is_awaited());
+            }
             for (auto& each : inputs_) print_forward(each, to);
             to.flush();
             if (interrupted_ != 0 || records_ >= wanted_.limit || (wanted_.until_closed && !live)) {
@@ -105,6 +106,7 @@ public:
 
 private:
     struct one_input {
+        followed_name named;
         reduce::spool_reader reader;
         spool_range range;
         exporter::cptrap_text_writer text;
@@ -113,6 +115,25 @@ private:
         reduce::spool_item torn{};
     };
 
+    [[nodiscard]] reduce::spool_reader reader_of(reduce::source file) const {
+        reduce::spool_reader reader(std::move(file));
+        reader.stop_when(interrupted_);
+        if (!wanted_.types.empty() || !wanted_.codes.empty()) {
+            reader.select(selection_of(wanted_.types, wanted_.codes));
+        }
+        return reader;
+    }
+    /// Goes on with a file that has taken the name, once nobody writes to the old one.
+    void look_at_name(one_input& from, output& to) {
+        if (!from.named.is_taken() || (wanted_.retry && from.reader.live())) return;
+        from.named.pass_on(wanted_, reduce::file_kind::spool, [&](reduce::source file) {
+            print_forward(from, to);
+            end(from, to);
+            from.range = spool_range({}, file.size());
+            from.named = followed_name(file);
+            from.reader = reader_of(std::move(file));
+        });
+    }
     void print_forward(one_input& from, output& to) {
         while (records_ < wanted_.limit && interrupted_ == 0) {
             const auto item = from.reader.next();

@@ -62,10 +62,21 @@ void check_roles(const inputs& from, const options& wanted) {
     check(wanted.counters, false);
 }
 
+void select(const inputs& from, const std::optional<where::expression>& condition, const job& on) {
+    where::select(
+        from,
+        [](input& of) {
+            return std::pair<reduce::trace_file&, reduce::filter&>(of.file(), of.what());
+        },
+        on.wanted.where, condition, on.wanted.follow, on.interrupted);
+}
+
 class trace_reduction {
 public:
-    trace_reduction(const inputs& from, const job& on)
+    /// When files are followed, others may come into `from`, and those that ended go.
+    trace_reduction(inputs& from, const std::optional<where::expression>& condition, const job& on)
         : from_(from),
+          condition_(condition),
           on_(on),
           wanted_(on.wanted),
           told_(::isatty(STDERR_FILENO) != 0 && !on.to.is_terminal()) {}
@@ -78,7 +89,7 @@ public:
         }
         shown.begin(on_.to.text());
         if (wanted_.follow) {
-            follow();
+            follow(shown);
         } else {
             print_items();
         }
@@ -147,10 +158,42 @@ private:
         }
         return false;
     }
-    void follow() {
+    /// Goes on with files that have taken the names of those that are followed, or says that there
+    /// are some. Where the old one is still recorded into, both are followed.
+    void look_at_names(format& shown) try {
+        for (std::size_t i = from_.size(); i-- > 0;) {
+            auto& named = from_[i]->named();
+            if (!named.is_taken()) continue;
+            named.pass_on(wanted_, reduce::file_kind::trace, [&](reduce::source file) {
+                inputs other;
+                other.push_back(std::make_unique<input>(std::move(file), wanted_, on_.complain));
+                select(other, condition_, on_);
+                other.back()->show_by(shown);
+                other.back()->start(wanted_);
+                from_.push_back(std::move(other.back()));
+            });
+        }
+        if (!wanted_.retry) return;
+        std::erase_if(from_, [](const auto& each) {
+            if (!each->named().is_settled()) return false;
+            each->file().refresh();
+            if (each->file().live()) return false;
+            each->stop_following();
+            return each->peek() == nullptr;
+        });
+    } catch (const interruption&) {
+        // As in print_items.
+    }
+    [[nodiscard]] bool awaits() const {
+        return wanted_.retry && std::any_of(from_.begin(), from_.end(), [](const auto& each) {
+                   return each->named().is_awaited();
+               });
+    }
+    void follow(format& shown) {
         for (;;) {
+            look_at_names(shown);
             // Asked before: what is written until then is seen by the reading that follows.
-            const bool closed = wanted_.until_closed && !live();
+            const bool closed = wanted_.until_closed && !live() && !awaits();
             print_items();
             on_.to.flush();
             if (on_.interrupted != 0 || closed || records_ >= wanted_.limit) break;
@@ -195,7 +238,8 @@ private:
         return sum;
     }
 
-    const inputs& from_;
+    inputs& from_;
+    const std::optional<where::expression>& condition_;
     const job& on_;
     const options& wanted_;
     progress told_;
@@ -223,7 +267,7 @@ bool reduce_traces(std::vector<reduce::source> files,
         return false;
     }
     const auto shown = make_format(wanted, on.coloured(), files.size() > 1);
-    const inputs from = open_all(std::move(files), wanted, on.complain);
+    inputs from = open_all(std::move(files), wanted, on.complain);
     if (from.empty()) return false;
     text_buffer aside;  // a terminal is told before it is taken
     if (!position::offsets(from, wanted, on.complain).apply(wanted.browse ? aside : on.to.text()) ||
@@ -234,14 +278,9 @@ bool reduce_traces(std::vector<reduce::source> files,
         browse_traces(from, condition, on);
         return true;
     }
-    where::select(
-        from,
-        [](input& of) {
-            return std::pair<reduce::trace_file&, reduce::filter&>(of.file(), of.what());
-        },
-        wanted.where, condition, wanted.follow, on.interrupted);
+    select(from, condition, on);
     check_roles(from, wanted);
-    trace_reduction reduction(from, on);
+    trace_reduction reduction(from, condition, on);
     if (wanted.statistics) {
         reduction.count();
     } else {
