@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(who_joins_a_trace_goes_by_its_clock) {
 
 BOOST_AUTO_TEST_CASE(a_sampled_clock_is_read_once_in_n_records_and_bounds_the_others) {
     hand_clock::step = 1;
-    tr::basic_recorder<now_and_then> recorder({.size = 4096});
+    tr::basic_recorder<now_and_then> recorder({.size = 8 * 4096});
     recorder.record<timed_number>(std::uint64_t{0});
     const std::uint64_t before = hand_clock::ticks;
     for (std::uint64_t i = 1; i < 14; ++i) recorder.record<timed_number>(i);

@@ -145,6 +145,10 @@ BOOST_AUTO_TEST_CASE(each_bad_option_is_refused_by_name_before_a_file_is_made) {
         {"sub_buffer_bytes", [](auto& o) { o.sub_buffer_bytes = 4095; }},
         {"sub_buffer_bytes", [](auto& o) { o.sub_buffer_bytes = 3 * 1024; }},
         {"sub_buffer_bytes", [](auto& o) { o.sub_buffer_bytes = 65536; }},
+        {"size", [](auto& o) { o.size = 0; }},
+        {"size", [](auto& o) { o.size = 8 * 4096 - 1; }},
+        {"size", [](auto& o) { o.size = 8 * 512 - 1, o.sub_buffer_bytes = 512; }},
+        {"size", [](auto& o) { o.size = 1 << 17, o.sub_buffer_bytes = 32768; }},
         {"size", [](auto& o) { o.size = (1ULL << 47) + 1; }},
         {"size", [](auto& o) { o.size = ~0ULL; }},
         {"limit", [=](auto& o) { o.full = extends, o.limit = (1ULL << 47) + 1; }},
@@ -184,14 +188,15 @@ BOOST_AUTO_TEST_CASE(each_bad_option_is_refused_by_name_before_a_file_is_made) {
                said);
 }
 
-BOOST_AUTO_TEST_CASE(sizes_are_rounded_up_to_eight_whole_sub_buffers_at_least) {
-    for (const std::uint64_t size : {0U, 1U, 8 * 512U - 1, 8 * 512U}) {
-        const tr::recorder recorder({.size = size, .sub_buffer_bytes = 512});
-        BOOST_TEST(recorder.statistics().sub_buffers == 8U);
-    }
+BOOST_AUTO_TEST_CASE(sizes_are_rounded_up_to_whole_sub_buffers_of_which_there_are_eight) {
+    const auto said = complaint_about({.size = 1});
+    BOOST_TEST(said.is(EINVAL, "recorder_options::size", "at least eight sub-buffers: 32768 bytes"),
+               said);
+    const tr::recorder least({.size = 8 * 512, .sub_buffer_bytes = 512});
+    BOOST_TEST(least.statistics().sub_buffers == 8U);
     const tr::recorder more({.size = 8 * 512 + 1, .sub_buffer_bytes = 512});
     BOOST_TEST(more.statistics().sub_buffers == 9U);
-    const tr::recorder longest({.size = 1, .sub_buffer_bytes = 32768});
+    const tr::recorder longest({.size = 8 * 32768, .sub_buffer_bytes = 32768});
     for (const auto& [size, bytes] : {std::pair{1ULL << 20, 4096U},
                                       {128ULL << 20, 4096U},
                                       {256ULL << 20, 8192U},
@@ -205,9 +210,8 @@ BOOST_AUTO_TEST_CASE(sizes_are_rounded_up_to_eight_whole_sub_buffers_at_least) {
             {.size = 1 << 20, .limit = 1ULL << 30, .full = tr::full_mode::extend_then_discard})
             .sub_buffer_bytes == 32768U);
     BOOST_TEST(longest.statistics().sub_buffers == 8U);
-    // Not even the limit of a mode that extends is below that.
-    const tr::recorder grows({.size = 0,
-                              .limit = 1,
+    const tr::recorder grows({.size = 8 * 512,
+                              .limit = 8 * 512,
                               .sub_buffer_bytes = 512,
                               .full = tr::full_mode::extend_then_discard});
     BOOST_TEST(grows.statistics().sub_buffers == 8U);

@@ -71,13 +71,15 @@ namespace trace_ring::inline v1::impl {
             ? options.sub_buffer_bytes
             : std::clamp<std::uint64_t>(std::bit_floor(most / 32768), default_sub_buffer_bytes,
                                         max_sub_buffer_bytes));
-    const std::uint64_t size = std::max<std::uint64_t>(options.size, 8ULL * sub_buffer_bytes);
-    const std::uint64_t limit = (std::max)(most, size);
-    if (limit > (1ULL << 47)) refuse("limit", "must be at most 128 TiB");
+    if (options.size < 8ULL * sub_buffer_bytes) {
+        const std::string least = std::to_string(8ULL * sub_buffer_bytes);
+        refuse("size", ("must be at least eight sub-buffers: " + least + " bytes").c_str());
+    }
+    if (most > (1ULL << 47)) refuse("limit", "must be at most 128 TiB");
     plan.sub_buffer_bytes = sub_buffer_bytes;
-    plan.sub_buffer_limit = (limit + sub_buffer_bytes - 1) / sub_buffer_bytes;
+    plan.sub_buffer_limit = (most + sub_buffer_bytes - 1) / sub_buffer_bytes;
     if (options.quotas.size() >= layout::max_rings) refuse("quotas", "must be at most three");
-    std::uint64_t rest = size / sub_buffer_bytes;
+    std::uint64_t rest = options.size / sub_buffer_bytes;
     for (const std::uint64_t bytes : options.quotas) {
         if (bytes < 8ULL * sub_buffer_bytes || bytes > options.size) {
             refuse("quotas", "must be at least eight sub-buffers each, and within `size`");
@@ -108,10 +110,8 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
     if (options.keep_for.count() > 0 && wanted.kind == functions_of<clock::none>.kind) {
         fail_setup("recorder_options::keep_for", "must not be set without a clock", EINVAL);
     }
-    const std::uint64_t first = std::min<std::uint64_t>(
-        plan_.sub_buffer_limit,
-        std::max<std::uint64_t>(
-            8, (options.size + plan_.sub_buffer_bytes - 1) / plan_.sub_buffer_bytes));
+    const std::uint64_t first =
+        (options.size + plan_.sub_buffer_bytes - 1) / plan_.sub_buffer_bytes;
     std::string made;  // what to remove if set-up fails
     const bool in_place = options.exists == if_exists::fail;
     if (!path_.empty()) {
