@@ -17,7 +17,7 @@
 #include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/named_values.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 
 using namespace trace_ring_test;
 using trace_ring::record_word;

@@ -13,7 +13,7 @@
 #include <reduce/core/core_builder.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/read_all.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/core/core_traces.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
 

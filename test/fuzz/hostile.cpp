@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/record/event/value_names.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring_test::fuzz {
 

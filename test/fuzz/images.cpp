@@ -10,7 +10,7 @@
 
 #include <fuzz/events.hpp>
 #include <reduce/everything.hpp>
-#include <trace_ring/recorder/file/check_layout.hpp>
+#include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 namespace trace_ring_test::fuzz {

@@ -13,8 +13,8 @@
 #include <fuzz/images.hpp>
 #include <fuzz/targets.hpp>
 #include <reduce/read_all.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/record/event/value_names.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring_test::fuzz {
 

@@ -15,10 +15,10 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 #include <recorder/trace_reader.hpp>
 

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/recorder/file/check_layout.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace test {
 

@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring_test {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include <reduce/file_builder.hpp>
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
 
 namespace trace_ring_test {
 

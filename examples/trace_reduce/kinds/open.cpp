@@ -12,7 +12,7 @@
 #include <utility>
 
 #include <trace_ring/exporter/append.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/core/core_traces.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
 #include <trace_ring/reduce/format_error.hpp>

@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
+#include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/recorder/file/check_layout.hpp>
 
 namespace trace_ring::inline v1 {
 

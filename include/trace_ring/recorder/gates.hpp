@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/format/layout.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -13,12 +13,12 @@
 #include <type_traits>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/record/payload.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 #include <trace_ring/recorder/lane/lane.hpp>
 #include <trace_ring/recorder/lane/registry.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::impl {
 

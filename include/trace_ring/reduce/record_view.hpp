@@ -16,12 +16,12 @@
 #include <string>
 #include <string_view>
 
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/position.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/recorder/file/check_layout.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/reduce/tables/clock_eras.hpp>

@@ -23,7 +23,7 @@
 #include <proof.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/random_trace.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/seek/index_window.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 

@@ -13,7 +13,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/clock_snapshot.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 
 namespace trace_ring::inline v1::impl {

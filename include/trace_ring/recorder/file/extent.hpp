@@ -12,8 +12,8 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/recorder/file/check_layout.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
 
 namespace trace_ring::inline v1::impl {

@@ -23,8 +23,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/recorder/file/extent.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
 
 namespace trace_ring::inline v1::impl {
 

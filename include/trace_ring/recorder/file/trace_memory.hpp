@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/snapshot.hpp>
@@ -26,7 +27,6 @@
 #include <trace_ring/policy/storage/life_lock.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/process.hpp>
-#include <trace_ring/recorder/file/check_layout.hpp>
 #include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/lane/registry.hpp>

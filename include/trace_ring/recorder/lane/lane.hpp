@@ -37,8 +37,8 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
+#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -29,8 +29,8 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/recorder/file/check_layout.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
 #include <trace_ring/reduce/core/extents.hpp>
 #include <trace_ring/reduce/file/source.hpp>

@@ -13,11 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/tables/clock_eras.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

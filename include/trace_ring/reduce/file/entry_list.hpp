@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
@@ -21,7 +22,6 @@
 #include <trace_ring/reduce/reading/selection.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/clock_eras.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
 #include <trace_ring/reduce/file/edges.hpp>
@@ -29,7 +30,6 @@
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/reading/read_ahead.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -27,11 +27,11 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/reduce/core/extents.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/reduce/reading/file_calls.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
@@ -191,7 +191,7 @@ public:
     }
 
     /// Copies the sub-buffer of `into.size() * 8` bytes at `offset`, by the protocol of
-    /// ring/sub_buffer.hpp, while its writer may go on writing. What is not `copied` leaves `out`
+    /// format/sub_buffer.hpp, while its writer may go on writing. What is not `copied` leaves `out`
     /// alone. Trusts nothing; never waits. If the file ends inside, what is there is copied and
     /// `out.bytes` is less than the commit word says: a walk of it finds records missing.
     [[nodiscard]] copy_result copy(std::uint64_t offset, std::span<std::uint64_t> into,
@@ -336,7 +336,7 @@ private:
             !is_sub_buffer_magic(static_cast<std::uint32_t>(into[0]))) {
             return copy_result::damaged;
         }
-        // An end that was stored meanwhile is not this copy's, as in ring/sub_buffer.hpp.
+        // An end that was stored meanwhile is not this copy's, as in format/sub_buffer.hpp.
         if (state == sub_buffer_state::active) into[5] = 0;
         out.tell(into, commit);
         out.state = before;

@@ -19,9 +19,9 @@
 #include <span>
 #include <vector>
 
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/position.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -26,9 +26,9 @@
 #include <string_view>
 #include <vector>
 
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/record/cptrap/spool.hpp>
 #include <trace_ring/record/cptrap_record.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
 #include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/format_error.hpp>

@@ -29,12 +29,12 @@
 #include <span>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/file/entry_list.hpp>
 #include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

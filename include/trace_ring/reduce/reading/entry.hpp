@@ -11,9 +11,9 @@
 #include <variant>
 #include <vector>
 
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -14,13 +14,13 @@
 #include <span>
 #include <vector>
 
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/position.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/reading/entry.hpp>
 #include <trace_ring/reduce/record_run.hpp>
 #include <trace_ring/reduce/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {

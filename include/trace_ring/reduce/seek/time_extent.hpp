@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <vector>
 
+#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/seek/index_rows.hpp>
 #include <trace_ring/reduce/seek/index_window.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -11,10 +11,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/reduce/record_view.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
 

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/recorder/file/layout.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

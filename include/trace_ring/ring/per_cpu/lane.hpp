@@ -21,9 +21,9 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/position.hpp>
 #include <trace_ring/ring/per_cpu/section.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 #include <trace_ring/ring/sub_buffers/reader.hpp>
 
 namespace trace_ring::inline v1 {

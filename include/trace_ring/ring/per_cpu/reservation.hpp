@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <trace_ring/ring/sub_buffer.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 
 namespace trace_ring::inline v1 {
 

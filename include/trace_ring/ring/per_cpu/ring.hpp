@@ -26,6 +26,7 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/sampled.hpp>
@@ -36,7 +37,6 @@
 #include <trace_ring/ring/per_cpu/reservation.hpp>
 #include <trace_ring/ring/per_cpu/rseq.hpp>
 #include <trace_ring/ring/per_cpu/section.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1 {
 

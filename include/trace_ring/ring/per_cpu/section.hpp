@@ -9,9 +9,9 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/ring/per_cpu/rseq.hpp>
 #include <trace_ring/ring/per_cpu/sequence.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1 {
 

@@ -10,9 +10,9 @@
 #include <span>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1 {
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/notify/notify.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1 {
 

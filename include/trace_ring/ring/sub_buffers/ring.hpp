@@ -18,11 +18,11 @@
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
 #include <trace_ring/record/concept.hpp>
 #include <trace_ring/ring/frame.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 #include <trace_ring/ring/sub_buffers/reader.hpp>
 #include <trace_ring/ring/sub_buffers/reservation.hpp>
 

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/record_run.hpp>
@@ -31,7 +32,6 @@
 #include <trace_ring/reduce/where/expression.hpp>
 #include <trace_ring/reduce/where/kinds.hpp>
 #include <trace_ring/reduce/where/number.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <trace_ring/recorder/file/layout.hpp>
+#include <trace_ring/format/layout.hpp>
 
 namespace trace_ring::inline v1::layout {
 

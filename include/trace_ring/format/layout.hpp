@@ -5,28 +5,15 @@
 /// @file
 /// The trace file, byte by byte. The file is the ring: writers of either word size map it and write
 /// into it, and after a kill it is read as it lies. Little-endian; offsets in bytes from the start.
-/// @code
-///   file_header     4096    magic, version, sizes: every other offset, count and stride is in it
-///   ring_state      4096    the words that change: cursor, capacity, totals
-///   clocks          64 each     (ticks, monotonic, realtime) taken together
-///   processes       128 each    who writes, or wrote
-///   gates           4096 each   one byte an event id, for each family of processes: the control page
-///   lanes           192 each    one writer's chain of sub-buffers
-///   totals          8 each      `totals_per_lane` counters for each lane, then one row for each
-///                               numbering, of its lanes whose entries went to others
-///   dictionary      64-byte units: event types, and by which numbers who knows them; what can be
-///                   read refers to is never overwritten
-///   index           32 each     one entry a sub-buffer: position, lane, first and last time
-///   sub-buffers     sub_buffer_bytes each, aligned to 4096
-/// @endcode
+/// README.md beside this header has the regions in their order, and what a reader needs of each.
 /// A reader checks each number against the size of what it has before use (`check_layout`).
 
 #include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/recorder/file/dictionary_layout.hpp>
-#include <trace_ring/ring/sub_buffer.hpp>
+#include <trace_ring/format/dictionary_layout.hpp>
+#include <trace_ring/format/sub_buffer.hpp>
 
 namespace trace_ring::inline v1::layout {
 
