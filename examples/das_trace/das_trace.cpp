@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include <trace_ring/ring/das/das_table.hpp>
-#include <trace_ring/ring/das/guest_memory.hpp>
+#include <trace_ring/das/guest_memory.hpp>
+#include <trace_ring/das/table.hpp>
 
 namespace {
 

@@ -13,20 +13,20 @@
 #include <trace_ring/position.hpp>
 
 // what is written
+#include <trace_ring/das/entry.hpp>
 #include <trace_ring/record/branch_record.hpp>
 #include <trace_ring/record/cp_entry.hpp>
 #include <trace_ring/record/cptrap/ring_record.hpp>
 #include <trace_ring/record/cptrap/selection.hpp>
 #include <trace_ring/record/cptrap/spool.hpp>
 #include <trace_ring/record/cptrap_record.hpp>
-#include <trace_ring/record/das_entry.hpp>
 #include <trace_ring/record/event.hpp>
 
 // the families of policies
+#include <trace_ring/das/control_words.hpp>
+#include <trace_ring/das/controls.hpp>
 #include <trace_ring/policy/claim/claim.hpp>
 #include <trace_ring/policy/claim/compare_exchange.hpp>
-#include <trace_ring/policy/claim/control_words.hpp>
-#include <trace_ring/policy/claim/das_controls.hpp>
 #include <trace_ring/policy/claim/fetch_add.hpp>
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/claim/single_writer.hpp>
@@ -69,8 +69,8 @@
 #include <trace_ring/ring/cptrap/spool.hpp>
 
 // the historic tables, in a guest's storage
-#include <trace_ring/ring/das/das_table.hpp>
-#include <trace_ring/ring/das/guest_memory.hpp>
+#include <trace_ring/das/guest_memory.hpp>
+#include <trace_ring/das/table.hpp>
 #include <trace_ring/ring/table/cp_table.hpp>
 
 // the application's flight recorder

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include <fuzz/targets.hpp>
+#include <trace_ring/das/guest_memory.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
@@ -22,7 +23,6 @@
 #include <trace_ring/reduce/cptrap/spool_reader.hpp>
 #include <trace_ring/ring/cptrap/interface.hpp>
 #include <trace_ring/ring/cptrap/spool.hpp>
-#include <trace_ring/ring/das/guest_memory.hpp>
 #include <trace_ring/ring/ring.hpp>
 
 namespace trace_ring_test::fuzz {

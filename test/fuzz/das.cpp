@@ -17,8 +17,8 @@
 #include <memory>
 
 #include <fuzz/targets.hpp>
-#include <trace_ring/ring/das/das_table.hpp>
-#include <trace_ring/ring/das/guest_memory.hpp>
+#include <trace_ring/das/guest_memory.hpp>
+#include <trace_ring/das/table.hpp>
 
 namespace trace_ring_test::fuzz {
 

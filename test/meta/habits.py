@@ -22,7 +22,8 @@ MAY_INCLUDE = {
     "record": {ROOT},
     **{family: {ROOT} for family in POLICIES},
     "format": {ROOT, "record"},
-    "ring": {ROOT, "record", *POLICIES, "format"},
+    # CPTRAP's tables, still among the rings, are reached through a guest's storage.
+    "ring": {ROOT, "record", *POLICIES, "format", "das"},
     "recorder": {ROOT, "record", *POLICIES, "format", "ring"},
     "point": {ROOT, "record", *POLICIES, "ring", "recorder"},
     "drain": {ROOT, "record", "policy/notify"},
@@ -30,6 +31,8 @@ MAY_INCLUDE = {
     "reduce": {ROOT, "record", "format"},
     "exporter": {ROOT, "record", "reduce"},
     "instrument": {ROOT, "record", "recorder", "point"},
+    # The historic designs are made of all that, as a user's own system would be.
+    "das": {ROOT, "record", *POLICIES, "format", "ring", "recorder", "drain", "reduce"},
     "x86": {ROOT, "record", "policy/storage", "policy/notify"},
 }
 UMBRELLA = "trace_ring.hpp"  # the portable whole: everything but x86

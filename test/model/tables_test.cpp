@@ -10,9 +10,9 @@
 
 #include <model/fake_time.hpp>
 #include <model/rings.hpp>
+#include <trace_ring/das/control_words.hpp>
 #include <trace_ring/drain/listener.hpp>
 #include <trace_ring/policy/claim/compare_exchange.hpp>
-#include <trace_ring/policy/claim/control_words.hpp>
 #include <trace_ring/policy/claim/fetch_add.hpp>
 #include <trace_ring/policy/claim/single_writer.hpp>
 #include <trace_ring/policy/full/block.hpp>

@@ -10,9 +10,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <trace_ring/das/entry.hpp>
 #include <trace_ring/policy/gate/flag.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
-#include <trace_ring/record/das_entry.hpp>
 #include <trace_ring/ring/presets.hpp>
 
 #include "kinds.hpp"

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <string>
 
-#include <trace_ring/policy/claim/control_words.hpp>
+#include <trace_ring/das/control_words.hpp>
+#include <trace_ring/das/entry.hpp>
 #include <trace_ring/policy/claim/fetch_add.hpp>
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
@@ -21,7 +22,6 @@
 #include <trace_ring/policy/notify/at_watermark.hpp>
 #include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/policy/storage/mapped.hpp>
-#include <trace_ring/record/das_entry.hpp>
 #include <trace_ring/ring/ring.hpp>
 
 using namespace trace_ring;

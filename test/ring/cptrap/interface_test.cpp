@@ -26,7 +26,7 @@
 #include <trace_ring/ring/cptrap/interface.hpp>
 #include <trace_ring/ring/ring.hpp>
 
-#include "ring/das/das_storage.hpp"
+#include "das/storage.hpp"
 
 namespace cptrap_interface {
 

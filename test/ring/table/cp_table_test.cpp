@@ -11,7 +11,7 @@
 
 #include <trace_ring/ring/table/cp_table.hpp>
 
-#include "ring/das/das_storage.hpp"
+#include "das/storage.hpp"
 
 BOOST_AUTO_TEST_SUITE(cp_table)
 

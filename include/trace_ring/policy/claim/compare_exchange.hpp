@@ -4,7 +4,7 @@
 
 /// @file
 /// The cursor is swapped from the position last used to the next one, and a writer whose swap fails
-/// tries again with what it found: the DAS rule over 64-bit positions (das_controls.hpp has it over
+/// tries again with what it found: the DAS rule over 64-bit positions (das/controls.hpp has it over
 /// the historic control words). Room is asked for before the swap, so a ring with this claim can
 /// refuse and wait. Any number of threads and processes; lock-free; signal-safe.
 

@@ -30,11 +30,11 @@
 #include <span>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/das/guest_storage.hpp>
 #include <trace_ring/record/cp_entry.hpp>
 #include <trace_ring/record/cptrap/selection.hpp>
 #include <trace_ring/record/cptrap_record.hpp>
 #include <trace_ring/record/event.hpp>
-#include <trace_ring/ring/das/guest_storage.hpp>
 
 namespace trace_ring::inline v1::cptrap {
 

@@ -15,9 +15,9 @@
 #include <cstdint>
 #include <span>
 
-#include <trace_ring/policy/claim/das_controls.hpp>
+#include <trace_ring/das/controls.hpp>
+#include <trace_ring/das/guest_storage.hpp>
 #include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/ring/das/guest_storage.hpp>
 
 namespace trace_ring::inline v1::cp {
 

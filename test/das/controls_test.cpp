@@ -13,8 +13,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <trace_ring/policy/claim/control_words.hpp>
-#include <trace_ring/policy/claim/das_controls.hpp>
+#include <trace_ring/das/control_words.hpp>
+#include <trace_ring/das/controls.hpp>
 
 BOOST_AUTO_TEST_SUITE(das_controls)
 

@@ -57,7 +57,7 @@ enum class guest_access : std::uint8_t {
 /// `fetch`, `swap` and `store` come only after a `test` of the same bytes that met nothing; what
 /// another processor of the guest does to the mapping in between is for the host to hold off.
 /// The concept asks for no more, so that a host without paging needs five short functions; see
-/// ring/das/guest_memory.hpp for such a one.
+/// das/guest_memory.hpp for such a one.
 template <class S>
 concept guest_storage = requires(S& s, std::uint32_t address, std::uint32_t& expected,
                                  std::uint32_t word, std::span<const std::byte> bytes) {

@@ -4,11 +4,11 @@
 // What an emulator would write: it includes one header, before any other and for itself, and
 // supplies five short functions over the storage that it has.
 
-#include <trace_ring/ring/das/das_table.hpp>
+#include <trace_ring/das/table.hpp>
 
 // Neither atomics nor Boost come with it.
 #if defined(BOOST_CONFIG_HPP) || defined(_GLIBCXX_ATOMIC)
-#error "das_table.hpp brings in atomics"
+#error "das/table.hpp brings in atomics"
 #endif
 
 namespace {

@@ -15,13 +15,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "das/storage.hpp"
 #include "proof.hpp"
-#include "ring/das/das_storage.hpp"
 
 using namespace das_test;
 
 namespace das_test {
-// das_alone.cpp: one header and a host of its own.
+// alone.cpp: one header and a host of its own.
 trace_result trace_alone(std::span<std::byte> storage, const record::das_entry& entry);
 }  // namespace das_test
 

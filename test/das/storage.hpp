@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include <trace_ring/record/das_entry.hpp>
+#include <trace_ring/das/entry.hpp>
+#include <trace_ring/das/guest_memory.hpp>
+#include <trace_ring/das/table.hpp>
 #include <trace_ring/record/data_model.hpp>
-#include <trace_ring/ring/das/das_table.hpp>
-#include <trace_ring/ring/das/guest_memory.hpp>
 
 namespace das_test {
 

@@ -4,7 +4,7 @@
 
 /// @file
 /// A host's ring advanced as the historic tables are: by three control words (current, first, last)
-/// and a swap of current, with the rules of das_controls.hpp. There are no positions: a current
+/// and a swap of current, with the rules of controls.hpp. There are no positions: a current
 /// that has come round to the same entry is the same word again, so nobody can tell one lap from
 /// another and nothing is counted. Meant for tables that are to look like the originals, in a
 /// debugger or to a tool that knows them; compare_exchange is the same claim with positions, and
@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <trace_ring/das/controls.hpp>
 #include <trace_ring/policy/claim/claim.hpp>
-#include <trace_ring/policy/claim/das_controls.hpp>
 
 namespace trace_ring::inline v1::claim {
 

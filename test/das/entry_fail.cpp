@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include <trace_ring/record/das_entry.hpp>
+#include <trace_ring/das/entry.hpp>
 
 inline trace_ring::record::das_entry entry;
 struct of_33_bytes {

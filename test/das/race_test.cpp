@@ -14,7 +14,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "ring/das/das_storage.hpp"
+#include "das/storage.hpp"
 
 BOOST_AUTO_TEST_SUITE(das_race)
 

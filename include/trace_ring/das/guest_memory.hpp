@@ -12,8 +12,8 @@
 #include <span>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/das/guest_storage.hpp>
 #include <trace_ring/record/data_model.hpp>
-#include <trace_ring/ring/das/guest_storage.hpp>
 
 namespace trace_ring::inline v1 {
 
