@@ -18,22 +18,23 @@
 #include <string_view>
 #include <utility>
 
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/interface.hpp>
+#include <trace_ring/cptrap/ring_record.hpp>
+#include <trace_ring/cptrap/selection.hpp>
+#include <trace_ring/cptrap/spool.hpp>
+#include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/exporter/append.hpp>
-#include <trace_ring/exporter/cptrap/cptrap_text.hpp>
-#include <trace_ring/exporter/cptrap/names.hpp>
 #include <trace_ring/policy/full/overwrite_oldest.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/record/cptrap/selection.hpp>
 #include <trace_ring/record/data_model.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
-#include <trace_ring/ring/cptrap/interface.hpp>
-#include <trace_ring/ring/cptrap/spool.hpp>
-#include <trace_ring/ring/presets.hpp>
 #include <trace_ring/ring/ring.hpp>
 #include <trace_ring/ring/sub_buffers/drain.hpp>
+
+#include "trace_reduce/cptrap/names.hpp"
+#include "trace_reduce/cptrap/text.hpp"
 
 namespace {
 
@@ -89,7 +90,7 @@ void print_table(const char* title, Reader reader) {
             std::printf("  %llu overwritten\n", static_cast<unsigned long long>(item.lost.count));
             continue;
         }
-        const auto name = trace_ring::exporter::name_of(item.record.event());
+        const auto name = trace_reduce::name_of(item.record.event());
         std::printf(
             "  %02X  %-12.*s  %s  %u\n", std::to_integer<unsigned>(item.record.code),
             static_cast<int>(name.size()), name.data(),
@@ -99,7 +100,7 @@ void print_table(const char* title, Reader reader) {
 }
 
 void print_spool(reduce::spool_reader reader) {
-    const trace_ring::exporter::cptrap_text_writer writer;
+    const trace_reduce::cptrap_text_writer writer;
     trace_ring::exporter::text_buffer text;
     while (const auto item = reader.next()) writer.append(text, item);
     std::printf("spool file\n%.*sbackward:", static_cast<int>(text.size()), text.view().data());

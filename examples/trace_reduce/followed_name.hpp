@@ -12,9 +12,9 @@
 #include <string>
 
 #include <trace_ring/reduce/file/source.hpp>
-#include <trace_ring/reduce/kind/file_kind.hpp>
 
 #include "../shown.hpp"
+#include "kinds/file_kind.hpp"
 #include "options.hpp"
 
 namespace trace_reduce {
@@ -41,7 +41,7 @@ public:
     /// For a name that is taken. Where the other file is wanted, calls `go_on(source)`, which may
     /// throw what is in the way: then it is tried again next time. Else says that it is not shown.
     template <class GoOn>
-    void pass_on(const options& wanted, reduce::file_kind kind, GoOn&& go_on) {
+    void pass_on(const options& wanted, file_kind kind, GoOn&& go_on) {
         constexpr const char* taken = ": another file has this name now";
         if (!wanted.retry) {
             complain("trace-reduce",
@@ -52,7 +52,7 @@ public:
         std::string why = "it is of another kind";
         try {
             auto file = reduce::source::open(name_);
-            if (reduce::recognise(file) == kind) {
+            if (recognise(file) == kind) {
                 settled_ = true;
                 go_on(std::move(file));
                 return;

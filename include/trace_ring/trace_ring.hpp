@@ -13,13 +13,13 @@
 #include <trace_ring/position.hpp>
 
 // what is written
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/ring_record.hpp>
+#include <trace_ring/cptrap/selection.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/das/entry.hpp>
 #include <trace_ring/record/branch_record.hpp>
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/record/cptrap/ring_record.hpp>
-#include <trace_ring/record/cptrap/selection.hpp>
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
 #include <trace_ring/record/event.hpp>
 
 // the families of policies
@@ -65,13 +65,13 @@
 #include <trace_ring/ring/sub_buffers/drain.hpp>
 
 // CPTRAP: data handed over by code, and the spool file that it goes to
-#include <trace_ring/ring/cptrap/interface.hpp>
-#include <trace_ring/ring/cptrap/spool.hpp>
+#include <trace_ring/cptrap/interface.hpp>
+#include <trace_ring/cptrap/spool.hpp>
 
 // the historic tables, in a guest's storage
+#include <trace_ring/cptrap/cp_table.hpp>
 #include <trace_ring/das/guest_memory.hpp>
 #include <trace_ring/das/table.hpp>
-#include <trace_ring/ring/table/cp_table.hpp>
 
 // the application's flight recorder
 #include <trace_ring/recorder/control.hpp>
@@ -87,9 +87,8 @@
 
 // reading what was recorded, and showing it
 #if defined(__cpp_exceptions)
+#include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/exporter/chrome.hpp>
-#include <trace_ring/exporter/cptrap/cptrap_json.hpp>
-#include <trace_ring/exporter/cptrap/cptrap_text.hpp>
 #include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/ctf.hpp>
 #include <trace_ring/exporter/html.hpp>
@@ -98,8 +97,6 @@
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/core/core_traces.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
-#include <trace_ring/reduce/kind/file_kind.hpp>
 #include <trace_ring/reduce/seek/clock_offset.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/trace_file.hpp>

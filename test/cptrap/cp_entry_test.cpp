@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include <trace_ring/record/cp_entry.hpp>
+#include <trace_ring/cptrap/cp_entry.hpp>
 
 BOOST_AUTO_TEST_SUITE(cp_entry)
 

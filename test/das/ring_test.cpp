@@ -15,9 +15,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <trace_ring/cptrap/cp_entry.hpp>
 #include <trace_ring/das/control_words.hpp>
 #include <trace_ring/das/entry.hpp>
-#include <trace_ring/record/cp_entry.hpp>
 #include <trace_ring/ring/ring.hpp>
 
 BOOST_AUTO_TEST_SUITE(das_ring)

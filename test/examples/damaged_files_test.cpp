@@ -30,8 +30,8 @@
 #include <proof.hpp>
 #include <reduce/everything.hpp>
 #include <reduce/scratch_file.hpp>
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 
 BOOST_AUTO_TEST_SUITE(damaged_files)
 

@@ -34,9 +34,9 @@
 #include <recorder/scratch.hpp>
 #include <reduce/core/core_builder.hpp>
 #include <reduce/file_builder.hpp>
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/record/cptrap/selection.hpp>
-#include <trace_ring/ring/cptrap/spool.hpp>
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/selection.hpp>
+#include <trace_ring/cptrap/spool.hpp>
 
 namespace kinds_of_files {
 

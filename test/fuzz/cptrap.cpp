@@ -13,16 +13,16 @@
 #include <cstring>
 
 #include <fuzz/targets.hpp>
+#include <trace_ring/cptrap/interface.hpp>
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/selection.hpp>
+#include <trace_ring/cptrap/spool.hpp>
+#include <trace_ring/cptrap/spool_reader.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/das/guest_memory.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/record/cptrap/selection.hpp>
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
-#include <trace_ring/ring/cptrap/interface.hpp>
-#include <trace_ring/ring/cptrap/spool.hpp>
 #include <trace_ring/ring/ring.hpp>
 
 namespace trace_ring_test::fuzz {

@@ -22,8 +22,7 @@ MAY_INCLUDE = {
     "record": {ROOT},
     **{family: {ROOT} for family in POLICIES},
     "format": {ROOT, "record"},
-    # CPTRAP's tables, still among the rings, are reached through a guest's storage.
-    "ring": {ROOT, "record", *POLICIES, "format", "das"},
+    "ring": {ROOT, "record", *POLICIES, "format"},
     "recorder": {ROOT, "record", *POLICIES, "format", "ring"},
     "point": {ROOT, "record", *POLICIES, "ring", "recorder"},
     "drain": {ROOT, "record", "policy/notify"},
@@ -33,6 +32,7 @@ MAY_INCLUDE = {
     "instrument": {ROOT, "record", "recorder", "point"},
     # The historic designs are made of all that, as a user's own system would be.
     "das": {ROOT, "record", *POLICIES, "format", "ring", "recorder", "drain", "reduce"},
+    "cptrap": {ROOT, "record", *POLICIES, "format", "ring", "recorder", "drain", "reduce", "das"},
     "x86": {ROOT, "record", "policy/storage", "policy/notify"},
 }
 UMBRELLA = "trace_ring.hpp"  # the portable whole: everything but x86

@@ -2,15 +2,15 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 #include "choice.hpp"
+#include "names.hpp"
 
 #include <charconv>
 #include <cstddef>
 #include <optional>
 #include <system_error>
 
-#include <trace_ring/exporter/cptrap/names.hpp>
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/reduce/seek/when.hpp>
 
 namespace trace_reduce {
@@ -84,12 +84,12 @@ std::string parse_types(std::string_view text, std::vector<bool>& into) {
     auto types = into;
     types.resize(type_count);
     auto fault = each_of(text, [&types](std::string_view one) -> std::string {
-        if (const auto event = trace_ring::exporter::cp_event_named(one)) {
+        if (const auto event = cp_event_named(one)) {
             types[static_cast<std::size_t>(*event)] = true;
             return {};
         }
         for (const std::size_t type : {cp_interface, table_entry}) {
-            if (one == trace_ring::exporter::name_of(static_cast<record::cptrap_type>(type))) {
+            if (one == name_of(static_cast<record::cptrap_type>(type))) {
                 types[type] = true;
                 return {};
             }

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include <trace_ring/record/cptrap/selection.hpp>
+#include <trace_ring/cptrap/selection.hpp>
 
 namespace trace_reduce {
 

@@ -12,8 +12,8 @@
 #include <optional>
 #include <string>
 
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
+#include <trace_ring/cptrap/spool_reader.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/reduce/seek/when.hpp>
 
 #include "../options.hpp"

@@ -16,11 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/exporter/cptrap/cptrap_json.hpp>
-#include <trace_ring/exporter/cptrap/cptrap_text.hpp>
+#include <trace_ring/cptrap/selection.hpp>
+#include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/record/cptrap/selection.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
 #include <trace_ring/reduce/file/source.hpp>
 
 #include "../followed_name.hpp"
@@ -28,8 +26,10 @@
 #include "../options.hpp"
 #include "../output.hpp"
 #include "choice.hpp"
+#include "json.hpp"
 #include "range.hpp"
 #include "statistics.hpp"
+#include "text.hpp"
 
 namespace trace_reduce {
 
@@ -45,8 +45,7 @@ public:
             const spool_range range(wanted, each.size());
             followed_name named(each);
             inputs_.push_back({std::move(named), reader_of(std::move(each)), range,
-                               exporter::cptrap_text_writer(shown, colour),
-                               exporter::cptrap_json_writer(shown)});
+                               cptrap_text_writer(shown, colour), cptrap_json_writer(shown)});
         }
     }
 
@@ -109,8 +108,8 @@ private:
         followed_name named;
         reduce::spool_reader reader;
         spool_range range;
-        exporter::cptrap_text_writer text;
-        exporter::cptrap_json_writer json;
+        cptrap_text_writer text;
+        cptrap_json_writer json;
         /// The end that is not whole, while more may come. Of its bytes only the number is good.
         reduce::spool_item torn{};
     };
@@ -126,7 +125,7 @@ private:
     /// Goes on with a file that has taken the name, once nobody writes to the old one.
     void look_at_name(one_input& from, output& to) {
         if (!from.named.is_taken() || (wanted_.retry && from.reader.live())) return;
-        from.named.pass_on(wanted_, reduce::file_kind::spool, [&](reduce::source file) {
+        from.named.pass_on(wanted_, file_kind::spool, [&](reduce::source file) {
             print_forward(from, to);
             end(from, to);
             from.range = spool_range({}, file.size());

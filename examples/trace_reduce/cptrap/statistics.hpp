@@ -12,13 +12,13 @@
 #include <string_view>
 #include <utility>
 
-#include <trace_ring/exporter/cptrap/names.hpp>
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
 
 #include "../statistics.hpp"
+#include "names.hpp"
 
 namespace trace_reduce {
 
@@ -55,7 +55,7 @@ namespace impl {
 [[nodiscard]] inline std::string_view event_of(std::uint8_t type, std::uint16_t code) {
     using trace_ring::record::cp_event;
     if (type != static_cast<std::uint8_t>(trace_ring::record::cptrap_type::table_entry)) return {};
-    return exporter::name_of(static_cast<cp_event>(code & 0xBFU));
+    return name_of(static_cast<cp_event>(code & 0xBFU));
 }
 }  // namespace impl
 
@@ -77,8 +77,7 @@ inline void show(text_buffer& out, const reduce::spool_reader& file, const spool
     }
     out += "\n       records           bytes  share  type            code\n";
     for (const auto& [key, row] : sum.rows) {
-        const auto name =
-            exporter::name_of(static_cast<trace_ring::record::cptrap_type>(key.first));
+        const auto name = name_of(static_cast<trace_ring::record::cptrap_type>(key.first));
         print(out, "%14llu  %14llu  %4.1f%%  %02X %-11.*s  %04X", wide(row.records),
               wide(row.bytes),
               100.0 * static_cast<double>(row.records) / static_cast<double>(sum.all.records),

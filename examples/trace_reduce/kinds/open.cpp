@@ -86,7 +86,7 @@ void with_file(const std::string& path, complaints& complain, const Use& use) {
             return;
         }
         auto file = reduce::source::open(path);
-        const auto kind = reduce::recognise(file);
+        const auto kind = recognise(file);
         use(std::move(file), kind);
     } catch (const trace_ring::format_error& error) {
         complain.damage(error.file(), error.offset(), error.cause());
@@ -100,15 +100,15 @@ void with_file(const std::string& path, complaints& complain, const Use& use) {
 opened_files open_files(const options& wanted, complaints& complain) {
     opened_files out;
     for (const auto& path : wanted.files) {
-        with_file(path, complain, [&](reduce::source file, reduce::file_kind kind) {
+        with_file(path, complain, [&](reduce::source file, file_kind kind) {
             switch (kind) {
-                case reduce::file_kind::trace:
+                case file_kind::trace:
                     out.traces.push_back(std::move(file));
                     break;
-                case reduce::file_kind::spool:
+                case file_kind::spool:
                     out.spools.push_back(std::move(file));
                     break;
-                case reduce::file_kind::core:
+                case file_kind::core:
                     if (wanted.follow) {
                         complain.system(path + ": a core dump, which does not grow (--follow)");
                     } else {
@@ -123,10 +123,10 @@ opened_files open_files(const options& wanted, complaints& complain) {
 
 bool is_trace(const std::string& path, complaints& complain) {
     bool answer = false;
-    with_file(path, complain, [&](const reduce::source&, reduce::file_kind kind) {
-        answer = kind == reduce::file_kind::trace;
+    with_file(path, complain, [&](const reduce::source&, file_kind kind) {
+        answer = kind == file_kind::trace;
         if (!answer) {
-            complain.system(path + (kind == reduce::file_kind::spool
+            complain.system(path + (kind == file_kind::spool
                                         ? ": a CPTRAP file, which holds no branches"
                                         : ": a core dump: --branches reads trace files"));
         }

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include <trace_ring/reduce/file/source.hpp>
-#include <trace_ring/reduce/kind/file_kind.hpp>
 
 #include "../inputs.hpp"
 #include "../options.hpp"
+#include "file_kind.hpp"
 
 namespace trace_reduce {
 

@@ -164,7 +164,7 @@ private:
         for (std::size_t i = from_.size(); i-- > 0;) {
             auto& named = from_[i]->named();
             if (!named.is_taken()) continue;
-            named.pass_on(wanted_, reduce::file_kind::trace, [&](reduce::source file) {
+            named.pass_on(wanted_, file_kind::trace, [&](reduce::source file) {
                 inputs other;
                 other.push_back(std::make_unique<input>(std::move(file), wanted_, on_.complain));
                 select(other, condition_, on_);

@@ -15,21 +15,17 @@
 /// | `run_up<T>`          | many    | sequenced   | recording stops        | how something began  |
 /// | `records<>`          | one     | sub-buffers | the oldest go          | records of any       |
 /// |                      |         |             |                        | length               |
-/// | `traps<>`            | one     | sub-buffers | the newest are refused | CPTRAP records, and  |
-/// |                      |         |             |                        | a spool              |
 
 #include <cstdint>
 
 #include <trace_ring/policy/claim/compare_exchange.hpp>
 #include <trace_ring/policy/claim/fetch_add.hpp>
 #include <trace_ring/policy/claim/single_writer.hpp>
-#include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/full/discard_newest.hpp>
 #include <trace_ring/policy/full/overwrite_oldest.hpp>
 #include <trace_ring/policy/full/stop.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/record/concept.hpp>
-#include <trace_ring/record/cptrap/ring_record.hpp>
 #include <trace_ring/ring/ring.hpp>
 
 namespace trace_ring::inline v1::presets {
@@ -59,9 +55,5 @@ struct run_up : policies<record::sequenced<T>, claim::compare_exchange, full::st
 template <std::uint64_t Bytes = default_bytes>
 struct records : policies<record::sub_buffers<>, claim::single_writer, full::overwrite_oldest,
                           storage::inline_bytes<Bytes>> {};
-
-template <std::uint64_t Bytes = default_bytes>
-struct traps : policies<record::cptrap_record<>, claim::single_writer, full::discard_newest,
-                        clock::none, storage::inline_bytes<Bytes>> {};
 
 }  // namespace trace_ring::inline v1::presets

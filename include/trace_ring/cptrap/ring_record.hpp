@@ -19,16 +19,21 @@
 /// @endcode
 /// In the ring a CPTRAP record, to the bit, is a payload, padded with zeros to a multiple of 8; the
 /// record's id is its type. What is not asked before it is recorded stands here;
-/// ring/cptrap/interface.hpp asks whether CPTRAP is active, and for what is chosen.
+/// cptrap/interface.hpp asks whether CPTRAP is active, and for what is chosen.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/policy/claim/single_writer.hpp>
+#include <trace_ring/policy/clock/none.hpp>
+#include <trace_ring/policy/full/discard_newest.hpp>
+#include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/record/concept.hpp>
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/ring/policies.hpp>
 
 namespace trace_ring::inline v1::record {
 
@@ -75,3 +80,12 @@ struct cptrap_record : sub_buffers<Bytes> {
 };
 
 }  // namespace trace_ring::inline v1::record
+
+namespace trace_ring::inline v1::presets {
+
+/// One writer's CPTRAP records, for a spool: when there is no room the newest are refused.
+template <std::uint64_t Bytes = 65536>
+struct traps : policies<record::cptrap_record<>, claim::single_writer, full::discard_newest,
+                        clock::none, storage::inline_bytes<Bytes>> {};
+
+}  // namespace trace_ring::inline v1::presets

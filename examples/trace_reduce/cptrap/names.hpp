@@ -11,10 +11,12 @@
 #include <optional>
 #include <string_view>
 
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/record.hpp>
 
-namespace trace_ring::inline v1::exporter {
+namespace trace_reduce {
+
+namespace record = trace_ring::record;
 
 namespace impl {
 /// By type code; the first is none.
@@ -74,4 +76,4 @@ inline constexpr std::array<std::string_view, 25> cp_event_names{
     }
 }
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce

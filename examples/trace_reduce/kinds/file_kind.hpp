@@ -26,14 +26,17 @@
 #include <string_view>
 #include <vector>
 
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
 #include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 
-namespace trace_ring::inline v1::reduce {
+namespace trace_reduce {
+
+namespace reduce = trace_ring::reduce;
+namespace record = trace_ring::record;
 
 enum class file_kind : std::uint8_t { trace, spool, core };
 
@@ -63,7 +66,7 @@ namespace impl {
 }
 
 /// One of the first spool records speaks for a spool file; of the first, its first record does.
-[[nodiscard]] inline bool is_spool(const source& from) {
+[[nodiscard]] inline bool is_spool(const reduce::source& from) {
     constexpr std::uint64_t looks = 16;
     constexpr std::size_t bytes = record::spool_record_bytes;
     std::vector<std::uint64_t> words(bytes / 8);
@@ -91,17 +94,18 @@ namespace impl {
 /// Throws format_error, which says what was looked for, if it is none of these kinds. A kind is
 /// recognised by its beginning; whether the rest holds together, its reader tells. Reads at most 64
 /// KiB.
-[[nodiscard]] inline file_kind recognise(const source& from) {
+[[nodiscard]] inline file_kind recognise(const reduce::source& from) {
     std::uint64_t first = 0;
     std::array<std::byte, 16> head{};
     const std::size_t there = from.read(0, head.data(), head.size());
-    if (there == 0) throw format_error(from.name(), 0, "the file is empty");
+    if (there == 0) throw trace_ring::format_error(from.name(), 0, "the file is empty");
     std::copy_n(head.begin(), 8, reinterpret_cast<std::byte*>(&first));
-    if (first == layout::file_magic || first == layout::file_magic_swapped) {
+    if (first == trace_ring::layout::file_magic ||
+        first == trace_ring::layout::file_magic_swapped) {
         return file_kind::trace;
     }
     const auto begins = std::span<const std::byte>(head).first(there);
-    if (elf_core::is_elf(begins)) return file_kind::core;
+    if (reduce::elf_core::is_elf(begins)) return file_kind::core;
     if (impl::is_spool(from)) return file_kind::spool;
     std::string what =
         "neither a trace file (begins with \"traceRNG\"), nor a CPTRAP file (with a record, type "
@@ -117,7 +121,7 @@ namespace impl {
         what += name;
         what += ')';
     }
-    throw format_error(from.name(), 0, what);
+    throw trace_ring::format_error(from.name(), 0, what);
 }
 
-}  // namespace trace_ring::inline v1::reduce
+}  // namespace trace_reduce

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Reading a CPTRAP spool file (record/cptrap/spool.hpp), also one that is still being written:
+/// Reading a CPTRAP spool file (cptrap/spool_record.hpp), also one that is still being written:
 /// forward and backward from any spool record, what is chosen by type and by code. A terminal may
 /// turn round wherever it is.
 /// @code
@@ -30,9 +30,9 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/record/cptrap/selection.hpp>
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/selection.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/reduce/file/source.hpp>
 
 namespace trace_ring::inline v1::reduce {

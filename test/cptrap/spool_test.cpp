@@ -25,6 +25,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/interface.hpp>
+#include <trace_ring/cptrap/spool.hpp>
+#include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/full/block.hpp>
@@ -32,10 +36,6 @@
 #include <trace_ring/policy/full/overwrite_oldest.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
-#include <trace_ring/ring/cptrap/interface.hpp>
-#include <trace_ring/ring/cptrap/spool.hpp>
 #include <trace_ring/ring/ring.hpp>
 #include <trace_ring/ring/sub_buffers/drain.hpp>
 

@@ -21,7 +21,7 @@
 #include <span>
 #include <string_view>
 
-#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/cptrap/record.hpp>
 
 namespace trace_ring::inline v1::record {
 

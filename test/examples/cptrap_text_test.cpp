@@ -16,15 +16,15 @@
 #include <boost/test/unit_test.hpp>
 
 #include <exporter/json_check.hpp>
+#include <trace_reduce/cptrap/ebcdic.hpp>
+#include <trace_reduce/cptrap/json.hpp>
+#include <trace_reduce/cptrap/names.hpp>
+#include <trace_reduce/cptrap/text.hpp>
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/spool_reader.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/exporter/append.hpp>
-#include <trace_ring/exporter/cptrap/cptrap_json.hpp>
-#include <trace_ring/exporter/cptrap/cptrap_text.hpp>
-#include <trace_ring/exporter/cptrap/ebcdic.hpp>
-#include <trace_ring/exporter/cptrap/names.hpp>
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
 #include <trace_ring/record/data_model.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
 
 BOOST_AUTO_TEST_SUITE(cptrap_exporters)
 
@@ -73,7 +73,7 @@ std::string written(const Writer& writer) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(text_shows_type_code_length_and_data_in_three_ways) {
-    BOOST_TEST(written(exporter::cptrap_text_writer()) ==
+    BOOST_TEST(written(trace_reduce::cptrap_text_writer()) ==
                R"(00000000  3F interface    code 0003     4 bytes
     0000  C1C2C3C4                             *ABCD*              |....|
 0000000C  C5 table_entry  code 4B      16 bytes  start_io, attached processor
@@ -88,14 +88,14 @@ BOOST_AUTO_TEST_CASE(text_shows_type_code_length_and_data_in_three_ways) {
     0000  F1                                   *1*                 |.|
 00001009  -- torn: the file ends within the spool record; 7 bytes of a record are there
 )");
-    BOOST_TEST(written(exporter::cptrap_text_writer("a\x1b\n.file"))
+    BOOST_TEST(written(trace_reduce::cptrap_text_writer("a\x1b\n.file"))
                    .starts_with("a\\x1b\\n.file: 00000000  3F interface"));
-    BOOST_TEST(written(exporter::cptrap_text_writer("", true))
+    BOOST_TEST(written(trace_reduce::cptrap_text_writer("", true))
                    .starts_with("\x1b[2m00000000\x1b[0m  3F \x1b[36minterface\x1b[0m "));
 }
 
 BOOST_AUTO_TEST_CASE(json_is_one_valid_object_an_item_with_all_that_text_has) {
-    const auto text = written(exporter::cptrap_json_writer());
+    const auto text = written(trace_reduce::cptrap_json_writer());
     std::size_t lines = 0;
     for (std::size_t at = 0; at < text.size(); ++lines) {
         const std::size_t end = text.find('\n', at);
@@ -120,8 +120,8 @@ BOOST_AUTO_TEST_CASE(json_is_one_valid_object_an_item_with_all_that_text_has) {
                std::string::npos);
     BOOST_TEST(text.find(R"({"kind":"torn","offset":4105,"spool_record":1,"bytes":7,)") !=
                std::string::npos);
-    BOOST_TEST(
-        written(exporter::cptrap_json_writer("x")).starts_with(R"({"kind":"record","file":"x",)"));
+    BOOST_TEST(written(trace_reduce::cptrap_json_writer("x"))
+                   .starts_with(R"({"kind":"record","file":"x",)"));
 }
 
 BOOST_AUTO_TEST_CASE(a_type_without_a_header_is_shown_as_its_bytes) {
@@ -132,8 +132,8 @@ BOOST_AUTO_TEST_CASE(a_type_without_a_header_is_shown_as_its_bytes) {
     reader.lengths(record::cptrap_lengths().fixed(record::cptrap_type{0x3E}, 4));
     exporter::text_buffer out;
     const auto item = reader.next();
-    exporter::cptrap_text_writer().append(out, item);
-    exporter::cptrap_json_writer().append(out, item);
+    trace_reduce::cptrap_text_writer().append(out, item);
+    trace_reduce::cptrap_json_writer().append(out, item);
     BOOST_TEST(out.view() == R"(00000000  3E unknown      no header     3 bytes
     0000  C1C2C3                               *ABC*               |...|
 {"kind":"record","offset":0,"spool_record":0,"type":62,"name":null,"length":4,"data":"c1c2c3","ebcdic":"ABC"}
@@ -143,25 +143,25 @@ BOOST_AUTO_TEST_CASE(a_type_without_a_header_is_shown_as_its_bytes) {
 BOOST_AUTO_TEST_CASE(every_event_of_the_list_has_a_name_that_leads_back_to_it) {
     for (unsigned i = 0; i < 256; ++i) {
         const auto event = static_cast<record::cp_event>(i);
-        const auto name = exporter::name_of(event);
+        const auto name = trace_reduce::name_of(event);
         BOOST_TEST(name.empty() == (i == 0 || i > 0x18));
-        if (!name.empty()) BOOST_CHECK(exporter::cp_event_named(name) == event);
+        if (!name.empty()) BOOST_CHECK(trace_reduce::cp_event_named(name) == event);
     }
-    BOOST_TEST(!exporter::cp_event_named("").has_value());
+    BOOST_TEST(!trace_reduce::cp_event_named("").has_value());
 }
 
 BOOST_AUTO_TEST_CASE(characters_are_those_of_the_usual_code_pages_and_all_are_printable) {
     const auto shown = [](std::initializer_list<int> bytes) {
         std::string out;
         for (const int byte : bytes)
-            out += exporter::ebcdic_character(static_cast<std::byte>(byte));
+            out += trace_reduce::ebcdic_character(static_cast<std::byte>(byte));
         return out;
     };
     BOOST_TEST(shown({0xC1, 0x89, 0x91, 0xA2, 0xE9, 0xF9, 0x40, 0x4B, 0x5A, 0x7C, 0x61}) ==
                "AijsZ9 .!@/");
     BOOST_TEST(shown({0x00, 0x5F, 0xAD, 0xBD, 0xCA, 0xFF}) == "......");  // other, or in one alone
     for (int i = 0; i < 256; ++i) {
-        const char c = exporter::ebcdic_character(static_cast<std::byte>(i));
+        const char c = trace_reduce::ebcdic_character(static_cast<std::byte>(i));
         BOOST_TEST((c >= 0x20 && c < 0x7F));
     }
 }

@@ -9,7 +9,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <trace_ring/ring/table/cp_table.hpp>
+#include <trace_ring/cptrap/cp_table.hpp>
 
 #include "das/storage.hpp"
 

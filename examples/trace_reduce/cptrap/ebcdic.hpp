@@ -10,7 +10,7 @@
 #include <array>
 #include <cstddef>
 
-namespace trace_ring::inline v1::exporter {
+namespace trace_reduce {
 
 namespace impl {
 
@@ -50,4 +50,4 @@ inline constexpr std::array<char, 256> ebcdic_characters = make_ebcdic();
     return value >= 0x20 && value < 0x7F ? static_cast<char>(value) : '.';
 }
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce

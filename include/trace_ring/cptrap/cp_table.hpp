@@ -15,9 +15,9 @@
 #include <cstdint>
 #include <span>
 
+#include <trace_ring/cptrap/cp_entry.hpp>
 #include <trace_ring/das/controls.hpp>
 #include <trace_ring/das/guest_storage.hpp>
-#include <trace_ring/record/cp_entry.hpp>
 
 namespace trace_ring::inline v1::cp {
 

@@ -15,6 +15,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <trace_ring/cptrap/interface.hpp>
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>
@@ -23,7 +24,6 @@
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/ring/cptrap/interface.hpp>
 #include <trace_ring/ring/ring.hpp>
 
 #include "das/storage.hpp"

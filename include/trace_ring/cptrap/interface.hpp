@@ -5,7 +5,7 @@
 /// @file
 /// CPTRAP's CP interface (VM/SP): code at any number of places hands over data with a code, which
 /// is recorded if CPTRAP is active and the code is chosen. Source: VM/SP System Programmer's Guide,
-/// "Passing CP Data to the CPTRAP File"; the layouts are in record/cptrap_record.hpp.
+/// "Passing CP Data to the CPTRAP File"; the layouts are in cptrap/record.hpp.
 /// @code
 ///   struct trap_trace : trace_ring::policies<trace_ring::record::cptrap_record<>,
 ///                                            trace_ring::full::discard_newest> {};
@@ -30,10 +30,10 @@
 #include <span>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/selection.hpp>
 #include <trace_ring/das/guest_storage.hpp>
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/record/cptrap/selection.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
 #include <trace_ring/record/event.hpp>
 
 namespace trace_ring::inline v1::cptrap {

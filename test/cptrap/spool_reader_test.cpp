@@ -17,10 +17,10 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <trace_ring/record/cptrap/selection.hpp>
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/selection.hpp>
+#include <trace_ring/cptrap/spool_reader.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/reduce/format_error.hpp>
 
 #include <proof.hpp>

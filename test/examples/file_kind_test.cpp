@@ -19,16 +19,16 @@
 
 #include <reduce/core/core_builder.hpp>
 #include <reduce/file_builder.hpp>
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
-#include <trace_ring/reduce/kind/file_kind.hpp>
+#include <trace_reduce/kinds/file_kind.hpp>
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 
 BOOST_AUTO_TEST_SUITE(kinds_by_bytes)
 
 using namespace trace_ring_test;
 namespace record = trace_ring::record;
 namespace reduce = trace_ring::reduce;
-using reduce::file_kind;
+using trace_reduce::file_kind;
 
 namespace {
 
@@ -40,7 +40,7 @@ public:
         bytes_ = std::as_bytes(std::span(words_)).first(bytes.size());
     }
     explicit held(std::string_view text) : held(std::as_bytes(std::span(text))) {}
-    [[nodiscard]] file_kind kind() const { return reduce::recognise(source()); }
+    [[nodiscard]] file_kind kind() const { return trace_reduce::recognise(source()); }
     [[nodiscard]] std::string refusal() const {
         try {
             static_cast<void>(kind());

@@ -4,7 +4,7 @@
 
 /// @file
 /// CPTRAP's spool file, to be written: records are packed into spool records of 4 KiB
-/// (record/cptrap/spool.hpp), each of which is appended whole by one write. Who records never does
+/// (cptrap/spool_record.hpp), each of which is appended whole by one write. Who records never does
 /// file input or output: a session drains the ring into the spool.
 /// @code
 ///   trace_ring::cptrap::spool spool("cptrap.file");
@@ -30,11 +30,11 @@
 #include <string>
 #include <utility>
 
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/ring_record.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/record/cptrap/ring_record.hpp>
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
 #include <trace_ring/record/data_model.hpp>
 
 namespace trace_ring::inline v1::cptrap {

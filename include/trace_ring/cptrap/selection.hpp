@@ -16,8 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/record.hpp>
 
 namespace trace_ring::inline v1::record {
 

@@ -17,6 +17,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <trace_ring/cptrap/cp_entry.hpp>
+#include <trace_ring/cptrap/interface.hpp>
+#include <trace_ring/cptrap/ring_record.hpp>
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/claim/single_writer.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
@@ -29,10 +32,6 @@
 #include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapped.hpp>
-#include <trace_ring/record/cp_entry.hpp>
-#include <trace_ring/record/cptrap/ring_record.hpp>
-#include <trace_ring/ring/cptrap/interface.hpp>
-#include <trace_ring/ring/presets.hpp>
 #include <trace_ring/ring/ring.hpp>
 
 BOOST_AUTO_TEST_SUITE(cptrap_policy)

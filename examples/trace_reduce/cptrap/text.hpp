@@ -23,15 +23,21 @@
 #include <string_view>
 #include <utility>
 
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/spool_reader.hpp>
+#include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/exporter/append.hpp>
-#include <trace_ring/exporter/cptrap/ebcdic.hpp>
-#include <trace_ring/exporter/cptrap/names.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/record/cptrap/spool.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "ebcdic.hpp"
+#include "names.hpp"
+
+namespace trace_reduce {
+
+namespace reduce = trace_ring::reduce;
+namespace exporter = trace_ring::exporter;
+namespace record = trace_ring::record;
+using exporter::text_buffer;
 
 class cptrap_text_writer {
 public:
@@ -44,7 +50,7 @@ public:
         using kind = reduce::spool_item::kind;
         if (item.what == kind::end) return;
         if (!file_.empty()) {
-            impl::append_escaped(out, file_, 0);
+            exporter::impl::append_escaped(out, file_, 0);
             out += ": ";
         }
         faint(out, true);
@@ -54,7 +60,7 @@ public:
         if (item.what == kind::record) {
             if (const auto lost = item.record.lost()) {
                 out += "-- ";
-                impl::append_number(out, lost->count);
+                exporter::impl::append_number(out, lost->count);
                 out += lost->count == 1 ? " record lost: " : " records lost: ";
                 out += to_string(lost->cause);
                 out += '\n';
@@ -68,11 +74,11 @@ public:
             out += item.cause();
             if (!item.bytes.empty()) {
                 out += "; ";
-                impl::append_number(out, item.bytes.size());
+                exporter::impl::append_number(out, item.bytes.size());
                 out += " bytes of a record are there";
             }
         } else {
-            impl::append_number(out, item.bytes.size());
+            exporter::impl::append_number(out, item.bytes.size());
             out += " bytes unreadable: ";
             out += item.cause();
             if (item.why == record::spool_end::unknown_type && !item.bytes.empty()) {
@@ -155,7 +161,7 @@ private:
         std::size_t digits = 1;
         for (auto rest = value; rest >= 10; rest /= 10) ++digits;
         pad(out, digits, width);
-        impl::append_number(out, value);
+        exporter::impl::append_number(out, value);
     }
     /// At least `width` digits, in capitals, as the field writes them.
     static void hexadecimal(text_buffer& out, std::uint64_t value, std::size_t width) {
@@ -173,4 +179,4 @@ private:
     bool colour_;
 };
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce

@@ -24,15 +24,20 @@
 #include <string_view>
 #include <utility>
 
+#include <trace_ring/cptrap/record.hpp>
+#include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/exporter/append.hpp>
-#include <trace_ring/exporter/cptrap/ebcdic.hpp>
-#include <trace_ring/exporter/cptrap/names.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/record/cptrap_record.hpp>
-#include <trace_ring/reduce/cptrap/spool_reader.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "ebcdic.hpp"
+#include "names.hpp"
+
+namespace trace_reduce {
+
+namespace reduce = trace_ring::reduce;
+namespace exporter = trace_ring::exporter;
+using exporter::text_buffer;
 
 class cptrap_json_writer {
 public:
@@ -51,17 +56,17 @@ public:
         out += '"';
         if (!file_.empty()) {
             out += R"(,"file":)";
-            impl::append_json_string(out, file_);
+            exporter::impl::append_json_string(out, file_);
         }
         number(out, R"(,"offset":)", item.offset);
         number(out, R"(,"spool_record":)", item.number);
         if (item.what != kind::record) {
             number(out, R"(,"bytes":)", item.bytes.size());
             out += R"(,"cause":)";
-            impl::append_json_string(out, item.cause());
+            exporter::impl::append_json_string(out, item.cause());
         } else if (lost) {
             out += R"(,"cause":)";
-            impl::append_json_string(out, to_string(lost->cause));
+            exporter::impl::append_json_string(out, to_string(lost->cause));
             number(out, R"(,"count":)", lost->count);
         } else {
             append_record(out, item);
@@ -72,11 +77,11 @@ public:
 private:
     static void number(text_buffer& out, std::string_view name, std::uint64_t value) {
         out += name;
-        impl::append_number(out, value);
+        exporter::impl::append_number(out, value);
     }
     static void name(text_buffer& out, std::string_view member, std::string_view value) {
         out += member;
-        value.empty() ? out += "null" : (impl::append_json_string(out, value), out);
+        value.empty() ? out += "null" : (exporter::impl::append_json_string(out, value), out);
     }
     static void append_record(text_buffer& out, const reduce::spool_item& item) {
         const auto& one = item.record;
@@ -90,15 +95,15 @@ private:
         }
         const auto data = one.headed ? one.data() : item.bytes.subspan(1);
         out += R"(,"data":")";
-        impl::append_hex(out, data);
+        exporter::impl::append_hex(out, data);
         out += R"(","ebcdic":)";
         std::string text;
         text.reserve(data.size());
         for (const auto byte : data) text += ebcdic_character(byte);
-        impl::append_json_string(out, text);
+        exporter::impl::append_json_string(out, text);
     }
 
     std::string file_;
 };
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce

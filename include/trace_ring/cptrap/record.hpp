@@ -30,8 +30,8 @@
 #include <span>
 #include <type_traits>
 
+#include <trace_ring/cptrap/cp_entry.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/record/cp_entry.hpp>
 #include <trace_ring/record/data_model.hpp>
 
 namespace trace_ring::inline v1::record {
