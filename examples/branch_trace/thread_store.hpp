@@ -24,8 +24,8 @@
 
 #include <trace_ring/drain/drainable.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/record/branch_record.hpp>
 #include <trace_ring/record/data_model.hpp>
+#include <trace_ring/x86/branch_record.hpp>
 #include <trace_ring/x86/ds/ds_layout.hpp>
 
 #include "branch_events.hpp"

@@ -19,7 +19,6 @@
 #include <trace_ring/cptrap/selection.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/das/entry.hpp>
-#include <trace_ring/record/branch_record.hpp>
 #include <trace_ring/record/event.hpp>
 
 // the families of policies

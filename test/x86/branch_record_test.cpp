@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include <trace_ring/record/branch_record.hpp>
+#include <trace_ring/x86/branch_record.hpp>
 
 BOOST_AUTO_TEST_SUITE(branch_records)
 

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <span>
 
-#include <trace_ring/record/branch_record.hpp>
 #include <trace_ring/record/data_model.hpp>
+#include <trace_ring/x86/branch_record.hpp>
 #include <trace_ring/x86/ds/ds_layout.hpp>
 #include <trace_ring/x86/ds/msr_access.hpp>
 #include <trace_ring/x86/ds/simulated_cpu.hpp>

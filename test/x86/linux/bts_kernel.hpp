@@ -18,7 +18,7 @@
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/record/branch_record.hpp>
+#include <trace_ring/x86/branch_record.hpp>
 
 namespace trace_ring_test {
 

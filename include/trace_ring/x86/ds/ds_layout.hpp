@@ -18,7 +18,7 @@
 ///   PEBS counter resets           20     40
 /// @endcode
 /// All are absolute linear addresses, but the resets, which are 8 bytes long in both. Branch
-/// records are in record/branch_record.hpp, those of PEBS in pebs_record.hpp.
+/// records are in x86/branch_record.hpp, those of PEBS in pebs_record.hpp.
 
 #include <trace_ring/x86/enabled.hpp>
 

@@ -45,7 +45,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/record/branch_record.hpp>
+#include <trace_ring/x86/branch_record.hpp>
 #include <trace_ring/x86/branch_source.hpp>
 
 namespace trace_ring::inline v1::x86 {

@@ -24,8 +24,8 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/storage.hpp>
-#include <trace_ring/record/branch_record.hpp>
 #include <trace_ring/record/data_model.hpp>
+#include <trace_ring/x86/branch_record.hpp>
 #include <trace_ring/x86/ds/bts_setting.hpp>
 #include <trace_ring/x86/ds/ds_layout.hpp>
 #include <trace_ring/x86/ds/pebs_record.hpp>

@@ -13,6 +13,8 @@
 ///   lp64         0     8    16      24
 /// @endcode
 
+#include <trace_ring/x86/enabled.hpp>
+
 #include <cstddef>
 #include <type_traits>
 
