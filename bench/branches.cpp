@@ -25,10 +25,10 @@
 #include <string>
 #include <vector>
 
+#include <branch_trace/step/single_step.hpp>
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/x86/ds/branch_store.hpp>
 #include <trace_ring/x86/ds/simulated_cpu.hpp>
-#include <trace_ring/x86/linux/single_step.hpp>
 
 namespace {
 
@@ -74,7 +74,7 @@ private:
 
 /// The same program, its branches told.
 struct stepped {
-    tr::x86::single_step program{endless, {.steps_a_read = 64}};
+    branch_trace::single_step program{endless, {.steps_a_read = 64}};
     std::uint64_t sum = 0;
 
     [[gnu::noinline]] void operator()(std::uint64_t n) {

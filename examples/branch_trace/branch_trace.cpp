@@ -23,7 +23,6 @@
 #include <trace_ring/x86/branch_source.hpp>
 #include <trace_ring/x86/linux/perf_bts.hpp>
 #include <trace_ring/x86/linux/perf_host.hpp>
-#include <trace_ring/x86/linux/single_step.hpp>
 
 #include "../shown.hpp"
 #include "branch_log.hpp"
@@ -31,6 +30,7 @@
 #include "launched_program.hpp"
 #include "options.hpp"
 #include "signals.hpp"
+#include "step/single_step.hpp"
 
 namespace branch_trace {
 namespace {
@@ -124,12 +124,12 @@ public:
 };
 
 int by_steps(const options& wanted, const std::string& why) {
-    x86::step_options how;
+    step_options how;
     how.follow_forks = wanted.follow_forks;
     how.system_calls = false;  // no branches: a store that takes those of programs has none either
-    x86::single_step source(wanted.command, how);
+    single_step source(wanted.command, how);
     const signal_taker taking(
-        source.process(), [](void* of) { static_cast<x86::single_step*>(of)->stop(); }, &source);
+        source.process(), [](void* of) { static_cast<single_step*>(of)->stop(); }, &source);
     traced trace(wanted, "single steps", why);
     while (!source.ended() && !source.stopped()) {
         source.read(trace.writer);

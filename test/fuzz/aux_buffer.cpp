@@ -16,9 +16,9 @@
 #include <iterator>
 #include <memory>
 
+#include <branch_trace/step/branch_instruction.hpp>
 #include <fuzz/targets.hpp>
 #include <trace_ring/x86/linux/aux_buffer.hpp>
-#include <trace_ring/x86/linux/step/branch_instruction.hpp>
 
 namespace trace_ring_test::fuzz {
 
@@ -79,7 +79,7 @@ struct checked {
 void decode(std::span<const std::byte> code) {
     for (std::size_t at = 0; at < code.size(); at += 7) {
         for (const auto mode : {program_mode::lp64, program_mode::ilp32}) {
-            const auto found = x86::decode_branch(code.subspan(at), at, mode);
+            const auto found = branch_trace::decode_branch(code.subspan(at), at, mode);
             expect(found.length <= code.size() - at, "an instruction is within its bytes");
         }
     }

@@ -6,8 +6,6 @@
 /// A program under ptrace: how it is started, and what is read of its threads while they are
 /// stopped. What is asked of a thread that is gone meanwhile (killed, say) is false.
 
-#include <trace_ring/x86/enabled.hpp>
-
 #include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,7 +26,9 @@
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/record/data_model.hpp>
 
-namespace trace_ring::inline v1::x86::impl {
+namespace branch_trace::impl {
+
+namespace record = trace_ring::record;
 
 /// Where the registers lie for PTRACE_PEEKUSER, which knows the tracer's layout only: of a 32-bit
 /// program, too, under a 64-bit tracer.
@@ -114,7 +114,8 @@ inline bool step(::pid_t thread, int signal) noexcept {
 /// Starts a program (looked for as a shell does) and stops it at its first instruction, traced by
 /// this thread with `options`. Throws setup_error, which names the program.
 [[nodiscard]] inline ::pid_t start_traced(const std::vector<std::string>& command, long options) {
-    if (command.empty()) throw setup_error("single_step", "no program is named", EINVAL);
+    if (command.empty())
+        throw trace_ring::setup_error("single_step", "no program is named", EINVAL);
     const std::string& name = command.front();
     std::vector<char*> arguments;
     arguments.reserve(command.size() + 1);
@@ -122,15 +123,17 @@ inline bool step(::pid_t thread, int signal) noexcept {
     arguments.push_back(nullptr);
 
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw setup_error(name, "cannot make a pipe", errno);
-    const file_descriptor go_out(ends[0]);
-    file_descriptor go_in(ends[1]);
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw setup_error(name, "cannot make a pipe", errno);
-    const file_descriptor error_out(ends[0]);
-    file_descriptor error_in(ends[1]);
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        throw trace_ring::setup_error(name, "cannot make a pipe", errno);
+    const trace_ring::file_descriptor go_out(ends[0]);
+    trace_ring::file_descriptor go_in(ends[1]);
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        throw trace_ring::setup_error(name, "cannot make a pipe", errno);
+    const trace_ring::file_descriptor error_out(ends[0]);
+    trace_ring::file_descriptor error_in(ends[1]);
 
     const ::pid_t child = ::fork();
-    if (child < 0) throw setup_error(name, "cannot fork", errno);
+    if (child < 0) throw trace_ring::setup_error(name, "cannot fork", errno);
     if (child == 0) {  // nothing but system calls here: other threads may hold any lock
         go_in.reset();
         char byte = 0;
@@ -146,7 +149,7 @@ inline bool step(::pid_t thread, int signal) noexcept {
         ::kill(child, SIGKILL);
         while (::waitpid(child, nullptr, __WALL) < 0 && errno == EINTR) {
         }
-        throw setup_error(name, what, error);
+        throw trace_ring::setup_error(name, what, error);
     };
     if (::ptrace(PTRACE_SEIZE, child, nullptr, options) != 0) fail("cannot be traced", errno);
     while (::write(go_in.get(), "", 1) != 1) {
@@ -156,7 +159,7 @@ inline bool step(::pid_t thread, int signal) noexcept {
         int status = 0;
         if (::waitpid(child, &status, __WALL) < 0) {
             if (errno == EINTR) continue;
-            throw setup_error(name, "cannot be waited for", errno);
+            throw trace_ring::setup_error(name, "cannot be waited for", errno);
         }
         if (WIFSTOPPED(status)) {
             if (status >> 16 == PTRACE_EVENT_EXEC) return child;
@@ -166,8 +169,8 @@ inline bool step(::pid_t thread, int signal) noexcept {
         }
         int error = ECHILD;  // killed before it was there
         static_cast<void>(!::read(error_out.get(), &error, sizeof error));
-        throw setup_error(name, "cannot be executed", error);
+        throw trace_ring::setup_error(name, "cannot be executed", error);
     }
 }
 
-}  // namespace trace_ring::inline v1::x86::impl
+}  // namespace branch_trace::impl

@@ -22,10 +22,10 @@
 #include <thread>
 #include <vector>
 
+#include <branch_trace/step/single_step.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/x86/linux/single_step.hpp>
 
-BOOST_AUTO_TEST_SUITE(x86_single_step)
+BOOST_AUTO_TEST_SUITE(single_steps)
 
 #ifndef STEPPED_PROGRAMS
 #define STEPPED_PROGRAMS "/tmp/stepped"
@@ -114,7 +114,7 @@ struct account {
     }
 };
 
-account run(x86::single_step& what) {
+account run(branch_trace::single_step& what) {
     account got;
     while (!what.ended()) what.read(got);
     got.check();
@@ -144,7 +144,7 @@ void wait_until_both_wait(::pid_t process, ::pid_t tracer) {
 BOOST_AUTO_TEST_CASE(a_program_with_1005_taken_branches_gives_exactly_that) {
     for (const int bits : sizes()) {
         BOOST_TEST_CONTEXT(bits << " bits") {
-            x86::single_step stepped({program(bits, "known")});
+            branch_trace::single_step stepped({program(bits, "known")});
             const account got = run(stepped);
             BOOST_TEST(got.branches() == 1005U);
             BOOST_TEST(got.of(branch_kind::conditional) == 999U);
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(a_program_with_1005_taken_branches_gives_exactly_that) {
 BOOST_AUTO_TEST_CASE(branches_to_the_next_instruction_are_branches_and_repetitions_are_not) {
     for (const int bits : sizes()) {
         BOOST_TEST_CONTEXT(bits << " bits") {
-            x86::single_step stepped({program(bits, "edges")});
+            branch_trace::single_step stepped({program(bits, "edges")});
             const account got = run(stepped);
             BOOST_TEST(got.of(branch_kind::conditional) == 6U);
             BOOST_TEST(got.of(branch_kind::call) == 1U);
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(branches_to_the_next_instruction_are_branches_and_repetitio
 BOOST_AUTO_TEST_CASE(all_threads_are_stepped_each_by_itself) {
     for (const int bits : sizes()) {
         BOOST_TEST_CONTEXT(bits << " bits") {
-            x86::single_step stepped({program(bits, "threads")});
+            branch_trace::single_step stepped({program(bits, "threads")});
             const account got = run(stepped);
             BOOST_REQUIRE(got.threads.size() == 3U);
             for (const std::size_t i : {1U, 2U}) {
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(a_fork_is_followed_if_asked_for_and_runs_on_its_own_if_not)
             const bool follow = way % 2 != 0;
             const char* const name = way < 2 ? "forks" : "clones";
             BOOST_TEST_CONTEXT(bits << " bits, " << name << ", followed: " << follow) {
-                x86::single_step stepped({program(bits, name)}, {.follow_forks = follow});
+                branch_trace::single_step stepped({program(bits, name)}, {.follow_forks = follow});
                 const account got = run(stepped);
                 BOOST_REQUIRE(got.threads.size() == (follow ? 2U : 1U));
                 BOOST_TEST(got.of(branch_kind::conditional) == (follow ? 101U : 1U));
@@ -214,7 +214,8 @@ BOOST_AUTO_TEST_CASE(what_is_executed_next_is_stepped_whatever_its_size) {
     for (const int bits : sizes()) {
         for (const int other : sizes()) {
             BOOST_TEST_CONTEXT(bits << " bits executes " << other) {
-                x86::single_step stepped({program(bits, "execs"), program(other, "known")});
+                branch_trace::single_step stepped(
+                    {program(bits, "execs"), program(other, "known")});
                 const account got = run(stepped);
                 BOOST_REQUIRE(got.threads.size() == 1U);
                 const auto& thread = got.threads.begin()->second;
@@ -230,7 +231,8 @@ BOOST_AUTO_TEST_CASE(what_is_executed_next_is_stepped_whatever_its_size) {
 BOOST_AUTO_TEST_CASE(a_thread_that_executes_a_program_becomes_its_first) {
     for (const int bits : sizes()) {
         BOOST_TEST_CONTEXT(bits << " bits") {
-            x86::single_step stepped({program(bits, "thread_execs"), program(bits, "known")});
+            branch_trace::single_step stepped(
+                {program(bits, "thread_execs"), program(bits, "known")});
             const account got = run(stepped);
             BOOST_REQUIRE(got.threads.size() == 2U);
             const auto& first = got.threads.at(static_cast<std::uint32_t>(stepped.process()));
@@ -250,7 +252,8 @@ BOOST_AUTO_TEST_CASE(handlers_are_entered_and_left_by_records_of_their_own) {
     for (const int bits : sizes()) {
         for (const bool calls : {false, true}) {
             BOOST_TEST_CONTEXT(bits << " bits, with system calls: " << calls) {
-                x86::single_step stepped({program(bits, "handles")}, {.system_calls = calls});
+                branch_trace::single_step stepped({program(bits, "handles")},
+                                                  {.system_calls = calls});
                 const account got = run(stepped);
                 BOOST_TEST(got.of(branch_kind::signal) == 1U);
                 BOOST_TEST(got.of(branch_kind::exception) == 1U);
@@ -269,7 +272,7 @@ BOOST_AUTO_TEST_CASE(handlers_are_entered_and_left_by_records_of_their_own) {
 BOOST_AUTO_TEST_CASE(the_branches_before_a_crash_are_there_and_where_it_was) {
     for (const int bits : sizes()) {
         BOOST_TEST_CONTEXT(bits << " bits") {
-            x86::single_step stepped({program(bits, "crashes")});
+            branch_trace::single_step stepped({program(bits, "crashes")});
             const account got = run(stepped);
             BOOST_TEST(got.branches() == 9U);
             const auto& thread = got.threads.begin()->second;
@@ -285,7 +288,7 @@ BOOST_AUTO_TEST_CASE(the_branches_before_a_crash_are_there_and_where_it_was) {
 BOOST_AUTO_TEST_CASE(code_that_is_changed_is_read_anew) {
     for (const int bits : sizes()) {
         BOOST_TEST_CONTEXT(bits << " bits") {
-            x86::single_step stepped({program(bits, "modifies")});
+            branch_trace::single_step stepped({program(bits, "modifies")});
             const account got = run(stepped);
             BOOST_TEST(got.of(branch_kind::jump) == 2U);
             BOOST_TEST(got.of(branch_kind::conditional) == 4U);
@@ -296,7 +299,7 @@ BOOST_AUTO_TEST_CASE(code_that_is_changed_is_read_anew) {
 BOOST_AUTO_TEST_CASE(code_that_is_mapped_anew_is_read_anew) {
     for (const int bits : sizes()) {
         BOOST_TEST_CONTEXT(bits << " bits") {
-            x86::single_step stepped({program(bits, "maps")});
+            branch_trace::single_step stepped({program(bits, "maps")});
             const account got = run(stepped);
             BOOST_TEST(got.of(branch_kind::jump) == 1U);
             BOOST_TEST(got.of(branch_kind::indirect_call) == 2U);
@@ -307,7 +310,7 @@ BOOST_AUTO_TEST_CASE(code_that_is_mapped_anew_is_read_anew) {
 }
 
 BOOST_AUTO_TEST_CASE(a_program_that_is_killed_is_over) {
-    x86::single_step stepped({program(sizes().front(), "spins")});
+    branch_trace::single_step stepped({program(sizes().front(), "spins")});
     account got;
     bool killed = false;
     while (!stepped.ended()) {
@@ -323,7 +326,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_is_killed_is_over) {
 BOOST_AUTO_TEST_CASE(a_program_that_is_stopped_stays_so_until_it_is_continued) {
     for (const int bits : sizes()) {
         BOOST_TEST_CONTEXT(bits << " bits") {
-            x86::single_step stepped({program(bits, "stops")});
+            branch_trace::single_step stepped({program(bits, "stops")});
             std::thread other([process = stepped.process(), tracer = ::gettid()] {
                 wait_until_both_wait(process, tracer);
                 ::kill(process, SIGCONT);
@@ -339,7 +342,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_is_stopped_stays_so_until_it_is_continued) {
 BOOST_AUTO_TEST_CASE(a_read_is_stopped_from_another_thread_while_the_program_waits) {
     for (const int bits : sizes()) {
         BOOST_TEST_CONTEXT(bits << " bits") {
-            x86::single_step stepped({program(bits, "waits")});
+            branch_trace::single_step stepped({program(bits, "waits")});
             const ::pid_t process = stepped.process();
             account got;
             for (int i = 0; i < 3; ++i) {
@@ -364,7 +367,7 @@ BOOST_AUTO_TEST_CASE(a_read_is_stopped_from_another_thread_while_the_program_wai
 }
 
 namespace {
-x86::single_step* to_stop = nullptr;
+branch_trace::single_step* to_stop = nullptr;
 void stop_it(int) {
     to_stop->stop();
 }
@@ -377,7 +380,7 @@ BOOST_AUTO_TEST_CASE(a_read_is_stopped_by_a_signal_handler_of_its_own_thread) {
     ::sigaction(SIGUSR2, &action, &before);
     for (const auto* name : {"waits", "spins"}) {
         BOOST_TEST_CONTEXT(name) {
-            x86::single_step stepped({program(sizes().front(), name)});
+            branch_trace::single_step stepped({program(sizes().front(), name)});
             to_stop = &stepped;
             account got;
             std::thread other([reader = ::pthread_self(), process = stepped.process(), name] {
@@ -398,7 +401,7 @@ BOOST_AUTO_TEST_CASE(children_of_the_tracer_itself_are_left_to_it) {
     if (own == 0) ::_exit(9);
     ::siginfo_t info{};
     BOOST_REQUIRE(::waitid(P_PID, static_cast<::id_t>(own), &info, WEXITED | WNOWAIT) == 0);
-    x86::single_step stepped({program(sizes().front(), "threads")});
+    branch_trace::single_step stepped({program(sizes().front(), "threads")});
     const account got = run(stepped);
     BOOST_TEST(got.threads.size() == 3U);
     int status = 0;
@@ -407,7 +410,7 @@ BOOST_AUTO_TEST_CASE(children_of_the_tracer_itself_are_left_to_it) {
 }
 
 BOOST_AUTO_TEST_CASE(what_a_visitor_throws_goes_through_and_stepping_can_go_on) {
-    x86::single_step stepped({program(sizes().front(), "known")});
+    branch_trace::single_step stepped({program(sizes().front(), "known")});
     account got;
     int thrown = 0;
     while (!stepped.ended()) {
@@ -428,7 +431,7 @@ BOOST_AUTO_TEST_CASE(what_a_visitor_throws_goes_through_and_stepping_can_go_on) 
 BOOST_AUTO_TEST_CASE(a_program_that_cannot_be_executed_is_named_with_the_reason) {
     const auto reason = [](const std::vector<std::string>& command) {
         try {
-            x86::single_step stepped(command);
+            branch_trace::single_step stepped(command);
         } catch (const tr::setup_error& error) {
             BOOST_TEST((command.empty() || error.subject() == command.front()));
             return error.code().value();
@@ -446,12 +449,12 @@ BOOST_AUTO_TEST_CASE(a_32_bit_tracer_refuses_a_64_bit_program) {
         return;
     }
     try {
-        x86::single_step stepped({program(64, "known")});
+        branch_trace::single_step stepped({program(64, "known")});
         BOOST_ERROR("stepped");
     } catch (const tr::setup_error& error) {
         BOOST_TEST(error.code().value() == EOPNOTSUPP);
     }
-    x86::single_step executes({program(32, "execs"), program(64, "known")});
+    branch_trace::single_step executes({program(32, "execs"), program(64, "known")});
     BOOST_CHECK_THROW(run(executes), tr::setup_error);
     BOOST_TEST(::waitpid(-1, nullptr, WNOHANG | __WALL) <= 0);
 }

@@ -6,8 +6,6 @@
 /// The threads that are stepped: what is known of each, and waiting for one of them to stop while
 /// other children of the tracer are left to it.
 
-#include <trace_ring/x86/enabled.hpp>
-
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -22,9 +20,12 @@
 #include <vector>
 
 #include <trace_ring/record/data_model.hpp>
-#include <trace_ring/x86/linux/step/code_cache.hpp>
 
-namespace trace_ring::inline v1::x86::impl {
+#include "code_cache.hpp"
+
+namespace branch_trace::impl {
+
+namespace record = trace_ring::record;
 
 struct stepped_thread {
     ::pid_t tid = 0;
@@ -131,4 +132,4 @@ private:
     std::vector<std::unique_ptr<stepped_thread>> threads_;
 };
 
-}  // namespace trace_ring::inline v1::x86::impl
+}  // namespace branch_trace::impl

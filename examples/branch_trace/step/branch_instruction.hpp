@@ -6,8 +6,6 @@
 /// The branch among the instructions: what one at an address is, in programs of 64 and of 32 bits
 /// (Intel SDM volume 2, the opcode maps). Of others nothing is told but that they are none.
 
-#include <trace_ring/x86/enabled.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,7 +13,10 @@
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/x86/branch_source.hpp>
 
-namespace trace_ring::inline v1::x86 {
+namespace branch_trace {
+
+namespace record = trace_ring::record;
+using trace_ring::x86::branch_kind;
 
 /// No instruction is longer.
 inline constexpr std::size_t longest_instruction = 15;
@@ -253,4 +254,4 @@ private:
     }
 }
 
-}  // namespace trace_ring::inline v1::x86
+}  // namespace branch_trace

@@ -11,13 +11,13 @@
 #include <random>
 #include <vector>
 
-#include <trace_ring/x86/linux/step/branch_instruction.hpp>
+#include <branch_trace/step/branch_instruction.hpp>
 
-BOOST_AUTO_TEST_SUITE(x86_branch_instruction)
+BOOST_AUTO_TEST_SUITE(branch_instructions)
 
 namespace x86 = trace_ring::x86;
+using branch_trace::branch_instruction;
 using trace_ring::record::program_mode;
-using x86::branch_instruction;
 using x86::branch_kind;
 using what = branch_instruction::what;
 
@@ -27,7 +27,7 @@ branch_instruction decode(std::initializer_list<unsigned> bytes,
                           program_mode mode = program_mode::lp64, std::uint64_t at = 0x401000) {
     std::vector<std::byte> code;
     for (const unsigned byte : bytes) code.push_back(static_cast<std::byte>(byte));
-    return x86::decode_branch(code, at, mode);
+    return branch_trace::decode_branch(code, at, mode);
 }
 
 constexpr auto wide = program_mode::lp64;
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_cut_instruction_is_unreadable_and_never_read_beyond) {
         std::vector<std::byte> code(random() % 16);  // its own size, for AddressSanitizer
         for (auto& byte : code) byte = static_cast<std::byte>(random());
         const auto mode = random() % 2 != 0 ? wide : narrow;
-        const auto it = x86::decode_branch(code, random(), mode);
+        const auto it = branch_trace::decode_branch(code, random(), mode);
         BOOST_REQUIRE(it.length <= code.size());
         if (it.is == what::may_branch) BOOST_REQUIRE(it.length >= 2U);
     }
@@ -156,8 +156,8 @@ BOOST_AUTO_TEST_CASE(conditions_hold_as_the_flags_say) {
     for (const auto& one : rows) {
         const auto it = decode({0x70 | one.condition, 0});
         BOOST_TEST_CONTEXT("condition " << one.condition) {
-            BOOST_TEST(x86::condition_held(it, one.holds, 0, wide));
-            BOOST_TEST(!x86::condition_held(it, one.fails, 0, wide));
+            BOOST_TEST(branch_trace::condition_held(it, one.holds, 0, wide));
+            BOOST_TEST(!branch_trace::condition_held(it, one.fails, 0, wide));
         }
     }
 }
@@ -167,18 +167,19 @@ BOOST_AUTO_TEST_CASE(counts_are_as_wide_as_the_address_size_says) {
     const auto loop = decode({0xE2, 0}), none = decode({0xE3, 0}), equal = decode({0xE1, 0}),
                unequal = decode({0xE0, 0}), less = decode({0x67, 0xE3, 0}),
                least = decode({0x67, 0xE3, 0}, narrow);
-    BOOST_TEST((x86::condition_held(loop, 0, 1, wide) && !x86::condition_held(loop, 0, 0, wide)));
-    BOOST_TEST((x86::condition_held(equal, zero, 1, wide) &&
-                !x86::condition_held(equal, 0, 1, wide) &&
-                !x86::condition_held(equal, zero, 0, wide)));
-    BOOST_TEST(
-        (x86::condition_held(unequal, 0, 1, wide) && !x86::condition_held(unequal, zero, 1, wide)));
+    BOOST_TEST((branch_trace::condition_held(loop, 0, 1, wide) &&
+                !branch_trace::condition_held(loop, 0, 0, wide)));
+    BOOST_TEST((branch_trace::condition_held(equal, zero, 1, wide) &&
+                !branch_trace::condition_held(equal, 0, 1, wide) &&
+                !branch_trace::condition_held(equal, zero, 0, wide)));
+    BOOST_TEST((branch_trace::condition_held(unequal, 0, 1, wide) &&
+                !branch_trace::condition_held(unequal, zero, 1, wide)));
     constexpr std::uint64_t high = 0x100000000;
-    BOOST_TEST(!x86::condition_held(none, 0, high, wide));
-    BOOST_TEST(x86::condition_held(none, 0, high, narrow));
-    BOOST_TEST(x86::condition_held(less, 0, high, wide));
-    BOOST_TEST(x86::condition_held(least, 0, 0x10000, narrow));
-    BOOST_TEST(!x86::condition_held(least, 0, 0x8000, narrow));
+    BOOST_TEST(!branch_trace::condition_held(none, 0, high, wide));
+    BOOST_TEST(branch_trace::condition_held(none, 0, high, narrow));
+    BOOST_TEST(branch_trace::condition_held(less, 0, high, wide));
+    BOOST_TEST(branch_trace::condition_held(least, 0, 0x10000, narrow));
+    BOOST_TEST(!branch_trace::condition_held(least, 0, 0x8000, narrow));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -20,12 +20,10 @@
 /// What a program writes into its own code is seen; so is code that it writes elsewhere, unless by
 /// a second mapping of the same memory.
 /// @code
-///   trace_ring::x86::single_step program({"gzip", "file"});
+///   branch_trace::single_step program({"gzip", "file"});
 ///   while (!program.ended()) program.read(visitor);
 /// @endcode
 /// It takes some 20 microseconds an instruction, which the kernel takes.
-
-#include <trace_ring/x86/enabled.hpp>
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -46,12 +44,18 @@
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/x86/branch_source.hpp>
-#include <trace_ring/x86/linux/step/branch_instruction.hpp>
-#include <trace_ring/x86/linux/step/code_cache.hpp>
-#include <trace_ring/x86/linux/step/stepped_threads.hpp>
-#include <trace_ring/x86/linux/step/traced_program.hpp>
 
-namespace trace_ring::inline v1::x86 {
+#include "branch_instruction.hpp"
+#include "code_cache.hpp"
+#include "stepped_threads.hpp"
+#include "traced_program.hpp"
+
+namespace branch_trace {
+
+namespace record = trace_ring::record;
+namespace x86 = trace_ring::x86;
+using trace_ring::relaxed;
+using x86::branch;
 
 struct step_options {
     bool follow_forks = false;          ///< also the processes that the program starts
@@ -63,11 +67,11 @@ struct step_options {
 /// wants it. Its end kills what is still stepped.
 class single_step {
 public:
-    static constexpr branch_character character{.order = branch_order::oldest_first,
-                                                .delivery = branch_delivery::sample,
-                                                .tells_kind = true,
-                                                .tells_privilege = true,
-                                                .tells_thread = true};
+    static constexpr x86::branch_character character{.order = x86::branch_order::oldest_first,
+                                                     .delivery = x86::branch_delivery::sample,
+                                                     .tells_kind = true,
+                                                     .tells_privilege = true,
+                                                     .tells_thread = true};
 
     /// Starts a program, looked for as a shell does, and stops it before its first instruction.
     /// Throws setup_error, which names it: what execve(2) says, or why it must not be traced.
@@ -117,7 +121,7 @@ public:
 
     [[nodiscard]] bool ended() const noexcept { return threads_.empty() && first_records_.empty(); }
     /// Nothing ever is: what is stepped waits.
-    [[nodiscard]] static loss_counts lost() noexcept { return {}; }
+    [[nodiscard]] static trace_ring::loss_counts lost() noexcept { return {}; }
 
     /// Makes a `read` return soon, and those that follow at once, until `resume`. For any thread,
     /// and for signal handlers.
@@ -333,8 +337,8 @@ private:
             return;
         }
         if (sizeof(void*) == 4 && one.mode == record::program_mode::lp64) {
-            throw setup_error("single_step", "a 32-bit tracer cannot step a 64-bit program",
-                              EOPNOTSUPP);
+            throw trace_ring::setup_error(
+                "single_step", "a 32-bit tracer cannot step a 64-bit program", EOPNOTSUPP);
         }
         one.begins = false;
         put(out, one, branch::only_to(one.ip));
@@ -355,7 +359,7 @@ private:
 
     static void put(found& out, const stepped& one, branch record) noexcept {
         record.set_thread(static_cast<std::uint32_t>(one.tid));
-        record.set_privilege(branch_privilege::user);
+        record.set_privilege(x86::branch_privilege::user);
         if (out.count < out.records.size()) out.records[out.count++] = record;
     }
 
@@ -372,9 +376,9 @@ private:
     std::vector<branch> first_records_;
     std::uint64_t steps_ = 0;
     std::optional<int> status_;
-    atomic<int> stop_{0};
-    atomic<::pid_t> awake_{0};
+    trace_ring::atomic<int> stop_{0};
+    trace_ring::atomic<::pid_t> awake_{0};
 };
-static_assert(branch_source<single_step>);
+static_assert(x86::branch_source<single_step>);
 
-}  // namespace trace_ring::inline v1::x86
+}  // namespace branch_trace

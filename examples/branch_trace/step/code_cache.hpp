@@ -6,8 +6,6 @@
 /// The code of another process, read by pages and remembered by instructions, until its memory is
 /// mapped anew.
 
-#include <trace_ring/x86/enabled.hpp>
-
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -25,9 +23,12 @@
 #include <vector>
 
 #include <trace_ring/record/data_model.hpp>
-#include <trace_ring/x86/linux/step/branch_instruction.hpp>
 
-namespace trace_ring::inline v1::x86 {
+#include "branch_instruction.hpp"
+
+namespace branch_trace {
+
+namespace record = trace_ring::record;
 
 /// One for each address space. Code in pages that the process may write is read anew each time;
 /// that of others is taken to be the same until `forget`, which is for whenever the process has
@@ -175,4 +176,4 @@ private:
     bool maps_are_read_ = false;
 };
 
-}  // namespace trace_ring::inline v1::x86
+}  // namespace branch_trace
