@@ -19,7 +19,6 @@
 #include <trace_ring/exporter/chrome.hpp>
 #include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/ctf.hpp>
-#include <trace_ring/exporter/html.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
@@ -28,6 +27,7 @@
 #include <trace_ring/reduce/tables.hpp>
 
 #include "folder.hpp"
+#include "html/writer.hpp"
 #include "options.hpp"
 
 namespace trace_reduce {
@@ -168,7 +168,7 @@ private:
         case output_format::ctf:
             return std::make_unique<ctf_format>(wanted.output);
         case output_format::html:
-            return std::make_unique<one_format<exporter::html_writer>>(roles);
+            return std::make_unique<one_format<html_writer>>(roles);
     }
     throw std::logic_error("a format without a writer");
 }

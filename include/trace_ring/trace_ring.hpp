@@ -90,7 +90,6 @@
 #include <trace_ring/exporter/chrome.hpp>
 #include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/ctf.hpp>
-#include <trace_ring/exporter/html.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>

@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-namespace trace_ring::inline v1::exporter::impl {
+namespace trace_reduce::impl {
 
 inline constexpr std::string_view html_input = R"page(
 function show(a, b) {
@@ -300,4 +300,4 @@ window.traceRing = {
 };
 )page";
 
-}  // namespace trace_ring::inline v1::exporter::impl
+}  // namespace trace_reduce::impl

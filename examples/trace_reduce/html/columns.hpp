@@ -22,7 +22,12 @@
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/record_view.hpp>
 
-namespace trace_ring::inline v1::exporter::impl {
+namespace trace_reduce::impl {
+
+namespace reduce = trace_ring::reduce;
+using trace_ring::field_form;
+using trace_ring::field_type;
+using trace_ring::exporter::text_buffer;
 
 inline void append_varint(text_buffer& out, std::uint64_t value) {
     for (; value > 127; value >>= 7) out += static_cast<char>(value | 128);
@@ -172,4 +177,4 @@ inline void append_html_value(text_buffer& out, const reduce::field_value& value
     for (std::size_t i = 0; i < value.size(); ++i) append_html_scalar(out, value.at(i));
 }
 
-}  // namespace trace_ring::inline v1::exporter::impl
+}  // namespace trace_reduce::impl

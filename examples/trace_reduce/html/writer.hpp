@@ -24,12 +24,6 @@
 #include <vector>
 
 #include <trace_ring/exporter/append.hpp>
-#include <trace_ring/exporter/html/columns.hpp>
-#include <trace_ring/exporter/html/page_draw.hpp>
-#include <trace_ring/exporter/html/page_frame.hpp>
-#include <trace_ring/exporter/html/page_head.hpp>
-#include <trace_ring/exporter/html/page_input.hpp>
-#include <trace_ring/exporter/html/page_model.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/loss.hpp>
@@ -37,14 +31,25 @@
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
-namespace trace_ring::inline v1::exporter {
+#include "columns.hpp"
+#include "page_draw.hpp"
+#include "page_frame.hpp"
+#include "page_head.hpp"
+#include "page_input.hpp"
+#include "page_model.hpp"
+
+namespace trace_reduce {
+
+namespace reduce = trace_ring::reduce;
+namespace exporter = trace_ring::exporter;
+using exporter::text_buffer;
 
 /// Appends a page. Items come in the order of their times.
 class html_writer {
 public:
     using source = std::size_t;
 
-    explicit html_writer(field_roles roles = {}) : roles_(std::move(roles)) {}
+    explicit html_writer(exporter::field_roles roles = {}) : roles_(std::move(roles)) {}
 
     /// Another trace whose items come; all of them before the first item. `in` must outlive this.
     source add(const reduce::tables& in, std::string_view name) {
@@ -101,7 +106,7 @@ public:
         if (!columns_.empty()) append_block(out);
         text_buffer meta;
         meta += known_ ? R"({"known":true,"base":")" : R"({"known":false,"base":")";
-        impl::append_number(meta, static_cast<std::int64_t>(base_));
+        exporter::impl::append_number(meta, static_cast<std::int64_t>(base_));
         meta += R"(","files":[)";
         for (const auto& each : sources_) {
             if (&each != &sources_.front()) meta += ',';
@@ -147,12 +152,12 @@ private:
 
     static void append_text(text_buffer& out, std::string_view text) {
         text_buffer printable;
-        impl::append_escaped(printable, text, 0);
-        impl::append_json_string(out, printable.view());
+        exporter::impl::append_escaped(printable, text, 0);
+        exporter::impl::append_json_string(out, printable.view());
     }
     static void append_member(text_buffer& out, std::string_view name, std::uint64_t value) {
         out += name;
-        impl::append_number(out, value);
+        exporter::impl::append_number(out, value);
     }
 
     /// Nanoseconds since 1970, or ticks; modulo 2^64.
@@ -311,7 +316,7 @@ private:
         }
     };
 
-    field_roles roles_;
+    exporter::field_roles roles_;
     std::vector<origin> sources_;
     std::unordered_map<std::pair<source, const reduce::lane_info*>, std::uint32_t, owner_hash>
         known_owners_;
@@ -327,4 +332,4 @@ private:
     bool begun_ = false;
 };
 
-}  // namespace trace_ring::inline v1::exporter
+}  // namespace trace_reduce

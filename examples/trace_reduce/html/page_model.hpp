@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-namespace trace_ring::inline v1::exporter::impl {
+namespace trace_reduce::impl {
 
 inline constexpr std::string_view html_model = R"page(
 'use strict';
@@ -295,4 +295,4 @@ class Series {  // a counter: values, and their least and greatest in groups of 
 }
 )page";
 
-}  // namespace trace_ring::inline v1::exporter::impl
+}  // namespace trace_reduce::impl

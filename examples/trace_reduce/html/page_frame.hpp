@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-namespace trace_ring::inline v1::exporter::impl {
+namespace trace_reduce::impl {
 
 inline constexpr std::string_view html_frame = R"page(
 const countText = n => n === 0 ? 'records' : n.toLocaleString('en');
@@ -376,4 +376,4 @@ function placeTip(tip, seen, x, y) {
 }
 )page";
 
-}  // namespace trace_ring::inline v1::exporter::impl
+}  // namespace trace_reduce::impl

@@ -14,7 +14,7 @@
 #include <exporter/json_check.hpp>
 #include <reduce/everything.hpp>
 #include <reduce/file_builder.hpp>
-#include <trace_ring/exporter/html.hpp>
+#include <trace_reduce/html/writer.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 BOOST_AUTO_TEST_SUITE(html)
@@ -27,7 +27,7 @@ namespace {
 
 std::string exported(const file_builder& b) {
     const auto trace = reduce::trace_file::from(b.bytes(), "memory");
-    exporter::html_writer writer;
+    trace_reduce::html_writer writer;
     exporter::text_buffer out;
     const auto from = writer.add(trace.about(), "</title><script>alert(1)</script>");
     writer.begin(out);
@@ -40,7 +40,7 @@ std::string exported(const file_builder& b) {
 
 std::string base64(std::string_view bytes, std::size_t piece) {
     exporter::text_buffer out;
-    exporter::impl::base64_text text(out);
+    trace_reduce::impl::base64_text text(out);
     for (std::size_t at = 0; at < bytes.size(); at += piece) text.append(bytes.substr(at, piece));
     text.end();
     return std::string(out.view());

@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-namespace trace_ring::inline v1::exporter::impl {
+namespace trace_reduce::impl {
 
 inline constexpr std::string_view html_head = R"page(<!DOCTYPE html>
 <html lang="en">
@@ -107,4 +107,4 @@ kbd { border: 1px solid var(--edge); border-radius: 4px; padding: 0 5px; backgro
 <div id="tip"></div>
 )page";
 
-}  // namespace trace_ring::inline v1::exporter::impl
+}  // namespace trace_reduce::impl

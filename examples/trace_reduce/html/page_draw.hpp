@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace trace_ring::inline v1::exporter::impl {
+namespace trace_reduce::impl {
 
 inline constexpr std::string_view html_draw = R"page(
 // Spans of one row nest where they do. One that does not goes below, on the first level that is
@@ -373,4 +373,4 @@ function markSeries(series, y) {
 }
 )page";
 
-}  // namespace trace_ring::inline v1::exporter::impl
+}  // namespace trace_reduce::impl
