@@ -5,13 +5,12 @@
 /// The command line of trace-reduce. In a file of its own: the parser takes long to compile.
 
 #include "options.hpp"
+#include "position/when_text.hpp"
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
 #include <string>
-
-#include <trace_ring/reduce/seek/when.hpp>
 
 #include "cptrap/choice.hpp"
 #include "position/offset_text.hpp"
@@ -105,13 +104,13 @@ bool parse(int argc, char** argv, options& into, int& status) {
             });
     const auto is_place = [](const std::string& what) {
         spool_place place;
-        return reduce::parse_when(what) || parse_spool_place(what, place).empty()
+        return parse_when(what) || parse_spool_place(what, place).empty()
                    ? std::string()
-                   : what + " is none of: " + std::string(reduce::forms_of_when) +
+                   : what + " is none of: " + std::string(forms_of_when) +
                          "; of a CPTRAP file: " + std::string(forms_of_spool_place);
     };
     auto* from = app.add_option("--from", into.from,
-                                "Only from there on: " + std::string(reduce::forms_of_when) +
+                                "Only from there on: " + std::string(forms_of_when) +
                                     "; of a CPTRAP file " + std::string(forms_of_spool_place))
                      ->option_text("WHEN")
                      ->check(is_place);

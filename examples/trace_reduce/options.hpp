@@ -46,7 +46,7 @@ struct options {
     std::vector<std::string> events;
     std::vector<std::uint32_t> threads;
     std::string where;  ///< what records must be like; empty: anything
-    std::string from;   ///< reduce::parse_when; empty: from the beginning
+    std::string from;   ///< parse_when; empty: from the beginning
     std::string to;
     std::vector<std::string> offsets;  ///< FILE=SECONDS
     std::vector<std::string> matches;  ///< EVENT.FIELD[,EVENT.FIELD]

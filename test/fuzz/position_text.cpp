@@ -21,6 +21,7 @@
 
 #include "../../examples/trace_reduce/cptrap/choice.hpp"
 #include "../../examples/trace_reduce/position/offset_text.hpp"
+#include "../../examples/trace_reduce/position/when_text.hpp"
 
 namespace trace_ring_test::fuzz {
 
@@ -85,12 +86,14 @@ std::string written(const when& what) {
             int year = 1970;
             int month = 1;
             std::int64_t day = what.day;
-            for (; day >= reduce::impl::days_of(year + 1, 1, 1) - reduce::impl::days_of(year, 1, 1);
+            for (; day >= trace_reduce::impl::days_of(year + 1, 1, 1) -
+                              trace_reduce::impl::days_of(year, 1, 1);
                  ++year) {
-                day -= reduce::impl::days_of(year + 1, 1, 1) - reduce::impl::days_of(year, 1, 1);
+                day -= trace_reduce::impl::days_of(year + 1, 1, 1) -
+                       trace_reduce::impl::days_of(year, 1, 1);
             }
-            for (; day >= reduce::impl::days_in(year, month); ++month) {
-                day -= reduce::impl::days_in(year, month);
+            for (; day >= trace_reduce::impl::days_in(year, month); ++month) {
+                day -= trace_reduce::impl::days_in(year, month);
             }
             return print("%04d-%02d-%02dT", year, month, static_cast<int>(day) + 1) +
                    clock_text(what);
@@ -178,9 +181,9 @@ void check_spool_place(std::string_view text) {
 void run(input data) {
     const std::string_view text(reinterpret_cast<const char*>(data.data()),
                                 std::min<std::size_t>(data.size(), 512));
-    if (const auto what = reduce::parse_when(text)) {
+    if (const auto what = trace_reduce::parse_when(text)) {
         expect(what->ns >= 0 && what->share <= when::whole, "numbers are within their bounds");
-        const auto again = reduce::parse_when(written(*what));
+        const auto again = trace_reduce::parse_when(written(*what));
         expect(again && *again == *what, "it reads the same when it is written out");
         for (std::size_t i = 0; i < 4; ++i) {
             const auto ranges = trace(i).ranges();

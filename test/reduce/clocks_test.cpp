@@ -18,6 +18,7 @@
 
 #include <recorder/scratch.hpp>
 #include <reduce/file_builder.hpp>
+#include <trace_reduce/position/when_text.hpp>
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
@@ -72,7 +73,7 @@ struct shown {
                                                  const char* to) {
     reduce::filter what;
     const auto place = [](const char* text) {
-        return text == nullptr ? std::nullopt : reduce::parse_when(text);
+        return text == nullptr ? std::nullopt : trace_reduce::parse_when(text);
     };
     BOOST_REQUIRE(file.ranges().limit(what, place(from), place(to)));
     const auto there = numbers(read(file, file.forward(what)));
@@ -230,7 +231,7 @@ BOOST_AUTO_TEST_CASE(dates_that_were_there_twice_are_both_in_a_range_of_dates) {
     BOOST_TEST(most == 40U);
     reduce::filter from_there;
     BOOST_REQUIRE(file.ranges().limit(
-        from_there, reduce::parse_when(text(date + 3 * second / 2).c_str()), std::nullopt));
+        from_there, trace_reduce::parse_when(text(date + 3 * second / 2).c_str()), std::nullopt));
     BOOST_TEST(from_there.times.size() == 2U);
 }
 

@@ -2,6 +2,7 @@
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
 #include "choice.hpp"
+#include "../position/when_text.hpp"
 #include "names.hpp"
 
 #include <charconv>
@@ -132,7 +133,7 @@ std::string parse_spool_place(std::string_view text, spool_place& into) {
         if (!offset) return quoted(text) + " is no offset in a file";
         out.what = spool_place::form::offset;
         out.offset = *offset;
-    } else if (const auto known = trace_ring::reduce::parse_when(text)) {
+    } else if (const auto known = parse_when(text)) {
         if (known->what == when::form::per_cent) {
             out.what = spool_place::form::share;
             out.share = known->share;

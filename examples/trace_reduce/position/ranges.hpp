@@ -18,6 +18,7 @@
 
 #include "../inputs.hpp"
 #include "../options.hpp"
+#include "when_text.hpp"
 
 namespace trace_reduce::position {
 
@@ -64,13 +65,12 @@ public:
 private:
     /// The command line was checked: what is none of these is a place in a CPTRAP file.
     [[nodiscard]] bool of_traces(const char* option, const std::string& text) {
-        if (text.empty() || reduce::parse_when(text)) return true;
-        complain_.system(option + text + ": of a trace a place is " +
-                         std::string(reduce::forms_of_when));
+        if (text.empty() || parse_when(text)) return true;
+        complain_.system(option + text + ": of a trace a place is " + std::string(forms_of_when));
         return false;
     }
     [[nodiscard]] static std::optional<reduce::when> place(const std::string& text) {
-        return text.empty() ? std::nullopt : reduce::parse_when(text);
+        return text.empty() ? std::nullopt : parse_when(text);
     }
 
     /// Of all files together, if there are several and all can be compared.

@@ -17,6 +17,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <reduce/file_builder.hpp>
+#include <trace_reduce/position/when_text.hpp>
 #include <trace_ring/reduce/seek/range.hpp>
 #include <trace_ring/reduce/seek/when.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
@@ -25,8 +26,8 @@ BOOST_AUTO_TEST_SUITE(places_in_a_trace)
 
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
-using reduce::parse_when;
 using reduce::when;
+using trace_reduce::parse_when;
 
 namespace {
 

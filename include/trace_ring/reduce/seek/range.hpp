@@ -8,7 +8,11 @@
 /// that is shown for it is.
 /// @code
 ///   reduce::filter what;
-///   if (trace.ranges().limit(what, reduce::parse_when("13:00:03"), reduce::parse_when("+90s"))) {
+///   reduce::when from, to;
+///   from.what = to.what = reduce::when::form::since_begin;
+///   from.ns = 30'000'000'000;
+///   to.ns = 90'000'000'000;
+///   if (trace.ranges().limit(what, from, to)) {
 ///       read(trace.forward(what));
 ///   }
 /// @endcode
