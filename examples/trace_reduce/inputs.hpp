@@ -25,6 +25,7 @@
 #include "followed_name.hpp"
 #include "formats.hpp"
 #include "options.hpp"
+#include "reading/threads.hpp"
 
 namespace trace_reduce {
 
@@ -70,7 +71,7 @@ public:
                                                : 1;
         const auto files = static_cast<unsigned>(wanted.files.size());
         // Shared out among the files, each of which has one at least.
-        what_.helpers = jobs > 1 ? std::max(1U, jobs / std::max(1U, files)) : 0;
+        what_.ahead = read_ahead_by(jobs > 1 ? std::max(1U, jobs / std::max(1U, files)) : 0);
     }
     input(const input&) = delete;
 

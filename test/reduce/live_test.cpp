@@ -16,6 +16,7 @@
 
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
+#include <trace_reduce/reading/threads.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
@@ -95,7 +96,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_damaged_while_threads_come_and_go) {
         },
         [&](const reduce::trace_file& trace, unsigned round) {
             reduce::filter what;
-            if (round % 3 == 0) what.helpers = 2;
+            if (round % 3 == 0) what.ahead = trace_reduce::read_ahead_by(2);
             read_all(round % 2 == 0 ? trace.forward(what) : trace.backward(what),
                      [&](const reduce::record_view&) { ++records; });
             if (round % 5 == 0) BOOST_CHECK_NO_THROW((void)trace.statistics());

@@ -44,8 +44,10 @@ public:
           follow_(follow),
           by_place_(!follow && in.clock() == 0),
           positions_(way == direction::forward ? 1 : -1) {
-        if (!follow && (in.bytes().reads_rows() || filter_.helpers != 0)) {
-            ahead_ = std::make_unique<read_ahead>(in, filter_, way, order);
+        if (!follow && filter_.ahead) {
+            ahead_ = filter_.ahead(in, filter_, way, order);
+        } else if (!follow && in.bytes().reads_rows()) {
+            ahead_ = std::make_unique<read_ahead>(in, order);
         }
         scan(true, follow);
     }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -41,6 +42,15 @@ struct tick_range {
 
 enum class direction { forward, backward };
 
+/// How items of different lanes are ordered.
+enum class merging {
+    by_time,  ///< merged; without a clock by the positions of their sub-buffers
+    by_lane,  ///< one lane after the other: quicker, where the order does not matter
+};
+
+class read_ahead;
+class tables;
+
 /// What is wanted of a trace; everything, by default. Losses and clock jumps of the lanes and the
 /// time wanted always come along: they may hide what is looked for.
 struct filter {
@@ -52,9 +62,10 @@ struct filter {
     std::vector<tick_range> times{};  ///< if any, only what is in one of them; ascending, apart
     std::vector<position_range> positions{};  ///< of a lane, only what is in all that concern it
     std::shared_ptr<const where::condition> condition{};  ///< of what records say; null: nothing
-    /// Threads that copy, decode and ask ahead of the cursor's own (reading/read_ahead.hpp); 0:
-    /// none is made. What is read is the same.
-    unsigned helpers = 0;
+    /// Makes who copies, decodes and asks ahead of a cursor; empty: nobody. What is read is the
+    /// same.
+    std::function<std::unique_ptr<read_ahead>(const tables&, const filter&, direction, merging)>
+        ahead{};
 
     [[nodiscard]] bool all_lanes() const {
         return threads.empty() && lanes.empty() && (!condition || !condition->chooses_lanes());
@@ -118,12 +129,6 @@ struct filter {
         return wants_event(type == nullptr ? std::string_view() : type->name) &&
                (!condition || condition->may_want(type));
     }
-};
-
-/// How items of different lanes are ordered.
-enum class merging {
-    by_time,  ///< merged; without a clock by the positions of their sub-buffers
-    by_lane,  ///< one lane after the other: quicker, where the order does not matter
 };
 
 }  // namespace trace_ring::inline v1::reduce

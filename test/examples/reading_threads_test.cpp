@@ -23,12 +23,13 @@
 #include <reduce/scratch_file.hpp>
 #include <reduce/told.hpp>
 #include <reduce/where_trace.hpp>
+#include <trace_reduce/reading/threads.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
 #include <trace_ring/trace_ring.hpp>
 
-BOOST_AUTO_TEST_SUITE(read_ahead)
+BOOST_AUTO_TEST_SUITE(threads_that_read_ahead)
 
 using namespace trace_ring_test;
 namespace reduce = trace_ring::reduce;
@@ -49,11 +50,11 @@ std::shared_ptr<const where::condition> chance(const reduce::trace_file& file, c
 
 void compare(const reduce::trace_file& file, reduce::filter what) {
     for (const auto order : {reduce::merging::by_time, reduce::merging::by_lane}) {
-        what.helpers = 0;
+        what.ahead = {};
         const auto forward = told_of(file, file.forward(what, order));
         const auto backward = told_of(file, file.backward(what, order));
         for (const unsigned helpers : {1U, 3U}) {
-            what.helpers = helpers;
+            what.ahead = trace_reduce::read_ahead_by(helpers);
             BOOST_TEST(told_of(file, file.forward(what, order)) == forward,
                        boost::test_tools::per_element());
             BOOST_TEST(told_of(file, file.backward(what, order)) == backward,
@@ -160,7 +161,7 @@ BOOST_AUTO_TEST_CASE(a_condition_of_one_thread_is_asked_by_that_one) {
     what.condition = chance(file, "n", 3, 1);
     const auto expected = told_of(file, file.forward(what));
     what.condition = std::make_shared<alone>(what.condition);
-    what.helpers = 2;
+    what.ahead = trace_reduce::read_ahead_by(2);
     BOOST_TEST(told_of(file, file.forward(what)) == expected, boost::test_tools::per_element());
 }
 
@@ -169,7 +170,7 @@ BOOST_AUTO_TEST_CASE(what_is_thrown_ahead_is_thrown_in_its_place) {
     const auto file = reduce::trace_file::from(made.bytes());
     const auto until_it_throws = [&file](unsigned helpers) {
         reduce::filter what;
-        what.helpers = helpers;
+        what.ahead = trace_reduce::read_ahead_by(helpers);
         what.condition = std::make_shared<throwing>(file.ranges().whole().last / 2);
         auto cursor = file.forward(what, reduce::merging::by_lane);
         std::uint64_t items = 0;
@@ -192,7 +193,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_may_be_moved_and_left_at_any_time) {
     made.save(scratch.path());
     const auto file = reduce::trace_file::open(scratch.path());
     reduce::filter what;
-    what.helpers = 4;
+    what.ahead = trace_reduce::read_ahead_by(4);
     for (int items = 0; items < 400; items += 7) {
         auto first = items % 2 == 0 ? file.forward(what) : file.backward(what);
         for (int i = 0; i < items / 2; ++i) (void)first.next();
@@ -207,7 +208,7 @@ BOOST_AUTO_TEST_CASE(statistics_are_the_same_with_threads) {
     reduce::filter what;
     what.condition = chance(file, "n", 7, 4);
     const auto alone = file.statistics(what);
-    what.helpers = 3;
+    what.ahead = trace_reduce::read_ahead_by(3);
     const auto together = file.statistics(what);
     BOOST_TEST(alone.records > 0U);
     BOOST_TEST(together.records == alone.records);
@@ -236,7 +237,7 @@ BOOST_AUTO_TEST_CASE(lanes_that_were_handed_on_are_told_and_counted_in_the_same_
     const auto rows = [&scratch](unsigned helpers) {
         const auto file = reduce::trace_file::open(scratch.path());
         reduce::filter what;
-        what.helpers = helpers;
+        what.ahead = trace_reduce::read_ahead_by(helpers);
         std::vector<std::string> out;
         for (const auto& each : file.statistics(what).lanes) {
             out.push_back(std::to_string(each.lane->number) + ' ' +
