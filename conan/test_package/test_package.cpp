@@ -8,7 +8,7 @@
 #include <exception>
 #include <variant>
 
-#include <trace_ring/reduce/trace_file.hpp>
+#include <trace_ring/reading.hpp>
 #include <trace_ring/trace_ring.hpp>
 
 namespace {

@@ -24,10 +24,10 @@
 #include <reduce/told.hpp>
 #include <reduce/where_trace.hpp>
 #include <trace_reduce/reading/threads.hpp>
+#include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
-#include <trace_ring/trace_ring.hpp>
 
 BOOST_AUTO_TEST_SUITE(threads_that_read_ahead)
 

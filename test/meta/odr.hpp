@@ -7,7 +7,14 @@
 
 #include <cstdint>
 
+#include <trace_ring/cptrap.hpp>
+#include <trace_ring/das.hpp>
+#include <trace_ring/rings.hpp>
 #include <trace_ring/trace_ring.hpp>
+#if defined(__cpp_exceptions)
+#include <trace_ring/exporting.hpp>
+#include <trace_ring/reading.hpp>
+#endif
 
 namespace odr {
 

@@ -16,6 +16,9 @@
 #include <cstdio>
 #include <string>
 
+#include <trace_ring/cptrap.hpp>
+#include <trace_ring/das.hpp>
+#include <trace_ring/rings.hpp>
 #include <trace_ring/trace_ring.hpp>
 
 #if defined(__cpp_exceptions) || defined(__GXX_RTTI)

@@ -5,7 +5,7 @@
 /// @file
 /// A kind of ring is a named list of policies:
 /// @code
-/// struct io_trace : trace_ring::policies<trace_ring::record::das_entry,
+/// struct io_trace : trace_ring::policies<trace_ring::record::sequenced<step>,
 ///                                        trace_ring::claim::compare_exchange,
 ///                                        trace_ring::full::overwrite_oldest,
 ///                                        trace_ring::storage::inline_bytes<64 * 1024>> {};

@@ -5,14 +5,14 @@
 /// @file
 /// One ring, of a kind that is a named list of policies:
 /// @code
-/// struct io_trace : trace_ring::policies<trace_ring::record::das_entry,
+/// struct io_trace : trace_ring::policies<trace_ring::record::sequenced<step>,
 ///                                        trace_ring::claim::compare_exchange,
 ///                                        trace_ring::full::overwrite_oldest,
 ///                                        trace_ring::storage::inline_bytes<64 * 1024>> {};
 /// inline trace_ring::ring<io_trace> io_ring;
 ///
 /// if (auto slot = io_ring.try_reserve()) {  // empty: gate closed, or no room and it discards
-///     slot->fill(device, program);          // in place
+///     *slot = {device, program};            // in place
 ///     slot.commit();                        // not committed: discarded, and the reader knows
 /// }
 /// @endcode

@@ -1,0 +1,15 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The trace tables of System/370: tracing into a guest's storage as the machine does it, and the
+/// claim by its control words for rings of a host.
+
+// what they are made of
+#include <trace_ring/das/control_words.hpp>
+#include <trace_ring/das/controls.hpp>
+#include <trace_ring/das/entry.hpp>
+#include <trace_ring/das/guest_memory.hpp>
+#include <trace_ring/das/guest_storage.hpp>
+#include <trace_ring/das/table.hpp>

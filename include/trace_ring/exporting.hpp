@@ -1,0 +1,19 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Writing what was recorded for people and other tools. Needs exceptions.
+/// @code
+///   trace_ring::exporter::json_writer writer(trace.time());
+///   trace_ring::exporter::text_buffer out;
+///   while (const auto* item = cursor.next()) writer.append(out, *item);
+/// @endcode
+
+// the formats
+#include <trace_ring/exporter/chrome.hpp>
+#include <trace_ring/exporter/csv.hpp>
+#include <trace_ring/exporter/ctf.hpp>
+#include <trace_ring/exporter/json.hpp>
+#include <trace_ring/exporter/perfetto.hpp>
+#include <trace_ring/exporter/text.hpp>

@@ -1,0 +1,29 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Reading what was recorded: trace files, live, dead or in a core dump, forward and backward;
+/// filters and conditions, statistics, spans. Needs exceptions.
+/// @code
+///   const auto trace = trace_ring::reduce::trace_file::open("orders.trace");
+///   for (auto cursor = trace.backward(); const auto* item = cursor.next();) use(*item);
+/// @endcode
+
+// trace files, and cursors over them
+#include <trace_ring/reduce/trace_file.hpp>
+
+// what is chosen of them
+#include <trace_ring/reduce/filter.hpp>
+#include <trace_ring/reduce/seek/range.hpp>
+#include <trace_ring/reduce/where/check.hpp>
+#include <trace_ring/reduce/where/predicate.hpp>
+
+// what is made of items
+#include <trace_ring/reduce/seek/clock_offset.hpp>
+#include <trace_ring/reduce/span/pairs.hpp>
+#include <trace_ring/reduce/statistics.hpp>
+
+// core dumps
+#include <trace_ring/reduce/core/core_traces.hpp>
+#include <trace_ring/reduce/core/elf_core.hpp>
