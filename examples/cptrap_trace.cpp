@@ -30,8 +30,8 @@
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/record/data_model.hpp>
+#include <trace_ring/ring/drain.hpp>
 #include <trace_ring/ring/ring.hpp>
-#include <trace_ring/ring/sub_buffers/drain.hpp>
 
 #include "trace_reduce/cptrap/names.hpp"
 #include "trace_reduce/cptrap/text.hpp"

@@ -58,4 +58,4 @@
 #include <trace_ring/drain/drainable.hpp>
 #include <trace_ring/drain/listener.hpp>
 #include <trace_ring/drain/session.hpp>
-#include <trace_ring/ring/sub_buffers/drain.hpp>
+#include <trace_ring/ring/drain.hpp>

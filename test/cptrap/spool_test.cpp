@@ -36,8 +36,8 @@
 #include <trace_ring/policy/full/overwrite_oldest.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/ring/drain.hpp>
 #include <trace_ring/ring/ring.hpp>
-#include <trace_ring/ring/sub_buffers/drain.hpp>
 
 #include <proof.hpp>
 

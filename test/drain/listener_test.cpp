@@ -19,7 +19,7 @@
 #include <trace_ring/drain/listener.hpp>
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
-#include <trace_ring/ring/sub_buffers/drain.hpp>
+#include <trace_ring/ring/drain.hpp>
 
 #include <kinds.hpp>
 #include <proof.hpp>

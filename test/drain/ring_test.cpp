@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <trace_ring/drain/session.hpp>
-#include <trace_ring/ring/sub_buffers/drain.hpp>
+#include <trace_ring/ring/drain.hpp>
 
 #include <recorder/scratch.hpp>
 

@@ -20,7 +20,7 @@
 #include <trace_ring/policy/full/overwrite_oldest.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
-#include <trace_ring/ring/sub_buffers/drain.hpp>
+#include <trace_ring/ring/drain.hpp>
 
 namespace {
 

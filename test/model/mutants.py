@@ -27,10 +27,10 @@ import time
 sys.dont_write_bytecode = True  # beside the sources
 import orders  # noqa: E402
 
-SLOTS = "ring/table/slots.hpp"
+SLOTS = "ring/policies/slots.hpp"
 TABLE = "ring/table/table.hpp"
 READER = "ring/table/reader.hpp"
-FRAME = "ring/frame.hpp"
+FRAME = "ring/policies/frame.hpp"
 SWAP = "policy/claim/compare_exchange.hpp"
 ADD = "policy/claim/fetch_add.hpp"
 ONE = "policy/claim/single_writer.hpp"
@@ -40,7 +40,7 @@ LISTENER = "drain/listener.hpp"
 SUB = "format/sub_buffer.hpp"
 SUBS = "ring/sub_buffers/ring.hpp"
 SUB_READER = "ring/sub_buffers/reader.hpp"
-DRAIN = "ring/sub_buffers/drain.hpp"
+DRAIN = "ring/drain.hpp"
 WRITE = "recorder/write_path.hpp"
 CORE = "recorder/lane/core.hpp"
 CLAIM = "recorder/lane/claim.hpp"

@@ -19,8 +19,8 @@
 #include <trace_ring/policy/full/stop.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
+#include <trace_ring/ring/drain.hpp>
 #include <trace_ring/ring/ring.hpp>
-#include <trace_ring/ring/sub_buffers/drain.hpp>
 
 namespace {
 

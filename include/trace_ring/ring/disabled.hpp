@@ -14,9 +14,9 @@
 #include <trace_ring/position.hpp>
 #include <trace_ring/record/concept.hpp>
 #include <trace_ring/ring/policies.hpp>
-#include <trace_ring/ring/reservation.hpp>
 #include <trace_ring/ring/sub_buffers/reader.hpp>
 #include <trace_ring/ring/table/reader.hpp>
+#include <trace_ring/ring/table/reservation.hpp>
 
 namespace trace_ring::inline v1 {
 

@@ -46,8 +46,8 @@
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/storage.hpp>
 #include <trace_ring/record/concept.hpp>
-#include <trace_ring/ring/control.hpp>
-#include <trace_ring/ring/table/slots.hpp>
+#include <trace_ring/ring/policies/control.hpp>
+#include <trace_ring/ring/policies/slots.hpp>
 
 namespace trace_ring::inline v1 {
 

@@ -45,7 +45,7 @@
 
 namespace trace_ring::inline v1::storage {
 
-/// What a ring keeps of its own, in front of its records: ring/control.hpp says what.
+/// What a ring keeps of its own, in front of its records: ring/policies/control.hpp says what.
 inline constexpr std::uint64_t control_bytes = 448;
 
 /// `data()` is a multiple of it.

@@ -32,11 +32,11 @@
 #include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/record/concept.hpp>
-#include <trace_ring/ring/frame.hpp>
 #include <trace_ring/ring/per_cpu/lane.hpp>
 #include <trace_ring/ring/per_cpu/reservation.hpp>
 #include <trace_ring/ring/per_cpu/rseq.hpp>
 #include <trace_ring/ring/per_cpu/section.hpp>
+#include <trace_ring/ring/policies/frame.hpp>
 
 namespace trace_ring::inline v1 {
 

@@ -22,7 +22,7 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/position.hpp>
 #include <trace_ring/record/concept.hpp>
-#include <trace_ring/ring/frame.hpp>
+#include <trace_ring/ring/policies/frame.hpp>
 #include <trace_ring/ring/sub_buffers/reader.hpp>
 #include <trace_ring/ring/sub_buffers/reservation.hpp>
 

@@ -16,7 +16,7 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/notify/notify.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/ring/table/slots.hpp>
+#include <trace_ring/ring/policies/slots.hpp>
 
 namespace trace_ring::inline v1 {
 

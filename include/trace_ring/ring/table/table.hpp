@@ -14,10 +14,10 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/policy/claim/claim.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/ring/frame.hpp>
-#include <trace_ring/ring/reservation.hpp>
+#include <trace_ring/ring/policies/frame.hpp>
+#include <trace_ring/ring/policies/slots.hpp>
 #include <trace_ring/ring/table/reader.hpp>
-#include <trace_ring/ring/table/slots.hpp>
+#include <trace_ring/ring/table/reservation.hpp>
 
 namespace trace_ring::inline v1 {
 

@@ -20,8 +20,8 @@
 #include <trace_ring/policy/clock/in_use.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/ring/control.hpp>
 #include <trace_ring/ring/policies.hpp>
+#include <trace_ring/ring/policies/control.hpp>
 
 namespace trace_ring::inline v1 {
 
