@@ -11,7 +11,7 @@
 #include <exception>
 #include <string>
 
-#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/source.hpp>
 
 #include "../shown.hpp"
 #include "kinds/file_kind.hpp"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include <trace_ring/exporter/text.hpp>
-#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 #include "../shown.hpp"

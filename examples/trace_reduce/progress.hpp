@@ -16,8 +16,8 @@
 
 #include <trace_ring/reduce/file/chains.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/record_run.hpp>
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_run.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 

@@ -21,7 +21,7 @@
 #include <trace_ring/cptrap/selection.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
-#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 
 #include <proof.hpp>
 

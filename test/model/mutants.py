@@ -53,7 +53,7 @@ SNAPSHOT = "recorder/snapshot.hpp"
 RINGS = "recorder/file/rings.hpp"
 RECORD = "recorder/recorder.hpp"
 FRAMES = "recorder/stack/frames.hpp"
-BATCH = "reduce/reading/batch.hpp"
+BATCH = "reduce/cursor/batch.hpp"
 
 swaps = "writers_that_swap_overwrite_and_a_reader_accounts_for_each_position"
 adds = "writers_that_add_overwrite_and_a_reader_accounts_for_each_position"

@@ -25,8 +25,8 @@
 
 #include <model/fake_time.hpp>
 #include <model/recorder_bench.hpp>
-#include <trace_ring/reduce/reading/batch.hpp>
-#include <trace_ring/reduce/seek/index_rows.hpp>
+#include <trace_ring/reduce/cursor/batch.hpp>
+#include <trace_ring/reduce/file/index_rows.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 namespace {

@@ -13,7 +13,7 @@
 
 #include <reduce/file_builder.hpp>
 #include <trace_ring/reduce/file/live_scan.hpp>
-#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 BOOST_AUTO_TEST_SUITE(looking_while_lanes_begin)

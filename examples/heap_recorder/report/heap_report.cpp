@@ -20,7 +20,7 @@
 #include <system_error>
 #include <vector>
 
-#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 
 #include "../../shown.hpp"
 #include "picture.hpp"

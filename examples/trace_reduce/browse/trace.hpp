@@ -24,7 +24,7 @@
 #include <trace_ring/reduce/file/chains.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/trace_file.hpp>

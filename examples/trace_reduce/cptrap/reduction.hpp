@@ -19,7 +19,7 @@
 #include <trace_ring/cptrap/selection.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/source.hpp>
 
 #include "../followed_name.hpp"
 #include "../inputs.hpp"

@@ -10,7 +10,7 @@
 #if defined(TRACE_REDUCE_BRANCHES)
 #include <branch_trace/report/branch_text.hpp>
 #endif
-#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 
 #include "job.hpp"
 #include "open.hpp"

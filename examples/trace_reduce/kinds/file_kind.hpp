@@ -30,8 +30,8 @@
 #include <trace_ring/cptrap/spool_record.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
-#include <trace_ring/reduce/file/source.hpp>
-#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/source.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 
 namespace trace_reduce {
 

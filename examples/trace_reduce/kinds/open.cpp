@@ -15,7 +15,7 @@
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/core/core_traces.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
-#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 
 namespace trace_reduce {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/source.hpp>
 
 #include "../inputs.hpp"
 #include "../options.hpp"

@@ -19,7 +19,7 @@
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/statistics.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/source.hpp>
 
 #include "../where/parse.hpp"
 #include "job.hpp"

@@ -25,7 +25,7 @@
 
 #include <trace_ring/glob.hpp>
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 
 #include "frequent.hpp"

@@ -28,9 +28,9 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/reduce/cursor/batch.hpp>
+#include <trace_ring/reduce/cursor/read_ahead.hpp>
 #include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/reading/batch.hpp>
-#include <trace_ring/reduce/reading/read_ahead.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_reduce {

@@ -20,14 +20,14 @@
 #include <vector>
 
 #include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/record_run.hpp>
+#include <trace_ring/reduce/filter/condition.hpp>
+#include <trace_ring/reduce/item/record_run.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/check.hpp>
 #include <trace_ring/reduce/where/compiled/ranges.hpp>
-#include <trace_ring/reduce/where/condition.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
 
 #include "../progress.hpp"

@@ -33,7 +33,7 @@
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/selection.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
-#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/source.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

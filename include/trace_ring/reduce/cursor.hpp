@@ -17,17 +17,17 @@
 #include <vector>
 
 #include <trace_ring/loss.hpp>
+#include <trace_ring/reduce/cursor/lane_queue.hpp>
+#include <trace_ring/reduce/cursor/lane_reader.hpp>
+#include <trace_ring/reduce/cursor/read_ahead.hpp>
+#include <trace_ring/reduce/cursor/unplaced.hpp>
+#include <trace_ring/reduce/entries/entry_list.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
-#include <trace_ring/reduce/file/entry_list.hpp>
-#include <trace_ring/reduce/file/lane_queue.hpp>
-#include <trace_ring/reduce/file/lane_reader.hpp>
+#include <trace_ring/reduce/file/index_window.hpp>
 #include <trace_ring/reduce/file/live_scan.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/reading/read_ahead.hpp>
-#include <trace_ring/reduce/reading/unplaced.hpp>
-#include <trace_ring/reduce/record_run.hpp>
-#include <trace_ring/reduce/seek/index_window.hpp>
+#include <trace_ring/reduce/item/record_run.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {

@@ -15,9 +15,9 @@
 
 #include <trace_ring/glob.hpp>
 #include <trace_ring/position.hpp>
+#include <trace_ring/reduce/filter/condition.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
-#include <trace_ring/reduce/where/condition.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -18,9 +18,9 @@
 
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/cursor.hpp>
-#include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/record_run.hpp>
+#include <trace_ring/reduce/item/record_run.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {

@@ -25,8 +25,8 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/reduce/file/source.hpp>
-#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/source.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/tables/clock_eras.hpp>
 #include <trace_ring/reduce/tables/clock_table.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>

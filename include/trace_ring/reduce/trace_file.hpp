@@ -27,11 +27,11 @@
 #include <vector>
 
 #include <trace_ring/reduce/cursor.hpp>
-#include <trace_ring/reduce/file/source.hpp>
 #include <trace_ring/reduce/file/unfinished.hpp>
-#include <trace_ring/reduce/format_error.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/seek/range.hpp>
+#include <trace_ring/reduce/source.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/statistics.hpp>
 #include <trace_ring/reduce/tables.hpp>
 

@@ -24,7 +24,7 @@
 #include <reduce/file_builder.hpp>
 #include <reduce/random_trace.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/reduce/seek/index_window.hpp>
+#include <trace_ring/reduce/file/index_window.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 BOOST_AUTO_TEST_SUITE(seek, *boost::unit_test::label("one_thread"))

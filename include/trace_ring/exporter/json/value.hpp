@@ -16,7 +16,7 @@
 
 #include <trace_ring/exporter/append.hpp>
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 
 namespace trace_ring::inline v1::exporter {
 

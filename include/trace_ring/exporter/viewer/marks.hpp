@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <trace_ring/exporter/viewer/tracks.hpp>
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 
 namespace trace_ring::inline v1::exporter {

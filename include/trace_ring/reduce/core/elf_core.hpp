@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/core/extents.hpp>
-#include <trace_ring/reduce/file/source.hpp>
-#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/source.hpp>
+#include <trace_ring/reduce/source/extents.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -14,8 +14,8 @@
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/reduce/seek/index_rows.hpp>
-#include <trace_ring/reduce/seek/index_window.hpp>
+#include <trace_ring/reduce/file/index_rows.hpp>
+#include <trace_ring/reduce/file/index_window.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {

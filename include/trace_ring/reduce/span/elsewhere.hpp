@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>
 

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 

@@ -12,7 +12,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/tables/clock_eras.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 

@@ -22,7 +22,7 @@
 
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/reduce/format_error.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
 
 namespace trace_ring::inline v1::reduce {

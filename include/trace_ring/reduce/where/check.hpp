@@ -27,8 +27,8 @@
 #include <trace_ring/reduce/where/compiled/clause.hpp>
 #include <trace_ring/reduce/where/compiled/leaf.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
-#include <trace_ring/reduce/where/kinds.hpp>
-#include <trace_ring/reduce/where/nearest.hpp>
+#include <trace_ring/reduce/where/expression/kinds.hpp>
+#include <trace_ring/reduce/where/expression/nearest.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

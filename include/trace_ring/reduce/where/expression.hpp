@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/where/number.hpp>
+#include <trace_ring/reduce/where/expression/number.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

@@ -19,7 +19,7 @@
 #include <trace_ring/reduce/where/compiled/term.hpp>
 #include <trace_ring/reduce/where/compiled/ticks.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
-#include <trace_ring/reduce/where/kinds.hpp>
+#include <trace_ring/reduce/where/expression/kinds.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

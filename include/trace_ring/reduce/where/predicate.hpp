@@ -26,8 +26,9 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/record_run.hpp>
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/filter/condition.hpp>
+#include <trace_ring/reduce/item/record_run.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
@@ -36,7 +37,6 @@
 #include <trace_ring/reduce/where/compiled/leaf.hpp>
 #include <trace_ring/reduce/where/compiled/ranges.hpp>
 #include <trace_ring/reduce/where/compiled/term.hpp>
-#include <trace_ring/reduce/where/condition.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 #include <trace_ring/reduce/where/outline.hpp>
 

@@ -20,8 +20,8 @@
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/reduce/record_run.hpp>
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_run.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
@@ -30,8 +30,8 @@
 #include <trace_ring/reduce/where/compiled/term.hpp>
 #include <trace_ring/reduce/where/compiled/ticks.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
-#include <trace_ring/reduce/where/kinds.hpp>
-#include <trace_ring/reduce/where/number.hpp>
+#include <trace_ring/reduce/where/expression/kinds.hpp>
+#include <trace_ring/reduce/where/expression/number.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

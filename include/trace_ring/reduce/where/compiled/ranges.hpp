@@ -19,7 +19,7 @@
 
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
-#include <trace_ring/reduce/where/number.hpp>
+#include <trace_ring/reduce/where/expression/number.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

@@ -14,7 +14,7 @@
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/where/compiled/ranges.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
-#include <trace_ring/reduce/where/number.hpp>
+#include <trace_ring/reduce/where/expression/number.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

@@ -32,8 +32,8 @@
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/position.hpp>
-#include <trace_ring/reduce/file/entry_list.hpp>
-#include <trace_ring/reduce/file/source.hpp>
+#include <trace_ring/reduce/entries/entry_list.hpp>
+#include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include <trace_ring/loss.hpp>
+#include <trace_ring/reduce/cursor/lane_reader.hpp>
 #include <trace_ring/reduce/file/chain.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
-#include <trace_ring/reduce/file/lane_reader.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/tables.hpp>
 

@@ -29,9 +29,9 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/reduce/core/extents.hpp>
-#include <trace_ring/reduce/format_error.hpp>
-#include <trace_ring/reduce/reading/file_calls.hpp>
+#include <trace_ring/reduce/source/extents.hpp>
+#include <trace_ring/reduce/source/file_calls.hpp>
+#include <trace_ring/reduce/source/format_error.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <iterator>
 
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -16,10 +16,10 @@
 
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/position.hpp>
+#include <trace_ring/reduce/entries/entry.hpp>
 #include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/reading/entry.hpp>
-#include <trace_ring/reduce/record_run.hpp>
-#include <trace_ring/reduce/record_view.hpp>
+#include <trace_ring/reduce/item/record_run.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {

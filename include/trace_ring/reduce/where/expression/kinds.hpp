@@ -18,7 +18,7 @@
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
-#include <trace_ring/reduce/where/nearest.hpp>
+#include <trace_ring/reduce/where/expression/nearest.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 
