@@ -27,12 +27,12 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/chrome.hpp>
 #include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>

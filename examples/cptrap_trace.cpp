@@ -25,7 +25,7 @@
 #include <trace_ring/cptrap/spool.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/drain/session.hpp>
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/policy/full/overwrite_oldest.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>

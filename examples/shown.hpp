@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 
 /// `text` on one line, with what commands a terminal, and bytes that are not UTF-8, as \\x1b.
 /// Backslashes stay as they are: text may have been escaped before.

@@ -26,7 +26,7 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/x86/branch_record.hpp>
-#include <trace_ring/x86/ds/ds_layout.hpp>
+#include <trace_ring/x86/ds/hardware/ds_layout.hpp>
 
 #include "branch_events.hpp"
 

@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/chrome.hpp>
 #include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/ctf.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>

@@ -18,7 +18,7 @@
 #include <system_error>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 
 namespace trace_reduce {
 

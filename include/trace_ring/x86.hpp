@@ -12,13 +12,13 @@
 
 // the debug store of one processor
 #include <trace_ring/x86/ds/branch_store.hpp>
-#include <trace_ring/x86/ds/bts_setting.hpp>
-#include <trace_ring/x86/ds/ds_layout.hpp>
-#include <trace_ring/x86/ds/features.hpp>
+#include <trace_ring/x86/ds/hardware/bts_setting.hpp>
+#include <trace_ring/x86/ds/hardware/ds_layout.hpp>
+#include <trace_ring/x86/ds/hardware/features.hpp>
+#include <trace_ring/x86/ds/hardware/msr_access.hpp>
+#include <trace_ring/x86/ds/hardware/pebs_record.hpp>
 #include <trace_ring/x86/ds/msr/msr_device.hpp>
 #include <trace_ring/x86/ds/msr/ring0_msr.hpp>
-#include <trace_ring/x86/ds/msr_access.hpp>
-#include <trace_ring/x86/ds/pebs_record.hpp>
 #include <trace_ring/x86/ds/simulated_cpu.hpp>
 #include <trace_ring/x86/ds/stored_branches.hpp>
 

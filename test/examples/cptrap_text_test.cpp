@@ -23,7 +23,7 @@
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/record/data_model.hpp>
 
 BOOST_AUTO_TEST_SUITE(cptrap_exporters)

@@ -18,10 +18,10 @@
 #include <exporter/csv_reader.hpp>
 #include <exporter/json_check.hpp>
 #include <exporter/perfetto_reader.hpp>
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/chrome.hpp>
 #include <trace_ring/exporter/csv.hpp>
 #include <trace_ring/exporter/perfetto.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 namespace trace_ring_test {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 
 namespace trace_ring_test {
 

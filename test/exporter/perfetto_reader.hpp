@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 
 namespace trace_ring_test {
 

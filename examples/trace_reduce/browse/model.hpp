@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/text.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 
 #include "trace.hpp"
 #include "window.hpp"

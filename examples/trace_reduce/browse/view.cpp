@@ -14,7 +14,7 @@
 #include <cwchar>
 #include <stdexcept>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 
 #define NCURSES_WIDECHAR 1
 #include <curses.h>

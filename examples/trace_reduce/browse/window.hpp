@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/statistics.hpp>
 

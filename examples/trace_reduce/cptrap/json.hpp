@@ -26,8 +26,8 @@
 
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/json.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 
 #include "ebcdic.hpp"

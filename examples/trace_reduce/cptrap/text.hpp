@@ -26,7 +26,7 @@
 #include <trace_ring/cptrap/record.hpp>
 #include <trace_ring/cptrap/spool_reader.hpp>
 #include <trace_ring/cptrap/spool_record.hpp>
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 
 #include "ebcdic.hpp"

@@ -23,8 +23,8 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/json.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/item.hpp>

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/core/core_traces.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>

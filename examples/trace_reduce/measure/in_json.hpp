@@ -17,8 +17,8 @@
 #include <string>
 #include <string_view>
 
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/json.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 

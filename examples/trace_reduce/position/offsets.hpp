@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/json.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/seek/clock_offset.hpp>
 
 #include "../inputs.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/seek/range.hpp>
 #include <trace_ring/reduce/seek/when.hpp>
 

@@ -40,8 +40,8 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/json/value.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/filter.hpp>

@@ -43,9 +43,9 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/ctf/stream.hpp>
 #include <trace_ring/exporter/ctf/tsdl.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item.hpp>

@@ -42,8 +42,8 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/json/value.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>

@@ -30,10 +30,10 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
 #include <trace_ring/exporter/json/value.hpp>
 #include <trace_ring/exporter/perfetto/fields.hpp>
 #include <trace_ring/exporter/perfetto/protobuf.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/exporter/viewer/marks.hpp>
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/exporter/viewer/stage.hpp>

@@ -30,7 +30,7 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/exporter/text/time_text.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/record/field.hpp>

@@ -25,7 +25,7 @@
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/x86/branch_source.hpp>
 #include <trace_ring/x86/ds/branch_store.hpp>
-#include <trace_ring/x86/ds/features.hpp>
+#include <trace_ring/x86/ds/hardware/features.hpp>
 #include <trace_ring/x86/ds/simulated_cpu.hpp>
 #include <trace_ring/x86/ds/stored_branches.hpp>
 

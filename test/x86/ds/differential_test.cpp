@@ -21,7 +21,7 @@
 
 #include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/x86/ds/branch_store.hpp>
-#include <trace_ring/x86/ds/features.hpp>
+#include <trace_ring/x86/ds/hardware/features.hpp>
 #include <trace_ring/x86/ds/simulated_cpu.hpp>
 
 #include <proof.hpp>

@@ -18,7 +18,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/x86/ds/features.hpp>
+#include <trace_ring/x86/ds/hardware/features.hpp>
 #include <trace_ring/x86/ds/msr/msr_device.hpp>
 #include <trace_ring/x86/ds/msr/ring0_msr.hpp>
 

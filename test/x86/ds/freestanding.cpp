@@ -4,10 +4,10 @@
 // What a kernel takes: compiled without a hosted implementation, exceptions and run-time type
 // information, as test/CMakeLists.txt says. It is never called: it would have to be at CPL 0.
 
-#include <trace_ring/x86/ds/bts_setting.hpp>
-#include <trace_ring/x86/ds/ds_layout.hpp>
+#include <trace_ring/x86/ds/hardware/bts_setting.hpp>
+#include <trace_ring/x86/ds/hardware/ds_layout.hpp>
+#include <trace_ring/x86/ds/hardware/msr_access.hpp>
 #include <trace_ring/x86/ds/msr/ring0_msr.hpp>
-#include <trace_ring/x86/ds/msr_access.hpp>
 
 #if defined(__cpp_exceptions) || defined(__cpp_rtti)
 #error "to be compiled with -fno-exceptions and -fno-rtti"

@@ -14,9 +14,9 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <trace_ring/x86/ds/bts_setting.hpp>
-#include <trace_ring/x86/ds/ds_layout.hpp>
-#include <trace_ring/x86/ds/pebs_record.hpp>
+#include <trace_ring/x86/ds/hardware/bts_setting.hpp>
+#include <trace_ring/x86/ds/hardware/ds_layout.hpp>
+#include <trace_ring/x86/ds/hardware/pebs_record.hpp>
 
 BOOST_AUTO_TEST_SUITE(x86_ds_layout)
 

@@ -14,8 +14,8 @@
 
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/x86/branch_record.hpp>
-#include <trace_ring/x86/ds/ds_layout.hpp>
-#include <trace_ring/x86/ds/msr_access.hpp>
+#include <trace_ring/x86/ds/hardware/ds_layout.hpp>
+#include <trace_ring/x86/ds/hardware/msr_access.hpp>
 #include <trace_ring/x86/ds/simulated_cpu.hpp>
 
 namespace x86_ds {

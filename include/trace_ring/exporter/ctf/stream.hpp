@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::exporter::impl {

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <utility>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>

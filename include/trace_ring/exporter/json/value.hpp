@@ -14,7 +14,7 @@
 #include <span>
 #include <string_view>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 

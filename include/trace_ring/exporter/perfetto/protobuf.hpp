@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string_view>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 
 namespace trace_ring::inline v1::exporter::impl::proto {
 

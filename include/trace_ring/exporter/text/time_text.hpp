@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 
 namespace trace_ring::inline v1::exporter {

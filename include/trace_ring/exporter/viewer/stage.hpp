@@ -35,7 +35,7 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/append.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/exporter/viewer/marks.hpp>
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/exporter/viewer/tracks.hpp>

@@ -52,11 +52,11 @@
 #include <trace_ring/policy/storage/storage.hpp>
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/x86/branch_record.hpp>
-#include <trace_ring/x86/ds/bts_setting.hpp>
-#include <trace_ring/x86/ds/ds_layout.hpp>
-#include <trace_ring/x86/ds/features.hpp>
-#include <trace_ring/x86/ds/msr_access.hpp>
-#include <trace_ring/x86/ds/pebs_record.hpp>
+#include <trace_ring/x86/ds/hardware/bts_setting.hpp>
+#include <trace_ring/x86/ds/hardware/ds_layout.hpp>
+#include <trace_ring/x86/ds/hardware/features.hpp>
+#include <trace_ring/x86/ds/hardware/msr_access.hpp>
+#include <trace_ring/x86/ds/hardware/pebs_record.hpp>
 #include <trace_ring/x86/ds/store/memory.hpp>
 #include <trace_ring/x86/ds/store/options.hpp>
 #include <trace_ring/x86/ds/store/registers.hpp>

@@ -16,7 +16,7 @@
 #include <string>
 
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/x86/ds/msr_access.hpp>
+#include <trace_ring/x86/ds/hardware/msr_access.hpp>
 
 namespace trace_ring::inline v1::x86 {
 

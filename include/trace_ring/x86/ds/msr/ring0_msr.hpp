@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include <trace_ring/x86/ds/msr_access.hpp>
+#include <trace_ring/x86/ds/hardware/msr_access.hpp>
 
 namespace trace_ring::inline v1::x86 {
 

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include <trace_ring/x86/ds/bts_setting.hpp>
-#include <trace_ring/x86/ds/features.hpp>
+#include <trace_ring/x86/ds/hardware/bts_setting.hpp>
+#include <trace_ring/x86/ds/hardware/features.hpp>
 
 namespace trace_ring::inline v1::x86 {
 

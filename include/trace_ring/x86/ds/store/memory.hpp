@@ -26,9 +26,9 @@
 #include <trace_ring/policy/storage/storage.hpp>
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/x86/branch_record.hpp>
-#include <trace_ring/x86/ds/bts_setting.hpp>
-#include <trace_ring/x86/ds/ds_layout.hpp>
-#include <trace_ring/x86/ds/pebs_record.hpp>
+#include <trace_ring/x86/ds/hardware/bts_setting.hpp>
+#include <trace_ring/x86/ds/hardware/ds_layout.hpp>
+#include <trace_ring/x86/ds/hardware/pebs_record.hpp>
 #include <trace_ring/x86/ds/store/options.hpp>
 
 namespace trace_ring::inline v1::x86 {

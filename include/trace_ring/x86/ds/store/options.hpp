@@ -11,8 +11,8 @@
 #include <optional>
 #include <span>
 
-#include <trace_ring/x86/ds/bts_setting.hpp>
-#include <trace_ring/x86/ds/ds_layout.hpp>
+#include <trace_ring/x86/ds/hardware/bts_setting.hpp>
+#include <trace_ring/x86/ds/hardware/ds_layout.hpp>
 
 namespace trace_ring::inline v1::x86 {
 

@@ -14,9 +14,9 @@
 #include <utility>
 
 #include <trace_ring/policy/storage/mapping.hpp>
-#include <trace_ring/x86/ds/bts_setting.hpp>
-#include <trace_ring/x86/ds/features.hpp>
-#include <trace_ring/x86/ds/msr_access.hpp>
+#include <trace_ring/x86/ds/hardware/bts_setting.hpp>
+#include <trace_ring/x86/ds/hardware/features.hpp>
+#include <trace_ring/x86/ds/hardware/msr_access.hpp>
 #include <trace_ring/x86/ds/store/options.hpp>
 
 namespace trace_ring::inline v1::x86 {

@@ -29,8 +29,8 @@
 
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/record/data_model.hpp>
-#include <trace_ring/x86/ds/bts_setting.hpp>
-#include <trace_ring/x86/ds/msr_access.hpp>
+#include <trace_ring/x86/ds/hardware/bts_setting.hpp>
+#include <trace_ring/x86/ds/hardware/msr_access.hpp>
 
 namespace trace_ring::inline v1::x86 {
 
