@@ -7,6 +7,9 @@
     habits.py --self-test  plants faults of every kind, each of which must be found
 
 CHECK is includes, headers, order, labels or relaxed.
+
+includes: what each folder may include, and that no folders include one another in a circle, to the
+last subfolder. A header that holds the parts of a folder together (x.hpp beside x/) is of that folder.
 """
 import os
 import re
@@ -35,6 +38,17 @@ MAY_INCLUDE = {
     "cptrap": {ROOT, "record", *POLICIES, "format", "ring", "recorder", "drain", "reduce", "das"},
     "x86": {ROOT, "record", "policy/storage", "policy/notify"},
 }
+# The circles that are left: (folder, folder that it includes), without which there is none. Only what
+# is needed may stand here, so the list can but shrink.
+CIRCLES_LEFT = (
+    ("record/event", "record"),
+    ("recorder/disabled", "recorder"),
+    ("recorder/file", "recorder"),
+    ("recorder/file", "recorder/lane"),
+    ("recorder/lane", "recorder"),
+    ("recorder/process", "recorder/lane"),
+    ("recorder/stack", "recorder/lane"),
+)
 # What programs include, each for a use. Together they reach every header.
 UMBRELLAS = ("trace_ring.hpp", "rings.hpp", "reading.hpp", "exporting.hpp", "das.hpp", "cptrap.hpp",
              "x86.hpp")
@@ -104,11 +118,62 @@ def check_include(path, bracket, name):
     return f"<{name}>: {source} may include only {allowed}"
 
 
-def check_includes(root):
-    for path, lines in headers(root):
+def check_includes(root, left=CIRCLES_LEFT):
+    found = headers(root)
+    for path, lines in found:
         for number, bracket, name in included(lines):
             if rule := check_include(path, bracket, name):
                 yield fault(path, number, rule)
+    yield from check_circles(found, left)
+
+
+def folders_included(found):
+    """For each folder those that it includes, each with one place where it does: (path, line)."""
+    inside = {os.path.dirname(path) for path, _ in found}
+
+    def of(path):
+        return path[:-4] if path[:-4] in inside else os.path.dirname(path)
+
+    edges = {}
+    for path, lines in found:
+        if path in UMBRELLAS:
+            continue
+        for number, _, name in included(lines):
+            target = name.removeprefix("trace_ring/")
+            if target != name and of(target) not in ("", of(path)):
+                edges.setdefault(of(path), {}).setdefault(of(target), (path, number))
+    return edges
+
+
+def reached_from(folder, edges):
+    """The folders that a folder includes, and by which way: {folder: the one before it}."""
+    before, todo = {}, [folder]
+    for one in todo:
+        for other in edges.get(one, ()):
+            if other not in before:
+                before[other] = one
+                todo.append(other)
+    return before
+
+
+def check_circles(found, left):
+    edges = folders_included(found)
+    free = {folder: {other: place for other, place in others.items() if (folder, other) not in left}
+            for folder, others in edges.items()}
+    told = set()
+    for folder in sorted(free):
+        before = reached_from(folder, free)
+        if folder not in before or folder in told:
+            continue
+        way = [folder]
+        while len(way) == 1 or way[0] != folder:
+            way.insert(0, before[way[0]])
+        told.update(way)
+        path, number = free[way[0]][way[1]]
+        yield fault(path, number, f"folders include one another: {' -> '.join(way)}")
+    for one, other in left:
+        if other not in edges.get(one, ()) or one not in reached_from(other, free):
+            yield f"{__file__}: CIRCLES_LEFT has {one} -> {other}, which makes no circle any more"
 
 
 # --- What every header looks like ----------------------------------------------------------------
@@ -319,7 +384,8 @@ SOUND = {
                                    "commit.store(n, release);\n",
     "ring/ring.hpp": TOP + "#include <vector>\n#include <trace_ring/policy/claim/add.hpp>\n"
                            "#include <trace_ring/policy/notify/never.hpp>\n",
-    "reduce/parts/part.hpp": TOP + "#include <trace_ring/reduce/reader.hpp>\n",
+    "reduce/parts/part.hpp": TOP + "#include <trace_ring/reduce/parts.hpp>\n",
+    "reduce/parts.hpp": TOP,
     "reduce/reader.hpp": TOP + "#include <trace_ring/reduce/parts/part.hpp>\n"
                                "#include <trace_ring/format/sub_buffer.hpp>\n"
                                "// order: ring.read:B pairs with ring.commit:A (the bytes)\n"
@@ -350,6 +416,11 @@ PLANTED = [
     ("includes", "rings.hpp", TOP + "#include <trace_ring/x86/debug_store.hpp>\n", "rings.hpp:7"),
     ("includes", "novel/thing.hpp", TOP + "#include <trace_ring/atomic.hpp>\n",
      "novel/thing.hpp:7"),
+    # A folder and one within it; by way of the header that holds the parts together.
+    ("includes", "reduce/parts/part.hpp", TOP + "#include <trace_ring/reduce/reader.hpp>\n",
+     "reduce/reader.hpp:7"),
+    ("includes", "reduce/parts.hpp", TOP + "#include <trace_ring/reduce/reader.hpp>\n",
+     "reduce/reader.hpp:7"),
     ("headers", "ring/ring.hpp", TOP + "int n;\n" * 395, "ring/ring.hpp:401"),
     ("headers", "ring/ring.hpp", "#pragma once\n/// @file\n", "ring/ring.hpp:1"),
     ("headers", "ring/ring.hpp", TOP.replace("@file", "file"), "ring/ring.hpp:1"),
@@ -391,14 +462,14 @@ PLANTED = [
 
 
 def self_test():
-    def faults_of(check, tree):
+    def faults_of(check, tree, left=()):
         with tempfile.TemporaryDirectory() as root:
             for path, text in tree.items():
                 path = os.path.join(root, "include", "trace_ring", path)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
-            return list(CHECKS[check](root))
+            return list(check_includes(root, left) if check == "includes" else CHECKS[check](root))
 
     crowd = {f"ring/part_{i}.hpp": TOP for i in range(MOST_IN_A_FOLDER)}
     wrong = [f"a sound tree is refused: {said}" for check in CHECKS
@@ -409,6 +480,17 @@ def self_test():
             wrong.append(f"planted fault {number} ({check}) is not found at {where}: {said}")
     if not any("headers in a folder" in line for line in faults_of("headers", {**SOUND, **crowd})):
         wrong.append("a crowded folder is not found")
+    circle = {**SOUND, "ring/a/x.hpp": TOP + "#include <trace_ring/ring/b/y.hpp>\n",
+              "ring/b/y.hpp": TOP + "#include <trace_ring/ring/c/z.hpp>\n",
+              "ring/c/z.hpp": TOP + "#include <trace_ring/ring/a/w.hpp>\n", "ring/a/w.hpp": TOP}
+    closing = ("ring/c", "ring/a")
+    for left, said in (((), "folders include one another: ring/a -> ring/b -> ring/c -> ring/a"),
+                       ((closing,), ""),
+                       ((closing, ("ring/b", "ring/c")), "ring/b -> ring/c, which makes no circle"),
+                       ((closing, ("ring", "ring/c")), "ring -> ring/c, which makes no circle")):
+        found = faults_of("includes", circle, left)
+        if not any(said in line for line in found) if said else found:
+            wrong.append(f"a circle of folders, with {left} left: {found}")
     print(f"{len(PLANTED)} planted faults, {len(wrong)} wrong answers")
     return wrong
 

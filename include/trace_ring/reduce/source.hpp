@@ -7,7 +7,7 @@
 /// be written, and a file may also be cut short by anyone, while they are read. A file is therefore
 /// read into memory of one's own and never mapped: a mapping of a file that shrinks faults, and a
 /// library has no business with signal handlers. The price is system calls: four for a sub-buffer
-/// that is copied alone (`copy`), one for many that lie in a row (`read_rows`; reading/batch.hpp
+/// that is copied alone (`copy`), one for many that lie in a row (`read_rows`; cursor/batch.hpp
 /// tells how those are checked).
 
 #include <fcntl.h>
