@@ -149,9 +149,9 @@ TABLES = [
     ("add: in two steps", ADD, "const position p = [[shared.cursor.fetch_add(1, relaxed)]] + 1;", "[&] { const position n = shared.cursor.load(relaxed); shared.cursor.store(n + 1, relaxed); return n; }()", adds, ""),
     ("control words: in two steps", WORDS, "if ([[shared.own[0].compare_exchange_weak(found, next.current, relaxed)]])", "(shared.own[0].store(next.current, relaxed), true)", by_address, ""),
     # Room.
-    ("room: what was consumed is not acquired", FRAME, "return within(p, control().consumed.load([[acquire]]), slots);", "relaxed", many_refused, BEHIND),
+    ("room: what was consumed is not acquired", FRAME, "return within(p, control().consumed.load([[acquire]]), slot_count);", "relaxed", many_refused, BEHIND),
     ("room: what was consumed is not acquired, by one", FRAME, "consumed_seen_ = control().consumed.load([[acquire]]);", "relaxed", bare_refused, BEHIND),
-    ("room: one too many", FRAME, "return [[static_cast<std::int64_t>(p - consumed) <= static_cast<std::int64_t>(slots)]];", "p <= consumed + slots + 1", bare_refused, ""),
+    ("room: one too many", FRAME, "return [[static_cast<std::int64_t>(p - consumed) <= static_cast<std::int64_t>(slot_count)]];", "p <= consumed + slot_count + 1", bare_refused, ""),
     ("room: it is not looked for again", FRAME, "[[if (fits(p)) return true;]]\n            static_cast<void>(tell_of_full(p));", ";", woken, "refused though"),
     ("consumer: what it read is not released", READER, "consumed.store(told_, [[release]]);", "relaxed", bare_refused, BEHIND),
     ("consumer: one too many is given back", READER, "told_ = [[base::next_ - 1]];\n        // order", "base::next_", many_refused, ""),
