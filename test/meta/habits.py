@@ -45,7 +45,6 @@ CIRCLES_LEFT = (
     ("recorder/disabled", "recorder"),
     ("recorder/file", "recorder"),
     ("recorder/file", "recorder/lane"),
-    ("recorder/lane", "recorder"),
     ("recorder/process", "recorder/lane"),
     ("recorder/stack", "recorder/lane"),
 )

@@ -113,40 +113,6 @@ inline void thread_fence(memory_order o) noexcept {
 /// A fibre has no signal handlers.
 inline void signal_fence(memory_order) noexcept {}
 
-[[nodiscard]] inline std::uintptr_t load_index(const atomic<std::uint32_t>& from) noexcept {
-    return from.load(acquire);
-}
-template <class T>
-[[nodiscard]] inline std::byte* behind(const atomic_pointer<T>& base,
-                                       std::uintptr_t bytes) noexcept {
-    return reinterpret_cast<std::byte*>(base.load(relaxed)) + bytes;
-}
-template <std::uint32_t Bias>
-[[nodiscard]] inline bool is_set(const void* base, const atomic<std::uintptr_t>& distance,
-                                 std::uintptr_t index) noexcept {
-    const std::uintptr_t at =
-        reinterpret_cast<std::uintptr_t>(base) + distance.load(relaxed) + index - Bias;
-    return reinterpret_cast<const shared_atomic<std::uint8_t>*>(at)->load(relaxed) != 0;
-}
-[[nodiscard]] inline std::uint64_t or_both(std::uint64_t value, const atomic<std::uint32_t>& first,
-                                           const atomic<std::uint32_t>& second) noexcept {
-    return value | first.load(relaxed) | std::uint64_t{second.load(relaxed)} << 32;
-}
-[[nodiscard]] inline bool differs(const atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
-    return word.load(relaxed) != value;
-}
-[[nodiscard]] inline std::intptr_t signed_low_half(
-    const shared_atomic<std::uint32_t>& word) noexcept {
-    return static_cast<std::int16_t>(word.load(relaxed));
-}
-template <std::uint32_t Mask>
-[[nodiscard]] inline bool has_any(const shared_atomic<std::uint32_t>& word) noexcept {
-    return (word.load(relaxed) & Mask) != 0;
-}
-inline void publish_add(shared_atomic<std::uint32_t>& word, std::uint32_t more) noexcept {
-    word.store(word.load(relaxed) + more, release);
-}
-
 }  // namespace trace_ring::inline v1
 
 namespace trace_ring::inline v1::notify {

@@ -41,7 +41,7 @@ SUB = "format/sub_buffer.hpp"
 SUBS = "ring/sub_buffers/ring.hpp"
 SUB_READER = "ring/sub_buffers/reader.hpp"
 DRAIN = "ring/drain.hpp"
-WRITE = "recorder/write_path.hpp"
+WRITE = "recorder/site/hot_path.hpp"
 CORE = "recorder/lane/core.hpp"
 CLAIM = "recorder/lane/claim.hpp"
 NEXT = "recorder/lane/next_slot.hpp"
@@ -51,7 +51,6 @@ SOURCE = "recorder/in_place/source.hpp"
 LANES = "recorder/lane/lane_table.hpp"
 SNAPSHOT = "recorder/snapshot.hpp"
 RINGS = "recorder/file/rings.hpp"
-RECORD = "recorder/recorder.hpp"
 FRAMES = "recorder/stack/frames.hpp"
 BATCH = "reduce/cursor/batch.hpp"
 
@@ -211,8 +210,7 @@ MARKED = [
 
 RECORDER = [
     # Claiming and closing.
-    ("record: it is not released", WRITE, "commit.store(static_cast<std::uint32_t>(before.word + more), [[release]]);", "relaxed", rec_read, ""),
-    ("record: it is not released, with a clock", WRITE, "[[publish_add(commit, more);]]", "commit.store(commit.load(relaxed) + more, relaxed);", rec_timed, ""),
+    ("record: it is not released", WRITE, "sub->commit.store(commit + commit_word::one_record + of.bytes, [[release]]);", "relaxed", rec_read, ""),
     ("cold record: it is not released", CORE, "sub->commit.store(next, [[release]]);", "relaxed", rec_read, ""),
     ("claim: no fence behind the swap", CLAIM, "file.read:C, chain.look:B\n    [[thread_fence(release);]]", ";", rec_read, ""),
     ("claim: the swap does not acquire", CLAIM, "state_word(drawn.pos, sub_buffer_state::reset),\n                                           [[acq_rel]])", "release", rec_two, BEHIND),
@@ -242,7 +240,7 @@ LIFE = [
     ("death: what is held stays so", LANES, "[[sub.state.store(state_word(at, now), release);]]", ";", dies, "held"),
     ("death: what is reset stays so", LANES, "now = sub_buffer_state::free;\n        [[sub.commit.store(commit_word::empty, relaxed);]]", "return now;", dies, "held"),
     ("death: a claim is not told of first", CLAIM, "[[lane.entry.load(relaxed)->newest.store(drawn.pos, release);]]", ";", dies, "held"),
-    ("handler: the lane is not marked", RECORD, "const mark_type idle = [[impl::set_mark(mark.value)]];", "mark.value.load(relaxed)", handler, ""),
+    ("handler: the lane is not marked", WRITE, "idle = [[set_mark(mark.value)]];", "mark.value.load(relaxed)", handler, ""),
     ("stacks: a lane is taken in two steps", CORE, "if ([[!mark.value.compare_exchange_strong(found, opener, relaxed)]]) continue;", "(mark.value.store(opener, relaxed), false)", switched, ""),
     ("stacks: what is on another stack is gone", FRAMES, "return [[own.has(frame) && own.has(here)]] ?", "true", left, ""),
     ("stacks: a retired lane is entered", FRAMES, "return [[mark_of(lane).retired.load(relaxed) == 0]];", "true", left_full, ""),

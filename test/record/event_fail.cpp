@@ -104,7 +104,7 @@ struct trace_ring::as_field<weight> {
     using type = std::int32_t;
     static double convert(const weight& value) noexcept { return value.grams; }
 };
-inline const auto weighed = of<weight>::encode(weight{1.5});
+inline const auto weighed = trace_ring::impl::codec<weight>::keep(weight{1.5});
 #endif
 #ifdef PASSES_a_conversion_to_a_fraction
 struct weight {
@@ -115,7 +115,7 @@ struct trace_ring::as_field<weight> {
     using type = double;
     static float convert(const weight& value) noexcept { return static_cast<float>(value.grams); }
 };
-inline const auto weighed = of<weight>::encode(weight{1.5});
+inline const auto weighed = trace_ring::impl::codec<weight>::keep(weight{1.5});
 #endif
 
 #ifdef FAILS_a_double_for_a_float  // expect: this field does not hold every value

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include <trace_ring/record/event.hpp>
 #include <trace_ring/record/payload.hpp>
 
 BOOST_AUTO_TEST_SUITE(payload_words)
@@ -26,22 +27,27 @@ namespace {
 /// The words that a record of E holds when variable data has `room` bytes.
 template <class E, class... Values>
 std::vector<std::uint64_t> payload(std::size_t room, const Values&... values) {
-    const auto wires = E::encode(values...);
-    const auto sizes = tr::impl::measure<E>(wires, room);
+    const tr::impl::payload_of<E> record(values...);
+    const auto sizes = record.measure(room);
     // Filled, so that a word that is not written shows.
     std::vector<std::uint64_t> words((E::fixed_bytes + sizes.bytes) / 8, 0xA5A5'A5A5'A5A5'A5A5);
     const std::size_t used = words.size();
     words.push_back(0xFEED);
-    auto* to = reinterpret_cast<std::byte*>(words.data());
-    tr::impl::store_payload<E>(to, wires, sizes);
+    record.store(reinterpret_cast<std::byte*>(words.data()), sizes);
     BOOST_TEST(words.back() == 0xFEEDU);
     words.resize(used);
+    if constexpr (E::signature::few) {  // the same words when they stay in registers
+        std::vector<std::uint64_t> packed(used + 1, 0);
+        record.pack(packed.data());
+        packed.resize(used);
+        BOOST_TEST(packed == words);
+    }
     return words;
 }
 
 template <class E, class... Values>
 bool is_cut(std::size_t room, const Values&... values) {
-    return tr::impl::measure<E>(E::encode(values...), room).cut;
+    return tr::impl::payload_of<E>(values...).measure(room).cut;
 }
 
 using words = std::vector<std::uint64_t>;
@@ -155,7 +161,7 @@ BOOST_AUTO_TEST_CASE(a_span_need_not_be_aligned) {
 
 BOOST_AUTO_TEST_CASE(no_length_reaches_the_bit_that_marks_a_cut) {
     const std::string huge(100'000, 'h');
-    const auto sizes = tr::impl::measure<text>(text::encode(1U, huge), 65536);
+    const auto sizes = tr::impl::payload_of<text>(1U, huge).measure(65536);
     BOOST_TEST(sizes.lengths[1] == (tr::variable_length_mask | tr::variable_cut_bit));
     BOOST_TEST(sizes.bytes == 32768U);
     BOOST_TEST(sizes.cut);

@@ -196,7 +196,7 @@ struct program {
     std::vector<std::unique_ptr<tr::impl::type_node>> nodes;
 
     explicit program(std::vector<std::string_view> names,
-                     std::span<const std::uint64_t> of_values = {}) {
+                     tr::static_list<std::uint64_t> of_values = {}) {
         for (const std::string_view name : names) {
             auto& node = *nodes.emplace_back(std::make_unique<tr::impl::type_node>());
             node.id = static_cast<std::uint32_t>(nodes.size());
@@ -325,7 +325,7 @@ BOOST_AUTO_TEST_CASE(names_of_values_are_left_out_where_there_is_no_room) {
         for (std::size_t k = 0; k < 20; ++k) texts.push_back(std::to_string(i * 100 + k));
         const program next({texts.begin(), texts.end()}, named
                                                              ? tr::impl::description<stepped>.names
-                                                             : std::span<const std::uint64_t>());
+                                                             : tr::static_list<std::uint64_t>());
         const auto [root, without_room] = join(memory, next);
         BOOST_TEST(without_room == 0U);
         const auto trace = reduce::trace_file::open(file);

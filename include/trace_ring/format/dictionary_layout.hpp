@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/words.hpp>
 
 namespace trace_ring::inline v1::layout {
 
@@ -57,7 +58,6 @@ inline constexpr std::uint32_t alias_magic = 0x41494C41;  ///< "ALIA"
 inline constexpr std::uint32_t free_magic = 0x45455246;  ///< "FREE"
 /// Numberings are told in 16 bits: see sub_buffer_header::magic.
 inline constexpr std::uint32_t most_numberings = 65535;
-inline constexpr std::uint32_t max_event_id = 4095;
 inline constexpr std::uint32_t max_totals = 64;
 
 struct field_entry {

@@ -14,6 +14,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/dictionary_layout.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
+#include <trace_ring/format/words.hpp>  // IWYU pragma: export
 
 namespace trace_ring::inline v1::layout {
 
@@ -23,8 +24,6 @@ inline constexpr std::uint64_t file_magic_swapped = 0x74726163'65524E47;
 /// 2: ends of spans that began elsewhere (span_end_record). What writes, writes this version only.
 inline constexpr std::uint32_t file_version = 2;
 inline constexpr std::uint32_t oldest_version = 1;  ///< that can be read
-
-inline constexpr std::size_t page_bytes = 4096;
 
 struct file_header {
     shared_atomic<std::uint64_t> magic;  ///< stored last at set-up: until then there is no file
@@ -74,20 +73,6 @@ static_assert(offsetof(file_header, no_control) == 164);
 static_assert(offsetof(file_header, dictionary_offset) == 168);
 static_assert(offsetof(file_header, index_offset) == 184);
 static_assert(offsetof(file_header, sub_buffers_offset) == 200);
-
-/// The end of a span that is not the last one open in the lane: of a coroutine's that was suspended
-/// meanwhile, of one that another thread ends, or the child of a fork. It says where it began.
-/// @code
-///   0  clock's low half, record word with the flags begin and end
-///   8  u64 number of the record that began it, in its lane, from 1    16 u32 lane, u32 zero
-/// @endcode
-struct span_end_record {
-    static constexpr std::uint32_t flags = record_word::begin | record_word::end;
-    static constexpr std::size_t bytes = 24;
-};
-
-/// Rings that a file may have: the first, and those of events with a quota.
-inline constexpr std::size_t max_rings = 4;
 
 /// The words of the ring that change, each group of writers on a cache line of its own.
 struct ring_state {
@@ -299,13 +284,6 @@ struct index_entry {
 static_assert(sizeof(index_entry) == 32);
 static_assert(offsetof(index_entry, closed_at) == 28);
 static_assert(offsetof(index_entry, lane) == 24);
-
-/// What a gate byte says: zero is open. The bits are reasons, so that one can be lifted alone.
-enum gate_bits : std::uint8_t {
-    gate_event_off = 1,     ///< this event was switched off
-    gate_recorder_off = 2,  ///< recording as a whole was stopped
-    gate_no_event = 4,      ///< there is no such event: id 0, always
-};
 
 /// The byte that a process with slot `slot` keeps locked (fcntl) while it lives, far above any
 /// file's end so that a lock never covers data.

@@ -16,16 +16,12 @@
 /// event whose struct says `static constexpr bool counted = true;` also has a total that survives
 /// the wrap. Enumerations may have names for their values: record/event/value_names.hpp.
 
-#include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string_view>
-#include <tuple>
 #include <type_traits>
 
 #include <trace_ring/record/event/codec.hpp>
+#include <trace_ring/record/event/signature.hpp>
 #include <trace_ring/record/event/value_names.hpp>
 #include <trace_ring/record/field.hpp>
 
@@ -33,7 +29,7 @@ namespace trace_ring::inline v1 {
 
 /// One field as the dictionary describes it.
 struct field_description {
-    std::string_view name;
+    name_view name;
     field_type type{};
     field_form form{};
     std::uint16_t count = 1;
@@ -43,92 +39,82 @@ struct field_description {
 
 /// An event type as the dictionary describes it. Static storage; the views point to literals.
 struct type_description {
-    std::string_view name;
+    name_view name;
     event_kind kind{};
     bool counted = false;
     std::uint32_t fixed_bytes = 0;  ///< of the payload, a multiple of 8
-    std::span<const field_description> fields;
-    std::span<const std::uint64_t> names{};  ///< of values: record/event/value_names.hpp
+    static_list<field_description> fields;
+    static_list<std::uint64_t> names{};  ///< of values: record/event/value_names.hpp
 };
 
 namespace impl {
 
-template <event_kind Kind, literal Name, class... Fields>
-struct event_base {
-    static constexpr event_kind kind = Kind;
-    static constexpr std::string_view name = Name.view();
-    static constexpr std::size_t field_count = sizeof...(Fields);
-    static_assert(!name.empty(), "trace_ring: an event has a name");
-    static constexpr bool names_differ = [] {
-        const std::array<std::string_view, field_count> names{Fields::name...};
-        for (std::size_t i = 0; i < field_count; ++i) {
-            for (std::size_t k = 0; k < i; ++k) {
-                if (names[i] == names[k]) return false;
-            }
-        }
-        return true;
-    }();
-    static_assert(names_differ, "trace_ring: two fields of an event have the same name");
-
-    /// The values of one record, converted and ready to be stored.
-    using wires = std::tuple<typename codec<typename Fields::type>::wire...>;
-
-    static constexpr bool variable =
-        ((codec<typename Fields::type>::form == field_form::variable) || ...);
-
-    static constexpr std::array<field_description, field_count> fields = [] {
-        std::array<field_description, field_count> made{};
-        [[maybe_unused]] std::size_t at = 0;
-        [[maybe_unused]] std::size_t i = 0;
-        [[maybe_unused]] const auto add = [&]<class F>(std::type_identity<F>) {
-            using c = codec<typename F::type>;
-            const std::size_t unit = c::form == field_form::variable ? 2 : size_of(c::type);
-            at = (at + unit - 1) / unit * unit;
-            made[i++] = {F::name,
-                         c::type,
-                         c::form,
-                         static_cast<std::uint16_t>(c::count),
-                         static_cast<std::uint16_t>(at),
-                         ties<c>()};
-            at += unit * c::count;
-        };
-        (add(std::type_identity<Fields>{}), ...);
-        return made;
-    }();
+/// The fields of an event: shared by all events that have the same, names included.
+template <class... Fields>
+struct field_list {
+    using signature = impl::signature<typename Fields::type...>;
+    static constexpr std::size_t count = sizeof...(Fields);
 
     static_assert(
         [] {
-            for (std::size_t i = most_flow_fields; i < field_count; ++i) {
-                if (fields[i].flow) return false;
+            const name_view names[] = {Fields::name..., {}};
+            for (std::size_t i = 0; i < count; ++i) {
+                for (std::size_t k = 0; k < i; ++k) {
+                    if (names[i] == names[k]) return false;
+                }
             }
             return true;
         }(),
-        "trace_ring: flows are among the first 64 fields of an event");
+        "trace_ring: two fields of an event have the same name");
 
-    static constexpr std::span<const std::uint64_t> names =
-        names_words<typename enumeration_of<codec<typename Fields::type>>::type...>;
-
-    static constexpr std::size_t fixed_bytes = [] {
-        std::size_t end = 0;
-        for (const auto& f : fields) {
-            end = f.offset + (f.form == field_form::variable ? 2U : size_of(f.type) * f.count);
+    template <std::size_t... I>
+    struct described {
+        static constexpr field_description list[] = {
+            {Fields::name, codec<typename Fields::type>::type, codec<typename Fields::type>::form,
+             static_cast<std::uint16_t>(codec<typename Fields::type>::count),
+             static_cast<std::uint16_t>(signature::places.at[I]),
+             codec<typename Fields::type>::ties}...};
+    };
+    template <std::size_t... I>
+    static constexpr static_list<field_description> describe(indices<I...>) noexcept {
+        if constexpr (count == 0) {
+            return {};
+        } else {
+            return {described<I...>::list, count};
         }
-        return (end + 7) / 8 * 8;
-    }();
-    static_assert(fixed_bytes <= 32000, "trace_ring: an event's fixed fields exceed 32000 bytes");
+    }
+    static constexpr static_list<field_description> descriptions = describe(indices_to<count>{});
+
+    /// Each value is one that its field holds.
+    template <class... Values>
+    static consteval bool fit() {
+        if constexpr (sizeof...(Values) == count) {
+            return (takes_value<Fields, Values>() && ... && true);
+        } else {
+            return false;
+        }
+    }
+};
+
+template <event_kind Kind, literal Name, class... Fields>
+struct event_base {
+    using list = field_list<Fields...>;
+    using signature = typename list::signature;
+    static constexpr event_kind kind = Kind;
+    static constexpr name_view name = Name.view();
+    static constexpr std::size_t field_count = sizeof...(Fields);
+    static constexpr std::size_t fixed_bytes = signature::places.bytes;
+    static constexpr static_list<field_description> fields = list::descriptions;
+    static_assert(sizeof Name.text > 1, "trace_ring: an event has a name");
 
     /// Whether a record can be made of such values. If not, the compiler says why.
     template <class... Values>
     static consteval bool takes() {
         if constexpr (sizeof...(Values) == field_count) {
-            return (takes_value<Fields, Values>() && ... && true);
+            return list::template fit<Values...>();
         } else {
             return !call_is_wrong<wrong_count<event_base, sizeof...(Values)>()>::value;
         }
-    }
-
-    [[nodiscard]] static wires encode(const typename Fields::type&... values) noexcept {
-        return wires(codec<typename Fields::type>::encode(values)...);
     }
 };
 
@@ -144,8 +130,9 @@ template <class Event>
 /// What the dictionary says of an event.
 template <class Event>
 inline constexpr type_description description{
-    Event::name,   Event::kind, is_counted<Event>(), static_cast<std::uint32_t>(Event::fixed_bytes),
-    Event::fields, Event::names};
+    Event::name,         Event::kind,
+    is_counted<Event>(), static_cast<std::uint32_t>(Event::fixed_bytes),
+    Event::fields,       Event::signature::names};
 
 }  // namespace impl
 
@@ -164,9 +151,8 @@ struct counter : impl::event_base<event_kind::counter, Name, Fields...> {};
 /// What `record`, `reserve` and `scope` take: a struct derived from `event`, `span` or `counter`.
 template <class E>
 concept recordable = requires {
-    typename E::wires;
-    { E::kind } -> std::convertible_to<event_kind>;
-    { E::name } -> std::convertible_to<std::string_view>;
+    typename E::signature;
+    E::kind == event_kind::instant;
 };
 
 namespace impl {

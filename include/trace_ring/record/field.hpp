@@ -13,22 +13,58 @@
 ///   order declared, each beginning at a multiple of 8 of the payload and padded with zeros to 8;
 /// - the fixed part, too, is padded with zeros to a multiple of 8.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <type_traits>
 
 namespace trace_ring::inline v1 {
+
+/// A text that lives as long as the program: std::string_view without its header, which every file
+/// that records would pay for. Made of a C string or of a view, and turned into one.
+class name_view {
+public:
+    constexpr name_view() noexcept = default;
+    constexpr name_view(const char* text, std::size_t size) noexcept : text_(text), size_(size) {}
+    constexpr name_view(const char* text) noexcept : name_view(text, __builtin_strlen(text)) {}
+    template <class View>
+    requires requires(const View& v) {
+        v.data() + v.size();
+        typename View::traits_type;
+    }
+    constexpr name_view(const View& text) noexcept : name_view(text.data(), text.size()) {}
+    template <class View>
+    requires requires { typename View::traits_type; }
+    [[nodiscard]] constexpr operator View() const noexcept { return View(text_, size_); }
+
+    [[nodiscard]] constexpr const char* data() const noexcept { return text_; }
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] constexpr const char* begin() const noexcept { return text_; }
+    [[nodiscard]] constexpr const char* end() const noexcept { return text_ + size_; }
+    friend constexpr bool operator==(name_view a, name_view b) noexcept {
+        bool same = a.size_ == b.size_;
+        for (std::size_t i = 0; same && i < a.size_; ++i) same = a.text_[i] == b.text_[i];
+        return same;
+    }
+    template <class View>
+    requires requires { typename View::traits_type; }
+    friend constexpr bool operator==(name_view a, const View& b) noexcept {
+        return a == name_view(b);
+    }
+
+private:
+    const char* text_ = "";
+    std::size_t size_ = 0;
+};
 
 /// A string literal as a template argument.
 template <std::size_t N>
 struct literal {
     char text[N]{};
     constexpr literal(const char (&from)[N]) noexcept {  // implicit: so that "name" converts
-        std::copy_n(from, N, text);
+        for (std::size_t i = 0; i < N; ++i) text[i] = from[i];
     }
-    [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, N - 1}; }
+    [[nodiscard]] constexpr name_view view() const noexcept { return {text, N - 1}; }
 };
 
 /// The element of a field. The values are the file format's.
@@ -139,7 +175,7 @@ consteval bool takes_value() {
 template <class Event, std::size_t Given>
 consteval auto wrong_count() {
     constexpr auto write = [](auto put) {
-        const auto text = [&put](std::string_view what) {
+        const auto text = [&put](name_view what) {
             for (const char c : what) put(c);
         };
         const auto number = [&put](std::size_t n) {
@@ -150,9 +186,11 @@ consteval auto wrong_count() {
         text(Event::name);
         text(" takes ");
         number(Event::field_count);
-        text(Event::field_count == 1 ? " field" : " fields");
+        text(" field");
+        if (Event::field_count != 1) text("s");
         for (std::size_t i = 0; i < Event::field_count; ++i) {
-            text(i == 0 ? ": " : ", ");
+            if (i == 0) text(": ");
+            if (i != 0) text(", ");
             text(Event::fields[i].name);
         }
         text("; ");

@@ -7,193 +7,212 @@
 /// record/field.hpp: lengths are measured before the record is opened, so that between opening and
 /// commit there are only stores.
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <span>
-#include <string_view>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/codec.hpp>
+#include <trace_ring/record/event/signature.hpp>
+#include <trace_ring/record/field.hpp>
 
 namespace trace_ring::inline v1::impl {
 
-template <class T>
-inline constexpr bool is_variable_wire = false;
-template <>
-inline constexpr bool is_variable_wire<std::string_view> = true;
-template <class T>
-inline constexpr bool is_variable_wire<std::span<const T>> = true;
-
-template <class T>
-[[nodiscard]] constexpr std::size_t bytes_in(const T& wire) noexcept {
-    if constexpr (std::is_same_v<T, std::string_view>) {
-        return wire.size();
-    } else {
-        return wire.size_bytes();
+/// The lengths of the variable fields of one record of `Fields` fields, cut so that the whole fits.
+template <std::size_t Fields>
+struct measured {
+    std::uint16_t lengths[Fields + 1]{};  ///< with the cut bit
+    std::uint32_t bytes = 0;              ///< of all variable data, padded
+    std::uint32_t cut = 0;                ///< 1: some was cut
+};
+/// Of one field with the bytes in `data`, of elements of `unit` bytes, where `room` is what the
+/// variable data of the record may take. Returns the length with the cut bit.
+[[nodiscard, gnu::always_inline]] constexpr std::uint16_t measure_bytes(
+    const bytes_view& data, std::size_t unit, std::size_t room, std::uint32_t& all,
+    std::uint32_t& cut) noexcept {
+    std::size_t most = room - all;
+    if (most > variable_length_mask) most = variable_length_mask;
+    most = most / unit * unit;
+    std::size_t length = data.size;
+    std::size_t bit = 0;
+    if (length > most) {
+        length = most;
+        cut = 1;
+        bit = variable_cut_bit;
     }
+    all += static_cast<std::uint32_t>((length + 7) / 8 * 8);
+    return static_cast<std::uint16_t>(length | bit);
 }
 
-/// The lengths of the variable fields of one record, cut so that the whole fits.
-template <class Event>
-struct measured {
-    std::array<std::uint16_t, Event::field_count + 1> lengths{};  // with the cut bit
-    std::uint32_t bytes = 0;                                      // of all variable data, padded
-    bool cut = false;
+// g++ warns of reading beyond a literal that it knows, where nothing is read.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Warray-bounds"
+template <class Word = std::uint64_t>
+[[nodiscard, gnu::always_inline]] inline std::uint64_t load_word(
+    const unsigned char* from) noexcept {
+    Word word = 0;
+    __builtin_memcpy(&word, from, sizeof word);
+    return word;
+}
+#pragma GCC diagnostic pop
+/// The last `rest` bytes, 1 to 7, of `bytes` from there, as a word padded with zeros: by loads that
+/// may overlap, and without a loop.
+[[nodiscard, gnu::always_inline]] inline std::uint64_t last_word(const unsigned char* from,
+                                                                 std::size_t bytes,
+                                                                 std::size_t rest) noexcept {
+    if (bytes >= 8) return load_word(from + bytes - 8) >> (64 - rest * 8);
+    if (rest >= 4) {
+        return load_word<std::uint32_t>(from) | load_word<std::uint32_t>(from + rest - 4)
+                                                    << (rest - 4) * 8;
+    }
+    const std::size_t middle = rest / 2;
+    return from[0] | std::uint64_t{from[middle]} << middle * 8 |
+           std::uint64_t{from[rest - 1]} << (rest - 1) * 8;
+}
+/// Stores `bytes` bytes as whole words, padded with zeros.
+[[gnu::always_inline]] inline void store_bytes(std::byte* to, const void* data,
+                                               std::size_t bytes) noexcept {
+    const auto* const from = static_cast<const unsigned char*>(data);
+    std::size_t at = 0;
+    // relaxed, to the end: published by the commit word
+    for (; at + 8 <= bytes; at += 8)
+        word_at<std::uint64_t>(to, at).store(load_word(from + at), relaxed);
+    if (at < bytes)
+        word_at<std::uint64_t>(to, at).store(last_word(from, bytes, bytes - at), relaxed);
+}
+
+/// One kept value, by its place in the list of fields.
+template <std::size_t I, class Kept>
+struct kept_value {
+    Kept value;
 };
 
-/// `room` is what variable data may take, a multiple of 8.
-template <class Event>
-[[nodiscard, gnu::always_inline]] constexpr measured<Event> measure(
-    const typename Event::wires& values, std::size_t room) noexcept {
-    measured<Event> out;
-    [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        const auto& wire = std::get<I>(values);
-        using wire_type = std::remove_cvref_t<decltype(wire)>;
-        if constexpr (is_variable_wire<wire_type>) {
-            const std::size_t unit = size_of(Event::fields[I].type);
-            std::size_t bytes = bytes_in(wire);
-            const std::size_t most =
-                std::min<std::size_t>(room - out.bytes, variable_length_mask) / unit * unit;
-            if (bytes > most) {
-                bytes = most;
-                out.cut = true;
-                out.lengths[I] = static_cast<std::uint16_t>(bytes | variable_cut_bit);
-            } else {
-                out.lengths[I] = static_cast<std::uint16_t>(bytes);
-            }
-            out.bytes += static_cast<std::uint32_t>((bytes + 7) / 8 * 8);
+template <class Signature, class Places = indices_to<Signature::count>>
+struct payload;
+/// The values of one record, converted and ready to be stored.
+template <class... T, std::size_t... I>
+struct payload<signature<T...>, indices<I...>> : kept_value<I, typename codec<T>::kept>... {
+    using fields = signature<T...>;
+    using sizes = measured<fields::count>;
+
+    [[gnu::always_inline]] explicit constexpr payload(const T&... values) noexcept
+        : kept_value<I, typename codec<T>::kept>{codec<T>::keep(values)}... {}
+
+    /// `room` is what variable data may take, a multiple of 8.
+    [[nodiscard, gnu::always_inline]] constexpr sizes measure(
+        [[maybe_unused]] std::size_t room) const noexcept {
+        sizes out;
+        (measure_one<I, T>(out, room), ...);
+        return out;
+    }
+
+    /// Puts the fixed part together: `word` is zero, and has `fields::words` of them.
+    [[gnu::always_inline]] constexpr void pack(
+        [[maybe_unused]] std::uint64_t* word) const noexcept {
+        (pack_one<I, T>(word, 0), ...);
+    }
+
+    /// Stores the payload at `to`, aligned to 8 bytes, as relaxed words: no reader looks before the
+    /// commit.
+    [[gnu::always_inline]] void store(std::byte* to,
+                                      [[maybe_unused]] const sizes& m) const noexcept {
+        std::uint64_t fixed[fields::words + 1] = {};
+        [[maybe_unused]] std::size_t data = fields::places.bytes;
+        (store_one<I, T>(to, fixed, data, m.lengths[I]), ...);
+        // One by one, if they are few, so that no word goes through memory.
+        constexpr std::size_t spelled_out = together.count <= 16 ? together.count : 0;
+        store_words(indices_to<spelled_out>{}, to, fixed);
+        for (std::size_t i = spelled_out; i < together.count; ++i) {
+            const std::size_t at = together.word[i];
+            word_at<std::uint64_t>(to, at * 8).store(fixed[at], relaxed);  // relaxed: as below
         }
+    }
+
+private:
+    /// A fixed array that fills whole words of the payload, and lies in memory as it does there, is
+    /// stored from where it is: long ones would otherwise be copied once more.
+    template <std::size_t Field, class U>
+    static constexpr bool stored_whole =
+        codec<U>::form == field_form::array&& codec<U>::as_it_lies&& fields::places.at[Field] % 8 ==
+            0 &&
+        codec<U>::count* size_of(codec<U>::type) % 8 == 0;
+
+    /// The words of the fixed part that are put together from their fields.
+    struct word_list {
+        std::uint32_t word[fields::words + 1]{};
+        std::size_t count = 0;
     };
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (one(std::integral_constant<std::size_t, I>{}), ...);
-    }
-    (std::make_index_sequence<Event::field_count>{});
-    return out;
-}
-
-/// A fixed array that fills whole words of the payload, and lies in memory as it does there: it is
-/// stored from where it is. Long ones would otherwise be copied once more.
-template <class Event, std::size_t I>
-inline constexpr bool is_stored_whole = [] {
-    constexpr field_description f = Event::fields[I];
-    if constexpr (f.form == field_form::array) {
-        using element = typename std::tuple_element_t<I, typename Event::wires>::value_type;
-        return sizeof(element) == size_of(f.type) && f.offset % 8 == 0 &&
-               f.count * sizeof(element) % 8 == 0;
-    } else {
-        return false;
-    }
-}();
-
-/// The words of the fixed payload that are put together from their fields, by number: `count` of
-/// them.
-template <class Event>
-struct words_put_together {
-    static constexpr std::size_t all = Event::fixed_bytes / 8;
-    static constexpr auto list = [] {
-        std::array<bool, all + 1> whole{};
-        [&]<std::size_t... I>(std::index_sequence<I...>) {
-            [[maybe_unused]] const auto mark = [&](bool stored, const field_description& f) {
-                for (std::size_t k = 0; stored && k < f.count * size_of(f.type) / 8; ++k) {
-                    whole[f.offset / 8 + k] = true;
-                }
-            };
-            (mark(is_stored_whole<Event, I>, Event::fields[I]), ...);
+    static constexpr word_list together = [] {
+        bool whole[fields::words + 1]{};
+        const bool stored[] = {stored_whole<I, T>..., false};
+        const std::size_t bytes[] = {codec<T>::count * size_of(codec<T>::type)..., 0};
+        for (std::size_t i = 0; i < fields::count; ++i) {
+            for (std::size_t k = 0; stored[i] && k < bytes[i] / 8; ++k)
+                whole[fields::places.at[i] / 8 + k] = true;
         }
-        (std::make_index_sequence<Event::field_count>{});
-        std::pair<std::array<std::size_t, all + 1>, std::size_t> out{};
-        for (std::size_t i = 0; i < all; ++i) {
-            if (!whole[i]) out.first[out.second++] = i;
+        word_list out;
+        for (std::uint32_t i = 0; i < fields::words; ++i) {
+            if (!whole[i]) out.word[out.count++] = i;
         }
         return out;
     }();
-    static constexpr std::size_t count = list.second;
+    template <std::size_t... W>
+    [[gnu::always_inline]] static void store_words(indices<W...>, [[maybe_unused]] std::byte* to,
+                                                   [[maybe_unused]] const std::uint64_t* fixed) {
+        // relaxed, all: published by the commit word
+        (word_at<std::uint64_t>(to, together.word[W] * 8).store(fixed[together.word[W]], relaxed),
+         ...);
+    }
+
+    template <std::size_t Field, class U>
+    [[nodiscard, gnu::always_inline]] constexpr const typename codec<U>::kept& kept()
+        const noexcept {
+        return static_cast<const kept_value<Field, typename codec<U>::kept>*>(this)->value;
+    }
+    template <std::size_t Field, class U>
+    [[gnu::always_inline]] constexpr void measure_one(sizes& out, std::size_t room) const noexcept {
+        if constexpr (codec<U>::form == field_form::variable) {
+            out.lengths[Field] = measure_bytes(codec<U>::memory(kept<Field, U>()),
+                                               size_of(codec<U>::type), room, out.bytes, out.cut);
+        }
+    }
+    template <std::size_t Field, class U>
+    [[gnu::always_inline]] constexpr void pack_one(std::uint64_t* word,
+                                                   std::uint64_t length) const noexcept {
+        constexpr std::size_t at = fields::places.at[Field];
+        using of = codec<U>;
+        if constexpr (of::form == field_form::variable) {
+            word[at / 8] |= length << (at % 8 * 8);
+        } else if constexpr (stored_whole<Field, U>) {
+            const auto* const from =
+                static_cast<const unsigned char*>(of::memory(kept<Field, U>()).data);
+            for (std::size_t k = 0; k < of::count * size_of(of::type) / 8; ++k)
+                word[at / 8 + k] = load_word(from + k * 8);
+        } else {
+            for (std::size_t k = 0; k < of::count; ++k) {
+                const std::size_t place = at + k * size_of(of::type);
+                word[place / 8] |= of::bits(kept<Field, U>(), k) << (place % 8 * 8);
+            }
+        }
+    }
+    template <std::size_t Field, class U>
+    [[gnu::always_inline]] void store_one(std::byte* to, std::uint64_t* fixed, std::size_t& data,
+                                          std::uint64_t length) const noexcept {
+        if constexpr (stored_whole<Field, U>) {
+            const bytes_view from = codec<U>::memory(kept<Field, U>());
+            store_bytes(to + fields::places.at[Field], from.data, from.size);
+        } else {
+            pack_one<Field, U>(fixed, length);
+            if constexpr (codec<U>::form == field_form::variable) {
+                const std::size_t bytes = length & variable_length_mask;
+                store_bytes(to + data, codec<U>::memory(kept<Field, U>()).data, bytes);
+                data += (bytes + 7) / 8 * 8;
+            }
+        }
+    }
 };
 
-/// Whether a payload is a few words that are put together: it can go to an indexed_place.
-template <class Event>
-inline constexpr bool is_few_words = !Event::variable && words_put_together<Event>::count <= 8 &&
-                                     words_put_together<Event>::count == Event::fixed_bytes / 8;
-
-/// Stores a payload `Start` bytes (a multiple of 8) behind `to` as relaxed words: no reader looks
-/// before the commit. `Place` is std::byte* or, for few words, indexed_place.
-template <class Event, std::size_t Start = 0, class Place>
-[[gnu::always_inline]] inline void store_payload(
-    Place to, const typename Event::wires& values,
-    [[maybe_unused]] const measured<Event>& m) noexcept {
-    constexpr bool indexed = std::is_same_v<Place, indexed_place>;
-    static_assert(!indexed || is_few_words<Event>);
-    constexpr std::size_t words = Event::fixed_bytes / 8;
-    std::array<std::uint64_t, words + 1> fixed{};
-    [[maybe_unused]] std::size_t data = Start + Event::fixed_bytes;
-    [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>)
-        __attribute__((always_inline)) {
-        const auto& wire = std::get<I>(values);
-        constexpr field_description f = Event::fields[I];
-        if constexpr (is_stored_whole<Event, I>) {
-            const auto* from = reinterpret_cast<const std::byte*>(wire.data());
-            for (std::size_t at = 0; at < f.count * size_of(f.type); at += 8) {
-                std::uint64_t word = 0;
-                std::memcpy(&word, from + at, 8);
-                // relaxed: published by the commit word
-                word_at<std::uint64_t>(to, Start + f.offset + at).store(word, relaxed);
-            }
-        } else if constexpr (f.form == field_form::scalar) {
-            fixed[f.offset / 8] |= bits_of(wire) << (f.offset % 8 * 8);
-        } else if constexpr (f.form == field_form::array) {
-            for (std::size_t k = 0; k < f.count; ++k) {
-                const std::size_t at = f.offset + k * size_of(f.type);
-                fixed[at / 8] |= bits_of(wire[k]) << (at % 8 * 8);
-            }
-        } else {
-            fixed[f.offset / 8] |= std::uint64_t{m.lengths[I]} << (f.offset % 8 * 8);
-            const std::size_t bytes = m.lengths[I] & variable_length_mask;
-            const auto* from = reinterpret_cast<const std::byte*>(wire.data());
-            std::size_t at = 0;
-            for (; at + 8 <= bytes; at += 8) {
-                std::uint64_t word = 0;
-                std::memcpy(&word, from + at, 8);
-                // relaxed: published by the commit word
-                word_at<std::uint64_t>(to, data + at).store(word, relaxed);
-            }
-            if (at < bytes) {
-                std::uint64_t word = 0;
-                for (std::size_t k = 0; at + k < bytes; ++k) {
-                    word |= std::to_integer<std::uint64_t>(from[at + k]) << (k * 8);
-                }
-                // relaxed: published by the commit word
-                word_at<std::uint64_t>(to, data + at).store(word, relaxed);
-            }
-            data += (bytes + 7) / 8 * 8;
-        }
-    };
-    [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-        (one(std::integral_constant<std::size_t, I>{}), ...);
-    }
-    (std::make_index_sequence<Event::field_count>{});
-    using together = words_put_together<Event>;
-    // One by one, if they are few, so that no word goes through memory.
-    constexpr std::size_t spelled_out = together::count <= 16 ? together::count : 0;
-    const auto store = [&](std::size_t i) __attribute__((always_inline)) {
-        // relaxed: published by the commit word
-        word_at<std::uint64_t>(to, Start + i * 8).store(fixed[i], relaxed);
-    };
-    [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-        if constexpr (indexed) {
-            (store_at<Start + I * 8>(to, fixed[I]), ...);
-        } else if constexpr (spelled_out != 0) {
-            (store(together::list.first[I]), ...);
-        } else {
-            for (std::size_t i = 0; i < together::count; ++i) store(together::list.first[i]);
-        }
-    }
-    (std::make_index_sequence<spelled_out>{});
-}
+/// The values of a record of event E.
+template <class E>
+using payload_of = payload<typename E::signature>;
 
 }  // namespace trace_ring::inline v1::impl

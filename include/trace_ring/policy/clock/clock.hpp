@@ -26,16 +26,9 @@
 #include <type_traits>
 
 #include <trace_ring/family.hpp>
+#include <trace_ring/policy/clock/kind.hpp>  // IWYU pragma: export
 
 namespace trace_ring::inline v1 {
-
-/// What ticks count, as a trace file names it. Values are part of the format.
-enum class clock_kind : std::uint32_t {
-    none = 0,           ///< no time at all
-    tsc = 1,            ///< x86 time stamp counter
-    monotonic = 2,      ///< CLOCK_MONOTONIC, nanoseconds
-    generic_timer = 3,  ///< aarch64 CNTVCT_EL0
-};
 
 namespace clock {
 

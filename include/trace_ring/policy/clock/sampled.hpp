@@ -28,13 +28,4 @@ struct sampled : Base {
 };
 static_assert(policy<sampled<16>>);
 
-/// Records that share one reading of clock C: one, but for `sampled`.
-template <class C>
-inline constexpr std::uint32_t records_per_reading = 1;
-template <class C>
-requires requires {
-    C::records_per_reading;
-}
-inline constexpr std::uint32_t records_per_reading<C> = C::records_per_reading;
-
 }  // namespace trace_ring::inline v1::clock

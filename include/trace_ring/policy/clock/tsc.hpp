@@ -26,6 +26,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/policy/clock/clock.hpp>
+#include <trace_ring/policy/clock/counter.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -99,46 +100,8 @@ inline constinit atomic<std::uint8_t> verdict_on_tsc{static_cast<std::uint8_t>(v
 
 }  // namespace impl
 
-struct tsc {
+struct tsc : counter {
     using family = trace_ring::family::clock;
-
-#if defined(__x86_64__) || defined(__i386__)
-    static constexpr std::uint32_t kind = static_cast<std::uint32_t>(clock_kind::tsc);
-#elif defined(__aarch64__)
-    static constexpr std::uint32_t kind = static_cast<std::uint32_t>(clock_kind::generic_timer);
-#else
-    static constexpr std::uint32_t kind = static_cast<std::uint32_t>(clock_kind::monotonic);
-#endif
-
-    /// A reading in two halves: who compares or stores one alone pays no shift.
-    struct halves {
-        std::uintptr_t low;  ///< 32 bits of it: as wide as a register, so that it is not widened
-        std::uint32_t high;
-    };
-
-    [[nodiscard, gnu::always_inline]] static inline halves now_halves() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-        halves t;
-        asm volatile("rdtsc" : "=a"(t.low), "=d"(t.high));
-        return t;
-#else
-        const std::uint64_t ticks = now();
-        return {static_cast<std::uint32_t>(ticks), static_cast<std::uint32_t>(ticks >> 32)};
-#endif
-    }
-
-    [[nodiscard, gnu::always_inline]] static inline std::uint64_t now() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-        const halves t = now_halves();
-        return std::uint64_t{t.high} << 32 | t.low;
-#elif defined(__aarch64__)
-        std::uint64_t ticks = 0;
-        asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-        return ticks;
-#else
-        return monotonic::now();
-#endif
-    }
 
     /// Ticks are steady and agree between processors. The first call reads two files of the
     /// system; later ones read one word. Keeps errno.

@@ -4,13 +4,12 @@
 
 /// @file
 /// What a field of an event may be, and how each value becomes what lies in a record.
+///
+/// Texts, rows and arrays are known by what they can do, not by their names: so a file that records
+/// none of them does not pay for the headers that declare them.
 
-#include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string_view>
 #include <type_traits>
 
 #include <trace_ring/record/event/value_names.hpp>
@@ -48,7 +47,7 @@ struct as_field;
 template <literal Name, class T>
 struct field {
     using type = T;
-    static constexpr std::string_view name = Name.view();
+    static constexpr name_view name = Name.view();
 };
 
 namespace impl {
@@ -82,8 +81,8 @@ consteval field_type scalar_type() {
         static_assert(sizeof(T) == 4 || sizeof(T) == 8,
                       "trace_ring: a field may be float or double, not long double");
         return sizeof(T) == 4 ? field_type::f32 : field_type::f64;
-    } else if constexpr (std::is_integral_v<T>) {
-        constexpr int log = std::countr_zero(sizeof(T));
+    } else {
+        constexpr int log = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
         return static_cast<field_type>((std::is_signed_v<T> ? 5 : 1) + log);
     }
 }
@@ -99,127 +98,218 @@ using number_of = std::conditional_t<
 
 /// A scalar as the bits that go into a word.
 template <class T>
-[[nodiscard]] constexpr std::uint64_t bits_of(T value) noexcept {
+[[nodiscard, gnu::always_inline]] constexpr std::uint64_t bits_of(T value) noexcept {
     if constexpr (std::is_same_v<T, address>) {
         return value.value;
     } else if constexpr (std::is_same_v<T, bool>) {
         return value ? 1 : 0;
     } else if constexpr (std::is_same_v<T, float>) {
-        return std::bit_cast<std::uint32_t>(value);
+        return __builtin_bit_cast(std::uint32_t, value);
     } else if constexpr (std::is_same_v<T, double>) {
-        return std::bit_cast<std::uint64_t>(value);
+        return __builtin_bit_cast(std::uint64_t, value);
     } else {
         return static_cast<std::make_unsigned_t<T>>(value);
     }
 }
 
-/// What a codec encodes is the number of a flow.
-template <class Codec>
-[[nodiscard]] consteval bool ties() {
-    if constexpr (requires { Codec::ties; }) {
-        return Codec::ties;
-    } else {
-        return false;
-    }
-}
+/// The bytes of a text or a row, which are the caller's.
+struct bytes_view {
+    const void* data;
+    std::size_t size;
+};
 
-// What most codecs say of themselves: one element, or a number of them that each record tells.
-template <class Wire, field_type Type, field_form Form = field_form::scalar>
+/// What a codec says of itself, beside `type`:
+///   form, count, ties   as the dictionary has them
+///   as_it_lies          an array, or a row, is in memory as it is in a record
+///   kept                what is kept of a value from before its record is opened until it is
+///                       stored; `keep(value)` makes it
+///   bits(kept, k)       element k of a scalar (0) or an array
+///   memory(kept)        the bytes of a row or of an array that is as it lies
+template <field_type Type, field_form Form = field_form::scalar, std::size_t Count = 1>
 struct codec_of {
-    using wire = Wire;
-    static constexpr field_form form = Form;
     static constexpr field_type type = Type;
-    static constexpr std::size_t count = 1;
+    static constexpr field_form form = Form;
+    static constexpr std::size_t count = Count;
+    static constexpr bool ties = false;
+    static constexpr bool as_it_lies = true;
+};
+template <field_type Type>
+struct scalar_codec : codec_of<Type> {
+    using kept = std::uint64_t;
+    [[gnu::always_inline]] static constexpr std::uint64_t bits(kept k, std::size_t) noexcept {
+        return k;
+    }
 };
 
 // The codec of a type: what it is on the wire, and how a value becomes that. This one is what is
 // left of a type that cannot be a field, so that nothing but the sentence is said.
 template <class T>
-struct codec : codec_of<char, field_type::character> {
+struct codec : scalar_codec<field_type::character> {
     static_assert(has_as_field<T>,
                   "trace_ring: this type cannot be a field; for a text use std::string_view, for a "
                   "row std::array or std::span<const T>, else specialise trace_ring::as_field");
-    static char encode(const T&) noexcept { return {}; }
-};
-
-template <class T>
-requires has_as_field<T>
-struct codec<T> {
-    using inner = codec<typename as_field<T>::type>;
-    using wire = typename inner::wire;
-    static constexpr field_form form = inner::form;
-    static constexpr field_type type = inner::type;
-    static constexpr std::size_t count = inner::count;
-    static constexpr bool ties = impl::ties<inner>();
-    using enumeration = typename enumeration_of<inner>::type;
-    static wire encode(const T& value) noexcept {
-        using given = std::remove_cvref_t<decltype(as_field<T>::convert(value))>;
-        static_assert(!narrows<typename as_field<T>::type, given>(),
-                      "trace_ring: as_field<T>::type does not hold every value of what its convert "
-                      "returns");
-        return inner::encode(as_field<T>::convert(value));
-    }
+    static constexpr std::uint64_t keep(const T&) noexcept { return 0; }
 };
 
 template <class T>
 requires scalar<T>
-struct codec<T> : codec_of<T, scalar_type<T>()> {
-    static constexpr T encode(T value) noexcept { return value; }
+struct codec<T> : scalar_codec<scalar_type<T>()> {
+    [[gnu::always_inline]] static constexpr std::uint64_t keep(T value) noexcept {
+        return bits_of(value);
+    }
 };
 
 template <own_enum T>
-struct codec<T> : codec_of<std::underlying_type_t<T>, scalar_type<number_of<T>>()> {
+struct codec<T> : scalar_codec<scalar_type<number_of<T>>()> {
     using enumeration = T;
-    static constexpr std::underlying_type_t<T> encode(T value) noexcept {
-        return static_cast<std::underlying_type_t<T>>(value);
+    [[gnu::always_inline]] static constexpr std::uint64_t keep(T value) noexcept {
+        return bits_of(static_cast<std::underlying_type_t<T>>(value));
     }
 };
 
 template <>
-struct codec<flow> : codec_of<std::uint64_t, field_type::u64> {
+struct codec<flow> : scalar_codec<field_type::u64> {
     static constexpr bool ties = true;
-    static constexpr std::uint64_t encode(flow value) noexcept { return value.value; }
+    [[gnu::always_inline]] static constexpr std::uint64_t keep(flow value) noexcept {
+        return value.value;
+    }
 };
 
 template <class T>
 requires(std::is_object_v<T> || std::is_void_v<T>) struct codec<T*>
-    : codec_of<address, field_type::address> {
+    : scalar_codec<field_type::address> {
     static_assert(!std::is_same_v<std::remove_cv_t<T>, char>,
                   "trace_ring: a char pointer is ambiguous; use std::string_view for text or "
                   "trace_ring::address for the pointer");
-    static address encode(const volatile T* value) noexcept {
-        return address(reinterpret_cast<std::uintptr_t>(value));
+    static constexpr bool as_it_lies = sizeof(T*) == sizeof(std::uint64_t);
+    [[gnu::always_inline]] static std::uint64_t keep(const volatile T* value) noexcept {
+        return reinterpret_cast<std::uintptr_t>(value);
     }
 };
 
-template <class T, std::size_t N>
-struct codec<std::array<T, N>> {
-    static_assert(N > 0 && N <= 0xFFFF, "trace_ring: a fixed array has 1 to 65535 elements");
-    using wire = std::array<typename codec<T>::wire, N>;
-    static_assert(codec<T>::form == field_form::scalar, "trace_ring: arrays hold scalars only");
-    static constexpr field_form form = field_form::array;
-    static constexpr field_type type = codec<T>::type;
-    static constexpr std::size_t count = N;
-    static constexpr bool ties = impl::ties<codec<T>>();
+/// std::string_view, or what is as it is: it owns nothing.
+template <class T>
+concept text_view = std::is_trivially_copyable_v<T> && requires(const T& value) {
+    typename T::traits_type;
+    { value.size() }
+    noexcept;
+    requires std::is_same_v<decltype(value.data()), const char*>;
+};
+template <text_view T>
+struct codec<T> : codec_of<field_type::character, field_form::variable> {
+    using kept = bytes_view;
+    [[gnu::always_inline]] static constexpr kept keep(const T& value) noexcept {
+        return {value.data(), value.size()};
+    }
+    [[gnu::always_inline]] static constexpr bytes_view memory(const kept& k) noexcept { return k; }
+};
+
+/// std::span<const T>.
+template <class S, class T>
+concept row_view = requires(const S& value) {
+    requires S::extent == static_cast<std::size_t>(-1);
+    requires std::is_same_v<decltype(value.data()), const T*>;
+    value.size_bytes();
+};
+template <template <class, std::size_t> class S, class T, std::size_t N>
+requires(row_view<S<const T, N>, T> && (scalar<T> || own_enum<T>)) struct codec<S<const T, N>>
+    : codec_of<codec<T>::type, field_form::variable> {
     using enumeration = typename enumeration_of<codec<T>>::type;
-    static constexpr wire encode(const std::array<T, N>& value) noexcept {
-        wire out{};
-        for (std::size_t i = 0; i < N; ++i) out[i] = codec<T>::encode(value[i]);
-        return out;
+    using kept = bytes_view;
+    [[gnu::always_inline]] static constexpr kept keep(const S<const T, N>& value) noexcept {
+        return {value.data(), value.size_bytes()};
     }
+    [[gnu::always_inline]] static constexpr bytes_view memory(const kept& k) noexcept { return k; }
 };
 
-template <>
-struct codec<std::string_view>
-    : codec_of<std::string_view, field_type::character, field_form::variable> {
-    static constexpr std::string_view encode(std::string_view value) noexcept { return value; }
+/// The elements of an array whose elements are converted.
+template <std::size_t N>
+struct bits_row {
+    std::uint64_t of[N];
+};
+
+/// std::array<T, N>.
+template <class A, class T, std::size_t N>
+concept array_of = sizeof(A) == sizeof(T[N == 0 ? 1 : N]) && !has_as_field<A> &&
+                   requires(const A& value) {
+    requires std::is_same_v<decltype(value.data()), const T*>;
+    typename A::value_type;
+};
+template <template <class, std::size_t> class A, class T, std::size_t N>
+requires array_of<A<T, N>, T, N>
+struct codec<A<T, N>> : codec_of<codec<T>::type, field_form::array, N> {
+    static_assert(N > 0 && N <= 0xFFFF, "trace_ring: a fixed array has 1 to 65535 elements");
+    static_assert(codec<T>::form == field_form::scalar, "trace_ring: arrays hold scalars only");
+    static constexpr bool ties = codec<T>::ties;
+    static constexpr bool as_it_lies = codec<T>::as_it_lies && !has_as_field<T>;
+    using enumeration = typename enumeration_of<codec<T>>::type;
+    using kept = std::conditional_t<as_it_lies, const T*, bits_row<N>>;
+    [[gnu::always_inline]] static constexpr kept keep(const A<T, N>& value) noexcept {
+        if constexpr (as_it_lies) {
+            return value.data();
+        } else {
+            kept out{};
+            for (std::size_t i = 0; i < N; ++i) out.of[i] = codec<T>::keep(value[i]);
+            return out;
+        }
+    }
+    [[gnu::always_inline]] static constexpr std::uint64_t bits(const kept& from,
+                                                               std::size_t k) noexcept {
+        if constexpr (as_it_lies) {
+            return codec<T>::keep(from[k]);
+        } else {
+            return from.of[k];
+        }
+    }
+    [[gnu::always_inline]] static constexpr bytes_view memory(const kept& from) noexcept {
+        return {from, N * sizeof(T)};
+    }
 };
 
 template <class T>
-requires(scalar<T> || own_enum<T>) struct codec<std::span<const T>>
-    : codec_of<std::span<const T>, codec<T>::type, field_form::variable> {
-    using enumeration = typename enumeration_of<codec<T>>::type;
-    static constexpr std::span<const T> encode(std::span<const T> value) noexcept { return value; }
+struct kept_whole {
+    T value;
+};
+template <class T>
+requires has_as_field<T>
+struct codec<T> {
+    using type_given = typename as_field<T>::type;
+    using inner = codec<type_given>;
+    static constexpr field_type type = inner::type;
+    static constexpr field_form form = inner::form;
+    static constexpr std::size_t count = inner::count;
+    static constexpr bool ties = inner::ties;
+    static constexpr bool as_it_lies = inner::as_it_lies;
+    using enumeration = typename enumeration_of<inner>::type;
+    /// An array that the conversion returns is nobody else's.
+    static constexpr bool whole = form == field_form::array;
+    using kept = std::conditional_t<whole, kept_whole<type_given>, typename inner::kept>;
+    [[gnu::always_inline]] static kept keep(const T& value) noexcept {
+        using given =
+            std::remove_cv_t<std::remove_reference_t<decltype(as_field<T>::convert(value))>>;
+        static_assert(!narrows<type_given, given>(),
+                      "trace_ring: as_field<T>::type does not hold every value of what its convert "
+                      "returns");
+        if constexpr (whole) {
+            return {as_field<T>::convert(value)};
+        } else {
+            return inner::keep(as_field<T>::convert(value));
+        }
+    }
+    [[gnu::always_inline]] static std::uint64_t bits(const kept& from, std::size_t k) noexcept {
+        if constexpr (whole) {
+            return inner::bits(inner::keep(from.value), k);
+        } else {
+            return inner::bits(from, k);
+        }
+    }
+    [[gnu::always_inline]] static bytes_view memory(const kept& from) noexcept {
+        if constexpr (whole) {
+            return inner::memory(inner::keep(from.value));
+        } else {
+            return inner::memory(from);
+        }
+    }
 };
 
 }  // namespace impl

@@ -24,17 +24,34 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string_view>
 #include <type_traits>
 
+#include <trace_ring/record/field.hpp>
+
 namespace trace_ring::inline v1 {
+
+/// A list that lives as long as the program.
+template <class T>
+struct static_list {
+    using value_type = T;
+    using const_iterator = const T*;
+
+    const T* first = nullptr;
+    std::size_t count = 0;
+
+    [[nodiscard]] constexpr const T* begin() const noexcept { return first; }
+    [[nodiscard]] constexpr const T* end() const noexcept { return first + count; }
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return count; }
+    [[nodiscard]] constexpr std::size_t size_bytes() const noexcept { return count * sizeof(T); }
+    [[nodiscard]] constexpr bool empty() const noexcept { return count == 0; }
+    [[nodiscard]] constexpr const T& operator[](std::size_t i) const noexcept { return first[i]; }
+};
 
 /// A value of enumeration E and what readers call it: UTF-8, not empty.
 template <class E>
 struct value_name {
     E value;
-    std::string_view name;
+    name_view name;
 };
 
 /// Customisation point: the names of an enumeration's values. Specialise with `list`.
@@ -94,7 +111,7 @@ constexpr names_shape lay_out_names(const names_shape& of, Put&& put) {
     names_shape made;
     std::size_t room = most_names_bytes;
     std::uint64_t lists[sizeof...(E)]{};  // of each enumeration, by the first field of it
-    const auto add_value = [&](std::uint64_t value, std::string_view name) {
+    const auto add_value = [&](std::uint64_t value, name_view name) {
         const std::size_t bytes = 10 + name.size();
         if (name.empty() || bytes > room) return;
         room -= bytes;
@@ -107,7 +124,7 @@ constexpr names_shape lay_out_names(const names_shape& of, Put&& put) {
             ++made.text;
         }
     };
-    const auto add = [&]<class One>(std::type_identity<One>, std::size_t field) {
+    const auto add = [&]<class One>(One*, std::size_t field) {
         if constexpr (has_names<One>) {
             if (room < 8) return;
             room -= 8;
@@ -127,13 +144,13 @@ constexpr names_shape lay_out_names(const names_shape& of, Put&& put) {
         }
     };
     std::size_t field = 0;
-    (add(std::type_identity<E>{}, field++), ...);
+    (add(static_cast<E*>(nullptr), field++), ...);
     return made;
 }
 
 /// The names of an event's values, as the dictionary has them; empty: there are none.
 template <class... E>
-inline constexpr std::span<const std::uint64_t> names_words{};
+inline constexpr static_list<std::uint64_t> names_words{};
 
 template <class... E>
 struct names_with_words {
@@ -150,8 +167,8 @@ struct names_with_words {
     }();
 };
 template <class... E>
-requires(has_names<E> || ...) inline constexpr std::span<const std::uint64_t> names_words<E...>{
-    names_with_words<E...>::all.words};
+requires(has_names<E> || ...) inline constexpr static_list<std::uint64_t> names_words<E...>{
+    names_with_words<E...>::all.words, names_with_words<E...>::shape.words()};
 
 }  // namespace impl
 

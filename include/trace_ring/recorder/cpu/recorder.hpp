@@ -33,14 +33,10 @@
 #if defined(TRACE_RING_DISABLE)
 #include <trace_ring/recorder/disabled/recorder.hpp>
 #else
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include <trace_ring/policy/claim/claim.hpp>
 #include <trace_ring/policy/clock/none.hpp>
@@ -59,41 +55,6 @@ template <class Clock>
 struct by_thread {
     using clock = Clock;
 };
-/// The payload of an event without variable fields, in words that may stay in registers.
-template <class Event>
-[[nodiscard, gnu::always_inline]] inline std::array<std::uint64_t, Event::fixed_bytes / 8 + 1>
-words_of([[maybe_unused]] const typename Event::wires& values) noexcept {
-    std::array<std::uint64_t, Event::fixed_bytes / 8 + 1> words{};
-    [[maybe_unused]] const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>)
-        __attribute__((always_inline)) {
-        const auto& wire = std::get<I>(values);
-        constexpr field_description f = Event::fields[I];
-        if constexpr (is_stored_whole<Event, I>) {
-            std::memcpy(words.data() + f.offset / 8, wire.data(), f.count * size_of(f.type));
-        } else if constexpr (f.form == field_form::scalar) {
-            words[f.offset / 8] |= bits_of(wire) << (f.offset % 8 * 8);
-        } else {
-            for (std::size_t k = 0; k < f.count; ++k) {
-                const std::size_t at = f.offset + k * size_of(f.type);
-                words[at / 8] |= bits_of(wire[k]) << (at % 8 * 8);
-            }
-        }
-    };
-    [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-        (one(std::integral_constant<std::size_t, I>{}), ...);
-    }
-    (std::make_index_sequence<Event::field_count>{});
-    return words;
-}
-/// Any event of so many words without variable fields, for who has its words alone.
-template <std::size_t Words, bool Counted>
-struct words_event : event<"words", field<"words", std::array<std::uint64_t, Words>>> {
-    static constexpr bool counted = Counted;
-};
-template <bool Counted>
-struct words_event<0, Counted> : event<"words"> {
-    static constexpr bool counted = Counted;
-};
 /// Clocks that a sequence reads: the processor's counter, and none.
 template <class Clock>
 inline constexpr bool in_sequence =
@@ -111,7 +72,7 @@ requires impl::by_cpu_kind<Kind>
 class basic_recorder<Kind> : private basic_recorder<impl::by_thread<typename Kind::clock>> {
     using base = basic_recorder<impl::by_thread<typename Kind::clock>>;
     using clock_policy = typename Kind::clock;
-    static_assert(clock::records_per_reading<clock_policy> == 1,
+    static_assert(!impl::time_source<clock_policy>::shared,
                   "trace_ring: threads that share a lane cannot share readings of a clock");
 
 public:
@@ -122,7 +83,8 @@ public:
 
     explicit basic_recorder(const recorder_options& options)
         : base(options),
-          lanes_(std::make_unique<impl::cpu_lanes>(*base::core_, impl::in_sequence<clock_policy>)),
+          lanes_(std::make_unique<impl::cpu_lanes>(*base::words_.the_core,
+                                                   impl::in_sequence<clock_policy>)),
           table_(lanes_->table()),
           home_(table_.area != 0 ? &impl::the_registry : nullptr),
           max_record_(lanes_->max_record()) {}
@@ -181,84 +143,76 @@ private:
     template <class Recorder, recordable E>
     friend class cpu_scope;
 
-    [[nodiscard]] const impl::gate_link& gates() const noexcept { return base::gates_; }
-    template <class E>
-    [[nodiscard]] static impl::event_state& touch_type() noexcept {
-        return base::template touch<E>();
-    }
+    [[nodiscard]] const impl::gate_link& gates() const noexcept { return base::words_.gates; }
     static constexpr bool timed = !std::is_same_v<clock_policy, clock::none>;
     template <class E>
-    static constexpr std::uint32_t fixed_words = static_cast<std::uint32_t>(E::fixed_bytes / 8);
-
+    using record_of = impl::fields_record<typename E::signature>;
+    /// The payload of a record in words that may stay in registers.
     template <class E>
-    [[nodiscard]] static impl::measured<E> measure_for(const typename E::wires& wires,
-                                                       std::size_t most) noexcept {
-        if constexpr (E::variable) {
-            return impl::measure<E>(wires, most > E::fixed_bytes ? most - E::fixed_bytes : 0);
-        } else {
-            static_cast<void>(wires);
-            static_cast<void>(most);
-            return {};
-        }
-    }
-    /// The header of a record of these sizes, from the one of its type.
-    template <class E>
-    [[nodiscard]] static std::uint32_t header_for(std::uint32_t header,
-                                                  const impl::measured<E>& sizes) noexcept {
-        if constexpr (E::variable) {
-            header += sizes.bytes / 8 << 16;
-            if (sizes.cut) header |= std::uint32_t{record_word::cut} << 28;
-        }
-        return header;
+    [[nodiscard, gnu::always_inline]] static impl::words_record<E::signature::words> words_of(
+        const record_of<E>& record) noexcept {
+        impl::words_record<E::signature::words> out{};
+        record.pack(out.word);
+        return out;
     }
 
     template <class E, class... Values>
     [[gnu::always_inline]] bool put(const Values&... values) noexcept {
-        impl::event_state& type = base::template touch<E>();
+        return impl::write_values<typename E::signature>::as_record(
+            [this](const record_of<E>& record)
+                __attribute__((always_inline)) { return put_record<E>(record); },
+            values...);
+    }
+    template <class E>
+    [[gnu::always_inline]] bool put_record(const record_of<E>& record) noexcept {
+        impl::event_state& type = impl::event_type<E>();
         // order: type.use:D pairs with type.publish:A
-        const std::uintptr_t numbered = load_index(type.header);
-        const auto header = static_cast<std::uint32_t>(numbered);
-        if (base::gates_.template is_shut<impl::header_without_id(E::fixed_bytes)>(numbered))
-            [[unlikely]] {
-            const std::uint32_t id = record_word::id(header);
-            if (id != 0 && !base::gates_.has_no_event(id)) return false;
-            if constexpr (E::variable) {  // without its id it goes the long way
-                return append_variable<E>(type, header - id, E::encode(values...));
+        const std::uint32_t header = type.header.load(acquire);
+        constexpr std::uint32_t known = impl::header_without_id(E::fixed_bytes);
+        const std::uint8_t gate = gates().template look<known>(header);
+        if (gate != 0) [[unlikely]] {
+            if (gate != layout::gate_no_event) return false;
+            // Without its id it goes the long way.
+            const std::uint32_t without = header - record_word::id(header);
+            if constexpr (E::signature::variable) {
+                return append_variable<E>(type, without, record);
             } else {
-                const auto words = impl::words_of<E>(E::encode(values...));
-                return write_slowly(type, header, words.data(), fixed_words<E>,
+                const auto words = words_of<E>(record);
+                return write_slowly(type, without, words.word, E::signature::words,
                                     impl::is_counted<E>(), nullptr);
             }
         }
-        if constexpr (E::variable) {
-            return append_variable<E>(type, header, E::encode(values...));
+        if constexpr (E::signature::variable) {
+            return append_variable<E>(type, header, record);
         } else {
-            return write<impl::ring_of<E>, impl::is_counted<E>(), fixed_words<E>>(
-                type, header, impl::words_of<E>(E::encode(values...)));
+            return write<impl::ring_of<E>, impl::is_counted<E>()>(type, header,
+                                                                  words_of<E>(record));
         }
     }
     /// The beginning of a span: `span` is told which record it is.
     template <class E, class... Values>
     bool put_begin(impl::open_span& span, const Values&... values) noexcept {
-        impl::event_state& type = base::template touch<E>();
+        impl::event_state& type = impl::event_type<E>();
         std::uint32_t header = type.header.load(relaxed);  // relaxed: `admit` looks again
-        const std::uint32_t id = record_word::id(header);
-        if (id != 0 && base::gates_.template is_shut<0>(id)) {
-            if (!base::gates_.has_no_event(id)) return false;
-            header -= id;  // so it goes the long way
+        const std::uint8_t gate = gates().look(record_word::id(header));
+        if (gate != 0) {
+            if (gate != layout::gate_no_event) return false;
+            header -= record_word::id(header);  // so it goes the long way
         }
-        if (!restartable() && record_word::id(header) != 0) {
-            return append_by_thread<E, record_word::begin>(type, header, E::encode(values...),
-                                                           &span);
-        }
-        constexpr std::uint32_t flags = std::uint32_t{record_word::begin} << 28;
-        if constexpr (E::variable) {
-            return append_variable<E>(type, header | flags, E::encode(values...), &span);
-        } else {
-            const auto words = impl::words_of<E>(E::encode(values...));
-            return write_words<impl::is_counted<E>()>(type, header | flags, words.data(),
-                                                      fixed_words<E>, &span);
-        }
+        if (!restartable() && record_word::id(header) != 0)
+            return base::template put<E, record_word::begin>(&span, values...);
+        header |= std::uint32_t{record_word::begin} << 28;
+        return impl::write_values<typename E::signature>::as_record(
+            [&](const record_of<E>& record) {
+                if constexpr (E::signature::variable) {
+                    return append_variable<E>(type, header, record, &span);
+                } else {
+                    const auto words = words_of<E>(record);
+                    return write_words<impl::is_counted<E>()>(type, header, words.word,
+                                                              E::signature::words, &span);
+                }
+            },
+            values...);
     }
     /// The end of a span: written even if the gate has been shut since.
     template <class E>
@@ -276,71 +230,60 @@ private:
     }
     template <class E, class... Span>
     [[gnu::noinline]] bool append_variable(impl::event_state& type, std::uint32_t header,
-                                           const typename E::wires& wires, Span*... span) noexcept {
+                                           const record_of<E>& record, Span*... span) noexcept {
         if constexpr (sizeof...(Span) == 0) {  // put_begin has asked the same
-            if (!restartable() && record_word::id(header) != 0)
-                return append_by_thread<E, 0>(type, header, wires, nullptr);
+            if (!restartable() && record_word::id(header) != 0) {
+                return impl::append<clock_policy, 0, impl::ring_of<E>, impl::is_counted<E>()>(
+                    base::words_, type, record, nullptr);
+            }
         }
-        const auto sizes = measure_for<E>(wires, max_record_ - record_header_bytes);
-        const std::uint32_t words = fixed_words<E> + sizes.bytes / 8;
+        const auto sizes = record.measure(max_record_);
+        const impl::record_size of = record.size(sizes);
+        const auto words = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
         auto* const staged = static_cast<std::uint64_t*>(__builtin_alloca(words * 8 + 8));
-        impl::store_payload<E>(reinterpret_cast<std::byte*>(staged), wires, sizes);
-        return write_words<impl::is_counted<E>()>(type, header_for<E>(header, sizes), staged, words,
-                                                  span...);
+        record.store(reinterpret_cast<std::byte*>(staged), sizes);
+        return write_words<impl::is_counted<E>()>(type, header + of.header, staged, words, span...);
     }
 
     /// The hot path, for records whose length is known and whose event has an id.
-    template <std::uint32_t Ring, bool Counted, std::uint32_t Words>
+    template <std::uint32_t Ring, bool Counted, std::size_t Words>
     [[gnu::always_inline]] bool write(impl::event_state& type, std::uint32_t header,
-                                      const std::array<std::uint64_t, Words + 1>& words) noexcept {
+                                      const impl::words_record<Words>& words) noexcept {
         bool done = false;
         if (home_ == &impl::the_registry) [[likely]] {
             if constexpr (Words <= rseq::most_words_here) {
-                done = rseq::append_here<timed, Words>(table_.of(Ring), header, words.data());
+                done = rseq::append_here<timed, Words>(table_.of(Ring), header, words.word);
             } else {
-                done = rseq::append_words_here<timed>(table_.of(Ring), header, words.data(), Words);
+                done = rseq::append_words_here<timed>(table_.of(Ring), header, words.word, Words);
             }
         }
         if (!done) [[unlikely]]
-            return write_otherwise<Ring, Counted, Words>(type, header, words);
+            return write_otherwise<Ring, Counted>(impl::indices_to<Words>{}, type, header, words);
         if constexpr (Counted) lanes_->count(type);
         return true;
     }
     /// Few words by value: they need no memory, and the caller no frame.
-    template <std::uint32_t Ring, bool Counted, std::uint32_t Words>
+    template <std::uint32_t Ring, bool Counted, std::size_t... I>
     [[gnu::always_inline]] bool write_otherwise(
-        impl::event_state& type, std::uint32_t header,
-        const std::array<std::uint64_t, Words + 1>& words) noexcept {
-        if constexpr (Words <= rseq::most_words_here) {
-            return [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
-                return write_few<Ring, Counted>(type, header, words[I]...);
-            }
-            (std::make_index_sequence<Words>{});
+        impl::indices<I...>, impl::event_state& type, std::uint32_t header,
+        const impl::words_record<sizeof...(I)>& words) noexcept {
+        if constexpr (sizeof...(I) <= rseq::most_words_here) {
+            return write_few<Ring, Counted>(type, header, words.word[I]...);
         } else {
-            return write_many<Ring, Counted, Words>(type, header, words);
+            return write_many<Ring, Counted>(type, header, words);
         }
     }
     template <std::uint32_t Ring, bool Counted, class... Word>
     [[gnu::noinline]] bool write_few(impl::event_state& type, std::uint32_t header,
                                      Word... word) noexcept {
-        return write_many<Ring, Counted, sizeof...(Word)>(type, header, {word..., 0});
+        return write_many<Ring, Counted, sizeof...(Word)>(type, header, {{word..., 0}});
     }
-    template <std::uint32_t Ring, bool Counted, std::uint32_t Words>
+    template <std::uint32_t Ring, bool Counted, std::size_t Words>
     bool write_many(impl::event_state& type, std::uint32_t header,
-                    const std::array<std::uint64_t, Words + 1>& words) noexcept {
-        if (restartable()) return write_slowly(type, header, words.data(), Words, Counted, nullptr);
-        using any = impl::words_event<Words, Counted>;
-        typename any::wires wires;
-        if constexpr (Words != 0) std::memcpy(std::get<0>(wires).data(), words.data(), Words * 8);
-        return append_by_thread<any, 0>(type, header, wires, nullptr);
-    }
-    /// As the recorder that this is without sequences has it, on its hot path.
-    template <class E, std::uint32_t Flags>
-    [[gnu::always_inline]] bool append_by_thread(impl::event_state& type, std::uint32_t header,
-                                                 const typename E::wires& wires,
-                                                 impl::open_span* span) noexcept {
-        return base::template append<E, Flags>(type, *impl::first_lane(type.ring, base::lanes_at_),
-                                               header, wires, span);
+                    const impl::words_record<Words>& words) noexcept {
+        if (restartable()) return write_slowly(type, header, words.word, Words, Counted, nullptr);
+        // As the recorder that this is without sequences has it, on its hot path.
+        return impl::append<clock_policy, 0, Ring, Counted>(base::words_, type, words, nullptr);
     }
     template <bool Counted, class... Span>
     bool write_words(impl::event_state& type, std::uint32_t header, const std::uint64_t* words,
@@ -362,9 +305,9 @@ private:
     [[gnu::noinline, gnu::cold]] bool write_slowly(impl::event_state& type, std::uint32_t header,
                                                    const std::uint64_t* words, std::uint32_t count,
                                                    bool counted, impl::open_span* span) noexcept {
-        if (base::core_ == nullptr) return false;  // not constructed yet, or no more
-        return impl::write_slowly<timed>(*base::core_, *lanes_, type, header, words, count, counted,
-                                         span);
+        if (base::words_.the_core == nullptr) return false;  // not constructed yet, or no more
+        return impl::write_slowly<timed>(*base::words_.the_core, *lanes_, type, header, words,
+                                         count, counted, span);
     }
 
     std::unique_ptr<impl::cpu_lanes> lanes_;

@@ -46,22 +46,22 @@ private:
     // A call: the record is copied once more than one that is written at once, anyway.
     template <class... Values>
     [[gnu::noinline]] explicit cpu_reservation(Recorder& owner, const Values&... values) noexcept {
-        impl::event_state& type = Recorder::template touch_type<E>();
-        std::uint32_t header = type.header.load(relaxed);  // relaxed: `commit` completes it
-        const std::uint32_t id = record_word::id(header);
-        if (id != 0 && owner.gates().template is_shut<0>(id)) {
-            if (!owner.gates().has_no_event(id)) return;
-            header -= id;  // `commit` refuses it
+        std::uint32_t header =
+            impl::event_type<E>().header.load(relaxed);  // relaxed: `commit` ends
+        const std::uint8_t gate = owner.gates().look(record_word::id(header));
+        if (gate != 0) {
+            if (gate != layout::gate_no_event) return;
+            header -= record_word::id(header);  // `commit` refuses it
         }
-        auto wires = E::encode(values...);
-        // g++ 12 warns of reading beyond a literal that it knows, where nothing is read.
-        if constexpr (E::variable) asm volatile("" : "+m"(wires));
-        const auto sizes = Recorder::template measure_for<E>(
-            wires,
-            std::min<std::size_t>(owner.max_record_ - record_header_bytes, sizeof words_ - 8));
-        header_ = Recorder::template header_for<E>(header, sizes);
-        count_ = static_cast<std::uint32_t>(E::fixed_bytes / 8) + sizes.bytes / 8;
-        impl::store_payload<E>(reinterpret_cast<std::byte*>(words_), wires, sizes);
+        const auto fill = [&](const auto& record) {
+            const auto sizes = record.measure(
+                (std::min)(owner.max_record_, static_cast<std::uint32_t>(sizeof words_)));
+            const impl::record_size of = record.size(sizes);
+            header_ = header + of.header;
+            count_ = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
+            record.store(reinterpret_cast<std::byte*>(words_), sizes);
+        };
+        impl::write_values<typename E::signature>::as_record(fill, values...);
         owner_ = &owner;
     }
     void take(cpu_reservation& other) noexcept {
@@ -73,7 +73,7 @@ private:
 
     /// Variable fields: as much as a sub-buffer of the usual size can hold.
     static constexpr std::size_t most_words =
-        E::fixed_bytes / 8 + (E::variable ? default_sub_buffer_bytes / 8 : 0);
+        E::fixed_bytes / 8 + (E::signature::variable ? default_sub_buffer_bytes / 8 : 0);
 
     Recorder* owner_ = nullptr;
     std::uint32_t header_ = 0;

@@ -19,7 +19,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/recorder/lane/lane.hpp>
+#include <trace_ring/recorder/site/lane.hpp>
 #include <trace_ring/ring/per_cpu/rseq.hpp>
 #include <trace_ring/ring/per_cpu/sequence.hpp>
 

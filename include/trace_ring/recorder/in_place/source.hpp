@@ -47,7 +47,7 @@ public:
         name_ = from.path().empty() ? std::string("memory") : std::string(from.path());
         trace_.base = const_cast<std::byte*>(base);
 #if !defined(TRACE_RING_DISABLE)
-        trace_.present = &from.core_->memory().present();
+        trace_.present = &from.words_.the_core->memory().present();
 #endif
         require_sound(bytes);
     }

@@ -21,15 +21,10 @@
 
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
+#include <trace_ring/recorder/site/hot_path.hpp>
 #include <trace_ring/recorder/stack/frames.hpp>
 
 namespace trace_ring::inline v1::impl {
-
-/// Where the next record of an open lane goes.
-[[nodiscard]] inline std::byte* end_of_records(lane_state& lane) noexcept {
-    sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
-    return reinterpret_cast<std::byte*>(sub) + commit_word::offset(sub->commit.load(relaxed));
-}
 
 class cpu_lanes;
 
@@ -56,11 +51,7 @@ public:
         return numbered_magic(memory_.root() + 1);
     }
 
-    /// A lane with an open record, and the low half of that record's time.
-    struct opened {
-        lane_state* lane = nullptr;
-        std::uint32_t time = 0;
-    };
+    using opened = impl::opened;
     /// Opens a record of `bytes` (header included) in the first of the calling thread's lanes that
     /// has none open, with room for it; no lane if the gate is shut or the record is lost, which is
     /// then counted. `opener` is the mark to leave: where the caller's frame is. The gate does not
@@ -263,15 +254,6 @@ inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
     const std::uint32_t next = sub->commit.load(relaxed) + commit_word::one_record + bytes;
     // order: cold.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
     sub->commit.store(next, release);
-}
-
-inline void count_record(lane_state& lane, const event_state& type) noexcept {
-    // relaxed, to the end: own lane, whose totals have one writer at a time; a reader sees the old
-    // count or the new
-    const std::uint32_t column = type.total.load(relaxed) - 1;
-    if (column >= lane.columns.load(relaxed)) return;
-    shared_atomic<std::uint64_t>& total = lane.totals.load(relaxed)[column];
-    total.store(total.load(relaxed) + 1, relaxed);
 }
 
 inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type opener,

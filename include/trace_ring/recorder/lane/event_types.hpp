@@ -59,16 +59,27 @@ inline void core::register_type(event_state& type) noexcept {
         static_cast<std::uint32_t>(record_header_bytes) + type.description->fixed_bytes;
     // Numbers that any thread would store alike; the id, last, opens the hot path.
     type.total.store(node->total, relaxed);  // relaxed: published by the header
-    // order: type.publish:A pairs with type.use:A, type.use:B, type.use:C, type.use:D
+    // order: type.publish:A pairs with type.use:A, type.use:B, type.use:C, type.use:D,
+    // type.use:E
     type.header.store(record_word::pack(node->id, bytes), release);
 }
 
-/// Registers an event type when the program, or the library that records it, is loaded.
-struct event_registrar {
-    explicit event_registrar(event_state& type) noexcept { core::register_type(type); }
+/// Registers what a program or library has, when it is loaded, or the first recorder is made.
+[[gnu::visibility("hidden")]] inline void register_types(const types_here& from) noexcept {
+    for (event_state* const* each = from.begin; each != from.end; ++each) {
+        // order: type.use:E pairs with type.publish:A
+        if (record_word::id((*each)->header.load(acquire)) == 0) core::register_type(**each);
+    }
+}
+/// Does so from now on, until the library that this is compiled into is unloaded.
+class types_registered {
+public:
+    types_registered() noexcept { all_types.arrives(&register_types); }
+    types_registered(const types_registered&) = delete;
+    types_registered& operator=(const types_registered&) = delete;
+    ~types_registered() { all_types.departs(&register_types); }
 };
-template <class E>
-inline const event_registrar registrar{event_of<E>::state};
+[[gnu::visibility("hidden")]] inline types_registered types_are_registered{};
 
 inline void core::add_type(const type_node& node) noexcept {
     const std::uint64_t bit = std::uint64_t{1} << (node.id % 64);

@@ -235,6 +235,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
       keep_ticks_(memory_.keep_ticks()),
       idle_mark_(memory_.clock() == hot_clock.kind ? idle_mark_for(memory_.plan().sub_buffer_bytes)
                                                    : 0) {
+    all_types.arrives(&register_types);
     // relaxed, both: fixed, and no other thread has this recorder yet
     const bool asked =
         options.control == control_mode::on && memory_.header().no_control.load(relaxed) == 0;

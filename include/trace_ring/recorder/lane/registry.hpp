@@ -24,51 +24,17 @@
 #include <string_view>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/format/layout.hpp>
 #include <trace_ring/record/event.hpp>
-#include <trace_ring/recorder/gates.hpp>
-#include <trace_ring/recorder/lane/lane.hpp>
+#include <trace_ring/recorder/lane/undisturbed.hpp>  // IWYU pragma: export
+#include <trace_ring/recorder/site/cold_path.hpp>
+#include <trace_ring/recorder/site/event_type.hpp>
+#include <trace_ring/recorder/site/gates.hpp>
+#include <trace_ring/recorder/site/lane.hpp>
 
 namespace trace_ring::inline v1::impl {
 
 class core;  // one recorder, as the cold path knows it: core.hpp
-
-/// The header of an event type's records but for the id.
-[[nodiscard]] constexpr std::uint32_t header_without_id(std::size_t fixed_bytes) noexcept {
-    return record_word::pack(0, record_header_bytes + fixed_bytes);
-}
-
-/// One event type as the code that records it sees it. The hot path reads `header`, or the first
-/// two words as one: the head of a record without variable data, but for its time. Aligned for
-/// lane_mark's sake.
-struct alignas(32) event_state {
-    atomic<std::uint32_t> no_time{0};  ///< always
-    atomic<std::uint32_t> header;      ///< id 0: none yet
-    atomic<std::uint32_t> total{0};    ///< column of its total + 1; 0: none
-    std::uint32_t ring;
-    const type_description* description;
-
-    constexpr event_state(std::size_t fixed_bytes, const type_description* of,
-                          std::uint32_t in_ring = 0) noexcept
-        : header(header_without_id(fixed_bytes)), ring(in_ring), description(of) {}
-};
-static_assert(offsetof(event_state, no_time) == 0 && offsetof(event_state, header) == 4);
-
-/// In which of a recorder's rings an event is kept: see recorder_options::quotas.
-template <class E>
-inline constexpr std::uint32_t ring_of = [] {
-    if constexpr (requires { E::ring; }) {
-        static_assert(E::ring < layout::max_rings, "trace_ring: a recorder has rings 0 to 3");
-        return std::uint32_t{E::ring};
-    } else {
-        return std::uint32_t{0};
-    }
-}();
-
-/// The state of event type E.
-template <class E>
-struct event_of {
-    static inline constinit event_state state{E::fixed_bytes, &description<E>, ring_of<E>};
-};
 
 /// What the process remembers of an event type, in memory of its own: the library that declared it
 /// may be unloaded, and when it is loaded again, the same description finds the same id.
@@ -224,14 +190,14 @@ private:
 }
 
 [[nodiscard]] inline bool same_type(const type_description& a, const type_description& b) noexcept {
-    if (a.name != b.name || a.kind != b.kind || a.counted != b.counted ||
+    if (!(a.name == b.name) || a.kind != b.kind || a.counted != b.counted ||
         a.fixed_bytes != b.fixed_bytes || a.fields.size() != b.fields.size()) {
         return false;
     }
     for (std::size_t i = 0; i < a.fields.size(); ++i) {
         const field_description& f = a.fields[i];
         const field_description& g = b.fields[i];
-        if (f.name != g.name || f.type != g.type || f.form != g.form || f.count != g.count ||
+        if (!(f.name == g.name) || f.type != g.type || f.form != g.form || f.count != g.count ||
             f.offset != g.offset || f.flow != g.flow) {
             return false;
         }
@@ -262,10 +228,10 @@ template <class Choose>
     std::byte* const memory = keep(static_cast<std::uint32_t>(text_at + text));
     if (memory == nullptr) return nullptr;
     char* out = reinterpret_cast<char*>(memory + text_at);
-    const auto copy = [&out](std::string_view from) {
+    const auto copy = [&out](name_view from) {
         const char* const start = out;
         for (const char c : from) *out++ = c;
-        return std::string_view(start, from.size());
+        return name_view(start, from.size());
     };
     auto* const node = ::new (static_cast<void*>(memory)) type_node;
     auto* const fields = reinterpret_cast<field_description*>(memory + fields_at);

@@ -215,6 +215,7 @@ inline void forget_lanes_in_child() noexcept {
     }
     own_span = {};
     the_registry.visitors.store(0, relaxed);
+    all_types.forget_process();
     for_each_core([](core& each) { each.forget_process(); });
 }
 

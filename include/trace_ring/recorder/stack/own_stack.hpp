@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <trace_ring/recorder/lane/lane.hpp>
+#include <trace_ring/recorder/site/lane.hpp>
 
 namespace trace_ring::inline v1::impl {
 

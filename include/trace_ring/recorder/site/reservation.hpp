@@ -6,9 +6,8 @@
 /// What `recorder::reserve` and `recorder::scope` return.
 
 #include <cstdint>
-#include <utility>
 
-#include <trace_ring/recorder/recorder.hpp>
+#include <trace_ring/recorder/site.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -17,78 +16,77 @@ template <class Kind>
 class basic_recorder<Kind>::reservation {
 public:
     reservation() noexcept = default;
-    reservation(reservation&& other) noexcept
-        : core_(std::exchange(other.core_, nullptr)),
-          lane_(other.lane_),
-          mark_(other.mark_),
-          opened_(other.opened_),
-          bytes_(other.bytes_),
-          counted_(other.counted_) {
-        if (is_open()) core_->hold(*lane_, mark_, this);
-    }
+    reservation(reservation&& other) noexcept { take(other); }
     reservation& operator=(reservation&& other) noexcept {
         if (this != &other) {
             discard();
-            core_ = std::exchange(other.core_, nullptr);
-            lane_ = other.lane_;
-            mark_ = other.mark_;
-            opened_ = other.opened_;
-            bytes_ = other.bytes_;
-            counted_ = other.counted_;
-            if (is_open()) core_->hold(*lane_, mark_, this);
+            take(other);
         }
         return *this;
     }
     ~reservation() { discard(); }
 
-    [[nodiscard]] explicit operator bool() const noexcept { return core_ != nullptr; }
+    [[nodiscard]] explicit operator bool() const noexcept { return of_ != nullptr; }
 
     /// Publishes the record, with the time at which it was reserved. False: there was none, or this
     /// thread jumped out of the frame that held it and the lane has been given up since.
-    bool commit() noexcept { return close(true); }
+    bool commit() noexcept {
+        if (!close()) return false;
+        of_->cold->close(*of_, *lane_, *type_, bytes_, 0, nullptr);
+        of_ = nullptr;
+        return true;
+    }
     /// Gives it up: no reader will see anything of it, and it is not counted as lost.
-    void discard() noexcept { static_cast<void>(close(false)); }
+    void discard() noexcept {
+        if (close()) of_->cold->discard(*of_, *lane_);
+        of_ = nullptr;
+    }
 
 private:
     friend class basic_recorder;
 
-    reservation(impl::core& core, impl::lane_state& lane, impl::mark_type mark, std::uint32_t bytes,
-                const impl::event_state* counted) noexcept
-        : core_(&core),
-          lane_(&lane),
-          mark_(mark | impl::reserved_bit),
-          opened_(lane.opened.load(relaxed)),  // relaxed: own lane
-          bytes_(bytes),
-          counted_(counted) {
-        core.hold(lane, mark, this);
+    reservation(impl::recorder_words& of, impl::event_state& type, impl::mark_type opener) noexcept
+        : of_(&of), type_(&type), mark_(opener | impl::reserved_bit) {}
+    void hold(const impl::open_record& record) noexcept {
+        lane_ = record.lane;
+        bytes_ = record.bytes;
+        if (lane_ != nullptr) {
+            opened_ = lane_->opened.load(relaxed);  // relaxed: own lane
+        } else {
+            of_ = nullptr;
+        }
+    }
+    void take(reservation& other) noexcept {
+        of_ = other.of_;
+        lane_ = other.lane_;
+        type_ = other.type_;
+        mark_ = other.mark_;
+        opened_ = other.opened_;
+        bytes_ = other.bytes_;
+        other.of_ = nullptr;
+        if (is_open()) of_->cold->hold(*of_, *lane_, mark_, this);
     }
 
     /// After a fork no mark is set; when the lane was given up, its count is another's. The mark
     /// itself may be, for a moment, that of a record on a stack that was switched away from.
     [[nodiscard]] bool is_open() const noexcept {
         // relaxed: own lane
-        return core_ != nullptr && impl::mark_of(*lane_).value.load(relaxed) > 0 &&
+        return of_ != nullptr && impl::mark_of(*lane_).value.load(relaxed) > 0 &&
                lane_->opened.load(relaxed) == opened_;
     }
-
-    bool close(bool publish) noexcept {
+    /// Whether there is one to be closed, which this is then no more.
+    bool close() noexcept {
         const bool open = is_open();
-        impl::core* const core = std::exchange(core_, nullptr);
-        if (!open) return false;
-        if (publish) {
-            impl::commit_record(*lane_, bytes_);
-            if (counted_ != nullptr) impl::count_record(*lane_, *counted_);
-        }
-        core->finish(*lane_);
-        return publish;
+        if (!open) of_ = nullptr;
+        return open;
     }
 
-    impl::core* core_ = nullptr;
+    impl::recorder_words* of_ = nullptr;
     impl::lane_state* lane_ = nullptr;
+    impl::event_state* type_ = nullptr;
     impl::mark_type mark_ = 0;
     std::uint32_t opened_ = 0;
     std::uint32_t bytes_ = 0;
-    const impl::event_state* counted_ = nullptr;
 };
 
 /// A span under way; its end is recorded when this dies. Move-only, also to other threads.
@@ -96,7 +94,8 @@ template <class Kind>
 template <impl::told_event E>
 class basic_recorder<Kind>::scoped {
 public:
-    scoped(scoped&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {
+    scoped(scoped&& other) noexcept : owner_(other.owner_) {
+        other.owner_ = nullptr;
         if (owner_ != nullptr) span_ = other.span_;
     }
     scoped& operator=(scoped&&) = delete;

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/words.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -36,25 +36,16 @@ public:
     void lead_nowhere() noexcept {
         distance_.store(0, relaxed);  // relaxed: no thread records any more
     }
-    /// Whether the gate of event `id` is not open, `numbered` being `id + Bias`.
-    template <std::uint32_t Bias>
-    [[nodiscard, gnu::always_inline]] bool is_shut(std::uintptr_t numbered) const noexcept {
-        return is_set<Bias>(this, distance_, numbered);  // relaxed: takes effect soon
-    }
-    /// Whether the recorder has no event of this id: what is recorded of it is refused, and
-    /// counted.
-    [[nodiscard, gnu::always_inline]] bool has_no_event(std::uint32_t id) const noexcept {
-        return (look(id) & layout::gate_no_event) != 0;
-    }
-    /// What the gate says.
-    [[nodiscard]] std::uint32_t look(std::uint32_t id) const noexcept {
+    /// What the gate of event `id` says, `numbered` being `id + Bias`.
+    template <std::uint32_t Bias = 0>
+    [[nodiscard, gnu::always_inline]] std::uint8_t look(std::uint32_t numbered) const noexcept {
         // relaxed, both: takes effect soon
-        const std::uintptr_t page = here() + distance_.load(relaxed);
-        return reinterpret_cast<const gate_page*>(page)->gates[id].load(relaxed);
+        const std::uintptr_t at = here() + distance_.load(relaxed) + numbered - Bias;
+        return reinterpret_cast<const shared_atomic<std::uint8_t>*>(at)->load(relaxed);
     }
 
 private:
-    [[nodiscard]] std::uintptr_t here() const noexcept {
+    [[nodiscard, gnu::always_inline]] std::uintptr_t here() const noexcept {
         return reinterpret_cast<std::uintptr_t>(this);
     }
     atomic<std::uintptr_t> distance_{0};

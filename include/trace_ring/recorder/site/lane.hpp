@@ -30,15 +30,11 @@
 /// sub-buffer. An address out of the mark would have to be compared with this one, which was
 /// measured to cost more than waiting for one load less gains.
 
-#include <pthread.h>
-
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/format/layout.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
+#include <trace_ring/format/words.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -118,7 +114,7 @@ static_assert(mark_distance <= layout::page_bytes &&
               sizeof(lane_mark) * lanes_in_block <= layout::page_bytes);
 
 /// A lane is named by the address of its state; its mark lies a fixed distance further.
-[[nodiscard]] inline lane_mark& mark_of(lane_state& lane) noexcept {
+[[nodiscard, gnu::always_inline]] inline lane_mark& mark_of(lane_state& lane) noexcept {
     return *reinterpret_cast<lane_mark*>(reinterpret_cast<std::byte*>(&lane) + mark_distance);
 }
 
@@ -160,7 +156,9 @@ static_assert(offsetof(lane_block, states) == 0);
 /// The calling thread's first lane of the recorder whose lanes are at `lanes`.
 [[nodiscard, gnu::always_inline]] inline lane_state* first_lane(std::uint32_t ring,
                                                                 std::uint32_t lanes) noexcept {
-    return reinterpret_cast<lane_state*>(behind(thread_lanes[ring], lanes));
+    // relaxed: own word
+    std::byte* const block = reinterpret_cast<std::byte*>(thread_lanes[ring].load(relaxed));
+    return reinterpret_cast<lane_state*>(block + lanes);
 }
 
 /// A span under way, as its scope keeps it. A lane knows the one that began last, which knows the
@@ -241,19 +239,15 @@ static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes
 /// Loads a mark and stores the stack pointer in its place. One right behind the other: if stacks
 /// are switched between the two, nobody sees it (stack/frames.hpp). Optimizers see to that.
 [[nodiscard, gnu::always_inline]] inline mark_type set_mark(atomic<mark_type>& mark) noexcept {
-#if defined(TRACE_RING_X86_STEPS) && defined(__x86_64__) && !defined(__OPTIMIZE__)
+#if defined(__x86_64__) && !defined(__OPTIMIZE__)
     mark_type before;
     asm volatile("movq %1, %0; movq %%rsp, %1"
                  : "=&r"(before), "+m"(reinterpret_cast<volatile mark_type&>(mark)));
     return before;
 #else
-    // relaxed, to the end: own thread
-    const mark_type before = mark.load(relaxed);
-#if defined(TRACE_RING_X86_STEPS) && defined(__x86_64__)
-    asm volatile("movq %%rsp, %0" : "=m"(reinterpret_cast<volatile mark_type&>(mark)));
-#else
-    mark.store(stack_position(), relaxed);
-#endif
+    const mark_type here = stack_position();
+    const mark_type before = mark.load(relaxed);  // relaxed, both: own thread
+    mark.store(here, relaxed);
     return before;
 #endif
 }
@@ -269,25 +263,5 @@ static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes
 
 /// Set in a mark whose record is a reservation, open for as long as its holder likes.
 inline constexpr mark_type reserved_bit = 1;
-
-/// Over a scope, keeps errno and puts off the thread's cancellation: the system calls of the cold
-/// path are such points, and a cancelled thread could not unwind through it. For what makes system
-/// calls, which claiming a sub-buffer does not: it is dear.
-class undisturbed {
-public:
-    undisturbed() noexcept : saved_(errno) {
-        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
-    }
-    ~undisturbed() {
-        ::pthread_setcancelstate(cancel_, &cancel_);
-        errno = saved_;
-    }
-    undisturbed(const undisturbed&) = delete;
-    undisturbed& operator=(const undisturbed&) = delete;
-
-private:
-    int saved_;
-    int cancel_ = 0;
-};
 
 }  // namespace trace_ring::inline v1::impl

@@ -1,0 +1,147 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The words of the format that each record is made of or passes on its way: the header of a
+/// sub-buffer, its commit word, the first words of a record, and the gates of events. Apart from
+/// the rest of the format, for every file that records includes them.
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/atomic.hpp>
+
+namespace trace_ring::inline v1 {
+
+inline constexpr std::size_t min_sub_buffer_bytes = 512;
+inline constexpr std::size_t default_sub_buffer_bytes = 4096;
+inline constexpr std::size_t max_sub_buffer_bytes = 32768;
+
+/// True for sizes a sub-buffer may have: a power of two in the bounds above.
+[[nodiscard]] constexpr bool valid_sub_buffer_bytes(std::uint64_t bytes) noexcept {
+    return bytes >= min_sub_buffer_bytes && bytes <= max_sub_buffer_bytes &&
+           (bytes & (bytes - 1)) == 0;
+}
+
+/// The first 64 bytes of a sub-buffer. Every field is 8-aligned where it is 8 long, also on i386,
+/// and is written by the one that claimed the sub-buffer, but for `state`.
+struct sub_buffer_header {
+    shared_atomic<std::uint32_t> magic;           ///< see numbered_magic
+    shared_atomic<std::uint32_t> lane;            ///< number of the lane; 0 in a ring of its own
+    shared_atomic<std::uint64_t> state;           ///< position << 3 | sub_buffer_state
+    shared_atomic<std::uint64_t> first_position;  ///< position in the lane of the first record
+    shared_atomic<std::uint64_t> base_time;       ///< clock when it was claimed
+    shared_atomic<std::uint64_t> previous;        ///< the lane's sub-buffer before; 0: none
+    shared_atomic<std::uint64_t> end_time;        ///< clock when it was closed; 0: not closed
+    shared_atomic<std::uint32_t> commit;          ///< a commit_word
+    shared_atomic<std::uint32_t> refused;         ///< lost before the first record: no room
+    shared_atomic<std::uint32_t> too_long;        ///< lost while this was current
+    shared_atomic<std::uint32_t> nested;          ///< lost while this was current
+};
+static_assert(sizeof(sub_buffer_header) == 64);
+static_assert(offsetof(sub_buffer_header, magic) == 0);
+static_assert(offsetof(sub_buffer_header, lane) == 4);
+static_assert(offsetof(sub_buffer_header, state) == 8);
+static_assert(offsetof(sub_buffer_header, first_position) == 16);
+static_assert(offsetof(sub_buffer_header, base_time) == 24);
+static_assert(offsetof(sub_buffer_header, previous) == 32);
+static_assert(offsetof(sub_buffer_header, end_time) == 40);
+static_assert(offsetof(sub_buffer_header, commit) == 48);
+static_assert(offsetof(sub_buffer_header, refused) == 52);
+static_assert(offsetof(sub_buffer_header, too_long) == 56);
+static_assert(offsetof(sub_buffer_header, nested) == 60);
+
+/// The commit word: one store publishes a record, and no byte past its offset is ever read. A
+/// sub-buffer holds at most 4088 records, so the count never reaches the word's top.
+/// @code
+///   bit 31......16  15.................................0
+///       records     offset of the first free byte - bias
+/// @endcode
+/// The bias makes the lower half, read with its sign, a negative number for each offset that there
+/// is (64 to 32768). So a writer tells by one comparison without a sign whether there is room,
+/// whatever else the word beside it may say (recorder/site/lane.hpp).
+struct commit_word {
+    static constexpr std::uint32_t bias = 0x8008;
+    static constexpr std::uint32_t one_record = 1U << 16;
+
+    [[nodiscard]] static constexpr std::uint32_t pack(std::uint32_t records,
+                                                      std::uint32_t offset) noexcept {
+        return records << 16 | ((offset - bias) & 0xFFFFU);
+    }
+    [[nodiscard]] static constexpr std::uint32_t offset(std::uint32_t word) noexcept {
+        return (word + bias) & 0xFFFFU;
+    }
+    [[nodiscard]] static constexpr std::uint32_t records(std::uint32_t word) noexcept {
+        return word >> 16;
+    }
+    static constexpr std::uint32_t empty = (sizeof(sub_buffer_header) - bias) & 0xFFFFU;
+};
+static_assert(commit_word::empty == commit_word::pack(0, sizeof(sub_buffer_header)));
+static_assert(commit_word::pack(1, 32768) == 0x1FFF8 && commit_word::offset(0x1FFF8) == 32768);
+static_assert(commit_word::pack(0, 64) + commit_word::one_record + 24 == commit_word::pack(1, 88));
+
+/// The first 8 bytes of a record: the clock's low half, then this word.
+/// @code
+///   bit 31..28  27........16  15.........0
+///       flags   length / 8    event id      (length with this header; 1 to 4095 words)
+/// @endcode
+struct record_word {
+    enum flag : std::uint32_t {
+        cut = 1,       ///< a string or array did not fit and was cut
+        interval = 2,  ///< the time is the last anchor's: a lower bound
+        begin = 4,     ///< a span begins
+        end = 8,       ///< a span ends: the one that began last in this lane and has not ended
+    };
+    /// The id of the library's own records, told apart by their lengths: time and owner.
+    static constexpr std::uint16_t time_id = 0;
+
+    [[nodiscard]] static constexpr std::uint32_t pack(std::uint32_t id, std::size_t bytes,
+                                                      std::uint32_t flags = 0) noexcept {
+        return id | static_cast<std::uint32_t>(bytes / 8) << 16 | flags << 28;
+    }
+    [[nodiscard]] static constexpr std::uint16_t id(std::uint32_t word) noexcept {
+        return static_cast<std::uint16_t>(word & 0xFFFFU);
+    }
+    [[nodiscard]] static constexpr std::uint32_t bytes(std::uint32_t word) noexcept {
+        return (word >> 16 & 0xFFFU) * 8;
+    }
+    [[nodiscard]] static constexpr std::uint32_t flags(std::uint32_t word) noexcept {
+        return word >> 28;
+    }
+};
+inline constexpr std::size_t record_header_bytes = 8;
+
+namespace layout {
+
+struct index_entry;
+struct lane_entry;
+
+inline constexpr std::size_t page_bytes = 4096;
+
+/// The end of a span that is not the last one open in the lane: of a coroutine's that was suspended
+/// meanwhile, of one that another thread ends, or the child of a fork. It says where it began.
+/// @code
+///   0  clock's low half, record word with the flags begin and end
+///   8  u64 number of the record that began it, in its lane, from 1    16 u32 lane, u32 zero
+/// @endcode
+struct span_end_record {
+    static constexpr std::uint32_t flags = record_word::begin | record_word::end;
+    static constexpr std::size_t bytes = 24;
+};
+
+/// Rings that a file may have: the first, and those of events with a quota.
+inline constexpr std::size_t max_rings = 4;
+
+/// Ids of event types are 1 to this.
+inline constexpr std::uint32_t max_event_id = 4095;
+
+/// What a gate byte says: zero is open. The bits are reasons, so that one can be lifted alone.
+enum gate_bits : std::uint8_t {
+    gate_event_off = 1,     ///< this event was switched off
+    gate_recorder_off = 2,  ///< recording as a whole was stopped
+    gate_no_event = 4,      ///< there is no such event: id 0, always
+};
+
+}  // namespace layout
+}  // namespace trace_ring::inline v1

@@ -1,0 +1,60 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The processor's own clock as who records reads it. Whether it is to be trusted, and how fast it
+/// ticks, says clock::tsc (tsc.hpp), which sites need not know.
+
+#include <cstdint>
+
+#if !defined(__x86_64__) && !defined(__i386__) && !defined(__aarch64__)
+#include <trace_ring/policy/clock/monotonic.hpp>
+#endif
+#include <trace_ring/policy/clock/kind.hpp>
+
+namespace trace_ring::inline v1::clock {
+
+struct tsc;
+
+struct counter {
+#if defined(__x86_64__) || defined(__i386__)
+    static constexpr std::uint32_t kind = static_cast<std::uint32_t>(clock_kind::tsc);
+#elif defined(__aarch64__)
+    static constexpr std::uint32_t kind = static_cast<std::uint32_t>(clock_kind::generic_timer);
+#else
+    static constexpr std::uint32_t kind = static_cast<std::uint32_t>(clock_kind::monotonic);
+#endif
+
+    /// A reading in two halves: who compares or stores one alone pays no shift.
+    struct halves {
+        std::uintptr_t low;  ///< 32 bits of it: as wide as a register, so that it is not widened
+        std::uint32_t high;
+    };
+
+    [[nodiscard, gnu::always_inline]] static inline halves now_halves() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+        halves t;
+        asm volatile("rdtsc" : "=a"(t.low), "=d"(t.high));
+        return t;
+#else
+        const std::uint64_t ticks = now();
+        return {static_cast<std::uint32_t>(ticks), static_cast<std::uint32_t>(ticks >> 32)};
+#endif
+    }
+
+    [[nodiscard, gnu::always_inline]] static inline std::uint64_t now() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+        const halves t = now_halves();
+        return std::uint64_t{t.high} << 32 | t.low;
+#elif defined(__aarch64__)
+        std::uint64_t ticks = 0;
+        asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+        return ticks;
+#else
+        return monotonic::now();
+#endif
+    }
+};
+
+}  // namespace trace_ring::inline v1::clock

@@ -1,0 +1,34 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What the cold path does around its system calls, so that the program notices nothing of them.
+
+#include <pthread.h>
+
+#include <cerrno>
+
+namespace trace_ring::inline v1::impl {
+
+/// Over a scope, keeps errno and puts off the thread's cancellation: the system calls of the cold
+/// path are such points, and a cancelled thread could not unwind through it. For what makes system
+/// calls, which claiming a sub-buffer does not: it is dear.
+class undisturbed {
+public:
+    undisturbed() noexcept : saved_(errno) {
+        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
+    }
+    ~undisturbed() {
+        ::pthread_setcancelstate(cancel_, &cancel_);
+        errno = saved_;
+    }
+    undisturbed(const undisturbed&) = delete;
+    undisturbed& operator=(const undisturbed&) = delete;
+
+private:
+    int saved_;
+    int cancel_ = 0;
+};
+
+}  // namespace trace_ring::inline v1::impl

@@ -1,0 +1,177 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a file that records into a recorder of somebody else's includes: events, and the recorder
+/// without what constructs one, which is recorder/recorder.hpp's.
+/// @code
+///   struct order_sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>,
+///                                         trace_ring::field<"price", double>> {};
+///   void send(trace_ring::recorder& recorder) { recorder.record<order_sent>(42, 3.14); }
+/// @endcode
+/// With TRACE_RING_DISABLE defined every use compiles to nothing: the arguments are not evaluated
+/// further than the language demands, no file is made, `record` is false. Files with it and without
+/// make one program: their recorders are different classes.
+
+#if defined(TRACE_RING_DISABLE)
+#include <trace_ring/recorder/disabled/recorder.hpp>
+#else
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/fwd.hpp>
+#include <trace_ring/record/event.hpp>
+#include <trace_ring/recorder/site/hot_path.hpp>
+
+namespace trace_ring::inline v1 {
+
+struct recorder_options;
+struct recorder_statistics;
+
+/// The default kind of recorder: an exact clock, the processor's own. A kind of one's own names
+/// another, for instance `struct untimed { using clock = trace_ring::clock::none; };`, or a clock
+/// policy of one's own, with a `kind` of its own (policy/clock/clock.hpp).
+struct recording {
+    using clock = trace_ring::clock::tsc;
+};
+
+template <class Kind>
+class basic_recorder {
+    using clock_policy = typename Kind::clock;
+    using time_source = impl::time_source<clock_policy>;
+    static_assert(
+        !requires { typename Kind::claim; },
+        "trace_ring: the one claim of a recorder is claim::per_cpu, and it is in "
+        "trace_ring/recorder/cpu/recorder.hpp");
+
+public:
+    class reservation;
+    template <impl::told_event E>
+    class scoped;
+
+    /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
+    /// cause; without exceptions see setup_error.hpp.
+    explicit basic_recorder(const recorder_options& options);
+    basic_recorder(const basic_recorder&) = delete;
+    basic_recorder& operator=(const basic_recorder&) = delete;
+    /// Closes the lanes of all threads of this process. No thread may be recording any more. What
+    /// is recorded into one of static storage after its destructor has run is refused.
+    ~basic_recorder();
+
+    /// Records one event, with the time and the given field values. False: the event's gate is
+    /// shut, or the record was lost and counted. Any thread, signal handlers, and children of a
+    /// fork; no lock, no allocation, no system call (but once a thread, and when a file grows).
+    /// Constant time for fixed fields, linear in the bytes of variable ones, which are cut to fit.
+    template <impl::told_event E, class... Values>
+    [[gnu::always_inline]] bool record(const Values&... values) noexcept {
+        if constexpr (impl::takes<E, Values...>()) {
+            return impl::write_values<typename E::signature>::template now<
+                clock_policy, 0, impl::ring_of<E>, impl::is_counted<E>()>(
+                words_, impl::event_type<E>(), nullptr, values...);
+        } else {
+            return false;
+        }
+    }
+
+    /// A record that is filled now and counts only once committed: `commit()` or `discard()`; the
+    /// destructor discards. Until then other records of the same thread go to its next lane, and
+    /// time in its own lane stands still. Empty if the gate is shut or there is no room.
+    template <impl::told_event E, class... Values>
+    [[nodiscard, gnu::always_inline]] reservation reserve(const Values&... values) noexcept {
+        static_assert(impl::takes<E, Values...>());
+        impl::event_state& type = impl::event_type<E>();
+        const impl::mark_type opener = impl::stack_position();
+        reservation made(words_, type, opener);
+        made.hold(impl::write_values<typename E::signature>::open(words_, type, opener, &made,
+                                                                  values...));
+        return made;
+    }
+
+    /// A span: recorded as begun now, and as ended when the returned object dies, in whichever
+    /// thread, or process after a fork, and whatever was begun and not ended since.
+    template <impl::told_event E, class... Values>
+    [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
+        static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
+        static_assert(impl::takes<E, Values...>());
+        return scoped<E>(*this, values...);
+    }
+
+    /// Shuts every gate of this program, or opens them again. Takes effect at once on this thread,
+    /// soon on others. Signal-safe.
+    void pause() noexcept { words_.cold->shut(words_, true); }
+    void resume() noexcept { words_.cold->shut(words_, false); }
+
+    /// Shuts or opens the gate of one event type, or of all whose names match a glob of '*' and
+    /// '?'. Returns how many did. Signal-safe.
+    template <impl::told_event E>
+    std::size_t enable(bool on) noexcept {
+        words_.cold->register_type(impl::event_of<E>::state);
+        return enable(E::name, on);
+    }
+    std::size_t enable(name_view glob, bool on) noexcept {
+        return words_.cold->enable(words_, glob, on);
+    }
+
+    /// Writes a consistent copy of the trace to a new file (through a temporary name), while
+    /// recording goes on. Returns 0 or an errno value. Signal-safe: a crash handler, an assertion
+    /// or a handler for a request from outside may call it. EBUSY: another thread is at it.
+    int snapshot(const char* file) noexcept { return words_.cold->snapshot(words_, file); }
+
+    /// With a sampled clock: says that the calling thread did something else for a while, so that
+    /// its next record reads the clock. Nothing to do with other clocks. Signal-safe; the lane of a
+    /// record that is open meanwhile is left as it is.
+    void pause_ends() noexcept {
+        if constexpr (time_source::shared) {
+            for (std::size_t i = 0; i < layout::max_rings * impl::lane_depths; ++i) {
+                impl::lane_state* const first = impl::first_lane(
+                    static_cast<std::uint32_t>(i / impl::lane_depths), words_.lanes_at);
+                auto& mark = impl::mark_of(first[i % impl::lane_depths]).value;
+                if (mark.load(relaxed) < 0) mark.store(0, relaxed);  // relaxed, both: own lanes
+            }
+        }
+    }
+
+    /// Closes the calling thread's sub-buffers, so that a reader finds them complete; one with a
+    /// record still open stays. The thread's next record begins a new lane. Signal-safe.
+    void flush_thread() noexcept { words_.cold->flush_thread(words_); }
+
+    // What follows is for who includes recorder/recorder.hpp.
+
+    /// The file's name as it was expanded, a std::string_view; empty for memory.
+    [[nodiscard]] auto path() const noexcept;
+    /// The descriptor of the file or memory file; -1 for plain memory.
+    [[nodiscard]] int descriptor() const noexcept;
+    /// The mapped trace, as a reader takes it: a std::pair of address and bytes there are now.
+    [[nodiscard]] auto bytes() const noexcept;
+    /// What was counted so far, each count by itself while others record. Any thread, signal-safe;
+    /// linear in the lanes that the trace remembers.
+    [[nodiscard]] recorder_statistics statistics() const noexcept;
+
+private:
+    template <class>
+    friend class basic_recorder;  // the kind with a lane for each processor is one of this, too
+    friend class drain_source;
+
+    template <class E, std::uint32_t Flags, class... Values>
+    [[gnu::always_inline]] bool put(impl::open_span* span, const Values&... values) noexcept {
+        return impl::write_values<typename E::signature>::template now<
+            clock_policy, Flags, impl::ring_of<E>, impl::is_counted<E>()>(
+            words_, impl::event_type<E>(), span, values...);
+    }
+    /// The end of a span: written even if the gate has been shut since, or it would never end.
+    template <class E>
+    [[gnu::always_inline]] void put_end(impl::open_span& span) noexcept {
+        impl::append<clock_policy, record_word::end, impl::ring_of<E>, false>(
+            words_, impl::event_of<E>::state, impl::words_record<0>{}, &span);
+    }
+
+    impl::recorder_words words_;  // first: see gate_link
+    [[maybe_unused]] std::byte room_for_gates_[sizeof(impl::gate_page)];
+};
+
+}  // namespace trace_ring::inline v1
+
+#include <trace_ring/recorder/site/reservation.hpp>
+#endif

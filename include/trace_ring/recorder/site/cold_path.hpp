@@ -1,0 +1,117 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The cold path as a site sees it: a table of functions that a recorder's constructor sets. So a
+/// file that only records compiles none of it.
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/recorder/site/event_type.hpp>
+#include <trace_ring/recorder/site/gates.hpp>
+#include <trace_ring/recorder/site/lane.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+class core;
+struct cold_path;
+
+/// What a recorder begins with: all that its hot path reads of it.
+struct recorder_words {
+    alignas(64) gate_link gates;  ///< first, and aligned: lane_mark says why
+    core* the_core = nullptr;
+    const cold_path* cold = nullptr;  ///< null: static storage, not constructed yet or no more
+    /// Whose code constructed it: a library that has its symbols to itself has lanes, and so marks,
+    /// of its own.
+    const lane_block* home = nullptr;
+    std::uint32_t lanes_at = 0;  ///< in each thread's block
+    std::uint32_t max_record = 0;
+};
+
+/// A lane with an open record, and the low half of that record's time.
+struct opened {
+    lane_state* lane = nullptr;
+    std::uint32_t time = 0;
+};
+
+/// In place of the mark before: the hot path has not set its own.
+inline constexpr mark_type not_begun = 1;
+
+/// Where a record left the hot path: what the mark of its lane was, and what it is now, a place on
+/// the caller's stack.
+struct left_at {
+    mark_type idle = not_begun;
+    mark_type opener = 0;
+};
+
+/// `flags` are 0, record_word::begin or record_word::end; with one of these `span` is that span.
+struct cold_path {
+    /// Writes a record of `count` words.
+    bool (*append)(recorder_words& to, event_state& type, left_at where, const std::uint64_t* words,
+                   std::uint32_t count, std::uint32_t flags, open_span* span) noexcept;
+    /// Opens a record of `bytes`, its header included; no lane if it is lost, and counted. It is
+    /// stored at `end_of_records` and closed by one of the two that follow. `holder`: the
+    /// reservation that it is, if it is one.
+    opened (*open)(recorder_words& to, event_state& type, left_at where, std::uint32_t bytes,
+                   const void* holder) noexcept;
+    /// Commits it.
+    void (*close)(recorder_words& to, lane_state& lane, event_state& type, std::uint32_t bytes,
+                  std::uint32_t flags, open_span* span) noexcept;
+    /// Gives it up.
+    void (*discard)(recorder_words& to, lane_state& lane) noexcept;
+    /// Says that the reservation of the open record of `lane` is the object at `holder` now.
+    void (*hold)(recorder_words& to, lane_state& lane, mark_type mark, const void* holder) noexcept;
+    void (*register_type)(event_state& type) noexcept;
+    std::size_t (*enable)(recorder_words& to, name_view glob, bool on) noexcept;
+    void (*shut)(recorder_words& to, bool now) noexcept;
+    int (*snapshot)(recorder_words& to, const char* file) noexcept;
+    void (*flush_thread)(recorder_words& to) noexcept;
+    /// Counts a record of code that has lanes of its own: it needs a recorder of its own, too.
+    void (*refuse)(recorder_words& to) noexcept;
+};
+
+/// Where the next record of an open lane goes.
+[[nodiscard]] inline std::byte* end_of_records(lane_state& lane) noexcept {
+    sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
+    return reinterpret_cast<std::byte*>(sub) + commit_word::offset(sub->commit.load(relaxed));
+}
+
+// A record that the hot path could not write: from where it left off if it had opened the lane, or
+// from its beginning. One such call a site, shared by all records of as many words.
+
+/// Whether the cold path can be asked. If not, the record is lost, and the mark put back.
+[[nodiscard, gnu::cold]] inline bool has_cold_path(recorder_words& to, const event_state& type,
+                                                   left_at where) noexcept {
+    if (to.home == &vacant_block) return true;
+    if (where.idle != not_begun) {
+        // relaxed: own thread
+        mark_of(*first_lane(type.ring, to.lanes_at)).value.store(where.idle, relaxed);
+    }
+    if (to.cold != nullptr) to.cold->refuse(to);
+    return false;
+}
+
+[[gnu::noinline, gnu::cold]] inline bool append_words(recorder_words& to, event_state& type,
+                                                      left_at where, const std::uint64_t* words,
+                                                      std::uint32_t count, std::uint32_t flags,
+                                                      open_span* span) noexcept {
+    return has_cold_path(to, type, where) &&
+           to.cold->append(to, type, where, words, count, flags, span);
+}
+template <class... Words>
+[[gnu::noinline, gnu::cold]] bool append_cold(recorder_words& to, event_state& type, mark_type idle,
+                                              mark_type opener, Words... words) noexcept {
+    const std::uint64_t all[] = {words..., 0};
+    return append_words(to, type, {idle, opener}, all, sizeof...(Words), 0, nullptr);
+}
+template <std::uint32_t Flags, class... Words>
+[[gnu::noinline, gnu::cold]] bool append_span_cold(recorder_words& to, event_state& type,
+                                                   mark_type idle, mark_type opener,
+                                                   open_span* span, Words... words) noexcept {
+    const std::uint64_t all[] = {words..., 0};
+    return append_words(to, type, {idle, opener}, all, sizeof...(Words), Flags, span);
+}
+
+}  // namespace trace_ring::inline v1::impl

@@ -1,0 +1,167 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Event types as the code that records them has them: an object each, and a list of those of one
+/// program or library, which is a section of their addresses and so costs no code for each. Who
+/// compiles the cold path registers what is in it (lane/event_types.hpp).
+
+#include <time.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/format/words.hpp>
+#include <trace_ring/record/event.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// The header of an event type's records but for the id.
+[[nodiscard]] constexpr std::uint32_t header_without_id(std::size_t fixed_bytes) noexcept {
+    return record_word::pack(0, record_header_bytes + fixed_bytes);
+}
+
+/// One event type as the code that records it sees it. Aligned for lane_mark's sake.
+struct alignas(32) event_state {
+    atomic<std::uint32_t> header;    ///< of its records but for the time; id 0: none yet
+    atomic<std::uint32_t> total{0};  ///< column of its total + 1; 0: none
+    std::uint32_t ring;
+    const type_description* description;
+
+    constexpr event_state(std::size_t fixed_bytes, const type_description* of,
+                          std::uint32_t in_ring = 0) noexcept
+        : header(header_without_id(fixed_bytes)), ring(in_ring), description(of) {}
+};
+
+/// In which of a recorder's rings an event is kept: see recorder_options::quotas.
+template <class E>
+inline constexpr std::uint32_t ring_of = [] {
+    if constexpr (requires { E::ring; }) {
+        static_assert(E::ring < layout::max_rings, "trace_ring: a recorder has rings 0 to 3");
+        return std::uint32_t{E::ring};
+    } else {
+        return std::uint32_t{0};
+    }
+}();
+
+/// The state of event type E. Hidden, so that its address is known where it is used.
+template <class E>
+struct event_of {
+    [[gnu::visibility("hidden")]] static inline constinit event_state state{
+        E::fixed_bytes, &description<E>, ring_of<E>};
+};
+
+/// The event types of one program or library.
+struct types_here {
+    event_state* const* begin;
+    event_state* const* end;
+    types_here* next;
+};
+/// All of those that are loaded. Changed and gone through by one thread at a time, at set-up and
+/// when libraries come and go: nobody who records waits for it.
+class types_loaded {
+public:
+    /// The cold path is there: `arrive` registers what is in a list. Those that are there already
+    /// are registered now.
+    void arrives(void (*arrive)(const types_here&) noexcept) noexcept {
+        alone([this, arrive] {
+            arrive_ = arrive;
+            for (const types_here* each = first_; each != nullptr; each = each->next) arrive(*each);
+        });
+    }
+    /// Who would have is unloaded.
+    void departs(void (*arrive)(const types_here&) noexcept) noexcept {
+        alone([this, arrive] {
+            if (arrive_ == arrive) arrive_ = nullptr;
+        });
+    }
+    void add(types_here& here) noexcept {
+        alone([this, &here] {
+            here.next = first_;
+            first_ = &here;
+            if (arrive_ != nullptr) arrive_(here);
+        });
+    }
+    void remove(const types_here& here) noexcept {
+        alone([this, &here] {
+            types_here** at = &first_;
+            while (*at != nullptr && *at != &here) at = &(*at)->next;
+            if (*at != nullptr) *at = here.next;
+        });
+    }
+    /// In the child of a fork, where who was in here is no more.
+    void forget_process() noexcept { busy_.store(0, relaxed); }  // relaxed: there is one thread
+
+private:
+    template <class Do>
+    void alone(Do&& what) noexcept {
+        // order: types.enter:A pairs with types.leave:A
+        while (busy_.exchange(1, acquire) != 0) {
+            const timespec pause{0, 100'000};
+            ::nanosleep(&pause, nullptr);
+        }
+        what();
+        // order: types.leave:A pairs with types.enter:A
+        busy_.store(0, release);
+    }
+
+    atomic<std::uint32_t> busy_{0};
+    types_here* first_ = nullptr;
+    void (*arrive_)(const types_here&) noexcept = nullptr;
+};
+inline constinit types_loaded all_types{};
+
+class types_entry {
+public:
+    types_entry(event_state* const* begin, event_state* const* end) noexcept
+        : here_{begin, end, nullptr} {
+        all_types.add(here_);
+    }
+    types_entry(const types_entry&) = delete;
+    types_entry& operator=(const types_entry&) = delete;
+    ~types_entry() { all_types.remove(here_); }
+
+private:
+    types_here here_;
+};
+
+// A list of addresses that the linker puts together; where code that is at no fixed place cannot
+// name an address in assembler (i386), a list of one for each type.
+#if defined(__i386__) && defined(__PIC__)
+template <class E>
+struct one_type {
+    static inline constinit event_state* const list[] = {&event_of<E>::state};
+    [[gnu::visibility("hidden")]] static inline types_entry entry{list, list + 1};
+};
+#else
+#define TRACE_RING_TYPES_BY_SECTION
+extern "C" {
+[[gnu::visibility("hidden"), gnu::weak]] extern event_state* const __start_trace_ring_types[];
+[[gnu::visibility("hidden"), gnu::weak]] extern event_state* const __stop_trace_ring_types[];
+}
+[[gnu::visibility("hidden")]] inline types_entry types_of_this_program{__start_trace_ring_types,
+                                                                       __stop_trace_ring_types};
+#endif
+#if defined(__aarch64__)
+#define TRACE_RING_ADDRESS "S"
+#else
+#define TRACE_RING_ADDRESS "i"
+#endif
+
+/// The state of an event type, and a reason for it to be registered before main.
+template <class E>
+[[gnu::always_inline]] inline event_state& event_type() noexcept {
+#if defined(TRACE_RING_TYPES_BY_SECTION)
+    asm(".pushsection trace_ring_types,\"aw?\",%%progbits\n\t.balign %c1\n\t"
+        ".if %c1 == 8\n\t.8byte %c0\n\t.else\n\t.4byte %c0\n\t.endif\n\t.popsection"
+        :
+        : TRACE_RING_ADDRESS(&event_of<E>::state), "i"(sizeof(void*)));
+#else
+    static_cast<void>(&one_type<E>::entry);
+#endif
+    return event_of<E>::state;
+}
+
+}  // namespace trace_ring::inline v1::impl

@@ -1,0 +1,311 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The hot path: one record behind the last, in six steps. One run of code in the caller, without a
+/// lock, a call or an allocation; what cannot go that way leaves it for the cold path. It is made
+/// for a number of words, or a list of field types, not for each event type.
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/format/words.hpp>
+#include <trace_ring/policy/clock/counter.hpp>
+#include <trace_ring/record/payload.hpp>
+#include <trace_ring/recorder/site/cold_path.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// A clock as a site knows it: of clock::tsc how it is read.
+template <class Clock>
+struct site_clock {
+    using type = Clock;
+};
+template <>
+struct site_clock<clock::tsc> {
+    using type = clock::counter;
+};
+
+/// Where records timed with `Clock` have their time from.
+template <class Clock>
+struct time_source {
+    using read_from = typename site_clock<Clock>::type;
+    static constexpr bool timed = read_from::kind != static_cast<std::uint32_t>(clock_kind::none);
+    /// Records that share one reading of the clock.
+    static constexpr std::uint32_t shared_by = [] {
+        if constexpr (requires { read_from::records_per_reading; }) {
+            return read_from::records_per_reading;
+        } else {
+            return std::uint32_t{1};
+        }
+    }();
+    static constexpr bool shared = shared_by > 1;
+
+    [[gnu::always_inline]] static clock::counter::halves read() noexcept {
+        if constexpr (read_from::kind == clock::counter::kind) {
+            return clock::counter::now_halves();
+        } else {
+            const std::uint64_t now = read_from::now();
+            return {static_cast<std::uint32_t>(now), static_cast<std::uint32_t>(now >> 32)};
+        }
+    }
+    /// Whether the next record bears the last reading: one in `shared_by` reads the clock, counted
+    /// by the records of the sub-buffer, and so by a word that is there anyhow. The cold path
+    /// always reads it.
+    [[gnu::always_inline]] static bool shares(std::uint32_t commit) noexcept {
+        if constexpr (!shared) return false;
+        std::uint32_t power = 1;
+        while (power * 2 <= shared_by) power *= 2;
+        return (commit & (power - 1) * commit_word::one_record) != 0;
+    }
+    [[gnu::always_inline]] static void share([[maybe_unused]] lane_mark& mark,
+                                             [[maybe_unused]] std::uint64_t low) noexcept {
+        constexpr std::uint64_t flag = std::uint64_t{record_word::interval} << 60;
+        if constexpr (shared) mark.reading.store(low | flag, relaxed);  // relaxed: own lane
+    }
+};
+
+/// The length of a record, and what its first word adds to the one of its type.
+struct record_size {
+    std::uint32_t bytes;
+    std::uint32_t header = 0;
+};
+
+/// Stores the first word of a record: the low half of its time, and its header.
+[[gnu::always_inline]] inline void store_head(std::byte* to, std::uint64_t head) noexcept {
+    // relaxed, to the end: the commit word publishes them
+    if constexpr (sizeof(void*) == 8) {
+        word_at<std::uint64_t>(to, 0).store(head, relaxed);
+    } else {
+        word_at<std::uint32_t>(to, 0).store(static_cast<std::uint32_t>(head), relaxed);
+        word_at<std::uint32_t>(to, 4).store(static_cast<std::uint32_t>(head >> 32), relaxed);
+    }
+}
+
+/// A record of a few words, which stay in registers.
+template <std::size_t Count>
+struct words_record {
+    static constexpr std::uint32_t fixed_bytes = Count * 8;
+    struct sizes {};
+    std::uint64_t word[Count + 1];
+
+    [[gnu::always_inline]] static sizes measure(std::uint32_t) noexcept { return {}; }
+    [[gnu::always_inline]] static record_size size(const sizes&) noexcept {
+        return {record_header_bytes + fixed_bytes};
+    }
+    [[gnu::always_inline]] void store(std::byte* to, const sizes&) const noexcept {
+        store_words(indices_to<Count>{}, to);
+    }
+    template <std::uint32_t Flags>
+    [[gnu::always_inline]] bool go_cold(recorder_words& to, event_state& type, mark_type idle,
+                                        open_span* span) const noexcept {
+        return call_cold<Flags>(indices_to<Count>{}, to, type, idle, span);
+    }
+
+private:
+    template <std::size_t... I>
+    [[gnu::always_inline]] void store_words(indices<I...>,
+                                            [[maybe_unused]] std::byte* to) const noexcept {
+        // relaxed: the commit word publishes them
+        (word_at<std::uint64_t>(to, I * 8).store(word[I], relaxed), ...);
+    }
+    template <std::uint32_t Flags, std::size_t... I>
+    [[gnu::always_inline]] bool call_cold(indices<I...>, recorder_words& to, event_state& type,
+                                          mark_type idle,
+                                          [[maybe_unused]] open_span* span) const noexcept {
+        if constexpr (Flags == 0) {
+            return append_cold(to, type, idle, stack_position(), word[I]...);
+        } else {
+            return append_span_cold<Flags>(to, type, idle, stack_position(), span, word[I]...);
+        }
+    }
+};
+
+/// A record that is stored and not committed.
+struct open_record {
+    lane_state* lane = nullptr;  ///< null: it is lost
+    std::uint32_t bytes = 0;
+};
+
+/// A record with more words than that, or of variable length.
+template <class Signature>
+struct fields_record : payload<Signature> {
+    using base = payload<Signature>;
+    using typename base::sizes;
+    static constexpr std::uint32_t fixed_bytes = Signature::places.bytes;
+    using base::base;
+
+    [[gnu::always_inline]] sizes measure([[maybe_unused]] std::uint32_t max_record) const noexcept {
+        constexpr std::uint32_t fixed = record_header_bytes + fixed_bytes;
+        if constexpr (Signature::variable) {
+            return base::measure(max_record > fixed ? max_record - fixed : 0);
+        } else {
+            return {};
+        }
+    }
+    [[gnu::always_inline]] static record_size size(const sizes& m) noexcept {
+        constexpr std::uint32_t fixed = record_header_bytes + fixed_bytes;
+        if constexpr (Signature::variable) {
+            static_assert(record_word::cut == 1);
+            return {fixed + m.bytes, (m.bytes / 8 << 16) + (m.cut << 28)};
+        } else {
+            return {fixed};
+        }
+    }
+    template <std::uint32_t Flags>
+    [[gnu::always_inline]] bool go_cold(recorder_words& to, event_state& type, mark_type idle,
+                                        open_span* span) const noexcept {
+        return call_cold<Flags>(to, type, {idle, stack_position()}, span, *this);
+    }
+    /// Stores it as a record that the cold path has opened.
+    [[nodiscard]] open_record open(recorder_words& to, event_state& type, left_at where,
+                                   std::uint32_t flags, const void* holder) const noexcept {
+        const sizes m = measure(to.max_record);
+        const record_size of = size(m);
+        const auto [lane, time] = to.cold->open(to, type, where, of.bytes, holder);
+        if (lane == nullptr) return {};
+        std::byte* const at = end_of_records(*lane);
+        // relaxed: `open` saw the id
+        const std::uint32_t header = type.header.load(relaxed) + of.header;
+        store_head(at, std::uint64_t{header | flags << 28} << 32 | time);
+        base::store(at + record_header_bytes, m);
+        return {lane, of.bytes};
+    }
+
+private:
+    template <std::uint32_t Flags>
+    [[gnu::noinline, gnu::cold]] static bool call_cold(recorder_words& to, event_state& type,
+                                                       left_at where, open_span* span,
+                                                       fields_record record) noexcept {
+        if (!has_cold_path(to, type, where)) return false;
+        const auto [lane, bytes] = record.open(to, type, where, Flags, nullptr);
+        if (lane != nullptr) to.cold->close(to, *lane, type, bytes, Flags, span);
+        return lane != nullptr;
+    }
+};
+
+inline void count_record(lane_state& lane, const event_state& type) noexcept {
+    // relaxed, to the end: own lane, whose totals have one writer at a time; a reader sees the old
+    // count or the new
+    const std::uint32_t column = type.total.load(relaxed) - 1;
+    if (column >= lane.columns.load(relaxed)) return;
+    shared_atomic<std::uint64_t>& total = lane.totals.load(relaxed)[column];
+    total.store(total.load(relaxed) + 1, relaxed);
+}
+
+/// Writes a record. False: its gate is shut, or it is lost and counted. `Flags` are 0, or those of
+/// the beginning or the end of `span`; an end has the id of the span, and no words.
+template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, class Record>
+[[gnu::always_inline]] inline bool append(recorder_words& to, event_state& type,
+                                          const Record& record,
+                                          [[maybe_unused]] open_span* span) noexcept {
+    using source = time_source<Clock>;
+    constexpr bool ends = Flags == record_word::end;
+    // order: type.use:A pairs with type.publish:A
+    std::uint32_t header = type.header.load(acquire);
+    // Before the gate's, so that this load does not wait for those.
+    lane_state& lane = *first_lane(Ring, to.lanes_at);
+    const auto sizes = record.measure(to.max_record);
+    const record_size of = record.size(sizes);
+    mark_type idle = not_begun;
+    // relaxed, to the end: words of this thread and its signal handlers alone
+    do {
+        // 1. gate. The header is the number of the gate and what is known already; one of an event
+        // that has no id yet is shut, and so are those of events that the recorder has no room for.
+        if constexpr (!ends) {
+            constexpr std::uint32_t known = header_without_id(Record::fixed_bytes);
+            const std::uint8_t gate = to.gates.template look<known>(header);
+            if (gate != 0) [[unlikely]] {
+                if (gate != layout::gate_no_event) return false;
+                asm("");  // keeps clang from making one computed answer of all three
+                break;
+            }
+        }
+        // 2. begin
+        lane_mark& mark = mark_of(lane);
+        idle = set_mark(mark.value);
+        signal_fence(seq_cst);
+        // 3. room. The sub-buffer is loaded before the clock is read, or its line comes late after
+        // the caches were swept; the clock is read before the loads that follow, for some
+        // processors read it only when all before is done, and let nothing overtake it.
+        sub_buffer_header* const sub = lane.sub.load(relaxed);
+        [[maybe_unused]] clock::counter::halves now{};
+        if constexpr (source::timed && !source::shared) now = source::read();
+        const std::uint32_t commit = sub->commit.load(relaxed);
+        const mark_type place = static_cast<std::int16_t>(commit);
+        if (no_room(place, of.bytes, idle)) [[unlikely]]
+            break;
+        if constexpr (ends) {
+            if (!span->is_innermost(mark, *sub)) [[unlikely]]
+                break;
+        }
+        std::byte* const at = reinterpret_cast<std::byte*>(sub) + place + commit_word::bias;
+        // Without a clock to wait for, what a record costs most is a line that comes from a further
+        // cache: it is asked for some records before. A clock that waits for all loads waits for
+        // this one, too.
+        if constexpr (!source::timed) prefetch_to_store(at + 256);
+        // 4. stamp
+        std::uint64_t low = 0;
+        if (source::shares(commit)) [[likely]] {
+            low = mark.reading.load(relaxed);
+        } else if constexpr (source::timed) {
+            if constexpr (source::shared) now = source::read();
+            if (lane.high.load(relaxed) != now.high) [[unlikely]]
+                break;
+            low = now.low;
+            source::share(mark, low);
+        }
+        // 5. store
+        if constexpr (ends)
+            header = record_word::pack(record_word::id(header), record_header_bytes);
+        store_head(at,
+                   (std::uint64_t{header + of.header} << 32 | std::uint64_t{Flags} << 60) | low);
+        record.store(at + record_header_bytes, sizes);
+        // 6. commit
+        if constexpr (Flags == record_word::begin) span->begin(mark, *sub);
+        // order: record.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
+        sub->commit.store(commit + commit_word::one_record + of.bytes, release);
+        if constexpr (Counted) count_record(lane, type);
+        if constexpr (ends) span->end(mark);
+        signal_fence(seq_cst);
+        mark.value.store(idle, relaxed);
+        return true;
+    } while (false);
+    return record.template go_cold<Flags>(to, type, idle, span);
+}
+
+/// Writing from the values of fields, which stay what they are converted to until it is done.
+template <class Signature>
+struct write_values;
+template <class... T>
+struct write_values<signature<T...>> {
+    using fields = signature<T...>;
+
+    template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted>
+    [[gnu::always_inline]] static bool now(recorder_words& to, event_state& type, open_span* span,
+                                           const T&... values) noexcept {
+        if constexpr (fields::few) {
+            words_record<fields::words> record{};
+            payload<fields>(values...).pack(record.word);
+            return append<Clock, Flags, Ring, Counted>(to, type, record, span);
+        } else {
+            return append<Clock, Flags, Ring, Counted>(to, type, fields_record<fields>(values...),
+                                                       span);
+        }
+    }
+    /// `what(record)`, while what the values were converted to is there.
+    template <class Do>
+    [[gnu::always_inline]] static auto as_record(Do&& what, const T&... values) noexcept {
+        return what(fields_record<fields>(values...));
+    }
+    /// As an open record, the reservation at `holder`.
+    [[nodiscard]] static open_record open(recorder_words& to, event_state& type, mark_type opener,
+                                          const void* holder, const T&... values) noexcept {
+        if (!has_cold_path(to, type, {})) return {};
+        return fields_record<fields>(values...).open(to, type, {not_begun, opener}, 0, holder);
+    }
+};
+
+}  // namespace trace_ring::inline v1::impl
