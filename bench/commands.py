@@ -10,8 +10,20 @@ import subprocess
 import sys
 
 
-def seconds(command, stdout=subprocess.DEVNULL):
-    """The processor time that a command takes. Ends the program if it fails."""
+# A process in between, for the system tells of all that were waited for.
+PEAK = """import resource, subprocess, sys
+done = subprocess.run(sys.argv[2:], check=False).returncode
+with open(sys.argv[1], "w") as file:
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=file)
+sys.exit(done)
+"""
+
+
+def seconds(command, stdout=subprocess.DEVNULL, peak=None):
+    """The processor time that a command takes. Ends the program if it fails. `peak`: a file to write
+    the most memory of one of its processes to, in KiB."""
+    if peak:
+        command = [sys.executable, "-c", PEAK, peak, *command]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=stdout,
                           stderr=subprocess.PIPE)

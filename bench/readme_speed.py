@@ -27,6 +27,10 @@ LINES = (
     ("1,000 threads on all processors, by two", "T15", 0),
     ("one producer to one consumer, by the fastest peer", "T13", 0),
     ("reading a live trace, share of memcpy's rate", "T12", 0),
+    ("compiling a file that records, by `<string>` and `<memory>`", "H1", 0),
+    ("compiling the program above, by the same", "H2", 0),
+    ("compiling 1,000 event types, a site each, by the same", "H3", 0),
+    ("bytes of code a site", "H4", 0),
 )
 
 
