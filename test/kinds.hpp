@@ -6,6 +6,7 @@
 /// One list of kinds of rings, and typed tests over it: each layout with each claim, each storage,
 /// each thing that can happen when a ring is full. Rings here are small, so that they wrap at once.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -4,6 +4,7 @@
 #include <fuzz/images.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <thread>
 #include <utility>

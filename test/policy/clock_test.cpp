@@ -4,11 +4,15 @@
 // The clocks: what is believed of them, how fast they run, and what a snapshot is worth.
 
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <ratio>
+#include <type_traits>
 
 #include <boost/test/unit_test.hpp>
 
+#include <trace_ring/nanoseconds.hpp>
 #include <trace_ring/policy/clock/in_use.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>
@@ -31,6 +35,22 @@ struct broken {
     static bool usable() noexcept { return false; }
     static double ticks_per_second() noexcept { return 3; }
 };
+
+// Lengths of time, of every unit that a duration may have.
+using trace_ring::nanoseconds;
+template <class Rep, class Period = std::ratio<1>>
+constexpr std::int64_t ns(Rep count) {
+    return nanoseconds(std::chrono::duration<Rep, Period>(count)).count();
+}
+static_assert(ns(10) == 10'000'000'000);
+static_assert(ns<int, std::ratio<60>>(3) == 180'000'000'000);
+static_assert(ns<int, std::nano>(7) == 7 && ns<int, std::micro>(-7) == -7000);
+static_assert(ns<std::int64_t, std::ratio<3600>>(24 * 365 * 200) == 6'307'200'000'000'000'000);
+static_assert(ns(1.5) == 1'500'000'000);
+static_assert(ns<std::int64_t, std::pico>(2500) == 2);
+static_assert(ns<int, std::ratio<1, 3>>(1) == 333'333'333);
+static_assert(ns<int, std::ratio<1, 60>>(60) == 1'000'000'000);
+static_assert(!std::is_convertible_v<int, nanoseconds>);
 
 // The verdict, by the rules alone.
 static_assert(clk::impl::believable(true, "", ""));

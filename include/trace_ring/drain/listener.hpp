@@ -13,11 +13,11 @@
 /// @endcode
 /// It works across processes and word sizes where the ring lies in memory that they share.
 
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/nanoseconds.hpp>
 #include <trace_ring/policy/notify/notify.hpp>
 
 namespace trace_ring::inline v1::drain {
@@ -49,7 +49,7 @@ public:
     /// or what kept the reader from reading on is there. True at once while more than the lower
     /// mark is unread. False: the time is over, and the mark is disarmed. What the reader does not
     /// read it is told of again. Signals do not end it.
-    [[nodiscard]] bool wait(std::chrono::nanoseconds longest) noexcept {
+    [[nodiscard]] bool wait(nanoseconds longest) noexcept {
         auto& notifier = ring_.notifier();
         auto& line = ring_.control().notified;
         if (!notifier.arm(line, [this] { return reader_.standing(); })) return true;
@@ -59,7 +59,8 @@ public:
     }
     /// The same without an end.
     void wait() noexcept {
-        while (!wait(std::chrono::hours{24 * 365})) {
+        constexpr nanoseconds long_enough{std::int64_t{1} << 62};
+        while (!wait(long_enough)) {
         }
     }
 

@@ -26,12 +26,13 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <trace_ring/nanoseconds.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -95,10 +96,10 @@ struct recorder_options {
     /// So many of them are written at most, by each process, and the next not before so much time
     /// has passed: who may write to the file cannot fill the disk.
     std::uint32_t snapshots = 64;
-    std::chrono::nanoseconds snapshot_gap = std::chrono::seconds{1};
+    nanoseconds snapshot_gap{1'000'000'000};
     control_mode control = control_mode::on;
     full_mode full = full_mode::overwrite_oldest;
-    std::chrono::nanoseconds block_for = std::chrono::milliseconds{1};
+    nanoseconds block_for{1'000'000};
     if_exists exists = if_exists::fail;
     /// `attach` also joins a file of another user, who can then spoil what is recorded.
     bool any_owner = false;
@@ -108,7 +109,7 @@ struct recorder_options {
     /// `limit` the oldest goes however young. The modes that keep the oldest overwrite what is
     /// older, and refuse new records only while nothing is. Not for overwrite_oldest, nor without a
     /// clock.
-    std::chrono::nanoseconds keep_for = std::chrono::nanoseconds{0};
+    nanoseconds keep_for{0};
     /// Lanes remembered; 0: a quarter of the sub-buffers, from 64 to 4096.
     std::uint32_t lanes = 0;
     /// Processes remembered (each child of a fork that records is one), at least as many as record

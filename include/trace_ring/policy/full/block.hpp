@@ -12,9 +12,10 @@
 #include <time.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
+#include <type_traits>
 
+#include <trace_ring/nanoseconds.hpp>
 #include <trace_ring/policy/full/full.hpp>
 
 namespace trace_ring::inline v1::full {
@@ -23,9 +24,9 @@ namespace trace_ring::inline v1::full {
 struct time_limit {
     std::int64_t ns = 0;
 
-    template <class Rep, class Period>
-    consteval time_limit(std::chrono::duration<Rep, Period> limit)
-        : ns(std::chrono::duration_cast<std::chrono::nanoseconds>(limit).count()) {}
+    template <class Duration>
+    requires std::is_convertible_v<Duration, nanoseconds>
+    consteval time_limit(Duration limit) : ns(nanoseconds(limit).count()) {}
 };
 
 template <time_limit Limit>
@@ -79,6 +80,6 @@ private:
         errno = saved;
     }
 };
-static_assert(policy<block<std::chrono::milliseconds{1}>>);
+static_assert(policy<block<nanoseconds{1}>>);
 
 }  // namespace trace_ring::inline v1::full

@@ -38,10 +38,10 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/nanoseconds.hpp>
 #include <trace_ring/policy/notify/barrier.hpp>
 #include <trace_ring/policy/notify/futex.hpp>
 #include <trace_ring/policy/notify/notify.hpp>
@@ -336,6 +336,6 @@ static_assert(policy<at_watermark<records(1)>> && policy<at_watermark<circular>>
 static_assert(hears_of_full<at_watermark<percent(50), by_callback>> &&
               attaches<at_watermark<bytes(1)>>);
 static_assert(begins<at_watermark<records(1)>> && is_bounded<at_watermark<bytes(1)>>);
-static_assert(arms<at_watermark<age(std::chrono::milliseconds{1}), by_signal>>);
+static_assert(arms<at_watermark<age(nanoseconds{1}), by_signal>>);
 
 }  // namespace trace_ring::inline v1::notify

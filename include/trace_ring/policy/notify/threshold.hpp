@@ -7,9 +7,9 @@
 /// bytes, `age(duration)` of the oldest, or `circular`: never, as with a threshold of the debug
 /// store that lies above its buffer's maximum.
 
-#include <chrono>
 #include <cstdint>
 
+#include <trace_ring/nanoseconds.hpp>
 #include <trace_ring/policy/notify/notify.hpp>
 
 namespace trace_ring::inline v1::notify {
@@ -53,9 +53,8 @@ struct threshold {
 [[nodiscard]] consteval threshold percent(std::uint64_t share) {
     return {share, measure::percent};
 }
-template <class Rep, class Period>
-[[nodiscard]] consteval threshold age(std::chrono::duration<Rep, Period> limit) {
-    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(limit).count();
+[[nodiscard]] consteval threshold age(nanoseconds limit) {
+    const std::int64_t ns = limit.count();
     return {ns > 0 ? static_cast<std::uint64_t>(ns) : 0, measure::age};
 }
 inline constexpr threshold circular{};
