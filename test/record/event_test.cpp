@@ -208,21 +208,21 @@ static_assert(type_of<power> == tr::field_type::u8 && type_of<flag> == tr::field
 static_assert(type_of<code> == (std::is_signed_v<char> ? tr::field_type::i8 : tr::field_type::u8));
 static_assert(type_of<std::span<const degree>> == tr::field_type::i16);
 static_assert(named::fields[1].type == tr::field_type::u8 && named::fields[1].offset == 4);
-static_assert(tr::impl::description<mixed>.names.empty());
-static_assert(tr::impl::description<others>.names.empty());
+static_assert(tr::impl::describe<mixed>().names.empty());
+static_assert(tr::impl::describe<others>().names.empty());
 
 static_assert(tr::recordable<mixed> && tr::recordable<pulse> && !tr::recordable<int>);
 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_description_holds_what_the_declaration_says) {
-    const auto& d = tr::impl::description<mixed>;
+    constexpr auto d = tr::impl::describe<mixed>();
     BOOST_TEST((d.name == "mixed"));
     BOOST_TEST(!d.counted);
     BOOST_TEST(d.fixed_bytes == 40U);
     BOOST_REQUIRE(d.fields.size() == 6U);
     BOOST_TEST((d.fields[3].name == "d"));
-    BOOST_TEST(tr::impl::description<pulse>.counted);
+    BOOST_TEST(tr::impl::describe<pulse>().counted);
 }
 
 BOOST_AUTO_TEST_CASE(every_type_has_a_size_and_no_other_number_has) {
@@ -291,12 +291,12 @@ BOOST_AUTO_TEST_CASE(a_description_has_the_names_of_values) {
         text("buysellw"),
         text("armcoldl"),
         text("eastmost")};
-    const auto found = tr::impl::description<named>.names;
+    const auto found = tr::impl::describe<named>().names;
     BOOST_TEST(found == wanted, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(what_an_event_has_no_room_for_is_without_a_name) {
-    const auto found = tr::impl::description<crowded>.names;
+    const auto found = tr::impl::describe<crowded>().names;
     BOOST_TEST(found.size_bytes() <= tr::most_names_bytes + 32);
     BOOST_TEST((found[0] >> 48) == (tr::most_names_bytes - 8) / 16);
 }

@@ -200,7 +200,7 @@ struct program {
         for (const std::string_view name : names) {
             auto& node = *nodes.emplace_back(std::make_unique<tr::impl::type_node>());
             node.id = static_cast<std::uint32_t>(nodes.size());
-            node.description = tr::impl::description<ran>;
+            node.description = tr::impl::describe<ran>();
             node.description.name = name;
             node.description.names = of_values;
             if (nodes.size() > 1) node.next.store(nodes[nodes.size() - 2].get(), tr::relaxed);
@@ -264,11 +264,11 @@ BOOST_AUTO_TEST_CASE(types_whose_values_have_other_names_share_no_entry) {
     const std::string file = folder / "trace";
     tr::impl::trace_memory memory({.file = file, .size = 1 << 16, .processes = 8},
                                   tr::impl::functions_of<tr::clock::monotonic>);
-    const auto names = tr::impl::description<stepped>.names;
+    const auto names = tr::impl::describe<stepped>().names;
     const auto [plain, none] = join(memory, program({"a"}));
     const auto [named, none_of_named] = join(memory, program({"a"}, names));
     const auto [other, none_of_other] =
-        join(memory, program({"a"}, tr::impl::description<stepped_else>.names));
+        join(memory, program({"a"}, tr::impl::describe<stepped_else>().names));
     const std::uint64_t before = used(memory);
     const auto [same, none_of_same] = join(memory, program({"b", "a"}, names));
     BOOST_TEST(used(memory) == before + 64 + 128);  // a number for "a", and "b"
@@ -323,9 +323,8 @@ BOOST_AUTO_TEST_CASE(names_of_values_are_left_out_where_there_is_no_room) {
         const bool named = i % 2 == 0;
         std::vector<std::string> texts;
         for (std::size_t k = 0; k < 20; ++k) texts.push_back(std::to_string(i * 100 + k));
-        const program next({texts.begin(), texts.end()}, named
-                                                             ? tr::impl::description<stepped>.names
-                                                             : tr::static_list<std::uint64_t>());
+        const program next({texts.begin(), texts.end()}, named ? tr::impl::describe<stepped>().names
+                                                               : tr::static_list<std::uint64_t>());
         const auto [root, without_room] = join(memory, next);
         BOOST_TEST(without_room == 0U);
         const auto trace = reduce::trace_file::open(file);
@@ -390,7 +389,7 @@ BOOST_AUTO_TEST_CASE(records_of_a_type_without_room_are_refused_and_counted) {
         *reinterpret_cast<layout::ring_state*>(bytes + header.ring_offset.load(tr::relaxed));
     ring.dictionary_used.store(4096, tr::relaxed);
     struct late : tr::event<"late", tr::field<"n", std::uint64_t>> {};
-    tr::impl::event_state state{8, &tr::impl::description<late>, 0};
+    tr::impl::event_state state{tr::impl::describe<late>()};
     tr::impl::core::register_type(state);
     const std::uint32_t id = tr::record_word::id(state.header.load(tr::relaxed));
     BOOST_REQUIRE(id != 0U);

@@ -129,10 +129,11 @@ template <class Event>
 
 /// What the dictionary says of an event.
 template <class Event>
-inline constexpr type_description description{
-    Event::name,         Event::kind,
-    is_counted<Event>(), static_cast<std::uint32_t>(Event::fixed_bytes),
-    Event::fields,       Event::signature::names};
+[[nodiscard]] consteval type_description describe() noexcept {
+    return {Event::name,         Event::kind,
+            is_counted<Event>(), static_cast<std::uint32_t>(Event::fixed_bytes),
+            Event::fields,       Event::signature::names};
+}
 
 }  // namespace impl
 

@@ -72,7 +72,7 @@ struct cold_functions {
         if (flags == record_word::begin)
             span->begin(mark_of(lane), *lane.sub.load(relaxed));  // relaxed: own lane
         commit_record(lane, bytes);
-        if (type.description->counted) count_record(lane, type);
+        if (type.description.counted) count_record(lane, type);
         to.the_core->finish(lane);
     }
     static bool append(recorder_words& to, event_state& type, left_at where,

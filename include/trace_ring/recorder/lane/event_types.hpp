@@ -40,7 +40,7 @@ template <class IsFree>
 
 inline void core::register_type(event_state& type) noexcept {
     const undisturbed scope;
-    const type_description& wanted = *type.description;
+    const type_description& wanted = type.description;
     type_node* const node = find_type(wanted, [&wanted] {
         // Each file's numbering may have numbers from earlier runs of the program.
         std::uint32_t known = 0;
@@ -56,7 +56,7 @@ inline void core::register_type(event_state& type) noexcept {
     if (node == nullptr) return;
     for_each_core([&](core& each) { each.add_type(*node); });
     const std::uint32_t bytes =
-        static_cast<std::uint32_t>(record_header_bytes) + type.description->fixed_bytes;
+        static_cast<std::uint32_t>(record_header_bytes) + type.description.fixed_bytes;
     // Numbers that any thread would store alike; the id, last, opens the hot path.
     type.total.store(node->total, relaxed);  // relaxed: published by the header
     // order: type.publish:A pairs with type.use:A, type.use:B, type.use:C, type.use:D,

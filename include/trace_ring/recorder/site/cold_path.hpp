@@ -81,15 +81,21 @@ struct cold_path {
 // A record that the hot path could not write: from where it left off if it had opened the lane, or
 // from its beginning. One such call a site, shared by all records of as many words.
 
-/// Whether the cold path can be asked. If not, the record is lost, and the mark put back.
-[[nodiscard, gnu::cold]] inline bool has_cold_path(recorder_words& to, const event_state& type,
-                                                   left_at where) noexcept {
-    if (to.home == &vacant_block) return true;
+/// The record is lost, and the mark put back.
+[[gnu::noinline, gnu::cold]] inline void refuse_here(recorder_words& to, const event_state& type,
+                                                     left_at where) noexcept {
     if (where.idle != not_begun) {
         // relaxed: own thread
         mark_of(*first_lane(type.ring, to.lanes_at)).value.store(where.idle, relaxed);
     }
     if (to.cold != nullptr) to.cold->refuse(to);
+}
+/// Whether the cold path can be asked. If not, the record is lost.
+[[nodiscard]] inline bool has_cold_path(recorder_words& to, const event_state& type,
+                                        left_at where) noexcept {
+    if (to.home == &vacant_block) [[likely]]
+        return true;
+    refuse_here(to, type, where);
     return false;
 }
 

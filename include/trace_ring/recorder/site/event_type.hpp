@@ -28,11 +28,10 @@ struct alignas(32) event_state {
     atomic<std::uint32_t> header;    ///< of its records but for the time; id 0: none yet
     atomic<std::uint32_t> total{0};  ///< column of its total + 1; 0: none
     std::uint32_t ring;
-    const type_description* description;
+    type_description description;
 
-    constexpr event_state(std::size_t fixed_bytes, const type_description* of,
-                          std::uint32_t in_ring = 0) noexcept
-        : header(header_without_id(fixed_bytes)), ring(in_ring), description(of) {}
+    constexpr event_state(const type_description& of, std::uint32_t in_ring = 0) noexcept
+        : header(header_without_id(of.fixed_bytes)), ring(in_ring), description(of) {}
 };
 
 /// In which of a recorder's rings an event is kept: see recorder_options::quotas.
@@ -49,8 +48,8 @@ inline constexpr std::uint32_t ring_of = [] {
 /// The state of event type E. Hidden, so that its address is known where it is used.
 template <class E>
 struct event_of {
-    [[gnu::visibility("hidden")]] static inline constinit event_state state{
-        E::fixed_bytes, &description<E>, ring_of<E>};
+    [[gnu::visibility("hidden")]] static inline constinit event_state state{describe<E>(),
+                                                                            ring_of<E>};
 };
 
 /// The event types of one program or library.
