@@ -164,7 +164,7 @@ SUB_BUFFERS = [
     ("copy: the commit word is not acquired", SUB, "const std::uint32_t commit = header.commit.load([[acquire]]);", "relaxed", subs, ""),
     ("copy: no fence before the second look", SUB, "here.claim:A\n    [[thread_fence(acquire);]]", ";", subs, ""),
     ("copy: no second look", SUB, "if ([[after.pos != before.pos || after.state == static_cast<unsigned>(sub_buffer_state::reset)]]) {", "false", subs, ""),
-    ("copy: one record more than is committed", SUB, "const std::uint32_t bytes = [[commit_word::offset(commit)]];\n    const bool sane", "commit_word::offset(commit) + 208 <= 512 ? commit_word::offset(commit) + 208 : 512", subs, ""),
+    ("copy: one record more than is committed", SUB, "        bytes = [[commit_word::offset(commit)]];\n    }", "commit_word::offset(commit) + 208 <= 512 ? commit_word::offset(commit) + 208 : 512", subs, ""),
     ("record: it is not released", SUBS, "sub.commit.store(committed, [[release]]);", "relaxed", subs, ""),
     ("time: it is not released", SUBS, "sub_->commit.store(committed + time_record_bytes, [[release]]);", "relaxed", times, ""),
     ("next: nobody is told that it is reset", SUBS, "[[sub.state.store(word_of(p, sub_buffer_state::reset), relaxed);]]", ";", subs, ""),

@@ -664,7 +664,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_while_a_trace_grows_is_its_limit) {
             checks check;
             auto options = small(folder / "a.trace");
             // Where zeros are written, the whole index is there from the beginning.
-            options.limit = (kind == disk::allocates ? 64 : 3) << 20;
+            options.limit = (kind == disk::allocates ? 64U : 3U) << 20;
             options.step = 16 * 512;
             options.full = full;
             tr::recorder recorder(options);
