@@ -37,8 +37,8 @@ using atomic = boost::atomic<T>;
 template <class T>
 using shared_atomic = boost::ipc_atomic<T>;
 
-/// An atomic pointer that can be constant-initialised to an address, which Boost's cannot: what
-/// must be there before the first constructor runs. Read and written as a word.
+/// An atomic pointer that can be constant-initialised to an address, which Boost's cannot: for
+/// words needed before the first constructor runs. Read and written as a word.
 template <class T>
 class atomic_pointer {
 public:
@@ -119,9 +119,9 @@ template <class T>
     return *reinterpret_cast<const shared_atomic<T>*>(static_cast<const std::byte*>(base) + offset);
 }
 
-/// Asks for the cache line of a word that is about to be stored to, so that it comes in one step,
-/// and lines that are asked for together come together. Compilers' own prefetch for writing is one
-/// for reading on x86, if they do not know the processor: the line is then fetched twice.
+/// Asks for the cache line of a word that will be stored to, so that it comes in one step, and
+/// several lines asked for together come together. Compilers' own prefetch for writing is one for
+/// reading on x86 if they do not know the processor: the line is then fetched twice.
 [[gnu::always_inline]] inline void prefetch_to_store(const volatile void* at) noexcept {
 #if defined(__x86_64__) && !defined(TRACE_RING_ATOMICS_HEADER)
     asm volatile("prefetchw %0" : : "m"(*static_cast<const volatile char*>(at)));
@@ -130,7 +130,7 @@ template <class T>
 #endif
 }
 
-// Sanitizers, and a model in the atomics' place, see only what is said in C++.
+// Sanitizers, and a model in the atomics' place, see C++ only, not assembler.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
 #define TRACE_RING_WATCHED
@@ -141,8 +141,8 @@ template <class T>
 #define TRACE_RING_WATCHED
 #endif
 
-/// Copies `words` words of shared memory, aligned to 8 bytes, into memory of one's own by relaxed
-/// loads. Which of them is loaded first is not said.
+/// Copies `words` words of shared memory, aligned to 8 bytes, into private memory by relaxed loads,
+/// in no given order.
 inline void copy_words(const void* from, std::uint64_t* to, std::size_t words) noexcept {
     std::size_t i = 0;
 #if defined(__SSE2__) && !defined(TRACE_RING_WATCHED)
@@ -163,7 +163,7 @@ inline void copy_words(const void* from, std::uint64_t* to, std::size_t words) n
     }
 #endif
     for (; i < words; ++i) {
-        to[i] = word_at<std::uint64_t>(from, i * 8).load(relaxed);  // relaxed: as is said above
+        to[i] = word_at<std::uint64_t>(from, i * 8).load(relaxed);  // relaxed: as said above
     }
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Three clocks at one moment, and what they say together of the time between two.
+/// Three clocks read at one moment, and the time between two such moments.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,23 +29,22 @@ static_assert(offsetof(clock_snapshot, monotonic) == 8 && offsetof(clock_snapsho
 static_assert(offsetof(clock_snapshot, uncertainty) == 24);
 static_assert(std::is_trivially_copyable_v<clock_snapshot>);
 
-/// What the clocks say together of the time between two snapshots, which they may contradict: a
-/// date is set, a machine sleeps or starts again, a virtual machine moves. CLOCK_MONOTONIC counts
-/// where it agrees with the ticks, the date where it alone does.
+/// What the clocks together say of the time between two snapshots. They may contradict each other:
+/// a date is set, a machine sleeps or starts again, a virtual machine moves. CLOCK_MONOTONIC counts
+/// if it agrees with the ticks, the date if it alone does.
 struct clock_advance {
-    double elapsed = 0;     ///< ns that went by, never negative
+    double elapsed = 0;     ///< ns that passed, never negative
     std::int64_t step = 0;  ///< ns by which the date jumped beside that
     bool anew = false;      ///< ticks went back: their clock began anew
-    bool even = true;       ///< the clocks went on together
+    bool even = true;       ///< the clocks advanced together
 };
 
-/// From `a` to `b`, which was taken later. Without a rate nothing is known, and all is even.
-/// Signal-safe.
+/// The advance from `a` to `b`, taken later; `even` if there is no rate. Signal-safe.
 [[nodiscard]] constexpr clock_advance advance_of(const clock_snapshot& a, const clock_snapshot& b,
                                                  double ticks_per_second) noexcept {
     clock_advance out;
     if (!(ticks_per_second > 0)) return out;
-    constexpr double least_step = 100'000;  // ns: what is less may be a reading that was late
+    constexpr double least_step = 100'000;  // ns: less may be a late reading
     constexpr double drift = 0.01;          // more than any clock is slewed by
     const auto rise = [](std::uint64_t from, std::uint64_t to) {
         return static_cast<double>(static_cast<std::int64_t>(to - from));  // modulo 2^64

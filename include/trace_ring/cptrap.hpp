@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// CP's trap, of VM/SP: records, what is chosen of them, the interface that takes them, CP's own
-/// table, and the spool file. Reading the file needs exceptions.
+/// CP's trap, of VM/SP: records, their selection, the interface that takes them, CP's own table,
+/// and the spool file. Reading the file needs exceptions.
 
-// what it is made of
+// its parts
 #include <trace_ring/cptrap/cp_entry.hpp>
 #include <trace_ring/cptrap/cp_table.hpp>
 #include <trace_ring/cptrap/interface.hpp>

@@ -6,7 +6,7 @@
 /// The trace tables of System/370: tracing into a guest's storage as the machine does it, and the
 /// claim by its control words for rings of a host.
 
-// what they are made of
+// their parts
 #include <trace_ring/das/control_words.hpp>
 #include <trace_ring/das/controls.hpp>
 #include <trace_ring/das/entry.hpp>

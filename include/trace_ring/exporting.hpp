@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Writing what was recorded for people and other tools. Needs exceptions.
+/// Writes recorded events for people and other tools. Needs exceptions.
 /// @code
 ///   trace_ring::exporter::json_writer writer(trace.time());
 ///   trace_ring::exporter::text_buffer out;

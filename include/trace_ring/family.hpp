@@ -3,11 +3,10 @@
 #pragma once
 
 /// @file
-/// How a policy is told to belong to a family (the families' names are in fwd.hpp): by
+/// How a policy says which family it belongs to (the families' names are in fwd.hpp): by
 /// `using family = trace_ring::family::claim;` and the like. It must also model the concept of that
-/// family, which stands as a table in the header that bears the family's name
-/// (policy/claim/claim.hpp and so on). Nothing else makes a policy: one of a user's own is found in
-/// the same way as the library's.
+/// family, a table in the header that bears the family's name (policy/claim/claim.hpp and so on).
+/// Nothing else makes a policy: a user's own is found in the same way as the library's.
 
 #include <concepts>
 
@@ -15,8 +14,8 @@
 
 namespace trace_ring::inline v1 {
 
-/// `P` names `Family` as its own. That it also models the family's concept is asked separately, so
-/// that a policy with a missing member is told apart from what is no policy at all.
+/// `P` names `Family` as its own. Whether it also models the family's concept is asked separately,
+/// so that a policy with a missing member is told apart from a type that is no policy.
 template <class P, class Family>
 concept in_family = requires {
     typename P::family;

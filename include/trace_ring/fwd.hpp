@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Names without their definitions: enough to mention the library in a header of one's own, or to
-/// write a policy of one's own, at the price of a few lines.
+/// Names without their definitions: enough to mention the library in your own header, or to write
+/// your own policy, at the price of a few lines.
 
 namespace trace_ring::inline v1 {
 
@@ -16,7 +16,7 @@ struct claim {};    ///< who advances the cursor, and how
 struct full {};     ///< what happens when there is no room
 struct notify {};   ///< how the reader is told
 struct storage {};  ///< where the bytes live
-struct clock {};    ///< what time a record bears
+struct clock {};    ///< what time a record has
 struct gate {};     ///< whether tracing is on
 }  // namespace family
 
@@ -25,8 +25,8 @@ struct policies;
 
 struct recording;
 
-// Where tracing is compiled away these are other classes, so that files with it and without make
-// one program.
+// Where tracing is compiled away these are other classes, so that files with it and without it can
+// be linked into one program.
 #if defined(TRACE_RING_DISABLE)
 inline namespace disabled {
 #endif

@@ -3,7 +3,10 @@
 #pragma once
 
 /// @file
-/// Names by pattern, as gates are set and filters select by them: signal-safe, so not fnmatch.
+/// Matches names by pattern, for gates and filters; signal-safe, so not fnmatch.
+/// @code
+///   const bool sent = trace_ring::matches_glob("order.*", name);
+/// @endcode
 
 #include <cstddef>
 #include <string_view>
@@ -15,7 +18,7 @@ namespace trace_ring::inline v1 {
 /// both lengths at worst.
 [[nodiscard]] inline bool matches_glob(std::string_view glob, std::string_view text) noexcept {
     constexpr std::size_t none = std::string_view::npos;
-    // Behind the last of them no set ends, and none is looked for.
+    // No set ends behind the last of them, and none is looked for.
     const std::size_t last_end = glob.rfind(']');
     const auto number = [](char c) { return static_cast<unsigned char>(c); };
     const auto one = [&](std::size_t& g, char c) {

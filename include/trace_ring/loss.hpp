@@ -14,10 +14,10 @@
 
 namespace trace_ring::inline v1 {
 
-/// Why a record is not there. Who counts it is part of the meaning: the ring counts `overwritten`,
+/// Why a record is missing. Who counts it is part of the meaning: the ring counts `overwritten`,
 /// each reader its own `overrun`, the writer the others.
 enum class loss_cause : std::uint8_t {
-    overwritten,  ///< replaced by newer records before (or regardless of whether) it was read
+    overwritten,  ///< replaced by newer records, whether it was read or not
     overrun,      ///< replaced while, or just before, this reader copied it
     refused,      ///< no room, and the `full` policy discards; or no lane, no sub-buffer to be had
     too_long,     ///< longer than a sub-buffer can hold
@@ -33,7 +33,7 @@ inline constexpr std::size_t loss_cause_count = 7;
     return names[static_cast<std::size_t>(cause)];
 }
 
-/// The record had been there: of the others its writer knows that they never were.
+/// Whether the record had been written; one lost for another cause never was.
 [[nodiscard]] constexpr bool was_written(loss_cause cause) noexcept {
     return cause == loss_cause::overwritten || cause == loss_cause::overrun ||
            cause == loss_cause::damaged;

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A length of time. It is made of any std::chrono::duration, so that `.keep_for = 10s` says what
-/// it means; but who does not use `<chrono>` need not compile it: it costs more than the recorder.
+/// A length of time. It is made of any std::chrono::duration, so that `.keep_for = 10s` works, but
+/// does not include `<chrono>`, which costs more to compile than the recorder.
 
 #include <cstdint>
 
@@ -26,7 +26,7 @@ public:
         constexpr std::int64_t second = 1'000'000'000;
         constexpr std::int64_t num = Duration::period::num;
         constexpr std::int64_t den = Duration::period::den;
-        // In whole numbers without overflow: units are multiples of a nanosecond, or parts of it.
+        // In whole numbers without overflow: units are multiples or fractions of a nanosecond.
         if constexpr (second % den == 0) {
             count_ = static_cast<std::int64_t>(length.count() * (num * (second / den)));
         } else if constexpr (den % second == 0) {

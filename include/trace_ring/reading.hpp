@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Reading what was recorded: trace files, live, dead or in a core dump, forward and backward;
+/// Reads recorded events: trace files, live, dead or in a core dump, forward and backward;
 /// filters and conditions, statistics, spans. Needs exceptions.
 /// @code
 ///   const auto trace = trace_ring::reduce::trace_file::open("orders.trace");
@@ -13,13 +13,13 @@
 // trace files, and cursors over them
 #include <trace_ring/reduce/trace_file.hpp>
 
-// what is chosen of them
+// choosing items
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/seek/range.hpp>
 #include <trace_ring/reduce/where/check.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
 
-// what is made of items
+// what items add up to
 #include <trace_ring/reduce/seek/clock_offset.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/statistics.hpp>

@@ -54,7 +54,7 @@
 #include <trace_ring/ring/presets.hpp>
 #include <trace_ring/ring/ring.hpp>
 
-// who consumes them
+// sessions and listeners
 #include <trace_ring/drain/drainable.hpp>
 #include <trace_ring/drain/listener.hpp>
 #include <trace_ring/drain/session.hpp>

@@ -3,8 +3,15 @@
 #pragma once
 
 /// @file
-/// How set-up fails, in one place: it throws `setup_error`. A program that is compiled without
-/// exceptions (-fno-exceptions) has a handler called instead.
+/// How set-up fails: it throws `setup_error`. A program that is compiled without exceptions
+/// (-fno-exceptions) has a handler called instead.
+/// @code
+///   try {
+///       trace_ring::recorder recorder{{.file = "orders.trace"}};
+///   } catch (const trace_ring::setup_error& error) {
+///       std::cerr << error.what() << '\n';
+///   }
+/// @endcode
 
 #include <cerrno>
 #include <cstdint>
@@ -33,19 +40,18 @@ private:
     std::string subject_;
 };
 
-/// Called with what failed, on the thread that sets up. It must not return: it ends the program or
-/// the thread, or leaves by longjmp. No file that was being made is left behind then, and no lock;
-/// but memory and descriptors are not given back. It may use the library, and fail again.
+/// Called with the error, on the thread that sets up. It must not return: it ends the program or
+/// the thread, or leaves by longjmp. No unfinished file and no lock is then left behind, but memory
+/// and descriptors are not given back. It may use the library, and fail again.
 using setup_handler = void (*)(const setup_error& error);
 
 namespace impl {
 inline constinit atomic_pointer<void(const setup_error&)> the_setup_handler{nullptr};
 }  // namespace impl
 
-/// From now on every set-up of the program that fails calls `handler`; the one before is returned.
+/// From now on every set-up of the program that fails calls `handler`; returns the handler before.
 /// Null, as it is at first: set-up throws if any part of the program is compiled with exceptions,
-/// else it writes the text to stderr and aborts, which is also what follows if a handler returns.
-/// Any thread.
+/// else it writes the text to stderr and aborts, as it does if a handler returns. Any thread.
 inline setup_handler set_setup_handler(setup_handler handler) noexcept {
     // order: setup.handler:A pairs with setup.handler:A, setup.fail:A
     return impl::the_setup_handler.exchange(handler, acq_rel);
@@ -65,7 +71,7 @@ namespace impl {
 
 }  // namespace impl
 
-/// Set-up ends here, that of policies of one's own, too.
+/// Ends a set-up that failed; for your own policies, too.
 [[noreturn]] inline void fail_setup(const setup_error& error) {
     // order: setup.fail:A pairs with setup.handler:A
     if (const setup_handler handler = impl::the_setup_handler.load(acquire)) handler(error);
@@ -81,7 +87,7 @@ namespace impl {
                                     int error) {
     fail_setup(setup_error(subject, attempt, error));
 }
-/// As operator new fails: where there are exceptions, by std::bad_alloc.
+/// Fails as operator new does: by std::bad_alloc where there are exceptions.
 [[noreturn]] inline void fail_memory(const std::string& subject, std::uint64_t bytes) {
 #if defined(__cpp_exceptions)
     static_cast<void>(subject);
@@ -91,7 +97,7 @@ namespace impl {
     fail_setup(subject, "cannot allocate " + std::to_string(bytes) + " bytes", ENOMEM);
 #endif
 }
-/// What a step of set-up says went wrong, once the caller has undone what it must.
+/// Ends set-up if a step of it failed; the caller has undone before what it must.
 inline void fail_setup(const std::optional<setup_error>& fault) {
     if (fault) fail_setup(*fault);
 }

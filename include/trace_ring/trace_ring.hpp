@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What a program that records includes: events, the recorder, what steers it, and the sessions
-/// that empty it. Rings of one's own are in rings.hpp, readers in reading.hpp.
+/// What a program that records includes: events, the recorder, its control, and the sessions that
+/// empty it. Rings of your own are in rings.hpp, readers in reading.hpp.
 /// @code
 ///   struct order_sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>> {};
 ///   trace_ring::recorder recorder{{.file = "orders.trace"}};

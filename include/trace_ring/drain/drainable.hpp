@@ -3,33 +3,34 @@
 #pragma once
 
 /// @file
-/// What a draining session empties: the *drainable* concept. A session (session.hpp) names nothing
-/// else, so that whatever models it is emptied by the same code, in place.
+/// The *drainable* concept: what a draining session can empty. A session (session.hpp) uses nothing
+/// else, so the same code empties every model of it, in place.
 ///
 /// | expression      | result              | meaning                                              |
 /// |-----------------|---------------------|------------------------------------------------------|
 /// | `D::portion`    | a movable type      | what is handed over at once: a whole sub-buffer, or  |
-/// |                 |                     | records that lie in a row. Default-constructible     |
-/// | `p.bytes()`     | span of const bytes | where they lie, aligned to 8. Nobody writes there    |
+/// |                 |                     | consecutive records. Default-constructible           |
+/// | `p.bytes()`     | span of const bytes | the records' bytes, aligned to 8. They do not change |
 /// |                 |                     | until the portion is given back, so plain loads do   |
-/// | `p.records()`   | number              | records in it                                        |
-/// | `p.lost()`      | `loss_counts`       | what is missing between the portion handed over      |
-/// |                 |                     | before and this one, by cause                        |
-/// | `d.attach()`    |                     | begins a session. Throws std::system_error, or what  |
-/// |                 |                     | derives from it, if another is at work: EBUSY        |
-/// | `d.detach()`    |                     | ends it: noexcept. What is still held is given back  |
-/// |                 |                     | unread. Of an owner that is dead, `attach`, or the   |
-/// |                 |                     | writers, do the same                                 |
-/// | `d.take(p)`     | `bool`              | hands over the next one. False: there is none now,   |
-/// |                 |                     | or so many are held that the writers need the rest   |
+/// | `p.records()`   | number              | how many records it has                              |
+/// | `p.lost()`      | `loss_counts`       | records lost between the portion before and this     |
+/// |                 |                     | one, by cause                                        |
+/// | `d.attach()`    |                     | begins a session. Throws std::system_error, or a     |
+/// |                 |                     | class derived from it, if another is at work: EBUSY  |
+/// | `d.detach()`    |                     | ends it: noexcept. Portions still held are given     |
+/// |                 |                     | back unread. For an owner that died, `attach` or the |
+/// |                 |                     | writers do the same                                  |
+/// | `d.take(p)`     | `bool`              | hands over the next portion. False: there is none    |
+/// |                 |                     | now, or no more may be held because the writers need |
+/// |                 |                     | the rest                                             |
 /// | `d.consume(p)`  |                     | gives it back, its room to be used again: noexcept   |
 /// | `d.keep(p)`     |                     | gives it back as it was: noexcept. This session does |
 /// |                 |                     | not get it again                                     |
-/// | `d.visit(p, f)` | number              | calls `f(record)` for each record, oldest first; how |
-/// |                 |                     | many there were, fewer than `p.records()` if the     |
-/// |                 |                     | rest makes no sense                                  |
-/// | `d.rest()`      | `loss_counts`       | what was lost and stands before no portion, as far   |
-/// |                 |                     | as that can be told now; told once                   |
+/// | `d.visit(p, f)` | number              | calls `f(record)` for each record, oldest first.     |
+/// |                 |                     | Returns how many there were: fewer than              |
+/// |                 |                     | `p.records()` if the rest makes no sense             |
+/// | `d.rest()`      | `loss_counts`       | losses that stand before no portion, as far as they  |
+/// |                 |                     | are known now; each is returned once                 |
 ///
 /// `d` is used by one thread at a time. Portions come in the order of their positions within each
 /// writer's sequence, and across writers as far as they were completed in that order.
@@ -38,19 +39,20 @@
 ///
 /// | expression         | result  | meaning                                                       |
 /// |--------------------|---------|---------------------------------------------------------------|
-/// | `d.take_open(p)`   | `bool`  | *drainable_while_open*: after `take` was false: what is       |
-/// |                    |         | complete in the next portion that is still being filled, as a |
-/// |                    |         | copy, each record once. To be given back as any other         |
-/// | `d.stop()`         | `saved` | *stoppable*: writers write no more when it returns            |
-/// | `d.restore(saved)` |         | *stoppable*: exactly what was set before: noexcept            |
-/// | `d.causes()`       | a value | *tells_causes*: why the reader was called, all of it,         |
-/// |                    |         | forgotten with that                                           |
+/// | `d.take_open(p)`   | `bool`  | *drainable_while_open*: after `take` returned false: the      |
+/// |                    |         | complete records of the next portion that is still being      |
+/// |                    |         | filled, as a copy, each record once. To be given back as any  |
+/// |                    |         | other                                                         |
+/// | `d.stop()`         | `saved` | *stoppable*: writers have stopped when it returns             |
+/// | `d.restore(saved)` |         | *stoppable*: restores exactly what was set before: noexcept   |
+/// | `d.causes()`       | a value | *tells_causes*: every cause for which the reader was called;  |
+/// |                    |         | they are forgotten then                                       |
 /// | `d.rearm()`        |         | *rearmable*: the reader is to be called again: noexcept. If   |
 /// |                    |         | it returns a bool, false: there is something to take first    |
 ///
-/// The smallest valid model is the one in test/drain: an array, and two numbers. The concept is not
-/// weaker: without `keep` a look would cost what was looked at; without `rest` the last loss would
-/// never be told. It is not stronger: who is stopped how, and why a reader is called, differ.
+/// The smallest valid model is in test/drain: an array, and two numbers. Why it is not weaker:
+/// without `keep` a look would consume what it looks at; without `rest` the last loss would never
+/// be told. Why it is not stronger: how writers are stopped, and why a reader is called, differ.
 
 #include <concepts>
 #include <cstddef>
@@ -70,7 +72,7 @@ concept handed_over = std::default_initializable<P> && std::movable<P> && requir
 };
 
 namespace impl {
-/// Takes a record of any type: what `visit` is checked with.
+/// Takes a record of any type: `visit` is checked with it.
 struct any_visitor {
     void operator()(const auto&) const noexcept {}
 };
@@ -113,8 +115,8 @@ concept rearmable = drainable<D> && requires(D& d) {
     noexcept;
 };
 
-/// What is no drainable itself may name one: `drainable_of(what)`, found beside its type, returns
-/// an object that models the concept, and is empty of any session.
+/// A type that is no drainable itself may lead to one: `drainable_of(what)`, found beside the type,
+/// returns an object that models the concept and has no session.
 template <class T>
 concept leads_to_drainable = !drainable<T> && requires(T & what) {
     { drainable_of(what) } -> drainable;

@@ -22,7 +22,7 @@
 
 namespace trace_ring::inline v1::drain {
 
-/// What tells how far it has read: a reader of a ring, or what a session drains.
+/// Something that tells how far it has read: a reader of a ring, or what a session drains.
 template <class R>
 concept stands = requires(const R& reader) {
     { reader.standing() }
@@ -37,7 +37,7 @@ concept listened_to = requires(R& ring) {
     requires notify::arms<typename R::notify_policy>;
 };
 
-/// Of one thread; a ring has one at a time. Neither the ring nor the reader may end before it.
+/// Used by one thread; a ring has one at a time. The ring and the reader must outlive it.
 template <listened_to Ring, stands Reader>
 class listener {
 public:
@@ -46,9 +46,9 @@ public:
     listener& operator=(const listener&) = delete;
 
     /// Sleeps until the threshold is passed from where the reader stands, a writer found no room,
-    /// or what kept the reader from reading on is there. True at once while more than the lower
-    /// mark is unread. False: the time is over, and the mark is disarmed. What the reader does not
-    /// read it is told of again. Signals do not end it.
+    /// or the record at which the reader was blocked can be read. True at once while more than
+    /// the lower mark is unread. False: the time is over, and the mark is disarmed. Records that
+    /// the reader does not read are announced again. Signals do not end it.
     [[nodiscard]] bool wait(nanoseconds longest) noexcept {
         auto& notifier = ring_.notifier();
         auto& line = ring_.control().notified;
@@ -57,7 +57,7 @@ public:
         const auto length = longest.count() > 0 ? static_cast<std::uint64_t>(longest.count()) : 0;
         return sleep(notifier, line, begun + length);
     }
-    /// The same without an end.
+    /// The same without a time limit.
     void wait() noexcept {
         constexpr nanoseconds long_enough{std::int64_t{1} << 62};
         while (!wait(long_enough)) {

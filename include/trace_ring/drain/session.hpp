@@ -3,17 +3,17 @@
 #pragma once
 
 /// @file
-/// Draining sessions: a drainable is emptied in place, whole portions at a time, and what is
-/// missing between two of them is told. It is one at a time, and ends with its scope.
+/// Draining sessions: they empty a drainable in place, whole portions at a time, and tell the
+/// losses between them. A drainable has one session at a time, which ends with its scope.
 /// @code
 ///   trace_ring::drain::session session(recorder);
 ///   session.for_each([](const auto& portion) { send(portion.bytes(), portion.lost()); });
 ///   session.for_each_record([](const auto& record) { add(record.time, record.payload); });
 /// @endcode
-/// What a visitor throws goes through: the portion it was given is given back as it was.
+/// A visitor's exception passes through: the portion that it was given is given back as it was.
 ///
-/// `service` is the protocol of an interrupt's service routine, as the debug store knows it, for
-/// whatever can be stopped: stop, find the causes, read all there is, give it back, re-arm, restore
+/// `service` is the service routine of an interrupt, as the debug store defines it, for anything
+/// that can be stopped: stop, find the causes, read everything, give it back, re-arm, restore
 /// exactly what was set.
 
 #include <concepts>
@@ -27,8 +27,8 @@
 
 namespace trace_ring::inline v1::drain {
 
-/// `Source` is a drainable, or a reference to one. Neither copied nor moved; one thread's at a
-/// time. Must not outlive what it drains.
+/// `Source` is a drainable, or a reference to one. Neither copied nor moved; used by one thread at
+/// a time. Must not outlive what it drains.
 template <class Source>
 requires drainable<std::remove_reference_t<Source>>
 class session {
@@ -36,8 +36,8 @@ public:
     using drained = std::remove_reference_t<Source>;
     using portion = typename drained::portion;
 
-    /// Begins. Throws std::system_error (or what derives from it) if another session is at work,
-    /// with EBUSY, or for want of rights. If its owner is dead, what it held is there again.
+    /// Begins a session. Throws std::system_error (or what derives from it) if another session is
+    /// at work, with EBUSY, or if a right is missing. What a dead owner held can be drained again.
     template <class From>
     requires std::constructible_from<Source, From&>
     explicit session(From& from) : source_(from) { source_.attach(); }
@@ -52,7 +52,7 @@ public:
     /// Ends the session; what it still holds is given back unread.
     ~session() { source_.detach(); }
 
-    /// A portion that is held until it is consumed, kept, or forgotten, which keeps it.
+    /// A held portion, until it is consumed or kept; its destructor keeps it.
     class held {
     public:
         held(held&& other) noexcept
@@ -70,12 +70,12 @@ public:
         [[nodiscard]] const portion& operator*() const noexcept { return what_; }
         [[nodiscard]] const portion* operator->() const noexcept { return &what_; }
 
-        /// Its room may be used again.
+        /// Gives it back: its room may be used again.
         void consume() noexcept {
             if (from_ == nullptr) return;
             std::exchange(from_, nullptr)->source_.consume(what_);
         }
-        /// It stays where it is, for others to read; this session does not get it again.
+        /// Gives it back as it was, for others to read; this session does not get it again.
         void keep() noexcept {
             if (from_ == nullptr) return;
             std::exchange(from_, nullptr)->source_.keep(what_);
@@ -89,8 +89,7 @@ public:
         portion what_{};
     };
 
-    /// The next portion; empty if there is none now, or if too many are held. It must be given back
-    /// before the session ends.
+    /// The next portion, not to outlive the session; empty if there is none or too many are held.
     [[nodiscard]] std::optional<held> take() {
         std::optional<held> out(held(*this));
         if (!source_.take(out->what_)) {
@@ -102,21 +101,21 @@ public:
         return out;
     }
 
-    /// Hands over all that is complete, one portion after the other: `visit(const portion&)`, in
-    /// place. Each is consumed when the visitor returns. How many there were; 0: nothing now.
+    /// Hands over everything that is complete, one portion after the other: `visit(const
+    /// portion&)`, in place. Each is consumed when the visitor returns. Returns how many there
+    /// were; 0: nothing now.
     template <class Visit>
     std::uint64_t for_each(Visit&& visit) {
         return all(
             visit, [](drained& from, portion& p) { return from.take(p); }, false);
     }
-    /// The same, and nothing is consumed: a look. What it has seen it does not see again; another
-    /// session does.
+    /// The same without consuming: other sessions see the portions again, this one does not.
     template <class Visit>
     std::uint64_t peek_each(Visit&& visit) {
         return all(
             visit, [](drained& from, portion& p) { return from.take(p); }, true);
     }
-    /// Visits each record of all that is complete, and consumes it. How many there were.
+    /// Visits each record that is complete, and consumes it. Returns how many there were.
     template <class Visit>
     std::uint64_t for_each_record(Visit&& visit) {
         std::uint64_t sum = 0;
@@ -124,9 +123,9 @@ public:
         return sum;
     }
 
-    /// All there is, to the last record: first what is complete, in place, then what is complete of
-    /// the portions that are still being filled, as copies, then the losses that stand before
-    /// nothing. With the writers stopped or gone, nothing is left.
+    /// Hands over everything, to the last record: first what is complete, in place; then what is
+    /// complete of the portions that are still being filled, as copies; then the losses that stand
+    /// before no portion. With the writers stopped or gone, nothing is left.
     template <class Visit>
     std::uint64_t finish(Visit&& visit) {
         std::uint64_t sum = for_each(visit);
@@ -144,9 +143,10 @@ public:
         return sum;
     }
 
-    /// The service routine: `visit` as for `finish`, `why(causes)` before it, if there are any. The
-    /// gap is the time in which the writers were stopped; what they would have written in it is not
-    /// there to be counted. Writers are restored also if a visitor throws.
+    /// The service routine: calls `visit` as `finish` does and, if the drainable tells causes,
+    /// `why(causes)` before it. The gap is the time in which the writers were stopped; records that
+    /// they would have written in it cannot be counted. Writers are restored also if a visitor
+    /// throws.
     template <class Visit, class Why>
     requires stoppable<drained> std::uint64_t service(Visit&& visit, Why&& why) {
         struct stopped {
@@ -172,13 +172,13 @@ public:
 
     /// Records handed over so far.
     [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
-    /// What was missing so far, by cause, in records. The last ones are told by `finish`.
+    /// Records lost so far, by cause. `finish` adds the last ones.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
-    /// What is drained.
+    /// The drainable.
     [[nodiscard]] drained& source() noexcept { return source_; }
 
 private:
-    /// Gives a portion back, whatever happens.
+    /// Gives a portion back, also after an exception.
     struct giver {
         drained& from;
         portion& what;

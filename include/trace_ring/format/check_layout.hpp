@@ -3,8 +3,12 @@
 #pragma once
 
 /// @file
-/// Reading the header of a trace file that may be anything. Both who attaches to a file as a writer
-/// and who reads one go through here; after it, every region is known to lie inside the file.
+/// Checks the header of a trace file, which may be anything. Writers that join a file and readers
+/// both use it; afterwards every region is known to lie inside the file.
+/// @code
+///   trace_ring::layout::plan plan;
+///   if (const auto fault = trace_ring::layout::check_layout(base, size, plan)) use(fault.what);
+/// @endcode
 
 #include <algorithm>
 #include <cstddef>
@@ -22,10 +26,10 @@ struct header_fault {
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return !what.empty(); }
 };
 
-/// Checks the header at `base`, of which `size` bytes can be read, and on success fills `out`.
-/// The regions before the index must lie within `size`; of index and sub-buffers there may be less
-/// than the limit (a file grows), which the caller bounds by `present_sub_buffers`. Offsets are
-/// taken from the file, strides must be those of this version. Never reads past `size`.
+/// Checks the header at `base`, of which `size` bytes can be read, and fills `out` on success. The
+/// regions before the index must lie within `size`. Index and sub-buffers may be shorter than at
+/// the limit (a file grows); the caller bounds them by `present_sub_buffers`. Offsets are taken
+/// from the file, strides must be those of this version. Never reads past `size`.
 [[nodiscard]] inline header_fault check_layout(const void* base, std::uint64_t size,
                                                plan& out) noexcept {
     if (size == 0) return {"the file is empty", 0};
@@ -58,7 +62,7 @@ struct header_fault {
     }
     struct region {
         const shared_atomic<std::uint64_t>& offset;
-        std::uint64_t at;     // where in the header the offset stands
+        std::uint64_t at;     // where in the header the offset is
         std::uint64_t bytes;  // how long the region is
         std::uint64_t& into;
     };

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The dictionary of a trace file, byte by byte: entries of 64-byte units, each a type that is
-/// described, or numbers that mean types described for others, or free.
+/// The dictionary of a trace file, byte by byte. Its entries are made of 64-byte units: a described
+/// type, or numbers for types described in another numbering, or free.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace trace_ring::inline v1::layout {
 
-/// The head of a dictionary entry, at a multiple of 64 bytes. After it: `fields` field_entry, then
+/// The head of a dictionary entry, at a multiple of 64 bytes. Behind it: `fields` field_entry, then
 /// the event's name, then the fields' names, without terminators; then, at a multiple of 8, the
-/// names of values (record/event/value_names.hpp), if there are any; zero-padded to 64 bytes.
-/// A unit whose magic is not there was claimed by a writer that died: skip 64 bytes.
+/// names of values (record/event/value_names.hpp), if there are any; zero-padded to 64 bytes. A
+/// unit without a magic was claimed by a writer that died: skip 64 bytes.
 struct type_entry {
     shared_atomic<std::uint32_t> magic;  ///< type_magic; stored last
     shared_atomic<std::uint32_t> bytes;  ///< of the whole entry, a multiple of 64
@@ -28,7 +28,7 @@ struct type_entry {
     shared_atomic<std::uint16_t> fields;
     shared_atomic<std::uint16_t> name_bytes;
     shared_atomic<std::uint32_t> fixed_bytes;  ///< of the payload before variable-length data
-    /// Bit i: field i, of u64, is the number of a flow (zero in files made before there were any).
+    /// Bit i: field i, of u64, is the number of a flow (zero in files of versions without flows).
     shared_atomic<std::uint64_t> flow_fields;
 };
 static_assert(sizeof(type_entry) == 32);
@@ -39,8 +39,7 @@ static_assert(offsetof(type_entry, flow_fields) == 24);
 inline constexpr std::uint32_t type_magic = 0x45505954;  ///< "TYPE"
 inline constexpr std::size_t dictionary_unit = 64;
 
-/// In the dictionary: numbers `first_id`, `first_id` + 1 ... of a numbering mean types that are
-/// described for another.
+/// In the dictionary: numbers `first_id`, `first_id` + 1 ... of a numbering mean types of another.
 struct alias_entry {
     static constexpr std::size_t most = 12;
     shared_atomic<std::uint32_t> magic;  ///< alias_magic; stored last
@@ -54,9 +53,9 @@ static_assert(sizeof(alias_entry) == dictionary_unit);
 static_assert(offsetof(alias_entry, root) == offsetof(type_entry, root));
 static_assert(offsetof(alias_entry, unit) == 16);
 inline constexpr std::uint32_t alias_magic = 0x41494C41;  ///< "ALIA"
-/// The magic of an entry, its length behind it as in others, that may be used again.
+/// The magic of an entry that may be used again; its length follows as in others.
 inline constexpr std::uint32_t free_magic = 0x45455246;  ///< "FREE"
-/// Numberings are told in 16 bits: see sub_buffer_header::magic.
+/// Numberings are stored in 16 bits: see sub_buffer_header::magic.
 inline constexpr std::uint32_t most_numberings = 65535;
 inline constexpr std::uint32_t max_totals = 64;
 
@@ -69,8 +68,8 @@ struct field_entry {
 };
 static_assert(sizeof(field_entry) == 8);
 
-/// The entries of a dictionary, where it lies. Others may have stored anything in it: what can be
-/// no entry is passed over. Signal-safe; each walk is linear in the bytes.
+/// The entries of a dictionary in memory. Others may have stored anything in it: bytes that cannot
+/// be an entry are skipped. Signal-safe; each walk is linear in the bytes.
 struct dictionary_entries {
     std::byte* base = nullptr;  ///< the dictionary's first byte
     std::uint64_t size = 0;     ///< its bytes, a multiple of its unit
@@ -82,7 +81,7 @@ struct dictionary_entries {
         return *reinterpret_cast<alias_entry*>(base + offset);
     }
 
-    /// Calls `visit(offset, magic, bytes)` for each entry, until it says false.
+    /// Calls `visit(offset, magic, bytes)` for each entry, until it returns false.
     template <class Visit>
     void for_each_entry(Visit&& visit) const {
         for (std::uint64_t at = 0; at < size;) {
@@ -100,8 +99,8 @@ struct dictionary_entries {
             at += bytes;
         }
     }
-    /// Calls `visit(numbering, id, offset)` for each number that means something, until it says
-    /// false. At the offset a type is described, or was.
+    /// Calls `visit(numbering, id, offset)` for each number that means something, until it returns
+    /// false. The type is described at the offset, or was.
     template <class Visit>
     void for_each_binding(Visit&& visit) const {
         for_each_entry([&](std::uint64_t at, std::uint32_t magic, std::uint64_t) {

@@ -4,9 +4,9 @@
 
 /// @file
 /// The trace file, byte by byte. The file is the ring: writers of either word size map it and write
-/// into it, and after a kill it is read as it lies. Little-endian; offsets in bytes from the start.
-/// README.md beside this header has the regions in their order, and what a reader needs of each.
-/// A reader checks each number against the size of what it has before use (`check_layout`).
+/// into it, and after a kill it is read as it is. Little-endian; offsets in bytes from the start.
+/// README.md beside this header has the regions in their order, and what a reader needs of each. A
+/// reader checks each number against the size of what it has before use (`check_layout`).
 
 #include <cstddef>
 #include <cstdint>
@@ -21,12 +21,12 @@ namespace trace_ring::inline v1::layout {
 /// "traceRNG" read as a little-endian word; a file of the other byte order shows it reversed.
 inline constexpr std::uint64_t file_magic = 0x474E526563617274;
 inline constexpr std::uint64_t file_magic_swapped = 0x74726163'65524E47;
-/// 2: ends of spans that began elsewhere (span_end_record). What writes, writes this version only.
+/// 2: ends of spans that began elsewhere (span_end_record). Writers write this version only.
 inline constexpr std::uint32_t file_version = 2;
 inline constexpr std::uint32_t oldest_version = 1;  ///< that can be read
 
 struct file_header {
-    shared_atomic<std::uint64_t> magic;  ///< stored last at set-up: until then there is no file
+    shared_atomic<std::uint64_t> magic;  ///< stored last at set-up: until then it is no trace file
     shared_atomic<std::uint32_t> version;
     shared_atomic<std::uint32_t> header_bytes;      ///< 4096
     shared_atomic<std::uint32_t> creator_word;      ///< 4 or 8: the creator's word size in bytes
@@ -74,16 +74,16 @@ static_assert(offsetof(file_header, dictionary_offset) == 168);
 static_assert(offsetof(file_header, index_offset) == 184);
 static_assert(offsetof(file_header, sub_buffers_offset) == 200);
 
-/// The words of the ring that change, each group of writers on a cache line of its own.
+/// The ring's words that change, each group of writers on a cache line of its own.
 struct ring_state {
     alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last; 0 at first
 
-    alignas(64) shared_atomic<std::uint64_t> capacity;  ///< sub-buffers there are; grows only
+    alignas(64) shared_atomic<std::uint64_t> capacity;  ///< sub-buffers that exist; grows only
     shared_atomic<std::uint32_t> growth_ended;          ///< 1: the disk was full before the limit
 
     alignas(64) shared_atomic<std::uint32_t> held;  ///< sub-buffers held by their writers
-    shared_atomic<std::uint32_t> reclaim_owner;     ///< process slot + 1 of who reclaims; 0: nobody
-    /// By processors' lanes, and by those that were folded; the others count for themselves.
+    shared_atomic<std::uint32_t> reclaim_owner;  ///< slot + 1 of the process that reclaims; 0: none
+    /// By processors' lanes, and by lanes that were folded; other lanes count for themselves.
     shared_atomic<std::uint64_t> overwritten_records;
     shared_atomic<std::uint64_t> keep_for;   ///< nanoseconds; fixed
     shared_atomic<std::uint64_t> reclaimed;  ///< sub-buffers taken from dead processes
@@ -91,11 +91,11 @@ struct ring_state {
     alignas(64) shared_atomic<std::uint32_t> last_lane;  ///< lane number given last; never reused
     shared_atomic<std::uint32_t> clock_cursor;           ///< clock triples taken
     shared_atomic<std::uint64_t> dictionary_used;        ///< bytes
-    shared_atomic<std::uint64_t> refused_without_lane;   ///< records lost for want of a lane
+    shared_atomic<std::uint64_t> refused_without_lane;   ///< records lost without a lane
     shared_atomic<std::uint64_t> types_without_room;     ///< types the dictionary had no room for
     shared_atomic<std::uint32_t> ended_elsewhere;        ///< 1: there are span_end_records
 
-    /// What lanes amounted to whose entries have been given to others.
+    /// The counts of lanes whose entries have been given to others.
     alignas(64) shared_atomic<std::uint64_t> folded_lanes;
     shared_atomic<std::uint64_t> folded_written;
     shared_atomic<std::uint64_t> folded_refused;
@@ -108,22 +108,22 @@ struct ring_state {
     shared_atomic<std::uint32_t> snapshot_done;
 
     /// Draining sessions, one at a time: see file/session_owner.hpp.
-    alignas(64) shared_atomic<std::uint64_t> session_owner;  ///< who it is; 0: nobody
-    shared_atomic<std::uint64_t> sessions;                   ///< there were
+    alignas(64) shared_atomic<std::uint64_t> session_owner;  ///< which process; 0: none
+    shared_atomic<std::uint64_t> sessions;                   ///< so far
     shared_atomic<std::uint64_t> consumed_records;
     shared_atomic<std::uint64_t> consumed_sub_buffers;
     shared_atomic<std::uint64_t> told_without_lane;  ///< of `refused_without_lane`, to sessions
 
-    /// Of lanes whose entries have been given to others, what sessions have not been told of.
-    alignas(64) shared_atomic<std::uint64_t> undrained;  ///< records, there or overwritten
+    /// Of lanes whose entries have been given to others: what no session was told.
+    alignas(64) shared_atomic<std::uint64_t> undrained;  ///< records, readable or overwritten
     shared_atomic<std::uint64_t> untold_refused;
     shared_atomic<std::uint64_t> untold_too_long;
     shared_atomic<std::uint64_t> untold_nested;
     shared_atomic<std::uint64_t> untold_abandoned;
 
-    /// The rings beside the first: sub-buffers set aside at the beginning, one after the other.
-    /// Positions are numbered as if each round went over the whole file at its limit, so that
-    /// whatever the ring, a position names one slot: (position - 1) mod sub_buffer_limit.
+    /// The rings beside the first: sub-buffers set aside at the beginning, one ring after the
+    /// other. Positions are numbered as if each round went over the whole file at its limit, so
+    /// that in any ring a position names one slot: (position - 1) mod sub_buffer_limit.
     struct quota {
         alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last
         shared_atomic<std::uint64_t> sub_buffers;         ///< 0: there is no such ring; fixed
@@ -146,8 +146,8 @@ static_assert(offsetof(ring_state, folded_lanes) == 256);
 static_assert(offsetof(ring_state, snapshot_request) == 320);
 static_assert(offsetof(ring_state, session_owner) == 384);
 
-/// Three clocks read together. Entry 0 is the first ever taken. The last quarter keeps those after
-/// which the clocks had not gone on evenly, a second time; the others are a ring of the newest.
+/// Three clocks read together. Entry 0 is the first reading. The last quarter keeps, a second time,
+/// those after which the clocks had not advanced evenly; the others are a ring of the newest.
 struct clock_entry {
     shared_atomic<std::uint64_t> sequence;   ///< 0 while it is written; then its number, from 1
     shared_atomic<std::uint64_t> ticks;      ///< of the file's clock, the middle of the bracket
@@ -155,7 +155,7 @@ struct clock_entry {
     shared_atomic<std::uint64_t> realtime;   ///< nanoseconds since 1970
     shared_atomic<std::uint64_t> width;    ///< ticks between the bracketing reads: the uncertainty
     shared_atomic<std::uint32_t> process;  ///< slot of the process that took it
-    shared_atomic<std::uint32_t> lanes;    ///< lanes entered by then + 1; 0: not told
+    shared_atomic<std::uint32_t> lanes;    ///< lanes entered by then + 1; 0: not known
     shared_atomic<std::uint64_t> cursor;   ///< sub-buffer position claimed last by then
     shared_atomic<std::uint64_t> since;    ///< of those kept: ticks of the one before, or 1
 };
@@ -163,21 +163,21 @@ static_assert(sizeof(clock_entry) == 64);
 static_assert(offsetof(clock_entry, process) == 40);
 static_assert(offsetof(clock_entry, since) == 56);
 
-/// How many of so many entries keep a jump of the clocks.
+/// How many of `count` entries keep a jump of the clocks.
 [[nodiscard]] constexpr std::uint32_t kept_clocks(std::uint32_t count) noexcept {
     return count / 4;
 }
 
 enum class presence : std::uint32_t { free = 0, live = 1, departed = 2, preparing = 3 };
 
-/// One process. Where the file system allows it, it holds a lock on byte `lock_offset(slot)` as
-/// long as it lives, and no longer (storage::life_lock).
+/// One process. Where the file system allows it, it holds a lock on byte `lock_offset(slot)`
+/// exactly as long as it lives (storage::life_lock).
 struct process_entry {
     shared_atomic<std::uint32_t> state;  ///< presence
     shared_atomic<std::uint32_t> pid;
     shared_atomic<std::uint64_t> start;  ///< of the process: ticks since boot, /proc/PID/stat
-    /// By which numbering of event types it records, from 0 to the number of processes; those that
-    /// were forked from one program share it, and runs of a program that do not overlap.
+    /// Its numbering of event types, from 0 to the number of processes. Processes forked from one
+    /// program share it, and so do runs of a program that do not overlap.
     shared_atomic<std::uint32_t> root;
     shared_atomic<std::uint32_t> parent;  ///< slot + 1 of the process it was forked from; 0: none
     shared_atomic<std::uint32_t> word;    ///< 4 or 8
@@ -199,9 +199,9 @@ static_assert(offsetof(process_entry, name) == 48);
 static_assert(offsetof(process_entry, space) == 80);
 static_assert(offsetof(process_entry, image) == 88);
 
-/// One lane: what is known of a writer beside its records. Another thread may go on where it left
-/// off; its records say so (owner_record), the entry stays that of the first. The lane of a
-/// processor is written by whichever thread of the process runs there, and each says so.
+/// One lane: what is known of a writer beside its records. Another thread may adopt the lane; its
+/// records say so (owner_record), and the entry stays that of the first. The lane of a processor is
+/// written by any thread of the process that runs there; owner records say which.
 struct lane_entry {
     shared_atomic<std::uint32_t> number;   ///< 0: free; never reused while the file lives
     shared_atomic<std::uint32_t> state;    ///< presence
@@ -211,25 +211,25 @@ struct lane_entry {
     shared_atomic<std::uint32_t> cpu;      ///< the processor whose lane it is + 1; 0: a thread's
     shared_atomic<std::uint64_t> written;  ///< records in closed sub-buffers; stored before closing
     shared_atomic<std::uint64_t> newest;   ///< position of its newest sub-buffer
-    shared_atomic<std::uint64_t> refused;  ///< of its records, by cause
+    shared_atomic<std::uint64_t> refused;  ///< records lost, by cause
     shared_atomic<std::uint64_t> too_long;
     shared_atomic<std::uint64_t> nested;
     shared_atomic<std::uint64_t> abandoned;
     shared_atomic<std::uint64_t> began;    ///< clock
     shared_atomic<std::uint64_t> ended;    ///< clock; 0 while live
     shared_atomic<std::uint64_t> name[2];  ///< thread name, up to 16 bytes
-    /// Records before this position were handed to a draining session, or told to one as lost.
+    /// Records before this position were handed to a draining session, or reported to one as lost.
     shared_atomic<std::uint64_t> drained;
-    shared_atomic<std::uint64_t> told_refused;  ///< of the counts above, told to sessions
+    shared_atomic<std::uint64_t> told_refused;  ///< how much of the counts above sessions know
     shared_atomic<std::uint32_t> told_too_long;
     shared_atomic<std::uint32_t> told_nested;
 
-    shared_atomic<std::uint64_t> writer;     ///< who wrote last: thread | depth << 32
+    shared_atomic<std::uint64_t> writer;     ///< the last writer: thread | depth << 32
     shared_atomic<std::uint32_t> high;       ///< high half of the clock that it announced last
-    shared_atomic<std::uint32_t> handed_on;  ///< times that another thread went on in this lane
+    shared_atomic<std::uint32_t> handed_on;  ///< times that another thread adopted this lane
     shared_atomic<std::uint32_t> ring;       ///< in which of the file's rings its sub-buffers lie
     shared_atomic<std::uint32_t> told_abandoned;  ///< to sessions, as above
-    shared_atomic<std::uint64_t> overwrote;       ///< records that lay in what it claimed
+    shared_atomic<std::uint64_t> overwrote;       ///< records that lay in sub-buffers it claimed
     shared_atomic<std::uint64_t> reserved[4];
 };
 static_assert(sizeof(lane_entry) == 192);
@@ -241,7 +241,7 @@ static_assert(offsetof(lane_entry, writer) == 128);
 static_assert(offsetof(lane_entry, handed_on) == 140);
 static_assert(offsetof(lane_entry, overwrote) == 152);
 
-/// In what a lane's entry tells of sessions: it is going to another lane.
+/// In a lane entry's counts for sessions: the entry is going to another lane.
 inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
 
 [[nodiscard]] constexpr std::uint64_t writer_word(std::uint32_t thread,
@@ -249,14 +249,14 @@ inline constexpr std::uint64_t taken_from_sessions = ~std::uint64_t{0};
     return thread | std::uint64_t{depth} << 32;
 }
 
-/// Whether another thread has gone on in this lane than the one that began it.
+/// Whether the lane's last writer is another thread than the one that began it.
 [[nodiscard]] inline bool is_handed_on(const lane_entry& entry) noexcept {
     // relaxed, all of them: own lane
     return entry.writer.load(relaxed) !=
            writer_word(entry.thread.load(relaxed), entry.depth.load(relaxed));
 }
 
-/// Nothing is written, lost or told yet of the lane that the entry goes to. Not shared meanwhile.
+/// Sets the counts of the lane that the entry goes to to zero. Not shared meanwhile.
 inline void begin_counts(lane_entry& entry) noexcept {
     // relaxed, to the end: published by the entry's state
     for (auto* word :
@@ -270,15 +270,15 @@ inline void begin_counts(lane_entry& entry) noexcept {
     }
 }
 
-/// What a seek needs of a sub-buffer, so that it reads neither headers nor records. A hint: the
-/// sub-buffer's own header decides.
+/// What a seek needs to know of a sub-buffer, so that it reads neither headers nor records. A hint:
+/// the sub-buffer's own header decides.
 struct index_entry {
     shared_atomic<std::uint64_t> pos;  ///< 0 while the entry is written
     shared_atomic<std::uint64_t> first_time;
     shared_atomic<std::uint64_t> last_time;  ///< 0 until it is closed
     shared_atomic<std::uint32_t> lane;
-    /// Low half of the ring's cursor when it was closed; of its position until then. Not what a
-    /// seek needs, but what a claimer does, who has this line at hand.
+    /// Low half of the ring's cursor when it was closed; of its position until then. Claimers use
+    /// it, not seeks: it is on a line that a claimer needs anyway.
     shared_atomic<std::uint32_t> closed_at;
 };
 static_assert(sizeof(index_entry) == 32);
@@ -290,17 +290,17 @@ static_assert(offsetof(index_entry, lane) == 24);
 [[nodiscard]] constexpr std::uint64_t lock_offset(std::uint32_t slot) noexcept {
     return (std::uint64_t{1} << 62) + 1 + slot;
 }
-/// The byte whose lock guards set-up and the reclaiming of what the dead held.
+/// The byte whose lock guards set-up, and reclaiming from dead processes.
 inline constexpr std::uint64_t reclaim_lock_offset = std::uint64_t{1} << 62;
-/// The byte that who drains the file keeps locked: behind those of 65536 processes.
+/// The byte that the draining process keeps locked: behind those of 65536 processes.
 inline constexpr std::uint64_t session_lock_offset = reclaim_lock_offset + 1 + 65536;
-/// The byte whose lock all share that have the file mapped to record, a process that was forked and
-/// has not recorded yet among them; who replaces the file has it alone.
+/// The byte whose lock is shared by all processes that have the file mapped to record, also a
+/// forked one that has not recorded yet. A process that replaces the file has it alone.
 inline constexpr std::uint64_t use_lock_offset = session_lock_offset + 1;
-/// The byte that a process keeps locked while it reclaims what the dead held, before it is entered.
+/// The byte that a process keeps locked while it reclaims before it has an entry.
 inline constexpr std::uint64_t entering_lock_offset = use_lock_offset + 1;
 
-/// Where everything lies, as plain numbers.
+/// Where each region lies, as plain numbers.
 struct plan {
     std::uint32_t sub_buffer_bytes = 0;
     std::uint64_t sub_buffer_limit = 0;
@@ -333,8 +333,8 @@ struct plan {
     return (value + unit - 1) / unit * unit;
 }
 
-/// Lays the regions out one after the other, each on a page of its own. The counts in `wanted` are
-/// taken as they are; its offsets are computed.
+/// Lays the regions out one after the other, each from a page of its own on. The counts in `wanted`
+/// are taken as they are; its offsets are computed.
 [[nodiscard]] constexpr plan lay_out(plan wanted) noexcept {
     std::uint64_t at = page_bytes;
     const auto region = [&at](std::uint64_t bytes) {

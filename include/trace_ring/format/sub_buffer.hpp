@@ -5,11 +5,12 @@
 /// @file
 /// The sub-buffer: the one unit of everything that holds records of variable length. The live ring
 /// overwrites whole ones, a drain hands over whole ones, the trace file is an array of them, and a
-/// crash costs at most the record in flight. It describes itself, so a reader needs nothing else.
+/// crash costs at most the record being written. It describes itself, so a reader needs nothing
+/// else.
 ///
 /// @code
 ///  writer (one at a time)                        reader (any number, any process)
-///  claim:  state = (p, reset)       --swap-->    state? not this position, or reset: go away
+///  claim:  state = (p, reset)       --swap-->    state? not this position, or reset: give up
 ///          header, commit = 64
 ///          state = (p, active)      --release->  state, acquire        read:A
 ///  record: bytes                                 commit, acquire       read:B
@@ -31,21 +32,21 @@
 
 namespace trace_ring::inline v1 {
 
-/// States of a sub-buffer, the low three bits of its state word. Who may make each move:
+/// The states of a sub-buffer, the low three bits of its state word, and who may make each move:
 /// @code
 ///   free --claimer--> reset --its claimer--> active --its writer--> closed --claimer--> reset ...
 ///                                            active <--next writer-- closed <--session--> reading
 ///                                                        reading --session--> free: consumed
-///   any state of a dead owner --whoever holds the reclaim lock--> closed
-///   reading, of a dead session --the next one, or a writer in want--> closed
+///   active, of a dead owner --the process that reclaims--> closed, reset: --> free
+///   reading, of a dead session --the next session, or a writer that meets it--> closed
 /// @endcode
-/// The next writer of a lane, a thread that came after the first had ended, may go on in a closed
-/// one that is half empty: it has not been overwritten meanwhile, or its position would differ.
+/// The next writer of a lane, a thread that adopts it after the first has ended, may write on in a
+/// closed sub-buffer that is half empty: the same position shows that it was not overwritten.
 enum class sub_buffer_state : unsigned {
     free = 0,     ///< never used (all zero), or consumed (its position stays)
     reset = 1,    ///< being prepared: header and records mean nothing
-    active = 2,   ///< held by its writer; what the commit word covers can be read
-    closed = 3,   ///< in nobody's hands; may be overwritten
+    active = 2,   ///< held by its writer; records that the commit word covers can be read
+    closed = 3,   ///< held by nobody; may be overwritten
     reading = 4,  ///< held by a consuming session; writers skip it
 };
 
@@ -54,10 +55,10 @@ enum class sub_buffer_state : unsigned {
     return stamped{at, static_cast<unsigned>(state)}.word();
 }
 
-/// "TRSB" in a little-endian word. In a trace file its upper half also tells the numbering of event
-/// types, by which records are read of whose writer nothing else is known.
+/// "TRSB" in a little-endian word. In a trace file its upper half also says the numbering of event
+/// types, to read records by when nothing else is known of their writer.
 inline constexpr std::uint32_t sub_buffer_magic = 0x42535254;
-/// `numbering` from 1 to 65535; 0: none is told.
+/// `numbering` from 1 to 65535; 0: none is given.
 [[nodiscard]] constexpr std::uint32_t numbered_magic(std::uint32_t numbering) noexcept {
     return sub_buffer_magic ^ numbering << 16;
 }
@@ -72,8 +73,8 @@ inline constexpr std::size_t time_record_bytes = 16;
 inline constexpr std::size_t owner_record_bytes = 24;
 inline constexpr std::size_t named_owner_record_bytes = 40;
 
-/// Whose the records are from here to the end of the sub-buffer or the next of its kind: a thread
-/// that goes on in a lane which another began. Before it they are the lane's first thread's.
+/// Says which thread wrote the records from here to the end of the sub-buffer or the next of its
+/// kind: one that adopted a lane which another began. Records before it are the first thread's.
 /// @code
 ///   0  clock's low half, record word    8  whole clock, as in a time record
 ///   16 u32 thread, u16 process slot, u16 depth
@@ -89,7 +90,7 @@ struct owner_record {
     [[nodiscard]] constexpr std::uint64_t word() const noexcept {
         return thread | std::uint64_t{process} << 32 | std::uint64_t{depth} << 48;
     }
-    /// From the record's third word on.
+    /// Reads one from its third word on.
     [[nodiscard]] static constexpr owner_record from(
         std::span<const std::uint64_t> words) noexcept {
         owner_record out{static_cast<std::uint32_t>(words[0]),
@@ -102,12 +103,12 @@ struct owner_record {
 };
 
 /// The longest record, its header included, that a sub-buffer of `bytes` can hold beside the time
-/// record that may have to go first.
+/// record that may have to come first.
 [[nodiscard]] constexpr std::size_t max_record_bytes(std::size_t bytes) noexcept {
     return bytes - sizeof(sub_buffer_header) - time_record_bytes;
 }
 
-/// What came of copying a sub-buffer.
+/// The result of copying a sub-buffer.
 enum class copy_result {
     copied,   ///< the copy is consistent
     vacant,   ///< nothing to read: never used, or being prepared
@@ -129,7 +130,7 @@ struct sub_buffer_copy {
     std::uint32_t too_long = 0;
     std::uint32_t nested = 0;
     std::uint32_t bytes = 0;  ///< offset of the first free byte: records lie in [64, bytes)
-    /// Takes over what the eight words of a header say, with this commit word.
+    /// Takes the values from the eight words of a header, with this commit word.
     void tell(std::span<const std::uint64_t> words, std::uint32_t commit) noexcept {
         state = stamped::from(words[1]);
         numbering = numbering_of(static_cast<std::uint32_t>(words[0]));
@@ -146,9 +147,9 @@ struct sub_buffer_copy {
     }
 };
 
-/// Copies the sub-buffer of `into.size() * 8` bytes at `source` while its writer may go on writing
-/// or a claimer take it over. On `copied`, `into` holds the bytes [0, out.bytes) as 64-bit words.
-/// Trusts nothing it reads; never waits; signal-safe; linear in the bytes committed.
+/// Copies the sub-buffer of `into.size() * 8` bytes at `source`, while its writer may write on or a
+/// claimer overwrite it. On `copied`, `into` holds the bytes [0, out.bytes) as 64-bit words. Trusts
+/// nothing it reads; never waits; signal-safe; linear in the bytes committed.
 [[nodiscard]] inline copy_result copy_sub_buffer(const void* source, std::span<std::uint64_t> into,
                                                  sub_buffer_copy& out) noexcept {
     const auto& header = *static_cast<const sub_buffer_header*>(source);
@@ -168,8 +169,8 @@ struct sub_buffer_copy {
     const bool sane =
         bytes >= sizeof(sub_buffer_header) && bytes % 8 == 0 && bytes <= into.size() * 8;
     if (sane) {
-        // The header by words, as some of them may change now; of the rest no byte will, unless the
-        // sub-buffer is taken over, which the second look at the state finds out.
+        // The header by words, as some of them may change now. The other bytes change only if the
+        // sub-buffer is claimed again, which the second look at the state finds out.
         constexpr std::size_t head = sizeof(sub_buffer_header) / 8;
         for (std::size_t i = 0; i < head; ++i) {
             // relaxed: the fence below orders these loads before the second look at the state
@@ -186,8 +187,8 @@ struct sub_buffer_copy {
     if (after.pos != before.pos || after.state == static_cast<unsigned>(sub_buffer_state::reset)) {
         return copy_result::overrun;
     }
-    // An end that was stored after the commit word was read is not this copy's, which holds fewer
-    // records. relaxed: ordered by the fence above
+    // An end time stored after the commit word was read does not belong to this copy, which has
+    // fewer records. relaxed: ordered by the fence above
     if (sane && (state == sub_buffer_state::active || header.commit.load(relaxed) != commit)) {
         into[5] = 0;
     }
@@ -198,31 +199,31 @@ struct sub_buffer_copy {
     return copy_result::copied;
 }
 
-/// Records in a row with the same header word (so of one event, one length, the same flags) and the
-/// same upper half of the clock, whose times do not go back.
+/// Consecutive records with the same header word (so of one event, one length, the same flags) and
+/// the same upper half of the clock, whose times do not go back.
 struct stretch {
     std::uint32_t begin = 0;  ///< where the first begins, in words from that of the sub-buffer
     std::uint32_t count = 0;
     std::uint32_t word = 0;  ///< of each
     std::uint64_t high = 0;  ///< the clock's upper half, in its place
 
-    /// From one to the next, in words.
+    /// From one record to the next, in words.
     [[nodiscard]] constexpr std::uint32_t stride() const noexcept {
         return record_word::bytes(word) / 8;
     }
 };
 
-/// What does with owner records nothing.
+/// Ignores owner records.
 struct any_owner {
     constexpr void operator()(const owner_record&) const noexcept {}
 };
 
 /// Walks the records of a copy, oldest first, and calls `visit(const stretch&)` for those that are
-/// not the library's own. Returns the offset of the first byte that makes no sense, or 0 when all
-/// of it did: lengths, their sum and the count of records are checked. Linear; does not allocate.
-/// Now and then `meanwhile(words)` is called, with how many words were looked at: for what is best
-/// done bit by bit, such as fetching what will be copied next.
-/// `owner(owner_record)` is called where another thread goes on.
+/// not the library's own. Returns the offset of the first byte that makes no sense, or 0: lengths,
+/// their sum and the count of records are checked. Linear; does not allocate.
+/// Calls `meanwhile(words)` now and then, with the number of words looked at: for work that is best
+/// done bit by bit, such as fetching what will be copied next. Calls `owner(owner_record)` where
+/// another thread's records begin.
 template <class Visit, class Meanwhile, class Owner = any_owner>
 [[nodiscard]] constexpr std::uint32_t walk_stretches(std::span<const std::uint64_t> words,
                                                      const sub_buffer_copy& copy, Visit&& visit,
@@ -250,8 +251,8 @@ template <class Visit, class Meanwhile, class Owner = any_owner>
             continue;
         }
         if (left == 0) return static_cast<std::uint32_t>(at * 8);
-        // Headers that differ in time alone, and ascend. That the next record is as long as this
-        // one is presumed, not loaded: so one look need not wait for the one before.
+        // Headers that differ in time alone, and ascend. The next record is presumed to be as long
+        // as this one, so that one look need not wait for the one before.
         const std::uint64_t most = head | low_half;
         const std::size_t last = (std::min)(end - length, at + (left - 1) * length);
         std::size_t next = at;

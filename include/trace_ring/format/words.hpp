@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The words of the format that each record is made of or passes on its way: the header of a
-/// sub-buffer, its commit word, the first words of a record, and the gates of events. Apart from
-/// the rest of the format, for every file that records includes them.
+/// The words of the format that each record is made of or uses: the header of a sub-buffer, its
+/// commit word, the first words of a record, and the gates of events. They are apart from the rest
+/// of the format because every file that records includes them.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +24,8 @@ inline constexpr std::size_t max_sub_buffer_bytes = 32768;
            (bytes & (bytes - 1)) == 0;
 }
 
-/// The first 64 bytes of a sub-buffer. Every field is 8-aligned where it is 8 long, also on i386,
-/// and is written by the one that claimed the sub-buffer, but for `state`.
+/// The first 64 bytes of a sub-buffer. Fields of 8 bytes are 8-aligned, also on i386. All but
+/// `state` are written only by the lane that claimed the sub-buffer.
 struct sub_buffer_header {
     shared_atomic<std::uint32_t> magic;           ///< see numbered_magic
     shared_atomic<std::uint32_t> lane;            ///< number of the lane; 0 in a ring of its own
@@ -58,9 +58,9 @@ static_assert(offsetof(sub_buffer_header, nested) == 60);
 ///   bit 31......16  15.................................0
 ///       records     offset of the first free byte - bias
 /// @endcode
-/// The bias makes the lower half, read with its sign, a negative number for each offset that there
-/// is (64 to 32768). So a writer tells by one comparison without a sign whether there is room,
-/// whatever else the word beside it may say (recorder/site/lane.hpp).
+/// The bias makes the lower half, read with its sign, negative for each possible offset (64 to
+/// 32768). So a writer tells by one comparison without a sign whether there is room, whatever else
+/// the mark may say (recorder/site/lane.hpp).
 struct commit_word {
     static constexpr std::uint32_t bias = 0x8008;
     static constexpr std::uint32_t one_record = 1U << 16;
@@ -119,8 +119,9 @@ struct lane_entry;
 
 inline constexpr std::size_t page_bytes = 4096;
 
-/// The end of a span that is not the last one open in the lane: of a coroutine's that was suspended
-/// meanwhile, of one that another thread ends, or the child of a fork. It says where it began.
+/// The end of a span that is not the last one open in the lane: that of a coroutine that was
+/// suspended meanwhile, or one that another thread or the child of a fork ends. It says where the
+/// span began.
 /// @code
 ///   0  clock's low half, record word with the flags begin and end
 ///   8  u64 number of the record that began it, in its lane, from 1    16 u32 lane, u32 zero
@@ -136,7 +137,7 @@ inline constexpr std::size_t max_rings = 4;
 /// Ids of event types are 1 to this.
 inline constexpr std::uint32_t max_event_id = 4095;
 
-/// What a gate byte says: zero is open. The bits are reasons, so that one can be lifted alone.
+/// The bits of a gate; zero is open. Each is a reason to be shut, and can be lifted alone.
 enum gate_bits : std::uint8_t {
     gate_event_off = 1,     ///< this event was switched off
     gate_recorder_off = 2,  ///< recording as a whole was stopped

@@ -3,8 +3,14 @@
 #pragma once
 
 /// @file
-/// Control of a recording from outside: another process maps the same file and writes the gates and
-/// the request words. No thread of the recording program takes part; a gate is seen by its next
+/// Controls a recording from outside: another process maps the same file and writes the gates and
+/// the request words. No thread of the recording program takes part: its next record sees a gate,
+/// and its next thread that needs a sub-buffer sees a request.
+/// @code
+///   trace_ring::control outside("orders.trace");
+///   outside.enable("order.*", false);
+///   const std::uint32_t number = outside.request_snapshot();
+/// @endcode
 /// record, a request by the next thread that needs a sub-buffer.
 
 #include <algorithm>
@@ -43,9 +49,9 @@ public:
         }
     }
 
-    /// Shuts or opens the gates of all event types, of every program that records into the file,
-    /// whose names match a glob. Types that are registered later are not affected.
-    /// Returns how many types matched.
+    /// Shuts or opens the gates of all event types whose names match a glob, of every program that
+    /// records into the file. Types that are registered later are not affected. Returns how many
+    /// types matched.
     std::size_t enable(std::string_view glob, bool on) {
         std::size_t matched = 0;
         for_each_type([&](std::string_view name, shared_atomic<std::uint8_t>& gate) {
@@ -56,13 +62,13 @@ public:
         return matched;
     }
 
-    /// Stops all recording into the file, or lets it go on.
+    /// Stops all recording into the file, or continues it.
     void pause() { set_all(true); }
     void resume() { set_all(false); }
 
     /// Asks for a snapshot. The next writer that needs a sub-buffer writes it, to the trace file's
-    /// name (or recorder_options::snapshot_file) with ".N" behind it, N being the number returned;
-    /// as many, and as often, as recorder_options::snapshots and snapshot_gap allow.
+    /// name (or recorder_options::snapshot_file) with ".N" appended, N being the number returned;
+    /// not more, nor more often, than recorder_options::snapshots and snapshot_gap allow.
     std::uint32_t request_snapshot() {
         // order: snapshot.ask:A pairs with snapshot.serve:A
         return ring().snapshot_request.fetch_add(1, release) + 1;
@@ -127,8 +133,8 @@ private:
             return true;
         });
     }
-    /// Calls `visit(gate)` for event `id` of each program that goes by that numbering; of one that
-    /// departed if none lives.
+    /// Calls `visit(gate)` for event `id` of each program that uses that numbering; if none lives,
+    /// of one that departed.
     template <class Visit>
     void for_each_gate(std::uint32_t root, std::uint32_t id, Visit&& visit) {
         if (id > layout::max_event_id) return;

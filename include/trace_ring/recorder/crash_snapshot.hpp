@@ -3,8 +3,12 @@
 #pragma once
 
 /// @file
-/// Keeping a trace that lives in memory when the program crashes. A trace in a file needs none of
-/// this: the file is there already.
+/// Keeps a trace that lives in memory when the program crashes. A trace in a file needs none of
+/// this: the file exists already.
+/// @code
+///   trace_ring::recorder recorder{{}};
+///   trace_ring::crash_snapshot at_crash(recorder, "orders.crash");
+/// @endcode
 
 #include <signal.h>
 
@@ -18,10 +22,10 @@
 
 namespace trace_ring::inline v1 {
 
-/// While it lives, SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT (so abort, failed assertions and
+/// While it exists, SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT (so abort, failed assertions and
 /// uncaught exceptions) write a snapshot of a recorder to a file, once, and then do what they did
 /// before. The handler runs on the signal stack if the thread has one (a stack overflow needs one).
-/// Set-up, and one object a process: throws setup_error. The recorder must outlive it.
+/// For set-up; throws setup_error if the process has one already. The recorder must outlive it.
 class crash_snapshot {
 public:
     template <class Kind>
@@ -65,8 +69,8 @@ private:
             self->take_(self->recorder_, self->file_.c_str());
             self->restore();
         }
-        // Delivered when this returns, to whoever had it before; on another thread that crashed
-        // meanwhile, again to this handler, until the first has put the old ones back.
+        // Delivered when this returns, to the handler set before; on another thread that crashed
+        // meanwhile, again to this handler, until the first has restored the old ones.
         ::raise(signal);
     }
 

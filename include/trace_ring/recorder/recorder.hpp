@@ -9,8 +9,8 @@
 ///   trace_ring::recorder recorder{{.file = "orders.trace"}};
 ///   recorder.record<order_sent>(42, 3.14);
 /// @endcode
-/// A file that only records into a recorder of somebody else's needs site.hpp alone, and compiles
-/// in a tenth of the time. What both have, TRACE_RING_DISABLE too, is said there.
+/// A file that only records into a recorder constructed elsewhere needs site.hpp alone, which
+/// compiles much faster. That header documents the members, and TRACE_RING_DISABLE.
 
 #if defined(TRACE_RING_DISABLE)
 #include <trace_ring/recorder/disabled/recorder.hpp>
@@ -32,7 +32,7 @@ namespace trace_ring::inline v1 {
 
 namespace impl {
 
-/// The end of a span that says where it began, as the open record of `lane`, which has room for it.
+/// Appends a span's end that says where it began, as the open record of `lane`, which has room.
 inline void append_end(core& of, lane_state& lane, std::uint32_t time, std::uint32_t header,
                        const open_span& span) noexcept {
     const std::uint32_t word = record_word::pack(
@@ -46,7 +46,7 @@ inline void append_end(core& of, lane_state& lane, std::uint32_t time, std::uint
     of.memory().ring().ended_elsewhere.store(1, relaxed);
 }
 
-/// What the table of a recorder leads to whose records are timed with `Clock`.
+/// The cold path's functions for a recorder whose records are timed with `Clock`.
 template <class Clock>
 struct cold_functions {
     [[nodiscard]] static opened open_record(recorder_words& to, event_state& type, left_at where,

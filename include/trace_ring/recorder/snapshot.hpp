@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// A copy of the trace while recording goes on: tables first, then each sub-buffer as a reader
-/// would copy it, then what the dictionary and the lane table have gained since. Only system calls
-/// that a signal handler may make, and no memory but what was set aside at set-up.
+/// Copies the trace while recording continues: tables first, then each sub-buffer as a reader would
+/// copy it, then what the dictionary and the lane table have gained since. Uses only system calls
+/// that a signal handler may make, and no memory but that allocated at set-up.
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -25,7 +25,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// What a system call returns when no signal interrupts it.
+/// Repeats a system call until no signal interrupts it.
 template <class Call>
 [[nodiscard]] auto uninterrupted(Call&& call) noexcept {
     for (;;) {
@@ -34,7 +34,7 @@ template <class Call>
     }
 }
 
-/// Writes all of it, or says why not.
+/// Writes all of it. 0 or the error.
 [[nodiscard]] inline int write_at(int fd, const void* from, std::size_t bytes,
                                   std::uint64_t at) noexcept {
     const auto* next = static_cast<const std::byte*>(from);
@@ -82,8 +82,8 @@ public:
     }
 
 private:
-    /// Copies shared words through a buffer of the stack: in ascending order, so that what comes
-    /// after the mark of an entry is what the mark publishes.
+    /// Copies shared words through a buffer on the stack, in ascending order: words behind an
+    /// entry's mark are then those that the mark publishes.
     [[nodiscard]] int copy(std::uint64_t at, std::uint64_t bytes) noexcept {
         std::uint64_t words[128];
         while (bytes != 0) {
@@ -105,8 +105,8 @@ private:
         return 0;
     }
 
-    /// The same for entries of `stride` bytes whose mark, their first word, says when they are
-    /// being replaced: the copy of such a one is marked as not there.
+    /// The same for entries of `stride` bytes whose first word, the mark, says when they are being
+    /// replaced: the mark is then copied as 0, no entry.
     [[nodiscard]] int copy_marked(std::uint64_t at, std::uint64_t bytes,
                                   std::size_t stride) noexcept {
         std::uint64_t words[128];
@@ -146,7 +146,7 @@ private:
             }
             words[6] = (words[6] & ~std::uint64_t{0xFFFFFFFF}) |
                        commit_word::pack(taken.records, taken.bytes);
-            // The index speaks of what was copied, not of what has come in its place since.
+            // The index describes what was copied, not what has come in its place since.
             const std::uint64_t about[] = {taken.state.pos, words[3], words[5],
                                            taken.lane | taken.state.pos << 32};
             static_assert(sizeof about == sizeof(layout::index_entry));
@@ -160,7 +160,7 @@ private:
         return 0;  // overwritten four times running: a gap that the positions show
     }
 
-    /// Lanes that began while the sub-buffers were copied; how much they wrote is not known.
+    /// Adds lanes that began while the sub-buffers were copied; how much they wrote is not known.
     [[nodiscard]] int add_new_lanes() noexcept {
         const layout::plan& plan = memory_.plan();
         for (std::uint32_t slot = 0; slot < plan.lane_count; ++slot) {
@@ -189,8 +189,8 @@ private:
     int to_;
 };
 
-/// Where a snapshot lies until it is complete: FILE.part. and 16 digits that nobody can know
-/// before, so that nobody can put a file in its way.
+/// The name of a snapshot until it is complete: FILE.part. and 16 random digits, so that nobody can
+/// put a file in its way.
 class snapshot_name {
 public:
     /// False: the name is too long.
@@ -244,13 +244,13 @@ private:
 inline void core::serve_requests() noexcept {
     layout::ring_state& ring = memory_.ring();
     std::uint32_t done = ring.snapshot_done.load(relaxed);  // relaxed: the swap checks it
-    // What the one that asks has recorded will be in the snapshot.
+    // The snapshot will have everything that the process which asks has recorded.
     // order: snapshot.serve:A pairs with snapshot.ask:A
     const std::uint32_t wanted = ring.snapshot_request.load(acquire);
-    // One writer takes them all; several requests that wait are served by one snapshot.
+    // One writer serves all requests; several that wait are served by one snapshot.
     if (done == wanted || snapshot_base_.empty()) return;
-    // Whoever may write to the file can ask, and as often as it likes.
-    // relaxed, to the end: own words; of several that come, the swap lets one write
+    // Any process that may write to the file can ask, as often as it likes.
+    // relaxed, to the end: own words; of several threads, the swap lets one write
     const std::uint64_t now = clock::monotonic::now();
     std::uint64_t due = snapshot_due_.load(relaxed);
     if (now < due || !snapshot_due_.compare_exchange_strong(due, now + snapshot_gap_, relaxed)) {
@@ -269,7 +269,7 @@ inline void core::serve_requests() noexcept {
     while (count != 0) *out++ = digits[--count];
     *out = '\0';
     const int error = write_snapshot(*this, name);
-    if (error == EBUSY) {  // another is at it
+    if (error == EBUSY) {  // another thread writes one
         snapshot_due_.store(due, relaxed);
         return;
     }

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What a recorder counts of its own work.
+/// Counters of a recorder's own work, as `recorder.statistics()` returns them.
 
 #include <cstdint>
 
@@ -13,13 +13,13 @@
 
 namespace trace_ring::inline v1 {
 
-/// What a recorder counted so far; the file holds the same and more (see reduce/).
+/// A recorder's counters so far; the file has the same and more (see reduce/).
 struct recorder_statistics {
     std::uint64_t overwritten = 0;           ///< records
     std::uint64_t refused_without_lane = 0;  ///< records
     std::uint64_t types_without_room = 0;    ///< event types not in the dictionary
-    std::uint64_t sub_buffers = 0;           ///< there are
-    std::uint64_t held = 0;                  ///< sub-buffers in the hands of writers
+    std::uint64_t sub_buffers = 0;           ///< that exist
+    std::uint64_t held = 0;                  ///< sub-buffers held by writers
     std::uint64_t claimed = 0;               ///< sub-buffers so far, or about to be
     std::uint64_t reclaimed = 0;             ///< sub-buffers taken from dead processes
 };

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The readings of three clocks together that tell a reader what ticks are worth. The newest ones
-/// replace each other; those after which the clocks did not go on evenly are kept beside, so that a
-/// date that was set, or a machine that started again, is told long after.
+/// Readings of three clocks together, which tell a reader what ticks are worth. The newest replace
+/// each other; those after which the clocks did not advance evenly are kept apart, so that a date
+/// that was set, or a machine that started again, is known long after.
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Those of the file whose memory, laid out by a checked plan, is at `memory`.
+/// The readings of the file whose memory, laid out by a checked plan, is at `memory`.
 class clock_readings {
 public:
     clock_readings(std::byte* memory, const layout::plan& plan) noexcept
@@ -27,7 +27,7 @@ public:
           kept_(layout::kept_clocks(plan.clock_count)),
           newest_(plan.clock_count - 1 - kept_) {}
 
-    /// Takes a reading, as `take()` gives it, and numbers it in the order in which they were taken.
+    /// Takes a reading by `take()`, and numbers readings in the order in which they were taken.
     /// Lock-free; signal-safe if `take` is.
     template <class Take>
     void add(const Take& take, std::uint32_t process) const noexcept {
@@ -92,12 +92,12 @@ private:
         // order: clocks.write:B pairs with clocks.last:A, table.read:A, snapshot.mark:A
         to.sequence.store(number, release);
     }
-    /// False: it is not there any more, or not yet.
+    /// False: it was replaced, or is not there yet.
     [[nodiscard]] bool load(std::uint64_t number, clock_snapshot& into) const noexcept {
         const auto& from = entry(slot_of(number));
         // order: clocks.last:A pairs with clocks.write:B
         if (from.sequence.load(acquire) != number) return false;
-        // relaxed, to the end: acquired, and looked at again behind the fence
+        // relaxed, to the end: acquired, and checked again behind the fence
         into = {from.ticks.load(relaxed), from.monotonic.load(relaxed), from.realtime.load(relaxed),
                 from.width.load(relaxed) / 2};
         // order: clocks.last:B pairs with clocks.write:A
@@ -108,10 +108,10 @@ private:
     std::byte* memory_;
     const layout::plan& plan_;
     std::uint32_t kept_;
-    std::uint32_t newest_;  // how many are a ring of the newest
+    std::uint32_t newest_;  // entries in the ring of the newest
 };
 
-/// Adds one of the trace's clock, which the process in this slot takes. Signal-safe.
+/// Adds a reading of the trace's clock, which the process in this slot takes. Signal-safe.
 inline void add_clocks(const trace_memory& memory, std::uint32_t process) noexcept {
     clock_readings(memory.base(), memory.plan())
         .add([&memory] { return memory.snapshot(); }, process);

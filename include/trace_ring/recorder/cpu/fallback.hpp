@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// A record of a recorder with a lane for each processor that is not written at the first try:
-/// something of the lane is to be made first, or the record goes to the thread's own lane. So does
-/// the end of a span that has to say where the span began.
+/// What a recorder with a lane for each processor does with a record that the first try did not
+/// write: it makes what the lane lacks, or writes the record to the thread's own lane. Also the end
+/// of a span that has to say where the span began.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +15,11 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Of the spans that this thread has begun in processors' lanes, whichever they were, this one is
-/// the last one open.
+/// Whether this span is the last one open of those that this thread began in processors' lanes.
 [[nodiscard]] inline bool is_innermost_here(const open_span& span) noexcept {
     return own_span.begun == span.begun && own_span.lane == span.lane;
 }
-/// It has begun in a processor's lane.
+/// Notes that it has begun in a processor's lane.
 inline void enter_here(open_span& span) noexcept {
     span.around = own_span.begun;
     span.around_lane = own_span.lane;
@@ -28,14 +27,14 @@ inline void enter_here(open_span& span) noexcept {
     own_span.begun = span.begun;
     own_span.lane = span.lane;
 }
-/// It has ended, and was the last one.
+/// Notes that it has ended; it was the last one open.
 inline void leave_here(const open_span& span) noexcept {
     own_span.begun = span.around;
     own_span.lane = span.around_lane;
 }
 
-/// `header` may lack the id. `span`: of a record that begins or ends one. False: it was lost, and
-/// counted, or its gate is shut.
+/// Writes a record. `header` may lack the id. `span`: the one that the record begins or ends, else
+/// null. False: the record was lost, and counted, or its gate is shut.
 template <bool Timed>
 [[nodiscard]] bool write_slowly(core& of, cpu_lanes& lanes, event_state& type, std::uint32_t header,
                                 const std::uint64_t* words, std::uint32_t count, bool counted,
@@ -43,11 +42,11 @@ template <bool Timed>
     const bool ends = (header & std::uint32_t{record_word::end} << 28) != 0;
     const auto length = [&] { return static_cast<std::uint32_t>(record_header_bytes) + count * 8; };
     using answer = cpu_lanes::answer;
-    const auto whole = [&] {  // relaxed: after who made sure of it
+    const auto whole = [&] {  // relaxed: after its id was made sure of
         return (header & ~0xFFFFU) | record_word::id(type.header.load(relaxed));
     };
     std::uint64_t began[2] = {};
-    const auto tell = [&] {  // of an end, where the span began
+    const auto tell = [&] {  // makes an end say where the span began
         header =
             record_word::pack(0, layout::span_end_record::bytes, layout::span_end_record::flags);
         began[0] = span->begun;
@@ -58,7 +57,7 @@ template <bool Timed>
     };
     const auto most = ends ? std::uint32_t{layout::span_end_record::bytes} : length();
     if (lanes.table().area != 0) {
-        rseq::forget(lanes.table().area);  // a sequence may have been left half-way
+        rseq::forget(lanes.table().area);  // a sequence may have been left unfinished
         answer found = lanes.admit(type, most, ends);
         if (found == answer::yes) {
             const bool bare = ends && is_innermost_here(*span);

@@ -3,10 +3,11 @@
 #pragma once
 
 /// @file
-/// The lanes of a recorder that has one for each processor: how whoever runs there goes on from one
-/// sub-buffer to the next. A thousand threads may be preempted in the midst of it, so nobody holds
-/// anything meanwhile: each step is a sequence that changes the processor's words if they still are
-/// what it was planned from, or a swap that only one can win; who comes next goes on from there.
+/// The lanes of a recorder that has one for each processor, and how the threads that run there move
+/// a lane from one sub-buffer to the next. A thousand threads may be preempted in the middle of
+/// that, so no thread holds anything meanwhile. Each step is either a sequence that changes the
+/// processor's words if they are still those it was planned from, or a swap that only one thread
+/// can win; the next thread continues from there.
 /// @code
 ///   draw     position p of the ring              next = sub-buffer at p
 ///   take     its state: (older, closed) --swap--> (p, reset)
@@ -14,12 +15,13 @@
 ///            (p, reset) -> (p, active)           open to this thread      last
 ///   close    the old: count, end time            (q, active) -> (q, closed)
 /// @endcode
-/// A record is let in only where its thread was announced last. A thread that finds another
-/// announces itself first, by an owner record: never more often than the processor changes threads.
+/// A record is written only if its thread is the one announced last. A thread that finds another
+/// announced announces itself first, by an owner record: at most once each time that the processor
+/// changes threads.
 ///
-/// Killed at any instruction, the process leaves at most three sub-buffers in a lane's hands: the
-/// one to come, the one in use and the one before, which whoever reclaims finds by the lane's
-/// number (lane_table.hpp).
+/// A process killed at any instruction leaves at most three sub-buffers held by a lane: the one to
+/// come, the one in use and the one before. They are found by the lane's number when they are
+/// reclaimed (lane_table.hpp).
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -39,8 +41,8 @@ class cpu_lanes {
 public:
     enum class answer { yes, no, elsewhere };
 
-    /// No lanes, and `table().area` 0, where there are no sequences, they cannot read the file's
-    /// clock, or the kernel does not wipe pages.
+    /// Without lanes, and `table().area` is 0, where the processor or kernel has no sequences,
+    /// sequences cannot read the file's clock, or the kernel does not wipe pages.
     cpu_lanes(core& of, bool readable) noexcept : core_(of) {
 #if defined(TRACE_RING_RSEQ) && defined(MADV_WIPEONFORK)
         if (!readable || of.idle_mark_ == 0 || rseq::offset() == 0) return;
@@ -60,7 +62,7 @@ public:
     }
     cpu_lanes(const cpu_lanes&) = delete;
     cpu_lanes& operator=(const cpu_lanes&) = delete;
-    /// Closes the lanes. No thread records any more.
+    /// Closes the lanes. By then no thread records.
     ~cpu_lanes() {
         if (table_.area == 0) return;
         for (std::uint32_t i = 0; i < layout::max_rings * table_.cpus; ++i) leave(table_.words[i]);
@@ -70,15 +72,15 @@ public:
     [[nodiscard]] const cpu_table& table() const noexcept {
         return table_;
     }
-    /// Bytes of the longest record, its header included: beside what may have to be announced
-    /// first.
+    /// Bytes of the longest record, its header included. An owner record may have to fit in before
+    /// it.
     [[nodiscard]] std::uint32_t max_record() const noexcept {
         return core_.max_record() - static_cast<std::uint32_t>(named_owner_record_bytes);
     }
 
-    /// A record of `length` bytes, of an event that this process knows, may be written here. No:
-    /// its gate is shut, or it was lost and counted. Elsewhere: the thread's own lane shall see to
-    /// it.
+    /// Whether a record of `length` bytes may be written here; registers the event's type if need
+    /// be. No: its gate is shut, or the record was lost and counted. Elsewhere: the record goes to
+    /// the thread's own lane.
     [[nodiscard]] answer admit(event_state& type, std::uint32_t length, bool ends) noexcept {
         const undisturbed scope;
         if (table_.area == 0 || core_.home_ != &the_registry || length > max_record())
@@ -95,9 +97,9 @@ public:
         return here ? answer::yes : answer::no;
     }
 
-    /// Writes a record as one sequence, and makes what it does not find. No: it was lost, and
-    /// counted. Elsewhere: sequences fail again and again, or this thread has none. `span`, if not
-    /// null, is told which record it is.
+    /// Writes a record as one sequence, and makes what the lane lacks for it. No: the record was
+    /// lost, and counted. Elsewhere: sequences fail again and again, or this thread has none.
+    /// `span`, if not null, receives the record's number and lane.
     template <bool Timed>
     [[nodiscard]] answer write(std::uint32_t ring, std::uint32_t header, const std::uint64_t* words,
                                std::uint32_t count, open_span* span) noexcept {
@@ -122,8 +124,8 @@ public:
         return found;
     }
 
-    /// One more of an event that has a total. With a locked instruction: this thread may have left
-    /// the processor.
+    /// Counts one more record of an event that has a total. With a locked instruction, because this
+    /// thread may have left the processor.
     void count(const event_state& type) noexcept {
         const std::uint32_t cpu = rseq::cpu(table_.area);
         if (cpu >= table_.cpus) return;
@@ -139,7 +141,7 @@ public:
 private:
     enum class next_step { write, again, lost };
 
-    /// What this thread's records are announced with, when it is new or in a child of a fork.
+    /// Finds out what announces this thread's records, when it is new or in a child of a fork.
     static void know_thread() noexcept {
         char name[16] = {};
         ::prctl(PR_GET_NAME, name);
@@ -149,7 +151,7 @@ private:
         own_name[1] = words[1];
         own_thread = kernel_thread();
     }
-    /// Steps towards one record: a handful, but for the threads that come in between.
+    /// Steps towards one record: it takes a handful, unless other threads come in between.
     static constexpr int tries = 64;
     static constexpr std::uint64_t half = 0xFFFFFFFFU;
 
@@ -179,7 +181,7 @@ private:
     [[nodiscard]] std::uint64_t limit() const noexcept {
         return core_.memory_.plan().sub_buffer_bytes;
     }
-    /// Which of the file's rings a lane is of, as events ask for it.
+    /// Which of the file's rings a lane belongs to, by the number that events ask for.
     [[nodiscard]] std::uint32_t ring_number_of(const cpu_words& lane) const noexcept {
         return static_cast<std::uint32_t>(&lane - table_.words) / table_.cpus;
     }
@@ -202,7 +204,7 @@ private:
         return rseq::store_if(table_.area, cpu, list, list + N, list + N + M - 1);
     }
 
-    /// What is missing for a record of `length` bytes by this thread on `cpu`, or one step to it.
+    /// Makes one step towards a record of `length` bytes by this thread on `cpu`, if need be.
     [[nodiscard]] next_step step(cpu_words& lane, std::uint32_t cpu,
                                  std::uint32_t length) noexcept {
         // relaxed, to the end: each is a guard of what is planned from it
@@ -215,7 +217,7 @@ private:
             const std::uint64_t state = sub.state.load(relaxed);
             const auto seen = stamped::from(state);
             if (seen.state == static_cast<unsigned>(sub_buffer_state::reset)) {
-                // Somebody came as far as this.
+                // Another thread installed it and was interrupted before the last store.
                 const auto open = state_word(seen.pos, sub_buffer_state::active);
                 static_cast<void>(change(cpu, {{&lane.current, current}, {&sub.state, state}},
                                          {{&sub.state, open}}));
@@ -226,7 +228,7 @@ private:
             const std::uint64_t now = core_.memory_.now();  // after the guards
             const bool thread = static_cast<std::uint32_t>(announced) == own_thread;
             const bool time = announced >> 32 == now >> 32;
-            const std::uint64_t more = !thread ? named_owner_record_bytes  // tells the time, too
+            const std::uint64_t more = !thread ? named_owner_record_bytes  // has the time, too
                                        : time  ? 0
                                                : time_record_bytes;
             if (end_of(commit) + length + more <= limit()) {
@@ -240,14 +242,15 @@ private:
         return go_on(cpu, lane, current, last, coming);
     }
 
-    /// A time record goes in, or the name of this thread, which tells the time, too.
+    /// Writes a time record or, for another thread than the announced one, an owner record, which
+    /// has the time, too.
     [[nodiscard]] bool announce(std::uint32_t cpu, cpu_words& lane, sub_buffer_header& sub,
                                 std::uint64_t state, std::uint64_t commit, std::uint64_t announced,
                                 std::uint64_t now) const noexcept {
         const bool known = static_cast<std::uint32_t>(announced) == own_thread;
         const note said(now, known ? time_record_bytes : named_owner_record_bytes, owner());
         const std::uint32_t at = end_of(commit);
-        // A time record's first word stands for those that it does not have.
+        // A time record is shorter: the places of missing words repeat its first word.
         const auto to = [&](std::uint32_t i) {
             return &word_at<std::uint64_t>(&sub, at + (i * 8 < said.bytes ? i : 0) * 8);
         };
@@ -257,8 +260,8 @@ private:
             {&sub.state, state},
             {&commit_of(sub), commit},
             {&lane.announced, announced},
-            // Closed to all until the last store, or a thread that was announced before would be
-            // let in behind the new name.
+            // Open to no thread until the last store: a thread announced before could otherwise
+            // write a record behind the new name.
             {&lane.announced, 0},
             {to(0), value(0)},
             {to(1), value(1)},
@@ -272,7 +275,7 @@ private:
         // reclaim.find:D
         return rseq::store_if(table_.area, cpu, list, list + 4, std::end(list) - 1);
     }
-    /// The words of a record of the library's own.
+    /// The words of a record that the library itself writes.
     struct note {
         note(std::uint64_t now, std::size_t length, const owner_record& who) noexcept
             : bytes(static_cast<std::uint32_t>(length)),
@@ -297,8 +300,8 @@ private:
         sub_buffer_header* sub = nullptr;
         position at = no_position;
     };
-    /// Whether there is one, at some moment during the call. Positions are drawn once, and told
-    /// before `next`: while the position stays the same, so does what it is the position of.
+    /// Whether there is one, at some moment during the call. Positions are drawn once, and stored
+    /// before `next`: while the position stays the same, so does the sub-buffer it belongs to.
     [[nodiscard]] static bool find_pending(const cpu_words& lane, pending& out) noexcept {
         for (;;) {
             // order: here.next:A pairs with here.draw:A

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A recorder with a lane for each processor instead of one for each thread: however many threads
-/// record, what they hold of the ring is bounded by the processors.
+/// A recorder with a lane for each processor instead of one for each thread: the share of the ring
+/// that is held is bounded by the processors, for any number of threads.
 /// @code
 ///   struct by_cpu {
 ///       using clock = trace_ring::clock::tsc;
@@ -12,23 +12,23 @@
 ///   };
 ///   trace_ring::basic_recorder<by_cpu> recorder{{.file = "orders.trace"}};
 /// @endcode
-/// Clock, copy and commit of a record are one restartable sequence: no locked instruction, no call,
-/// and nothing is ever open, so that no depth of nesting is lost, and no jump or kill leaves
-/// anything. A record bears the time of its commit, also one that was reserved.
+/// Clock, copy and commit of a record are one restartable sequence: no locked instruction and no
+/// call. No record is ever open, so none is lost by nesting, and a jump or kill leaves nothing
+/// behind. The time of a record is that of its commit, also if it was reserved.
 ///
-/// A lane holds the records of all threads that ran there, so the lane does not tell the thread. A
-/// record of the library's own does (owner_record: thread and name, 40 bytes), where another thread
-/// goes on and where a sub-buffer begins: at most once each time that the processor changes
-/// threads, and nothing is added to any record. (LTTng adds 4 bytes to each, where the context vtid
-/// is asked for; ftrace has them always.) Readers say `record_view::lane().thread` as for any
-/// record; what concerns the lane itself bears the name "cpu N", and `lane_info::cpu`.
+/// A lane holds the records of all threads that ran there, so it does not tell which thread wrote a
+/// record. An owner record (thread and name, 40 bytes) does, where another thread continues and
+/// where a sub-buffer begins: at most once each time that the processor changes threads. Nothing is
+/// added to the records themselves. (LTTng adds 4 bytes to each if the context vtid is asked for;
+/// ftrace always does.) Readers use `record_view::lane().thread` as for any record; losses and
+/// totals of the lane itself stand under the name "cpu N", and `lane_info::cpu` is its processor.
 ///
 /// The ring must hold some sub-buffers for each processor, of which at most half are in use.
 ///
-/// Where there are no sequences (policy/claim/per_cpu.hpp says where), or the clock is one that
-/// they cannot read, it is a recorder with a lane for each thread. So is it for a record whose
-/// sequence fails again and again, as in a debugger that steps, and for threads that the C library
-/// did not register.
+/// It is a recorder with a lane for each thread where there are no sequences
+/// (policy/claim/per_cpu.hpp says where) or where they cannot read the clock. So it is for a record
+/// whose sequence fails again and again, as in a debugger that steps, and for threads that the C
+/// library did not register.
 
 #if defined(TRACE_RING_DISABLE)
 #include <trace_ring/recorder/disabled/recorder.hpp>
@@ -50,12 +50,12 @@ namespace trace_ring::inline v1 {
 namespace impl {
 template <class Kind>
 concept by_cpu_kind = claim::by_cpu<typename Kind::claim>;
-/// The kind that it is without sequences.
+/// The kind of recorder that it is without sequences.
 template <class Clock>
 struct by_thread {
     using clock = Clock;
 };
-/// Clocks that a sequence reads: the processor's counter, and none.
+/// Clocks that a sequence can read: the processor's counter, and none.
 template <class Clock>
 inline constexpr bool in_sequence =
     std::is_same_v<Clock, clock::tsc> || std::is_same_v<Clock, clock::none>;
@@ -66,7 +66,7 @@ class cpu_reservation;
 template <class Recorder, recordable E>
 class cpu_scope;
 
-/// As the other kind; what differs is said where it does.
+/// Like the recorder with a lane for each thread, except where a comment says otherwise.
 template <class Kind>
 requires impl::by_cpu_kind<Kind>
 class basic_recorder<Kind> : private basic_recorder<impl::by_thread<typename Kind::clock>> {
@@ -95,8 +95,9 @@ public:
         lanes_.reset();
     }
 
-    /// Signal handlers that interrupt a record come before it. Variable fields are staged on the
-    /// stack: up to the bytes of a sub-buffer.
+    /// Writes a record; false if its gate is shut or it is lost, which is counted. A signal
+    /// handler's records come before the record that it interrupts. Variable fields are staged on
+    /// the stack: up to the bytes of a sub-buffer.
     template <impl::told_event E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
         if constexpr (impl::takes<E, Values...>()) {
@@ -106,8 +107,8 @@ public:
         }
     }
 
-    /// A record that is filled now, in the object returned, and is there once committed. Any number
-    /// may be open. Variable fields are cut to 4 KiB.
+    /// A record that is filled by this call, in the object returned, and published by its `commit`.
+    /// Any number may be open. Variable fields are cut to 4 KiB.
     template <impl::told_event E, class... Values>
     [[nodiscard]] reservation<E> reserve(const Values&... values) noexcept {
         static_assert(impl::takes<E, Values...>());
@@ -121,7 +122,7 @@ public:
         return scoped<E>(*this, values...);
     }
 
-    /// Records are restartable sequences here. False: this is a recorder with a lane a thread.
+    /// Whether records are restartable sequences. False: it has a lane for each thread.
     [[nodiscard]] bool restartable() const noexcept { return table_.area != 0; }
 
     using base::bytes;
@@ -132,8 +133,8 @@ public:
     using base::resume;
     using base::snapshot;
     using base::statistics;
-    /// Closes what the thread has of its own. The lanes of processors stay as they are: what is in
-    /// them is there to be read, and closed when they are full, or with the recorder.
+    /// Closes the calling thread's own lanes. Processors' lanes stay as they are: their records can
+    /// be read, and their sub-buffers are closed when full, or with the recorder.
     using base::flush_thread;
 
 private:
@@ -172,7 +173,7 @@ private:
         const std::uint8_t gate = gates().template look<known>(header);
         if (gate != 0) [[unlikely]] {
             if (gate != layout::gate_no_event) return false;
-            // Without its id it goes the long way.
+            // Without its id it takes the slow way.
             const std::uint32_t without = header - record_word::id(header);
             if constexpr (E::signature::variable) {
                 return append_variable<E>(type, without, record);
@@ -189,7 +190,7 @@ private:
                                                                   words_of<E>(record));
         }
     }
-    /// The beginning of a span: `span` is told which record it is.
+    /// Begins a span: `span` receives which record that is.
     template <class E, class... Values>
     bool put_begin(impl::open_span& span, const Values&... values) noexcept {
         impl::event_state& type = impl::event_type<E>();
@@ -197,7 +198,7 @@ private:
         const std::uint8_t gate = gates().look(record_word::id(header));
         if (gate != 0) {
             if (gate != layout::gate_no_event) return false;
-            header -= record_word::id(header);  // so it goes the long way
+            header -= record_word::id(header);  // so it takes the slow way
         }
         if (!restartable() && record_word::id(header) != 0)
             return base::template put<E, record_word::begin>(&span, values...);
@@ -214,7 +215,7 @@ private:
             },
             values...);
     }
-    /// The end of a span: written even if the gate has been shut since.
+    /// Ends a span: recorded even if the gate has been shut since.
     template <class E>
     void put_end(impl::open_span& span) noexcept {
         if (!restartable()) return base::template put_end<E>(span);
@@ -262,7 +263,7 @@ private:
         if constexpr (Counted) lanes_->count(type);
         return true;
     }
-    /// Few words by value: they need no memory, and the caller no frame.
+    /// Few words are passed by value: they need no memory, and the caller needs no frame.
     template <std::uint32_t Ring, bool Counted, std::size_t... I>
     [[gnu::always_inline]] bool write_otherwise(
         impl::indices<I...>, impl::event_state& type, std::uint32_t header,
@@ -282,7 +283,7 @@ private:
     bool write_many(impl::event_state& type, std::uint32_t header,
                     const impl::words_record<Words>& words) noexcept {
         if (restartable()) return write_slowly(type, header, words.word, Words, Counted, nullptr);
-        // As the recorder that this is without sequences has it, on its hot path.
+        // Without sequences: the hot path of a lane for each thread.
         return impl::append<clock_policy, 0, Ring, Counted>(base::words_, type, words, nullptr);
     }
     template <bool Counted, class... Span>
@@ -301,11 +302,11 @@ private:
         return true;
     }
 
-    /// `header` may lack the id. `span`: of a record that begins or ends one.
+    /// `header` may lack the id. `span`: the one that the record begins or ends, else null.
     [[gnu::noinline, gnu::cold]] bool write_slowly(impl::event_state& type, std::uint32_t header,
                                                    const std::uint64_t* words, std::uint32_t count,
                                                    bool counted, impl::open_span* span) noexcept {
-        if (base::words_.the_core == nullptr) return false;  // not constructed yet, or no more
+        if (base::words_.the_core == nullptr) return false;  // not constructed yet, or destroyed
         return impl::write_slowly<timed>(*base::words_.the_core, *lanes_, type, header, words,
                                          count, counted, span);
     }
@@ -313,7 +314,7 @@ private:
     std::unique_ptr<impl::cpu_lanes> lanes_;
     cpu_table table_;
     /// Null without sequences. Code of a library with a registry, and so event ids, of its own
-    /// finds another than its own there, and the cold path refuses it.
+    /// finds that this is not its own, and the cold path refuses its records.
     const impl::registry* home_ = nullptr;
     std::uint32_t max_record_ = 0;
 };

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// What `reserve` and `scope` of a recorder with a lane for each processor return. What other
-/// threads of a processor may overtake cannot be filled in place, so a reservation holds the record
-/// itself.
+/// What `reserve` and `scope` of a recorder with a lane for each processor return. Other threads of
+/// the processor may write records meanwhile, so a reservation cannot be filled in place: it holds
+/// the record itself.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace trace_ring::inline v1 {
 
-/// A record that has been filled and is not there yet. Move-only; any thread.
+/// A record that has been filled and is not published yet. Move-only; any thread may commit it.
 template <class Recorder, recordable E>
 class cpu_reservation {
 public:
@@ -29,7 +29,7 @@ public:
 
     [[nodiscard]] explicit operator bool() const noexcept { return owner_ != nullptr; }
 
-    /// Publishes the record, with the time of now. False: there was none, or it was lost and
+    /// Publishes the record, with the time of this call. False: there was none, or it was lost and
     /// counted.
     bool commit() noexcept {
         Recorder* const owner = std::exchange(owner_, nullptr);
@@ -37,17 +37,17 @@ public:
         return owner->template write_words<impl::is_counted<E>()>(impl::event_of<E>::state, header_,
                                                                   words_, count_);
     }
-    /// Gives it up: no reader will see anything of it.
+    /// Gives the record up: no reader will see anything of it.
     void discard() noexcept { owner_ = nullptr; }
 
 private:
     friend Recorder;
 
-    // A call: the record is copied once more than one that is written at once, anyway.
+    // Not inlined: the record is copied once more than one that is written at once, anyway.
     template <class... Values>
     [[gnu::noinline]] explicit cpu_reservation(Recorder& owner, const Values&... values) noexcept {
         std::uint32_t header =
-            impl::event_type<E>().header.load(relaxed);  // relaxed: `commit` ends
+            impl::event_type<E>().header.load(relaxed);  // relaxed: `commit` looks again
         const std::uint8_t gate = owner.gates().look(record_word::id(header));
         if (gate != 0) {
             if (gate != layout::gate_no_event) return;
@@ -71,7 +71,7 @@ private:
         if (owner_ != nullptr) std::copy(other.words_, other.words_ + count_, words_);
     }
 
-    /// Variable fields: as much as a sub-buffer of the usual size can hold.
+    /// Variable fields: what a sub-buffer of the usual size can hold.
     static constexpr std::size_t most_words =
         E::fixed_bytes / 8 + (E::signature::variable ? default_sub_buffer_bytes / 8 : 0);
 
@@ -81,7 +81,7 @@ private:
     std::uint64_t words_[most_words + 1];
 };
 
-/// A span under way; its end is recorded when this dies. Move-only, also to other threads.
+/// An open span, whose end is recorded when this is destroyed. Move-only, also to other threads.
 template <class Recorder, recordable E>
 class cpu_scope {
 public:
@@ -100,7 +100,7 @@ private:
     explicit cpu_scope(Recorder& owner, const Values&... values) noexcept
         : owner_(owner.template put_begin<E>(span_, values...) ? &owner : nullptr) {}
 
-    impl::open_span span_;  // known if there is an owner
+    impl::open_span span_;  // set if there is an owner
     Recorder* owner_;
 };
 

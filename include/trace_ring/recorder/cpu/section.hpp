@@ -3,16 +3,16 @@
 #pragma once
 
 /// @file
-/// A record of a recorder as one restartable sequence (ring/per_cpu/sequence.hpp): into the
-/// sub-buffer that the lane of this processor has in use, if that is open to this thread.
+/// Writes a record as one restartable sequence (ring/per_cpu/sequence.hpp), into the sub-buffer
+/// that this processor's lane has in use, if the lane is open to this thread.
 /// @code
 ///   cpu_words, of the processor     sub_buffer_header
 ///    0 current  ------------------>  ...
 ///    8 thread, clock's high half     48 commit word      64 ... records
 ///   16 bytes of a sub-buffer
 /// @endcode
-/// The lane is open to one thread at a time: the one that was announced last, by a record of the
-/// library's own. Who finds another there announces itself first (lanes.hpp).
+/// A lane is open to one thread at a time: the one that an owner record announced last. A thread
+/// that finds another announced announces itself first (lanes.hpp).
 
 #include <cstddef>
 #include <cstdint>
@@ -25,15 +25,15 @@
 
 namespace trace_ring::inline v1 {
 
-/// A processor's lane as the process that writes it knows it, in a page that fork wipes. Changed by
-/// sequences on that processor only. Zero: none yet, and open to nobody.
+/// A processor's lane as the process that writes it knows it, in a page that fork wipes. Changed
+/// only by sequences on that processor. All zero: no lane yet, open to no thread.
 struct cpu_words {
     shared_atomic<std::uint64_t> current;    ///< address of the sub-buffer in use; 0: none
     shared_atomic<std::uint64_t> announced;  ///< thread, above it the clock's high half
     shared_atomic<std::uint64_t> limit;      ///< bytes of a sub-buffer
     shared_atomic<std::uint64_t> entry;      ///< address of the lane's entry in the file
     shared_atomic<std::uint64_t> totals;     ///< address of its row of totals; 0: none
-    shared_atomic<std::uint64_t> told;  ///< of its records refused, those that a sub-buffer tells
+    shared_atomic<std::uint64_t> told;  ///< how many of its refused records sub-buffers tell of
     shared_atomic<std::uint64_t> reserved[2];
     /// The sub-buffer to come: drawn, not yet in use. None if `next` is 0, or in use.
     shared_atomic<std::uint64_t> next;
@@ -50,24 +50,23 @@ struct cpu_words {
 static_assert(sizeof(cpu_words) == 128 && offsetof(cpu_words, announced) == 8 &&
               offsetof(cpu_words, limit) == 16 && offsetof(cpu_words, next) == 64);
 
-/// The lanes of all processors, ring by ring, as the sequences take them.
+/// The lanes of all processors, ring by ring, in the form that sequences use.
 struct cpu_table {
     std::ptrdiff_t area = 0;     ///< rseq::offset(); 0: no sequences here
     cpu_words* words = nullptr;  ///< one for each processor
     std::uint32_t cpus = 0;
 
-    /// Those of one of the file's rings.
+    /// The lanes of one of the file's rings.
     [[nodiscard]] cpu_table of(std::uint32_t ring) const noexcept {
         return {area, words + ring * cpus, cpus};
     }
 };
 
 namespace impl {
-/// This thread, as the kernel counts: what its records are announced with. No thread's number until
-/// it is asked for.
+/// This thread's number in the kernel, which announces its records. `no_thread` until it is known.
 inline constexpr std::uint32_t no_thread = ~std::uint32_t{0};
 inline constinit thread_local std::uint32_t volatile own_thread TRACE_RING_TLS = no_thread;
-/// Its name, when that was asked for: 16 bytes.
+/// Its name when the kernel was asked: 16 bytes.
 inline constinit thread_local std::uint64_t volatile own_name[2] TRACE_RING_TLS = {};
 static_assert(offsetof(open_span, begun) == 0 && offsetof(open_span, lane) == 16 &&
               offsetof(sub_buffer_header, lane) == 4 &&
@@ -82,9 +81,8 @@ inline constexpr std::size_t most_words_here = 4;
 #if defined(TRACE_RING_RSEQ)
 
 #if defined(__x86_64__)
-// eax: the time, read between the loads that do not wait for one another (recorder.hpp says why).
-// r8: the lane's words, r9: the sub-buffer, r10d: its commit word, r11d: its first free byte; edx:
-// where the record ends.
+// eax: the time, read between loads that do not wait for one another. r8: the lane's words, r9: the
+// sub-buffer, r10d: its commit word, r11d: its first free byte; edx: where the record ends.
 #define TRACE_RING_HERE_FIND        \
     "movl %%fs:4(%[area]), %%r8d\n" \
     "cmpl %[cpus], %%r8d\n"         \
@@ -113,7 +111,7 @@ inline constexpr std::size_t most_words_here = 4;
     "movl %%eax, (%%r9,%%r11)\n" \
     "movl %[header], %%edx\n"    \
     "movl %%edx, 4(%%r9,%%r11)\n"
-// Into an open_span: the record's number in its lane, and the lane.
+// Stores the record's number in its lane, and the lane, into an open_span.
 #define TRACE_RING_HERE_TELL    \
     ".if %c[told]\n"            \
     "movl 4(%%r9), %%edx\n"     \
@@ -142,7 +140,7 @@ inline constexpr std::size_t most_words_here = 4;
 #else
 static_assert(commit_word::bias == (8 << 12) + 8);
 // x8: the lane's words, x9: the sub-buffer, then its commit word; w10: that word's value; x11: the
-// first free byte; w12: what will be.
+// first free byte; w12: where the record ends.
 #define TRACE_RING_HERE_FIND         \
     "ldr w8, [%[area], #4]\n"        \
     "cmp w8, %w[cpus]\n"             \
@@ -200,7 +198,7 @@ static_assert(commit_word::bias == (8 << 12) + 8);
 /// Appends one record of a header and `Count` words from `word` on. Timed: by the processor's
 /// counter, read in the sequence. False: nothing has been committed, because the sequence was
 /// broken off, the lane is open to another thread or has no room, the clock's high half is not the
-/// one announced, or the thread is not registered; then `forget`.
+/// one announced, or the thread is not registered; call `forget` then.
 template <bool Timed, std::size_t Count>
 [[nodiscard, gnu::always_inline]] inline bool append_here(
     const cpu_table& table, std::uint32_t header,
@@ -232,8 +230,8 @@ failed:
     return false;
 }
 
-/// The same for any number of words, which the sequence copies one by one. Told: it says in `span`,
-/// of which no other thread knows, which record of which lane it is.
+/// The same for any number of words, which the sequence copies one by one. Told: stores into
+/// `span`, which no other thread knows, which record of which lane it is.
 template <bool Timed, bool Told = false>
 [[nodiscard]] inline bool append_words_here(const cpu_table& table, std::uint32_t header,
                                             const std::uint64_t* from, std::uint32_t count,

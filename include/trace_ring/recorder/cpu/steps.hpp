@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The steps by which the lane of a processor goes from one sub-buffer to the next (lanes.hpp has
-/// the picture), its beginning and its end.
+/// The steps that move a processor's lane from one sub-buffer to the next (drawn in lanes.hpp), and
+/// the beginning and end of such a lane.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// The next position is this lane's, if nobody was faster.
+/// Draws the next position for this lane, unless another thread was faster.
 inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
                                             std::uint64_t current) noexcept {
     const share& of = share_of(lane);
@@ -23,7 +23,7 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
     const position before_at = lane.next_position.load(relaxed);
     if (before != 0 && before != current) return next_step::again;
     // relaxed, to the end: counters, guards, and states that the swap decides on
-    bool crowded = false;  // which makes no difference here: threads share what they fill
+    bool crowded = false;  // makes no difference: threads share these sub-buffers
     if (!core_.wait_to_hold(of, crowded)) return refuse(lane);
     for (std::uint64_t tried = 2 * of.size() + 16; tried != 0; --tried) {
         const sub_buffer_place drawn = core_.next_slot(of);
@@ -37,8 +37,8 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
             continue;
         }
         auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
-        // The position goes into the file first, so that what a dying claimer leaves in `reset`
-        // can be found.
+        // The position goes into the file first, so that a sub-buffer that a dying claimer leaves
+        // in `reset` can be found.
         // order: here.draw:A pairs with here.next:A, here.next:B, here.next:C
         if (!change(
                 cpu,
@@ -52,7 +52,7 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
     if (!core_.keeps_oldest_) static_cast<void>(core_.make_way());  // all of them are held
     return refuse(lane);
 }
-/// The sub-buffer to come is taken, or becomes the one in use.
+/// Takes the sub-buffer to come, or makes it the one in use.
 inline cpu_lanes::next_step cpu_lanes::go_on(std::uint32_t cpu, cpu_words& lane,
                                              std::uint64_t current, std::uint64_t last,
                                              const pending& coming) noexcept {
@@ -77,7 +77,7 @@ inline cpu_lanes::next_step cpu_lanes::go_on(std::uint32_t cpu, cpu_words& lane,
         }
         return next_step::again;
     }
-    // Before the swap, for afterwards it is whoever goes on that writes there.
+    // Before the swap: afterwards another thread may write there.
     const std::uint32_t commit = sub.commit.load(relaxed);  // relaxed: the swap checks it
     // order: here.claim:B pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A
     if (!sub.state.compare_exchange_strong(state, reset, acq_rel)) return next_step::again;
@@ -88,7 +88,7 @@ inline cpu_lanes::next_step cpu_lanes::go_on(std::uint32_t cpu, cpu_words& lane,
         // relaxed: a counter
         ring.overwritten_records.fetch_add(commit_word::records(commit), relaxed);
     }
-    // A reader may have had it for a moment, for which it was given up meanwhile.
+    // A reader may have held it for a moment, so that the lane gave it up meanwhile.
     if (lane.next.load(relaxed) != sub_address(sub)) {  // relaxed: after the swap
         std::uint64_t taken = reset;
         // order: here.give_up:A pairs with read:A, file.read:A, chain.look:A, claim:C
@@ -110,7 +110,7 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
     std::uint64_t commit = 0;
     std::uint64_t before = entry.written.load(relaxed);
     position previous = no_position;
-    auto* old_commit = &lane.current;  // a guard that holds where there is no old one
+    auto* old_commit = &lane.current;  // a guard that always holds: there is no old one
     if (current != 0) {
         sub_buffer_header& old = *place<sub_buffer_header>(current);
         old_commit = &commit_of(old);
@@ -118,7 +118,7 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
         commit = old_commit->load(relaxed);
         before = records_to(old, commit);
     }
-    // After the guards: what is committed before they were read, is not later than this.
+    // Read after the guards: what was committed before them is not later than this.
     const std::uint64_t now = core_.memory_.now();
     const note said(now, named_owner_record_bytes, owner());
     const auto first = [&](std::uint32_t i) -> rseq::word_value {
@@ -153,7 +153,7 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
         first(3),
         first(4),
         {&lane.last, current},
-        {&lane.announced, 0},  // closed to all
+        {&lane.announced, 0},  // closed to all threads
         {&lane.current, sub_address(sub)},
         {&lane.told, refused},
         {&sub.state, state_word(coming.at, sub_buffer_state::active)},
@@ -201,9 +201,9 @@ inline cpu_lanes::next_step cpu_lanes::close(std::uint32_t cpu, cpu_words& lane,
     return next_step::again;
 }
 
-/// A lane of this process for this processor, which it has not written on yet.
+/// Makes a lane of this process for a processor that it has not written on yet.
 inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& lane) noexcept {
-    know_thread();  // it may be a child's
+    know_thread();  // this may be a child of a fork
     layout::ring_state& ring = core_.memory_.ring();
     std::uint32_t slot = 0;
     layout::lane_entry* const entry = core_.take_lane_entry(slot);
@@ -219,7 +219,7 @@ inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& l
         name[at] = static_cast<char>('0' + left % 10);
     // relaxed, to the end: published by the state, but for the number
     entry->number.store(core_.memory_.new_lane_number(), relaxed);
-    // Who sees anything of the new lane and looks again sees its number.
+    // A thread that sees any word of the new lane and looks again sees its number.
     // order: here.enter:B pairs with lane.look:A, snapshot.copy:C, drain.advance:A, drain.find:A
     thread_fence(release);
     entry->process.store(core_.process(), relaxed);
@@ -227,7 +227,7 @@ inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& l
     entry->cpu.store(cpu + 1, relaxed);
     entry->writer.store(0, relaxed);
     entry->ring.store(core_.shares_.number(ring_number_of(lane)), relaxed);
-    entry->handed_on.store(1, relaxed);  // its records tell whose they are
+    entry->handed_on.store(1, relaxed);  // its records say which thread wrote them
     layout::begin_counts(*entry);
     entry->depth.store(0, relaxed);
     entry->began.store(core_.memory_.now(), relaxed);
@@ -246,9 +246,9 @@ inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& l
     return next_step::again;
 }
 
-/// Closes what the lane has, when no thread records any more.
+/// Closes the lane's sub-buffers, when no thread records any more.
 inline void cpu_lanes::leave(cpu_words& lane) noexcept {
-    // relaxed, to the end: nobody else is here
+    // relaxed, to the end: no other thread uses the lane
     const std::uint64_t where = lane.entry.load(relaxed);
     if (where == 0) return;
     auto& entry = *place<layout::lane_entry>(where);

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// What a recorder is where TRACE_RING_DISABLE is defined: the same names, and nothing behind them.
-/// No file is made, no event type is registered, `record` is false, and values are still checked.
-/// Elsewhere this is empty: the names are the recorder's own.
+/// The recorder where TRACE_RING_DISABLE is defined: the same names, which do nothing. No file is
+/// made, no event type is registered, `record` returns false, and values are still checked.
+/// Elsewhere this header is empty.
 
 #if defined(TRACE_RING_DISABLE)
 
@@ -38,10 +38,10 @@ public:
     constexpr scoped() noexcept = default;
     scoped(scoped&&) noexcept = default;
     scoped& operator=(scoped&&) = delete;
-    ~scoped() {}  // not trivial: what is there for its lifetime alone is no unused variable
+    ~scoped() {}  // not trivial, or a scope would be an unused variable
 };
 
-/// The names as the kind has them: one lane a thread, or one a processor.
+/// The names as the kind has them: with a lane for each thread, or for each processor.
 template <class Kind>
 struct names {
     using reservation = nothing::reservation;

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// How many sub-buffers a trace has. The file says so in a word that others may have stored
-/// anything into, and whoever touches a page behind the end of a file gets SIGBUS. So the word is
-/// believed only as far as the file is known to reach; when it says more than that, as it does
+/// How many sub-buffers of a trace can be touched. The file has their number in a word that others
+/// may have stored anything into, and touching a page behind the end of a file raises SIGBUS. So
+/// the word is believed only as far as the file is known to reach; when it is larger, as it is
 /// after the file has grown, the kernel is asked for the file's length.
 
 #include <algorithm>
@@ -24,9 +24,9 @@ public:
     extent(const extent&) = delete;
     extent& operator=(const extent&) = delete;
 
-    /// `said`: the word of the file; `file` null: the memory is there up to the limit. Both stay
-    /// where they are. `behind`: bytes that must be there behind a sub-buffer, too, unless the
-    /// limit comes before. Set-up.
+    /// `said`: the word of the file; `file` null: the memory exists up to the limit. Both must stay
+    /// valid. `behind`: bytes that must exist behind a sub-buffer, unless the limit comes first.
+    /// Set-up.
     void begin(const shared_atomic<std::uint64_t>& said, const layout::plan& plan,
                const kept_file* file, std::uint64_t behind = 0) noexcept {
         said_ = &said;
@@ -37,12 +37,11 @@ public:
         seen_.store(file == nullptr ? plan.sub_buffer_limit : 0, relaxed);
     }
 
-    /// Sub-buffers that there are and can be touched. A system call when the number has grown.
-    /// Any thread, signal-safe.
+    /// Sub-buffers that exist and can be touched. A system call after growth. Signal-safe.
     [[nodiscard]] std::uint64_t now() const noexcept {
         // order: grow.use:F pairs with grow:A
         const std::uint64_t said = (std::min)(said_->load(acquire), plan_.sub_buffer_limit);
-        // relaxed: what a file has it keeps
+        // relaxed: a file keeps what it has
         if (said <= seen_.load(relaxed)) [[likely]]
             return said;
         return look(said);

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The descriptor of a trace file in a program that does not know of it: one that may close all the
-/// descriptors it finds, and be given their numbers for files of its own. Nothing is ever done to
-/// such a file, and the trace goes on growing through its name.
+/// The descriptor of a trace file in a program that knows nothing of it. The program may close all
+/// descriptors it finds, and get their numbers for its own files. Those files are never touched,
+/// and the trace continues to grow through its name.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ public:
     ~kept_file() { reset(); }
 
     /// Keeps `fd`, at a high number: out of the way of programs that count on small numbers or
-    /// close them wholesale. Throws setup_error.
+    /// close all of them. Throws setup_error.
     void keep(file_descriptor fd, const std::string& subject) {
         struct ::stat64 status {};
         if (::fstat64(fd.get(), &status) != 0) {
@@ -40,7 +40,7 @@ public:
         inode_ = status.st_ino;
         fd_ = std::move(fd);
     }
-    /// Where the file is to be found again; relative names are resolved now.
+    /// Sets the name by which the file is found again; a relative one is resolved now.
     void has_name(const std::string& path) {
         char* const whole = ::realpath(path.c_str(), nullptr);
         name_ = whole != nullptr ? whole : path;
@@ -51,7 +51,7 @@ public:
         fd_.reset();
     }
 
-    /// There is a file, whatever became of its descriptor.
+    /// Whether there is a file, whatever became of its descriptor.
     [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
     /// Its whole name; null if it has none.
     [[nodiscard]] const char* name() const noexcept {
@@ -60,9 +60,9 @@ public:
     /// The number as it was given; see `use`.
     [[nodiscard]] int number() const noexcept { return fd_.get(); }
 
-    /// Calls `what(descriptor)`; with one opened by the file's name for this call if the kept one
-    /// is no more, with -1 if the file has no name, or that name is another's now. Keeps errno.
-    /// Signal-safe.
+    /// Calls `what(descriptor)`. If the kept descriptor is not the file's any more, opens one by
+    /// the file's name for this call; -1 if the file has no name, or if that name is another
+    /// file's. Keeps errno. Signal-safe.
     template <class What>
     auto use(What&& what) const noexcept {
         const int saved = errno;

@@ -3,20 +3,19 @@
 #pragma once
 
 /// @file
-/// The rings of one recorder. Beside the first, which takes whatever comes, there may be up to
-/// three of a fixed size for events that say so (`static constexpr std::uint32_t ring = 1;`): a
-/// quota, which no flood of other events can use up.
+/// The rings of one recorder. Beside the first, which takes all other events, there may be up to
+/// three of a fixed size for events that ask for one (`static constexpr std::uint32_t ring = 1;`):
+/// a quota, which no flood of other events can use up.
 /// @code
 ///   slots    0 ... | ring 1 | ring 2 | the first, which may grow ... | limit
 ///   position 1 ...                                                   | limit + 1: slot 0 again
 /// @endcode
-/// Why rings in one array and not files, nor an order of precedence in one ring: a flood then never
-/// reaches what it must not overwrite, by construction and not by a decision at each claim; each
-/// ring has its own cursor, so that rare events do not wait for the line that busy ones pull back
-/// and forth; and a reader need not know of them. It finds sub-buffers by lanes, a lane's are all
-/// in one ring, and a position names a slot by the limit whatever the ring and however far it has
-/// grown: a cursor that leaves its part of the array goes on at the beginning of that part in the
-/// next round.
+/// Why rings in one array, and not files, or priorities in one ring: a flood cannot reach what it
+/// must not overwrite, by construction and not by a decision at each claim. Each ring has its own
+/// cursor, so that rare events do not wait for a cache line that busy ones pull back and forth. And
+/// a reader need not know of them: it finds sub-buffers by lanes, a lane's are all in one ring, and
+/// a position names a slot by the limit, whatever the ring and however far it has grown. A cursor
+/// at the end of its part of the array continues at the beginning of that part in the next round.
 
 #include <algorithm>
 #include <bit>
@@ -28,13 +27,13 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// A position, and where it lies.
+/// A position, and the slot where it lies.
 struct sub_buffer_place {
     std::uint64_t slot = 0;
     position pos = no_position;
 };
 
-/// One ring: the words that those who claim in it share, and where its sub-buffers lie.
+/// One ring: the words that its claimers share, and where its sub-buffers lie.
 struct alignas(64) share {
     shared_atomic<std::uint64_t>* cursor = nullptr;
     shared_atomic<std::uint32_t>* held = nullptr;
@@ -42,13 +41,13 @@ struct alignas(64) share {
     std::uint64_t first = 0;
     std::uint64_t fixed_end = 0;
     std::uint64_t lap = 0;      ///< from a position to the next one in the same slot
-    std::uint64_t mask = 0;     ///< `lap` - 1 if that is a power of two: a division less
-    std::uint64_t half = 0;     ///< of `lap`, if the ring is all that there can be: less to ask
-    std::uint64_t soon = 0;     ///< who comes back before others have drawn more does not rest
+    std::uint64_t mask = 0;     ///< `lap` - 1 if that is a power of two: saves a division
+    std::uint64_t half = 0;     ///< of `lap`, if the ring cannot grow and is the only one; else 0
+    std::uint64_t soon = 0;     ///< a lane that claims before others have drawn more is busy
     std::uint32_t longest = 1;  ///< most positions that are drawn at once
 
-    /// One that is all that there can be. All lanes together hold back about a sixteenth of it, for
-    /// those that come back later draw fewer.
+    /// For a ring that cannot grow and is the only one. All lanes together hold back about a
+    /// sixteenth of it, because lanes that claim later draw fewer positions.
     void be_whole() noexcept {
         half = lap / 2;
         longest = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(lap / 32, 1, 16));
@@ -59,7 +58,7 @@ struct alignas(64) share {
         return mask != 0 ? (at - 1) & mask : slot_of(at, lap);
     }
 
-    /// One behind its last sub-buffer; never outside the file, whatever others store there.
+    /// One behind the ring's last sub-buffer; never outside the file, whatever others store there.
     [[nodiscard]] std::uint64_t end_now() const noexcept {
         return end == nullptr ? fixed_end : std::clamp(end->now(), first, lap);
     }
@@ -67,13 +66,12 @@ struct alignas(64) share {
     [[nodiscard]] bool has(std::uint64_t slot) const noexcept {
         return half != 0 || (slot >= first && slot < end_now());
     }
-    /// The ring's first position after `at`, in this round or the next. `at` has a slot behind the
-    /// ring's end.
+    /// The ring's next position, in this round or the next; `at` has a slot beyond the ring's end.
     [[nodiscard]] position next_round(position at) const noexcept {
         const std::uint64_t slot = slot_at(at);
         return at - slot + (slot < first ? 0 : lap) + first;
     }
-    /// The position after `at` that lies in the ring, the next round's first behind its end.
+    /// The ring's next position after `at`; at its end, the first of the next round.
     [[nodiscard]] position following(position at) const noexcept {
         return has(slot_at(at + 1)) ? at + 1 : next_round(at + 1);
     }
@@ -96,7 +94,7 @@ public:
         all_[0] = {&ring.cursor, &ring.held, &there, at, 0, lap, mask};
         if (whole) all_[0].be_whole();
     }
-    /// Of an event that asks for a ring which there is not, the first.
+    /// The ring of that number; the first for an event that asks for one that does not exist.
     [[nodiscard]] std::uint32_t number(std::uint32_t wanted) const noexcept {
         return wanted <= last_ ? wanted : 0;
     }

@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// Whose a draining session is. One word says so (storage::process_word); so one swap takes the
-/// session, also from an owner that died. That the owner lives is told as of any process that
-/// records: by the lock of a byte, else by its pid.
-/// What a dead one held, in state `reading`, goes back to `closed`, unread.
+/// Which process has the draining session. One word says so (storage::process_word), so one swap
+/// takes the session, also from an owner that died. Whether the owner lives is found out as for any
+/// process that records: by the lock of a byte, else by its pid. Sub-buffers that a dead owner
+/// held, in state `reading`, go back to `closed`, unread.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// A trace as its bytes lie, for those that are no writers.
+/// The bytes of a trace, for code that does not write records.
 struct trace_bytes {
     std::byte* base = nullptr;
     layout::plan plan{};
@@ -37,7 +37,7 @@ struct trace_bytes {
     [[nodiscard]] std::uint64_t capacity() const noexcept { return present->now(); }
 };
 
-/// The mark of a session's owner: its lock alone says whether it lives.
+/// Set for an owner that has a lock: the lock alone says whether it lives.
 inline constexpr std::uint64_t has_session_lock = storage::process_word::mark;
 
 /// False only if the owner is certainly gone. `fd`: of the file; -1 if there is none. Signal-safe.
@@ -47,8 +47,8 @@ inline constexpr std::uint64_t has_session_lock = storage::process_word::mark;
 }
 
 /// Takes the session for this process, with `lock` if there is a file that can be locked. Returns
-/// 0, or the pid of the one that has it. Signal-safe; linear in the sub-buffers if the last owner
-/// died.
+/// 0, or the pid of the process that has it. Signal-safe; linear in the sub-buffers if the last
+/// owner died.
 [[nodiscard]] inline std::uint32_t take_session(const trace_bytes& trace, int fd,
                                                 storage::life_lock& lock) noexcept {
     auto& owner = trace.ring().session_owner;
@@ -59,14 +59,14 @@ inline constexpr std::uint64_t has_session_lock = storage::process_word::mark;
         storage::process_word::own() | (has_lock ? has_session_lock : std::uint64_t{0});
     std::uint64_t before = owner.load(relaxed);  // relaxed: the swap decides
     for (;;) {
-        // Who had the lock that is this process's now is gone.
+        // A process that had the lock which is now this process's is gone.
         const bool gone = before == 0 || (has_lock && (before & has_session_lock) != 0);
         if (got == storage::lock_result::held_by_another ||
             (!gone && session_may_live(before, fd))) {
             lock.release();
             return (std::max)(storage::process_word::pid(before), std::uint32_t{1});
         }
-        // What the last session did comes before all that this one does.
+        // All that the last session did comes before all that this one does.
         // order: session.own:A pairs with session.leave:A
         if (owner.compare_exchange_strong(before, self, acquire)) break;
     }

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Making a trace file, or joining one. Nothing here is fast or signal-safe, and everything that
-/// can fail fails here, with the file's name and the cause.
+/// Makes or joins a trace file. Nothing here is fast or signal-safe, and everything that can fail
+/// fails here, with the file's name and the cause.
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -25,14 +25,14 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// A name in the same folder, that nobody has.
+/// An unused name in the same folder.
 [[nodiscard]] inline std::string name_beside(const std::string& path) {
     std::uint32_t random = 0;
     if (::getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) random = 0;
     return path + ".new." + std::to_string(::getpid()) + '.' + std::to_string(random);
 }
 
-/// The plan that the options lead to. Throws setup_error that names the option.
+/// The plan that follows from the options. Throws setup_error that names the option.
 [[nodiscard]] inline layout::plan plan_for(const recorder_options& options) {
     const auto refuse = [](const char* option, const char* rule) {
         fail_setup(std::string("recorder_options::") + option, rule, EINVAL);
@@ -104,7 +104,7 @@ inline std::optional<setup_error> trace_memory::populate_tables() const {
     return storage::not_allocated(path_.empty() ? "memory" : path_, "the tables", error);
 }
 
-/// False if `path_` was to be joined or made, and others have just made it.
+/// False if `path_` was to be joined or made, and another process made it at the same time.
 inline bool trace_memory::create(const recorder_options& options, const clock_functions& wanted) {
     plan_ = plan_for(options);
     if (options.keep_for.count() > 0 && wanted.kind == functions_of<clock::none>.kind) {
@@ -131,7 +131,7 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
         file_.keep(storage::create_memory_file("trace_ring"), path_);
     } else {
         file_descriptor fresh = storage::try_create_memory_file("trace_ring locks");
-        // Without it pids tell who lives, as far as they can.
+        // Without that file, pids tell who lives, as far as they can.
         if (fresh) signs_.keep(std::move(fresh), "memory");
     }
     if (file_) {
@@ -233,8 +233,8 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
     return has_name;
 }
 
-/// Gives the file just made its name, complete as it is, so that who comes at the same time finds
-/// all of it or nothing. `has_name` is false if the name is taken. Returns what failed.
+/// Gives the new file its name when it is complete, so that a process that joins at the same time
+/// finds all of it or nothing. `has_name` is false if the name is taken. Returns what failed.
 inline std::optional<setup_error> trace_memory::give_name(const std::string& made, bool& has_name) {
     const int error = storage::name_file(made.c_str(), path_.c_str());
     has_name = error == 0;
@@ -242,8 +242,8 @@ inline std::optional<setup_error> trace_memory::give_name(const std::string& mad
     return setup_error(path_, "cannot put the new file in place", error);
 }
 
-/// Whether a process that could have no lock on its byte lives and records into the file: one that
-/// this process can see, as no other can be told from a dead one. `plan` has been checked.
+/// Whether a process that has no lock on its byte lives and records into the file. Only processes
+/// that this one can see count: others cannot be told from dead ones. `plan` has been checked.
 [[nodiscard]] inline bool is_recorded_without_locks(int fd, const layout::plan& plan) {
     const std::uint32_t space = storage::pid_namespace();
     for (std::uint32_t slot = 0; slot < plan.process_count; ++slot) {
@@ -263,10 +263,10 @@ inline std::optional<setup_error> trace_memory::give_name(const std::string& mad
     return false;
 }
 
-/// Puts the file just made in the place of an old one, if that is a trace file that nobody writes.
+/// Puts the new file in the place of an old one, if that is a trace file that no process writes.
 /// Returns why not.
 inline std::optional<setup_error> trace_memory::replace_old(const std::string& made) {
-    file_descriptor old;  // kept until the name leads to the new file: who comes to join waits
+    file_descriptor old;  // kept until the name is the new file's: joiners wait
     if (::access(path_.c_str(), F_OK) == 0) {
         if (auto why = storage::open_file(old, path_)) return why;
         std::uint64_t magic = 0;
@@ -305,7 +305,8 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
         const bool held = storage::lock_byte(file_.number(), layout::use_lock_offset, true) ==
                           storage::lock_result::held_by_another;
         bytes = storage::file_bytes(file_.number());
-        // Another is putting a new file in its place (an empty one: see storage::name_file).
+        // Another process is putting a new file in its place (an empty one: see
+        // storage::name_file).
         if (!held && (bytes != 0 || i == 100)) break;
         if (i == 1000) fail_setup(path_, "is being replaced", EBUSY);
         const timespec pause{0, 1'000'000};
@@ -315,17 +316,17 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
     if (bytes < layout::page_bytes) fail_setup(path_, "not a trace file", EINVAL);
     const storage::mapping first =
         storage::mapping::of_file(path_, file_.number(), layout::page_bytes);
-    // Only the first page is mapped; what the check says of sizes it takes from `bytes`.
+    // Only the first page is mapped; for sizes the check goes by `bytes`.
     if (const auto fault = layout::check_layout(first.data(), bytes, plan_)) {
         fail_setup(path_, "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
                    EINVAL);
     }
     memory_ = storage::mapping::with_slack(path_, file_.number(), plan_.file_limit, stray_bytes);
-    // What is older can be read; it does not announce what would be written.
+    // Older versions can be read, but do not describe what would be written.
     if (header().version.load(relaxed) != layout::file_version)  // relaxed: it does not change
         fail_setup(path_, "offset 8: a trace file of another version", EINVAL);
     static_assert(offsetof(layout::file_header, version) == 8);
-    // Before the file is measured once more: it may be growing.
+    // Loaded before the file is measured again: it may be growing.
     // order: grow.use:E pairs with grow:A
     const std::uint64_t capacity = ring().capacity.load(acquire);
     const std::uint64_t bytes_now = storage::file_bytes(file_.number());
@@ -357,7 +358,7 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
     }
     if (clock_ == nullptr) fail_setup(path_, "its clock cannot be read here", ENOTSUP);
     fail_setup(populate_tables());
-    // There already, unless it is a copy.
+    // The bytes exist already, unless the file is a copy.
     const std::uint64_t end = plan_.bytes_for(capacity);
     const std::uint64_t behind = (std::min)(stray_bytes, plan_.file_limit - end);
     int error = behind == 0 ? 0 : storage::allocate(file_.number(), end, behind);

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The mapping that a recorder writes into: made or joined at set-up, described region by region.
-/// What is written rarely (clock triples, the dictionary, process entries) is written here; the
-/// sub-buffers are claimed in core.hpp.
+/// The mapping that a recorder writes into: made or joined at set-up, and described region by
+/// region. Rare writes are done here (clock readings, the dictionary, process entries); sub-buffers
+/// are claimed in lane/claim.hpp.
 
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// A clock policy as the cold path knows it, which is compiled once for all kinds of recorder.
+/// A clock policy as the cold path knows it; the cold path is compiled once for all recorders.
 struct clock_functions {
     std::uint32_t kind;
     std::uint64_t (*now)() noexcept;
@@ -58,18 +58,17 @@ inline void store_text(shared_atomic<std::uint64_t> (&to)[N], std::string_view t
     }
 }
 
-/// How far behind the last sub-buffer a record may be stored that went astray. Where it begins a
-/// writer takes from the sub-buffer's commit word, which is shared: whatever others have stored
-/// there, it is an offset of less than 64 KiB and 8 bytes, and no record is longer than a
-/// sub-buffer. So the hot path need not ask whether the offset is one that can be: what it writes
-/// lies in the file, which is longer by this than its sub-buffers as long as it may grow, or in
-/// memory behind it that is mapped for nothing else.
+/// How far behind the last sub-buffer a stray record may be stored. A writer takes the place of a
+/// record from the sub-buffer's commit word, which is shared. Whatever others have stored there,
+/// the offset is at most 64 KiB and 8 bytes, and no record is longer than a sub-buffer. So the hot
+/// path need not check the offset: its stores lie in the file, which is longer by this than its
+/// sub-buffers as long as it may grow, or in memory behind it that is mapped for nothing else.
 inline constexpr std::uint64_t stray_bytes = std::uint64_t{128} << 10;
 static_assert(stray_bytes >= 0x10008 + max_sub_buffer_bytes);
 
-/// Others that may write to the file may store anything in it at any time. What is read from it is
-/// checked before an address is made of it, each time anew, and no loop goes by it alone. Against
-/// being cut short there is no help: who touches what is no more of a file gets SIGBUS.
+/// Other processes that may write to the file may store anything in it at any time. So each value
+/// read from it is checked before an address is made of it, each time anew, and no loop relies on
+/// it alone. Nothing helps against a file cut short: touching a page beyond its end raises SIGBUS.
 class trace_memory {
 public:
     /// Makes or joins what the options ask for. Throws setup_error.
@@ -100,13 +99,13 @@ public:
     [[nodiscard]] layout::process_entry& process(std::uint32_t slot) const noexcept {
         return at<layout::process_entry>(plan_.processes + slot * sizeof(layout::process_entry));
     }
-    /// A number for a new lane: never 0, which is none. After 2^32 lanes they come again.
+    /// A number for a new lane, never 0, which means none. After 2^32 lanes numbers repeat.
     [[nodiscard]] std::uint32_t new_lane_number() const noexcept {
         std::uint32_t number = 0;
         while (number == 0) number = ring().last_lane.fetch_add(1, relaxed) + 1;  // a counter
         return number;
     }
-    /// The first page, if others have stored a number there that is none.
+    /// The gates of a page; of the first, if others have stored an impossible number.
     [[nodiscard]] gate_page& gates(std::uint32_t page) const noexcept {
         const std::uint64_t there = page < plan_.gate_count ? page : 0;
         return at<gate_page>(plan_.gates + there * layout::page_bytes);
@@ -128,7 +127,7 @@ public:
         return at<sub_buffer_header>(plan_.sub_buffers + slot * plan_.sub_buffer_bytes);
     }
 
-    /// Sub-buffers there are; never more than can be touched, whatever others store there.
+    /// Sub-buffers that exist; never more than can be touched, whatever others store there.
     [[nodiscard]] std::uint64_t capacity() const noexcept { return present_.now(); }
     [[nodiscard]] const extent& present() const noexcept { return present_; }
 
@@ -137,10 +136,10 @@ public:
         return (static_cast<std::uint64_t>(at) - plan_.sub_buffers) / plan_.sub_buffer_bytes;
     }
 
-    /// The file's clock, now; and beside the system's. Signal-safe.
+    /// The file's clock; `snapshot` reads it together with the system's clocks. Signal-safe.
     [[nodiscard]] std::uint64_t now() const noexcept { return clock_->now(); }
     [[nodiscard]] clock_snapshot snapshot() const noexcept { return clock_->snapshot(); }
-    /// For how many of its ticks records are to be kept; 0 if the number of bytes alone decides.
+    /// For how many ticks of the file's clock records are kept; 0: by the number of bytes alone.
     [[nodiscard]] std::uint64_t keep_ticks() const noexcept {
         constexpr std::uint64_t second = 1'000'000'000;
         // relaxed, both: fixed
@@ -151,7 +150,7 @@ public:
         return keep_for / second * rate + keep_for % second * rate / second;
     }
 
-    /// Whose event types' numbers this process records by, and which gates it goes by.
+    /// The process whose numbering of event types this one uses, and the gates that it obeys.
     [[nodiscard]] std::uint32_t root() const noexcept { return root_; }
     [[nodiscard]] gate_page& own_gates() const noexcept { return gates(gate_page_); }
     /// The dictionary's first byte.
@@ -159,8 +158,8 @@ public:
         return memory_.data() + plan_.dictionary;
     }
 
-    /// Gives the program that is to record its numbering, and gates of its own: false if all are
-    /// in use. For set-up, of one at a time.
+    /// Gives the program its numbering, and gates of its own: false if all are in use. For set-up,
+    /// by one process at a time.
     [[nodiscard]] bool enter_program(std::uint32_t slot, std::uint32_t root) noexcept {
         root_ = root;
         return free_gate_page(slot, gate_page_);
@@ -199,7 +198,7 @@ public:
         life_.release();
     }
 
-    /// By those who record: claimers that died at it may have left some out. Linear in the lanes.
+    /// By claimers: those that died in the middle may have left some out. Linear in the lanes.
     [[nodiscard]] std::uint64_t overwritten_records() const noexcept {
         // relaxed, all: counters, each by itself
         std::uint64_t sum = ring().overwritten_records.load(relaxed);
@@ -209,9 +208,9 @@ public:
         return sum;
     }
 
-    /// False only if the process of `slot` is certainly gone. Its lock says so; where it could have
-    /// none: no process has its pid and start, but one that has ended and waits for its parent, or
-    /// it is what this process was before an exec. Signal-safe.
+    /// False only if the process of `slot` is certainly gone. Its lock says so. Where it could have
+    /// no lock: no process has its pid and start except one that has ended and waits for its
+    /// parent, or the entry is of this process before an exec. Signal-safe.
     [[nodiscard]] bool may_live(std::uint32_t slot) const noexcept {
         // relaxed, to the end: the caller has acquired what was stored after the entry
         auto& entry = process(slot);
@@ -225,7 +224,7 @@ public:
     }
 
     /// Gives the sub-buffers up to `count`, and their index, memory of their own; and the file its
-    /// bytes behind them, for records that go astray. 0 or the error. Signal-safe.
+    /// bytes behind them, for stray records. 0 or the error. Signal-safe.
     [[nodiscard]] int provide(std::uint64_t from, std::uint64_t count) const noexcept {
         const std::uint64_t at = plan_.bytes_for(from);
         const std::uint64_t bytes = plan_.bytes_for(count) - at;
@@ -253,8 +252,8 @@ public:
         return error != 0 ? error : pages(plan_.bytes_for(from), plan_.bytes_for(count));
     }
 
-    /// Calls `what(descriptor)` with the file that locks are taken on, if it can be had: the trace
-    /// file, or one in memory that is there for that alone. Signal-safe.
+    /// Calls `what(descriptor)` with the file that locks are taken on, if it can be opened: the
+    /// trace file, or one in memory for locks alone. Signal-safe.
     template <class What>
     void on_locks(What&& what) const noexcept {
         if (!locks()) return;
@@ -263,13 +262,13 @@ public:
         });
     }
 
-    /// True if a process has the byte (or if that cannot be told). Signal-safe.
+    /// Whether a process has locked the byte; true if that cannot be told. Signal-safe.
     [[nodiscard]] bool is_locked(std::uint64_t offset) const noexcept {
         bool locked = true;
         on_locks([&](int fd) { locked = storage::byte_is_locked(fd, offset); });
         return locked;
     }
-    /// Takes the byte for this process, if it can be had: `lock` says whether. Signal-safe.
+    /// Locks the byte for this process, if possible: `lock` says whether. Signal-safe.
     void take_lock(storage::life_lock& lock, std::uint64_t offset) const noexcept {
         on_locks([&](int fd) { static_cast<void>(lock.take(fd, locks().name(), offset)); });
     }
@@ -281,7 +280,7 @@ private:
     }
 
     [[nodiscard]] const kept_file& locks() const noexcept { return file_ ? file_ : signs_; }
-    /// What differs after an exec: the kernel gives each program sixteen random bytes.
+    /// A number that differs after an exec: the kernel gives each program sixteen random bytes.
     [[nodiscard]] static std::uint64_t image() noexcept {
         std::uint64_t word = 0;
         if (const auto* const random = reinterpret_cast<const void*>(::getauxval(AT_RANDOM))) {
@@ -290,9 +289,9 @@ private:
         return word;
     }
 
-    /// A page of gates that no living process goes by. That of a program that is no more is opened;
-    /// one that was never used is as whoever controls the recording left it. Programs are entered
-    /// under the lock of set-up, so that no two choose at once.
+    /// A page of gates that no living process obeys. A page of a program that is gone is opened;
+    /// one that was never used stays as whoever controls the recording left it. Programs are
+    /// entered under the lock of set-up, so that no two choose at once.
     [[nodiscard]] bool free_gate_page(std::uint32_t self, std::uint32_t& page) const noexcept {
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         for (page = 0; page < plan_.gate_count; ++page) {
@@ -324,7 +323,7 @@ private:
 
     std::string path_;
     kept_file file_;
-    kept_file signs_;  ///< where there is no file: of no bytes, for locks
+    kept_file signs_;  ///< an empty file for locks, where there is no trace file
     storage::mapping memory_;
     mutable storage::life_lock life_;  ///< of this process, on its byte
     std::uint32_t root_ = 0;

@@ -3,12 +3,12 @@
 #pragma once
 
 /// @file
-/// Finding closed sub-buffers, in the order of their positions.
+/// Finds closed sub-buffers, in the order of their positions.
 ///
-/// A writer fills its sub-buffer for as long as it takes, and others pass it. So where one is not
-/// closed yet it is remembered, by its slot, and looked at again; and before any is handed over, an
-/// earlier one of its lane is, if it has been closed meanwhile: the order within a lane is kept.
-/// Each ring of the recorder has positions, and so a search, of its own.
+/// A writer fills its sub-buffer for as long as it takes, while others pass it. So a sub-buffer
+/// that is not closed yet is remembered by its slot and looked at again. Before a sub-buffer is
+/// handed over, an earlier one of its lane that was closed meanwhile comes first, so that the order
+/// within a lane is kept. Each ring of the recorder has its own positions, and so its own search.
 
 #include <algorithm>
 #include <cstddef>
@@ -38,16 +38,16 @@ public:
         awaited_[what.slot] = what.pos;
         pass_ = (std::min)(pass_, what.slot);
     }
-    /// The next one that is closed: those passed before come first. False at the end of a pass.
+    /// The next closed sub-buffer: those passed before come first. False at the end of a pass.
     [[nodiscard]] bool find(place& out) {
-        // No more than a state can say: what others store there may be anything.
+        // No more than a state can hold: others may have stored anything there.
         constexpr position most = ~position{0} >> 3;
         const position newest = (std::min)(of_.cursor->load(relaxed), most);  // relaxed: a bound
         if (newest >= of_.lap && next_ <= newest - of_.lap) {  // a lap behind, or more
             next_ = newest - of_.lap + 1;
             look_everywhere();
         }
-        // What the ring has grown by may have been claimed in a round that was passed already.
+        // The ring may have grown by slots that were claimed in a round already passed.
         for (const std::uint64_t end = of_.end_now(); end_ < end; ++end_) {
             if (end_ < of_.slot_at(next_) || next_ > of_.lap) awaited_.try_emplace(end_, 1);
         }
@@ -57,12 +57,12 @@ public:
             const place here{it->first, now.pos};
             const bool come = now.pos >= it->second;
             const bool closed = now.state == number(sub_buffer_state::closed);
-            if (come && now.pos >= next_) {  // it is found by its position
+            if (come && now.pos >= next_) {  // it will be found by its position
                 it = awaited_.erase(it);
                 continue;
             }
             if (come && (closed || now.state == number(sub_buffer_state::free))) {
-                // Positions drawn for this slot that are newer than what is here may still come.
+                // Newer positions drawn for this slot may still be claimed.
                 if (now.pos + of_.lap >= next_) {
                     it = awaited_.erase(it);
                 } else {
@@ -79,14 +79,14 @@ public:
         }
         for (; next_ <= newest; ++next_) {
             const std::uint64_t slot = of_.slot_at(next_);
-            if (slot < of_.first || slot >= end_) {  // drawn, and not there
+            if (slot < of_.first || slot >= end_) {  // drawn, but no sub-buffer is there
                 const position next = of_.next_round(next_);
-                if (newest + 1 < next) break;  // perhaps it comes
-                next_ = next - 1;              // whoever came went on to the next round
+                if (newest + 1 < next) break;  // the ring may grow
+                next_ = next - 1;              // the cursor has moved to the next round
                 continue;
             }
             const auto now = look(slot);
-            if (now.pos > next_) continue;  // overwritten; the newer one has its turn
+            if (now.pos > next_) continue;  // overwritten; the newer one comes in its turn
             if (now.pos == next_ && now.state == number(sub_buffer_state::free)) continue;
             if (now.pos == next_ && now.state == number(sub_buffer_state::closed)) {
                 out = {slot, next_++};
@@ -99,7 +99,7 @@ public:
     }
 
     [[nodiscard]] bool has(std::uint64_t slot) const noexcept { return of_.has(slot); }
-    /// There was nothing more to be found just now.
+    /// Whether there is nothing more to be found at this moment.
     [[nodiscard]] bool settled() const noexcept {
         if (of_.cursor->load(relaxed) >= next_) return false;  // relaxed: ask again later
         return std::none_of(awaited_.begin(), awaited_.end(), [this](const auto& each) {
@@ -108,7 +108,7 @@ public:
         });
     }
     [[nodiscard]] stamped look(std::uint64_t slot) const noexcept {
-        // Who sees a sub-buffer closed sees also what its lane did before.
+        // A thread that sees a sub-buffer closed also sees what its lane did before.
         // order: drain.look:A pairs with close:A, reclaim.close:A, claim:B, session.return:A,
         // drain.keep:A
         return stamped::from(trace_.sub_buffer(slot).state.load(acquire));
@@ -118,7 +118,7 @@ public:
     }
 
 private:
-    /// Looks at every slot for what lies behind the first position that will be looked at.
+    /// Looks at every slot for sub-buffers before the next position.
     void look_everywhere() {
         for (std::uint64_t slot = of_.first; slot < end_; ++slot) {
             const auto now = look(slot);
@@ -131,9 +131,9 @@ private:
     trace_bytes trace_;
     share of_;
     std::map<std::uint64_t, position> awaited_;
-    std::uint64_t end_;       ///< of the ring, as known
-    position next_;           ///< looked at next, of those that were not looked at
-    std::uint64_t pass_ = 0;  ///< the slots awaited from this one on are still to be looked at
+    std::uint64_t end_;       ///< of the ring, as known so far
+    position next_;           ///< the first that was not looked at
+    std::uint64_t pass_ = 0;  ///< the first slot awaited that is still to be looked at
 };
 
 class closed_search {
@@ -144,12 +144,12 @@ public:
         for (const share& each : rings(trace.ring(), trace.plan, *trace.present)) {
             all_.emplace_back(trace, each);
         }
-        // In the order of their slots: the first ring's are the last.
+        // In the order of their slots: those of the first ring come last.
         std::rotate(all_.begin(), all_.begin() + 1, all_.end());
     }
 
-    /// Calls `visit` with slots to be looked at again and the least positions that are wanted from
-    /// there, from slot `from` on, until it returns true.
+    /// Calls `visit` with slots to be looked at again and the least position wanted from each, from
+    /// slot `from` on, until it returns true.
     template <class Visit>
     void for_each_awaited(std::uint64_t from, Visit&& visit) const {
         for (const ring_search& each : all_) {
@@ -159,11 +159,11 @@ public:
             }
         }
     }
-    /// It may come again, in a later pass.
+    /// Looks at `what` again in a later pass.
     void look_again(place what) { ring_with(what.slot).look_again(what); }
-    /// It comes again, in this one.
+    /// Looks at `what` again in this pass.
     void await(place what) { ring_with(what.slot).await(what); }
-    /// The next one that is closed, in any ring. False at the end of a pass over all.
+    /// The next closed sub-buffer of any ring. False at the end of a pass over all.
     [[nodiscard]] bool find(place& out) {
         for (; turn_ < all_.size(); ++turn_) {
             if (all_[turn_].find(out)) return true;
@@ -172,20 +172,20 @@ public:
         return false;
     }
 
-    /// A closed sub-buffer of the lane between two positions, at `previous` by preference;
-    /// anywhere in its ring, if there is a `gap` to be explained.
+    /// A closed sub-buffer of the lane between two positions: preferably the one at `previous`;
+    /// anywhere in its ring if there is a `gap` to explain.
     [[nodiscard]] std::optional<place> closed_of(std::uint32_t lane, position after,
                                                  position before, position previous,
                                                  bool gap) const {
         const std::uint64_t home = slot_of(previous, trace_.plan.sub_buffer_limit);
         std::optional<place> oldest;
         const std::size_t number = ring_of(home);
-        if (number == all_.size()) return oldest;  // what a damaged sub-buffer says
+        if (number == all_.size()) return oldest;  // a damaged sub-buffer named it
         const ring_search& ring = all_[number];
         const auto is_it = [&](std::uint64_t slot, stamped now) {
             return now.state == ring_search::number(sub_buffer_state::closed) && now.pos > after &&
                    now.pos < before &&
-                   // relaxed: after the state; a hint, looked at again when it is held
+                   // relaxed: after the state; a hint, checked again when it is held
                    trace_.sub_buffer(slot).lane.load(relaxed) == lane;
         };
         if (const auto now = ring.look(home); now.pos == previous && is_it(home, now)) {
@@ -201,7 +201,7 @@ public:
         return oldest;
     }
 
-    /// There was nothing more to be found just now.
+    /// Whether there is nothing more to be found at this moment.
     [[nodiscard]] bool settled() const noexcept {
         return std::all_of(all_.begin(), all_.end(),
                            [](const ring_search& each) { return each.settled(); });
@@ -214,8 +214,8 @@ private:
                                         [slot](const ring_search& each) { return each.has(slot); });
         return static_cast<std::size_t>(found - all_.begin());
     }
-    /// The same of a slot that was found. The first ring, which is the last here, if that has been
-    /// set back meanwhile, as others may who can write to the file.
+    /// The same for a slot that was found. If its ring is gone, because another process wrote to
+    /// the file: the first ring, which is the last here.
     [[nodiscard]] ring_search& ring_with(std::uint64_t slot) noexcept {
         return all_[(std::min)(ring_of(slot), all_.size() - 1)];
     }

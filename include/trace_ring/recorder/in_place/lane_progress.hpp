@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// How far a draining session has come in each lane, so that what is missing can be told, once, by
-/// cause. What the session answers for is kept in the lane's entry of the file, for the sessions
-/// after it, and for readers of the file, who would take what was consumed for overwritten.
+/// How far a draining session has come in each lane, so that each loss is told once, by its cause.
+/// The lane's entry in the file keeps up to where sessions answer for the lane: for later sessions,
+/// and for readers of the file, who would otherwise take consumed records for overwritten ones.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,15 +20,15 @@ namespace trace_ring::inline v1::impl {
 
 struct lane_progress {
     position last = no_position;  ///< the sub-buffer handed over last
-    position expected = 0;        ///< the record that comes next
-    bool known = true;            ///< the two about records are
+    position expected = 0;        ///< the number of the next record
+    bool known = true;            ///< whether `expected` and `stored` are
     position open = no_position;  ///< a sub-buffer of which a part was handed over,
-    std::uint32_t refused = 0;    ///< and what it had told by then
+    std::uint32_t refused = 0;    ///< and the losses that it had told by then
     std::uint32_t too_long = 0;
     std::uint32_t nested = 0;
     std::uint32_t number = 0;
-    layout::lane_entry* entry = nullptr;  ///< in the file; null: others' by now
-    position stored = 0;  ///< up to here the session answers for it, and the file knows
+    layout::lane_entry* entry = nullptr;  ///< in the file; null: another lane's by now
+    position stored = 0;  ///< the session answers for records up to here, as the file says
 };
 
 class lane_progresses {
@@ -36,7 +36,7 @@ public:
     /// `first`: no session was there before this one.
     lane_progresses(const trace_bytes& trace, bool first) : trace_(trace), first_(first) {}
 
-    /// Constant time, but for the first time; linear in the table of lanes then.
+    /// Constant time; linear in the table of lanes when a lane is met first.
     [[nodiscard]] lane_progress& of(std::uint32_t number) {
         if (recent_ != nullptr && recent_->number == number) return *recent_;
         auto [it, fresh] = lanes_.try_emplace(number);
@@ -45,12 +45,12 @@ public:
         return *recent_;
     }
 
-    /// What a header tells of losses.
+    /// The losses that a header tells of.
     struct counts {
         std::uint32_t refused, too_long, nested;
     };
-    /// Finds a sub-buffer's place in its lane: what was handed over before is left out of it, what
-    /// is missing before it is told with it.
+    /// Finds a sub-buffer's place in its lane: skips records that were handed over before, and adds
+    /// the loss of records that are missing before it.
     void place(drained_sub_buffer& what, counts told, loss_cause gap) {
         lane_progress& lane = of(what.lane());
         const position end = what.first() + what.records();
@@ -76,7 +76,7 @@ public:
         }
     }
 
-    /// The session answers for all of the lane up to the end of `what`.
+    /// From here on the session answers for the lane up to the end of `what`.
     void consumed(const drained_sub_buffer& what) noexcept {
         const auto it = recent_ != nullptr && recent_->number == what.lane()
                             ? nullptr
@@ -84,12 +84,12 @@ public:
         advance(it != nullptr ? *it : *recent_, what.first() + what.records());
     }
 
-    /// What stands before no sub-buffer. `settled()`: all that could be was handed over.
+    /// Losses that no sub-buffer tells of. `settled()`: everything that could be was handed over.
     template <class Settled>
     [[nodiscard]] loss_counts rest(Settled&& settled) {
         loss_counts out;
         auto& ring = trace_.ring();
-        // Those lanes ended before, and what they left is looked for after.
+        // Those lanes ended before; `settled` looks for their last sub-buffers after this.
         // order: drain.rest:A pairs with lane.fold:A
         const std::uint64_t undrained = ring.undrained.load(acquire);
         for (std::uint32_t slot = 0; slot < trace_.plan.lane_count; ++slot) {
@@ -108,7 +108,7 @@ public:
             const std::uint64_t end = entry.written.load(relaxed);  // has ended, after its state
             if (newest == no_position || newest <= lane.last || end <= lane.expected) continue;
             const std::uint64_t home = slot_of(newest, trace_.plan.sub_buffer_limit);
-            if (home >= trace_.capacity()) continue;  // what a damaged entry says
+            if (home >= trace_.capacity()) continue;  // the entry is damaged
             // relaxed: it is there or not
             const auto there = stamped::from(trace_.sub_buffer(home).state.load(relaxed));
             if (there.pos <= newest || !settled()) continue;
@@ -135,7 +135,7 @@ private:
         const auto it = lanes_.find(number);
         return it == lanes_.end() ? nullptr : &it->second;
     }
-    /// Its entry may have gone to another.
+    /// Whether its entry is still this lane's.
     [[nodiscard]] static bool in_table(const lane_progress& lane) noexcept {
         // relaxed: the number changes before anything else of an entry
         return lane.entry != nullptr && lane.entry->number.load(relaxed) == lane.number;
@@ -143,16 +143,16 @@ private:
     void advance(lane_progress& lane, position end) noexcept {
         if (end <= lane.stored) return;
         const position was = std::exchange(lane.stored, end);
-        bool left = true;  // to the totals of lanes that are gone
+        bool left = true;  // counted in the totals of lanes that are gone
         if (in_table(lane)) {
             auto& drained = lane.entry->drained;
-            // A swap: an entry that goes to another lane at this moment has another value, or,
-            // where there was none, another number.
+            // A swap: an entry that goes to another lane at this moment has another value or, where
+            // there was none, another number.
             // order: drain.advance:A pairs with lane.enter:B, here.enter:B
             if (std::uint64_t seen = was; drained.compare_exchange_strong(seen, end, acquire)) {
                 if (in_table(lane)) return;
-                // Who gave it away has taken this into account, unless it was the next lane's by
-                // then: there it still is. relaxed: a number
+                // If the entry was folded after the swap, that took `end` into account. If it was
+                // the next lane's by then, `end` is still there and must go. relaxed: a number
                 seen = end;
                 left = drained.compare_exchange_strong(seen, 0, relaxed);
             }
@@ -177,15 +177,15 @@ private:
             return;
         }
         lane.entry = nullptr;
-        // A lane long gone. What sessions before this one took of it, nobody knows.
+        // The lane is long gone. How much of it earlier sessions took is not known.
         lane.known = first_;
     }
 
     void tell(lane_progress& lane, drained_sub_buffer& what, loss_cause cause, std::uint32_t more) {
-        // Of a lane that is not in the table, the totals tell.
+        // The totals tell for a lane that is not in the table.
         if (more != 0 && in_table(lane)) what.lose(cause, count(*lane.entry, cause, more));
     }
-    /// Up to `most` of what an entry counts and no session was told; told with that.
+    /// Up to `most` losses that an entry counts and no session has told; they count as told then.
     [[nodiscard]] static std::uint64_t count(layout::lane_entry& entry, loss_cause cause,
                                              std::uint64_t most) noexcept {
         // relaxed, to the end: counters; a swap, for the entry may go to another lane just now

@@ -4,16 +4,21 @@
 
 /// @file
 /// The recorder as a drainable: closed sub-buffers are marked `reading`, handed over where they
-/// lie, and given back as `free`, or as `closed` again. Writers skip what is held, which is a
-/// quarter at most, and neither overwrite nor count what was consumed.
+/// lie, and given back as `free`, or as `closed` again. Writers skip those that are held, a quarter
+/// of the ring at most, and neither overwrite nor count consumed records.
 /// @code
 ///  session                                        writer
 ///  state: (p, closed) --swap--> (p, reading)      state? reading: held, the next one
 ///         plain loads of the records
 ///         (p, reading) --release--> (p, free)     (p, free) --swap--> (q, reset)
 /// @endcode
-/// In the program that records, from the recorder; in any other that may write to the file, by the
-/// file's name.
+/// The program that records makes it from the recorder; any other that may write to the file, from
+/// the file's name.
+/// @code
+///   trace_ring::drain_source source("orders.trace");
+///   trace_ring::drain::session session(source);
+///   session.for_each_record([](const auto& record) { add(record.time, record.payload); });
+/// @endcode
 
 #include <unistd.h>
 
@@ -33,13 +38,13 @@
 
 namespace trace_ring::inline v1 {
 
-/// One thread's at a time, and of a session's alone. A child of a fork has no part in its parent's
-/// session: what it has of it does nothing.
+/// Belongs to one session, and is used by one thread at a time. In a child of a fork, the copy of
+/// its parent's source does nothing.
 class drain_source {
 public:
     using portion = drained_sub_buffer;
 
-    /// What a recorder of this process has; it must outlive this.
+    /// Drains a recorder of this process, which must outlive this.
     template <class Kind>
     explicit drain_source(basic_recorder<Kind>& from) : fd_(from.descriptor()) {
         const auto [base, bytes] = from.bytes();
@@ -51,8 +56,8 @@ public:
 #endif
         require_sound(bytes);
     }
-    /// A trace file that other processes record into, or did; or `/proc/PID/fd/N` of a memory file.
-    /// Throws setup_error, which names the file, the offset and the cause.
+    /// Drains a trace file that other processes record into, or did; or `/proc/PID/fd/N` of a
+    /// memory file. Throws setup_error, which names the file, the offset and the cause.
     explicit drain_source(const std::string& file) : name_(file) {
         file_.keep(storage::open_file(file), file);
         fd_ = file_.number();
@@ -76,7 +81,7 @@ public:
         }
     }
 
-    /// Throws setup_error: EBUSY, and the pid, if there is a session already.
+    /// Begins a session. Throws setup_error: EBUSY, and the pid, if there is a session already.
     void attach() {
         if (trace_.base == nullptr) return;
         if (const std::uint32_t other = impl::take_session(trace_, fd_, lock_)) {
@@ -106,9 +111,10 @@ public:
         impl::leave_session(trace_, lock_);
     }
 
-    /// The next closed sub-buffer. What is handed over was closed before it was taken, writers skip
-    /// it until it is given back, and nobody else gives it back: so its records are plain memory,
-    /// and are read by plain loads, which a compiler may make wide.
+    /// The next closed sub-buffer; false if there is none, or a quarter of them is held. A
+    /// sub-buffer that is handed over was closed before, writers skip it until it is given back,
+    /// and only this session gives it back. So its records are plain memory, read by plain loads,
+    /// which a compiler may make wide.
     [[nodiscard]] bool take(portion& out) {
         if (process_ == 0) return false;
         if (held_ >= std::max<std::uint64_t>(1, trace_.capacity() / 4)) return false;
@@ -126,7 +132,7 @@ public:
                 search_->await(found);
                 found = *earlier;
             }
-            // Overwritten just now, or written on.
+            // Overwritten at this moment, or written on in it.
             if (!refused) search_->look_again(found);
         }
         return false;
@@ -156,7 +162,7 @@ public:
         return what.visit(visit);
     }
 
-    /// What is complete in the next sub-buffer that its writer still fills. One at a time.
+    /// The committed records of the next sub-buffer that is still being filled. One at a time.
     [[nodiscard]] bool take_open(portion& out) {
         if (process_ == 0) return false;
         bool found = false;
@@ -184,8 +190,8 @@ public:
         return found;
     }
 
-    /// What no sub-buffer tells of: refused since the last one, nested, without a lane; and what
-    /// was overwritten behind the last one of a lane that has ended.
+    /// Losses that no sub-buffer tells of: records refused since the last one, nested, or without a
+    /// lane; and records overwritten behind the last sub-buffer of a lane that has ended.
     [[nodiscard]] loss_counts rest() {
         if (process_ == 0) return {};
         return lanes_->rest([this] { return !kept_ && held_ == 0 && search_->settled(); });
@@ -238,7 +244,7 @@ private:
         return damaged ? loss_cause::damaged : loss_cause::overwritten;
     }
 
-    /// Hands over what is held. False, and it is given back: it cannot be read, or it was handed
+    /// Hands over what is held. False, after it was given back: it cannot be read, or was handed
     /// over before.
     [[nodiscard]] bool accept(place what, portion& out) {
         const sub_buffer_header& sub = trace_.sub_buffer(what.slot);
@@ -278,12 +284,12 @@ private:
     std::optional<impl::closed_search> search_;
     std::vector<position> damaged_;
     std::uint64_t held_ = 0;
-    bool kept_ = false;  ///< something was: it is there, and was not drained
+    bool kept_ = false;  ///< a sub-buffer was kept: not drained
     std::uint64_t open_pass_ = 0;
     std::vector<std::uint64_t> words_;
 };
 
-/// What drain::session makes of a recorder.
+/// Makes a drainable of a recorder, for drain::session.
 template <class Kind>
 [[nodiscard]] drain_source drainable_of(basic_recorder<Kind>& from) {
     return drain_source(from);

@@ -3,9 +3,10 @@
 #pragma once
 
 /// @file
-/// Claiming sub-buffers: the trace-table rule one level up. A claimer draws the next position and
-/// swaps the state of the sub-buffer there from (free or closed, older) to (its position, reset);
-/// whoever finds it held, or newer than what it drew, draws again. Nobody waits for anybody.
+/// Claiming sub-buffers, by the rule of trace tables one level up. A claimer draws the next
+/// position and swaps the state of the sub-buffer there from (free or closed, older) to (its
+/// position, reset). If that sub-buffer is held, or newer than the drawn position, it draws again.
+/// Nobody waits for anybody.
 /// @code
 ///   cursor --fetch_add--> position p --> slot (p - 1) mod capacity
 ///   state: (older, free|closed) --swap--> (p, reset) --fill header--> (p, active)
@@ -21,13 +22,14 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Room for `bytes` more, and `time` for them, whose high half the lane has announced. `known` is
-/// the time if it was read since the lane is open, else 0: some processors wait long to read it.
+/// Makes room for `bytes` more in the lane, and sets `time` to the record's time, whose high half
+/// the lane has announced. `known` is the time if it was read since the lane was opened, else 0:
+/// some processors take long to read it.
 inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint64_t known,
                             std::uint32_t& time) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* sub = lane.sub.load(relaxed);
-    // Who was refused one finds perhaps that others have handed on since.
+    // A lane that was refused a sub-buffer tries again: another thread may have released one since.
     if (sub == &nowhere && lane.refused.load(relaxed) != 0 &&
         lane.entry.load(relaxed)->ring.load(relaxed) != 0 &&
         go_on(lane, lane.entry.load(relaxed)->ring.load(relaxed), bytes)) {
@@ -35,10 +37,10 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint64_t
     }
     const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
     if (sub == &nowhere || end + bytes + time_record_bytes > memory_.plan().sub_buffer_bytes) {
-        // One goes and one comes: what is held stays as it is.
+        // The lane closes one sub-buffer and claims another: the count of held ones stays.
         const bool holds = sub != &nowhere;
         const share& of = shares_[lane.entry.load(relaxed)->ring.load(relaxed)];
-        // Claimers pass this line round.
+        // The cursor's cache line moves from claimer to claimer: ask for it early.
         const lane_mark& run = mark_of(lane);
         if (run.run_next.load(relaxed) == run.run_end.load(relaxed)) prefetch_to_store(of.cursor);
         std::uint64_t now = known != 0 ? known : memory_.now();
@@ -84,13 +86,13 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint64_t
     return true;
 }
 
-/// The open lane, or what is left to do if there is no room.
+/// The open lane; no lane if there is no room.
 inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes,
                                     std::uint64_t known) noexcept {
     std::uint32_t time = 0;
     if (make_room(lane, bytes, known, time)) [[likely]]
         return {&lane, time};
-    // Cold, not idle: there may be no sub-buffer to fill. relaxed: own lane
+    // Not idle: the next record must take the cold path. relaxed: own lane
     mark_of(lane).value.store(0, relaxed);
     return {};
 }
@@ -100,20 +102,21 @@ inline core::opened core::open_further(event_state& type, std::uint32_t bytes, m
     // relaxed, to the end: own lane
     if (!enter_lane(lane) || mark_of(lane).valid.load(relaxed) == 0 || bytes > max_record())
         [[unlikely]] {
-        mark_of(lane).value.store(0, relaxed);  // given up by a handler that came in between
+        mark_of(lane).value.store(0, relaxed);  // a handler in between has given it up
         return open(type, bytes, opener, ends);
     }
     return with_room(lane, bytes, known);
 }
 
-/// Leaves it counted as held.
+/// Closes the lane's sub-buffer. Does not decrement the count of held sub-buffers: the caller
+/// claims another at once, or decrements it.
 inline void core::close_lane(lane_state& lane, const share& of, std::uint64_t now) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* const sub = lane.sub.load(relaxed);
     if (sub == &nowhere) return;
     const std::uint32_t records = commit_word::records(sub->commit.load(relaxed));
     layout::lane_entry& entry = *lane.entry.load(relaxed);
-    // Who reads this count finds the records, too.
+    // A thread that reads this count finds the records, too.
     // order: lane.written:A pairs with table.read:B, snapshot.copy:B
     entry.written.store(sub->first_position.load(relaxed) + records, release);
     sub->end_time.store(now, relaxed);
@@ -139,7 +142,7 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
     const auto old = stamped::from(word);
     if (old.state != static_cast<unsigned>(sub_buffer_state::free) &&
         old.state != static_cast<unsigned>(sub_buffer_state::closed)) {
-        // One who reads for hundreds of laps may be dead.
+        // A session that has been reading for hundreds of laps may be dead.
         if (old.state == static_cast<unsigned>(sub_buffer_state::reading) &&
             passed_readings_.fetch_add(1, relaxed) % 1024 == 1023) {  // relaxed: a counter
             return_dead_session();
@@ -149,11 +152,11 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
     if (old.pos >= drawn.pos) return nullptr;  // this claimer slept a lap
     const bool closed = old.state == static_cast<unsigned>(sub_buffer_state::closed);
     if (closed && is_kept(of, index, drawn)) return nullptr;
-    // Told first, so that what a dying claimer leaves in `reset` can be found; and not before the
-    // count of what was written until then.
+    // Stored before the swap, so that a sub-buffer that a dying claimer leaves in `reset` can be
+    // found; and not before the count of the records written until then.
     // order: lane.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:B
     lane.entry.load(relaxed)->newest.store(drawn.pos, release);  // relaxed: own lane
-    // Of the claimer before: all that it stored, and how many records there are to overwrite.
+    // Acquires all that the previous claimer stored, and with it how many records are overwritten.
     // order: claim:C pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A,
     // session.return:A, drain.free:A, drain.keep:A, here.give_up:A, here.close:A, here.close:B,
     // here.give_up:B, reclaim.close:B
@@ -164,7 +167,7 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
     // order: claim:A pairs with read:C, batch.read:B, file.read:C, chain.look:B
     thread_fence(release);
     if (closed) {
-        // By lane, and not in one word for all: that would be passed round with each claim.
+        // Counted by lane: one word for all would move from claimer to claimer.
         // relaxed, all: own lane, and a word that only its claimer writes
         auto& overwrote = lane.entry.load(relaxed)->overwrote;
         const std::uint64_t before = overwrote.load(relaxed);
@@ -174,15 +177,16 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
     return &sub;
 }
 
-/// What has to be done from time to time, and is when a sub-buffer is claimed at `now`.
+/// Work that is due from time to time, done when a sub-buffer is claimed, at `now`.
 inline void core::now_and_then(std::uint64_t now) noexcept {
     layout::ring_state& ring = memory_.ring();
     // relaxed, to the end: advice, and swaps
-    // A triple of clocks now and then: after 1 ms, 2 ms, 4 ms ... and then each second. Its words
-    // are advice: one claimer more or less may take one. A claim that has taken long already has
-    // waited for memory. What reads the clocks is then no nearer: it took as long again, and the
-    // readings, far apart, said less. So that is left to other claims, for 32 times as long; and
-    // put off a little, for where all claims are slow each would ask the clock for nothing.
+    // The clocks are read together after 1 ms, 2 ms, 4 ms ... and then each second. The words that
+    // say when are advice: one reading more or less does not matter. A claim that was slow has
+    // waited for memory, and then the clocks' code and data are out of the caches as well: reading
+    // takes as long again, and the readings lie too far apart to say much. So slow claims leave it
+    // to others for 32 times as long. They also put it off a little, because where all claims are
+    // slow each would ask the clock in vain.
     std::uint64_t next = next_clock_.load(relaxed);
     if (now >= next && memory_.clock() != 0) {
         const std::uint64_t gap = clock_gap_.load(relaxed);
@@ -203,8 +207,9 @@ inline void core::now_and_then(std::uint64_t now) noexcept {
     }
 }
 
-/// `now` is brought up to date if this had to wait. `counted`: the sub-buffer that the lane has
-/// just closed is counted as held, and that one need not be counted again.
+/// Claims the next sub-buffer for the lane. `now` is read again if the claim had to wait.
+/// `counted`: the lane has just closed a sub-buffer that still counts as held, so this one is not
+/// counted.
 inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::uint64_t& now,
                                       bool counted) noexcept {
     // relaxed, to the end: own lane, its sub-buffer until the state publishes it, and counters
@@ -235,14 +240,14 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
     }
     if (full_ == full_mode::block) now = memory_.now();
     sub_buffer_header& sub = *taken;
-    // Neighbours of 32 bits as one word: half of the stores.
+    // Two neighbours of 32 bits are stored as one word: half of the stores.
     const std::uint64_t number = entry.number.load(relaxed);
     word_at<std::uint64_t>(&sub, 0).store(magic() | number << 32, relaxed);
     sub.first_position.store(entry.written.load(relaxed), relaxed);
     sub.base_time.store(now, relaxed);
     sub.previous.store(previous, relaxed);
     sub.end_time.store(0, relaxed);
-    const std::uint64_t refused = lane.refused.load(relaxed);  // own: no exchange, which is dear
+    const std::uint64_t refused = lane.refused.load(relaxed);  // own: an exchange is slower
     word_at<std::uint64_t>(&sub, offsetof(sub_buffer_header, commit))
         .store(commit_word::empty | refused << 32, relaxed);
     if (refused != 0) lane.refused.store(0, relaxed);

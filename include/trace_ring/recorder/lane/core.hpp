@@ -3,11 +3,11 @@
 #pragma once
 
 /// @file
-/// The cold path: everything a writer does other than put one more record behind the last. A record
-/// begins here when its lane has no room, the clock's high half changed, the thread or the process
-/// is new, the event has no id, or a record is open already (`open`); it is claimed, closed and
-/// reclaimed in claim.hpp; threads and processes come and go in threads.hpp. No lock, no C++ heap;
-/// errno is kept; signal-safe throughout.
+/// Everything a writer does except appending one more record where the last one ended: the cold
+/// path. A record takes it (`open`) when its lane has no room, the clock's high half changed, the
+/// thread or the process is new, the event has no id, or a record is open already. Sub-buffers are
+/// claimed and closed in claim.hpp, reclaimed in lane_table.hpp; threads come and go in
+/// threads.hpp, processes in process/entries.hpp. No lock, no C++ heap; errno is kept; signal-safe.
 
 #include <algorithm>
 #include <cstddef>
@@ -30,7 +30,7 @@ class cpu_lanes;
 
 class core {
 public:
-    /// `hot_clock` is the one that the hot path reads, `gates` where it finds the gates.
+    /// `hot_clock` is the clock that the hot path reads; `gates` is where it finds the gates.
     core(const recorder_options& options, const clock_functions& hot_clock, gate_link& gates);
     ~core();
     core(const core&) = delete;
@@ -46,28 +46,29 @@ public:
         return process_.load(relaxed);  // relaxed: set before any lane that leads here
     }
     [[nodiscard]] gate_page& own_gates() const noexcept { return memory_.own_gates(); }
-    /// The first word of its sub-buffers.
+    /// The first word of the recorder's sub-buffers.
     [[nodiscard]] std::uint32_t magic() const noexcept {
         return numbered_magic(memory_.root() + 1);
     }
 
     using opened = impl::opened;
     /// Opens a record of `bytes` (header included) in the first of the calling thread's lanes that
-    /// has none open, with room for it; no lane if the gate is shut or the record is lost, which is
-    /// then counted. `opener` is the mark to leave: where the caller's frame is. The gate does not
-    /// hold for what `ends` a span. The lane has announced the high half of the time.
+    /// has no record open, and makes room for it. Returns no lane if the gate is shut, or if the
+    /// record is lost, which is then counted. `opener` is the mark to leave: where the caller's
+    /// frame is. A record that `ends` a span passes a shut gate. The lane has announced the high
+    /// half of the time.
     [[nodiscard]] opened open(event_state& type, std::uint32_t bytes, mark_type opener,
                               bool ends = false) noexcept;
-    /// The same for a record that the hot path has begun in `lane`, which was idle: it is open
-    /// already. `known` as in `make_room`.
+    /// The same for a record that the hot path has already opened in `lane`, which was idle.
+    /// `known`: as in `make_room`.
     [[nodiscard, gnu::cold]] opened open_further(event_state& type, std::uint32_t bytes,
                                                  mark_type opener, bool ends, lane_state& lane,
                                                  std::uint64_t known) noexcept;
 
-    /// What a mark is when no record is open: 0 where every record must come through `open`.
+    /// The mark of a lane without an open record: 0 where every record must come through `open`.
     [[nodiscard]] mark_type idle_mark() const noexcept { return idle_mark_; }
 
-    /// After a record that came through `open`.
+    /// Ends a record that came through `open`.
     void finish(lane_state& lane) noexcept {
         // relaxed, to the end: own thread and its handlers
         lane.opened.store(lane.opened.load(relaxed) + 1, relaxed);
@@ -87,17 +88,17 @@ public:
     void add_type(const type_node& node) noexcept;
     /// Whether `id` can be this type's in this recorder's file.
     [[nodiscard]] bool can_be(std::uint32_t id, const type_description& type) const noexcept;
-    /// The number that earlier runs of the program had for it there; 0 if none.
+    /// The id that it had there in earlier runs of the program; 0 if none.
     [[nodiscard]] std::uint32_t known_as(const type_description& type) const noexcept;
     [[gnu::always_inline]] void close_lane(lane_state& lane, const share& of,
                                            std::uint64_t now) noexcept;
-    /// Closes the lanes of a block, and forgets them: half-empty ones are handed on. `but_open`:
-    /// not those with an open record, which are left to it; and none is handed on.
+    /// Closes and releases the lanes of a block; half-empty ones are offered to other threads.
+    /// `but_open`: lanes with an open record are left alone, and none is offered.
     void leave_thread(lane_block& block, bool but_open = false) noexcept;
     void shut(bool shut_now) noexcept;
 
     std::size_t enable(std::string_view glob, bool on) noexcept;
-    /// The space set aside for copying one sub-buffer, for one copier at a time.
+    /// The space for copying one sub-buffer, for one copier at a time.
     [[nodiscard]] bool begin_copy() noexcept {
         // order: copy.begin:A pairs with copy.end:A
         return copying_.exchange(1, acquire) == 0;
@@ -113,14 +114,14 @@ public:
     /// Writes the snapshots that were asked for from outside (control.hpp).
     [[gnu::cold]] void serve_requests() noexcept;
 
-    /// Says that the open record of `lane`, whose mark it is, is a reservation, the object at
-    /// `holder`. If another was there, its end was jumped over: it is given up.
+    /// Marks the open record of `lane`, whose mark is `mark`, as a reservation: the object at
+    /// `holder`. An older reservation at that address, whose end was jumped over, is given up.
     void hold(lane_state& lane, mark_type mark, const void* holder) noexcept;
 
     static void register_type(event_state& type) noexcept;
     static void leave_all(thread_node& node) noexcept;
     static void leave_gone_threads() noexcept;
-    /// In a child of a fork: what its parent's threads had begun is nobody's now.
+    /// In a child of a fork: records that its parent's threads had begun belong to nobody.
     void forget_process() noexcept {
         // relaxed, both: the child has one thread
         alive_->store(new_child, relaxed);  // where the kernel did not do it
@@ -138,7 +139,8 @@ private:
     [[gnu::cold]] void lend(lane_state& lane) noexcept;
     void find_again(lane_state& lane) noexcept;
     void depart(lane_state& lane, std::uint64_t now) noexcept;
-    /// Room for a record of 64 bytes, whoever comes; and an eighth, to be worth it.
+    /// Whether the rest is worth adopting: room for a record of 64 bytes of any thread, and an
+    /// eighth of the sub-buffer.
     [[nodiscard]] bool has_room(const sub_buffer_header& sub) const noexcept {
         const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));  // relaxed: own
         const std::uint32_t size = memory_.plan().sub_buffer_bytes;
@@ -212,7 +214,7 @@ private:
     trace_memory memory_;
     rings shares_;
     full_mode full_;
-    bool keeps_oldest_;  // what is unread is not overwritten
+    bool keeps_oldest_;  // unread records are not overwritten
     on_fork fork_;
     std::uint64_t step_;  // in sub-buffers
     std::uint64_t block_ns_;
@@ -220,10 +222,10 @@ private:
     mark_type idle_mark_;
     atomic<std::uint32_t> process_{0};
     atomic<std::uint32_t> failed_claims_{0};
-    atomic<std::uint64_t> full_after_{~std::uint64_t{0}};  // a cursor with which the ring was full,
-    atomic<std::uint64_t> full_at_{0};                     // and where that was seen,
-    atomic<std::uint64_t> full_until_{0};                  // by time: when it is full no more,
-    atomic<std::uint32_t> full_times_{0};                  // how often
+    atomic<std::uint64_t> full_after_{~std::uint64_t{0}};  // the cursor when it was found full,
+    atomic<std::uint64_t> full_at_{0};                     // the position where that was seen,
+    atomic<std::uint64_t> full_until_{0};                  // by time: until when it is full,
+    atomic<std::uint32_t> full_times_{0};                  // and how often it was found full
     atomic<std::uint32_t> passed_readings_{0};
     atomic<std::uint32_t> crowded_claims_{0};
     atomic<std::uint32_t> recount_due_{0};
@@ -232,10 +234,10 @@ private:
     atomic<std::uint32_t> copying_{0};
     std::unique_ptr<std::uint64_t[]> copy_space_;
     std::string snapshot_base_;
-    atomic<std::uint32_t> snapshots_left_{0};  // of those asked for from outside
+    atomic<std::uint32_t> snapshots_left_{0};  // how many requests from outside are still served
     atomic<std::uint64_t> snapshot_due_{0};
     std::uint64_t snapshot_gap_ = 0;  // nanoseconds
-    /// Where this process stands, in a page that fork wipes.
+    /// The state of this process, in a page that fork wipes.
     enum : std::uint32_t { new_child = 0, entered = 1, entering = 2, stopped = 3 };
     struct unmap_page {
         void operator()(atomic<std::uint32_t>* page) const noexcept {
@@ -244,7 +246,7 @@ private:
     };
     std::unique_ptr<atomic<std::uint32_t>, unmap_page> alive_;
     static constexpr std::uint32_t offer_count = 16;
-    /// By ring: lane number << 32 | its entry.
+    /// By ring: lanes to be adopted, each as lane number << 32 | index of its entry.
     atomic<std::uint64_t> offers_[layout::max_rings][offer_count]{};
     atomic<std::uint64_t> known_types_[(layout::max_event_id + 1) / 64]{};
 };
@@ -259,8 +261,8 @@ inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
 inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type opener,
                                bool ends) noexcept {
     if (home_ != &the_registry) {
-        // Code of a library that has a registry, and so event ids, of its own: it needs a recorder
-        // of its own, too.
+        // Code of a library that has a registry, and so event ids, of its own: it needs its own
+        // recorder.
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return {};
     }
@@ -275,7 +277,7 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     if ((gate & ~std::uint32_t{layout::gate_no_event}) != 0 && !ends) return {};
     // order: process.alive:B pairs with process.alive:A
     if (alive_->load(acquire) != entered && !enter_child()) return {};
-    const std::uint32_t ring = shares_.number(type.ring);  // no lane more if there is no such ring
+    const std::uint32_t ring = shares_.number(type.ring);  // 0 if there is no such ring
     lane_block* block = thread_lanes[ring].load(relaxed);  // relaxed: own word
     if (block == &vacant_block) block = enter_thread(ring);
     if (block == nullptr) {
@@ -284,7 +286,7 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     }
     lane_state* const lane = choose_lane(*block, opener);
     if (lane == nullptr) return {};
-    // From here on the lane is open: whatever a handler begins goes one deeper.
+    // From here on the lane is open: a record of a signal handler takes the next deeper lane.
     // relaxed, to the end: words of this thread and its handlers, and counters
     signal_fence(seq_cst);
     const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 || go_on(*lane, ring, bytes) ||
@@ -313,7 +315,7 @@ inline void core::hold(lane_state& lane, mark_type mark, const void* holder) noe
     }
 }
 
-/// Marks a lane of the block as the caller's, the first in which no record is open. Null: there is
+/// Marks the first lane of the block in which no record is open as the caller's. Null if there is
 /// none, which is counted.
 inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexcept {
     lane_state* const first = first_lane(block);
@@ -347,7 +349,7 @@ inline lane_state* core::choose_lane(lane_block& block, mark_type opener) noexce
         if (mark_of(lane).valid.load(relaxed) == 0) continue;
         lane.entry.load(relaxed)->nested.fetch_add(1, relaxed);
         sub_buffer_header* const sub = lane.sub.load(relaxed);
-        // Of a thread whose stacks are switched, it may be another's by now.
+        // If the thread's stacks are switched, it may be another thread's by now.
         const bool stays = mark_of(*first).retired.load(relaxed) == 0;
         if (sub != &nowhere && stays) sub->nested.fetch_add(1, relaxed);
         return nullptr;

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Event types as a recorder meets them, when the code that declares them is loaded or the recorder
-/// is made, and their gates; and records that their type keeps out of every lane.
+/// Event types as a recorder meets them: registered when the code that declares them is loaded or
+/// the recorder is made; their gates; and records that are refused because of their type.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// An id for a type that has none: `known`, if it is not 0, else the next for which `is_free(id)`.
-/// 0 when ids (4095) have run out.
+/// An id for a type that has none: `known`, if it is not 0 and is free, else the next for which
+/// `is_free(id)`. 0 when the ids (4095) have run out.
 template <class IsFree>
 [[nodiscard]] inline std::uint32_t next_id(std::uint32_t known, IsFree&& is_free) noexcept {
     const auto is_own = [](std::uint32_t id) {
@@ -42,7 +42,7 @@ inline void core::register_type(event_state& type) noexcept {
     const undisturbed scope;
     const type_description& wanted = type.description;
     type_node* const node = find_type(wanted, [&wanted] {
-        // Each file's numbering may have numbers from earlier runs of the program.
+        // A file's numbering may have ids from earlier runs of the program.
         std::uint32_t known = 0;
         for_each_core([&](const core& each) {
             if (known == 0) known = each.known_as(wanted);
@@ -57,21 +57,21 @@ inline void core::register_type(event_state& type) noexcept {
     for_each_core([&](core& each) { each.add_type(*node); });
     const std::uint32_t bytes =
         static_cast<std::uint32_t>(record_header_bytes) + type.description.fixed_bytes;
-    // Numbers that any thread would store alike; the id, last, opens the hot path.
+    // Any thread would store the same numbers. The id comes last, because it opens the hot path.
     type.total.store(node->total, relaxed);  // relaxed: published by the header
     // order: type.publish:A pairs with type.use:A, type.use:B, type.use:C, type.use:D,
     // type.use:E
     type.header.store(record_word::pack(node->id, bytes), release);
 }
 
-/// Registers what a program or library has, when it is loaded, or the first recorder is made.
+/// Registers the types of a program or library when it is loaded, or the first recorder is made.
 [[gnu::visibility("hidden")]] inline void register_types(const types_here& from) noexcept {
     for (event_state* const* each = from.begin; each != from.end; ++each) {
         // order: type.use:E pairs with type.publish:A
         if (record_word::id((*each)->header.load(acquire)) == 0) core::register_type(**each);
     }
 }
-/// Does so from now on, until the library that this is compiled into is unloaded.
+/// Registers them from now on, until the library that this is compiled into is unloaded.
 class types_registered {
 public:
     types_registered() noexcept { all_types.arrives(&register_types); }
@@ -83,7 +83,7 @@ public:
 
 inline void core::add_type(const type_node& node) noexcept {
     const std::uint64_t bit = std::uint64_t{1} << (node.id % 64);
-    // relaxed: whoever sets the bit writes the entry; nobody waits for it
+    // relaxed: the thread that sets the bit writes the entry; nobody waits for it
     if ((known_types_[node.id / 64].fetch_or(bit, relaxed) & bit) != 0) return;
     const dictionary types(memory_);
     const bool there = types.look(memory_.root(), node.id, node.description,
@@ -92,7 +92,7 @@ inline void core::add_type(const type_node& node) noexcept {
         refuse_type(node);
 }
 
-/// Records of this type could not be read: they are refused, and counted.
+/// Shuts, and counts, a type without room in the dictionary: its records could not be read.
 inline void core::refuse_type(const type_node& node) noexcept {
     // relaxed, both: a counter, and a gate
     memory_.ring().types_without_room.fetch_add(1, relaxed);
@@ -107,12 +107,12 @@ inline std::uint32_t core::known_as(const type_description& type) const noexcept
     return dictionary(memory_).find(memory_.root(), type);
 }
 
-/// Counts a record that no lane can take where it would have been.
+/// Counts a record that no lane can take, in the lane where it would have been.
 inline void core::refuse(lane_state& lane, bool no_id) noexcept {
     // relaxed, to the end: counters
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     sub_buffer_header* const sub = lane.sub.load(relaxed);
-    if (no_id) {  // no more types can be told apart
+    if (no_id) {  // its type has no id, or no room in the dictionary
         entry.refused.fetch_add(1, relaxed);
         lane.refused.fetch_add(1, relaxed);
     } else {

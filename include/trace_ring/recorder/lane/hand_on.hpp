@@ -3,31 +3,34 @@
 #pragma once
 
 /// @file
-/// Half-empty sub-buffers handed on. A program whose threads live for a few records each would fill
-/// its ring with sub-buffers of a few records each. So a thread that ends closes its lane and
-/// offers it, and the next thread to record goes on in it, in the same sub-buffer, after a record
-/// that says who it is (owner_record).
+/// Half-empty sub-buffers are handed on from thread to thread. A program whose threads live for a
+/// few records each would otherwise fill its ring with sub-buffers of a few records each. So a
+/// thread that ends closes its sub-buffer, releases its lane and offers it. The next thread to
+/// record adopts the lane and writes into the same sub-buffer, after a record that names the new
+/// writer (owner_record).
 ///
-/// Why the lane, and not a lane of its own within the same sub-buffer: then everything that holds
-/// for a lane goes on to hold without a word more. It is a chain of sub-buffers, each of one lane;
-/// records are counted through; time does not go back, since the second thread began after the
-/// first had ended. And a thousand short threads need one entry in the lane table, not a thousand.
+/// Why a thread adopts the lane, instead of beginning one in the same sub-buffer: all rules for
+/// lanes keep holding. A lane is a chain of sub-buffers, each of one lane; its records are counted
+/// through; time does not go back, since the second thread began after the first had ended. And a
+/// thousand short threads need one entry in the lane table, not a thousand.
 ///
-/// Why closed, and not left open for whoever comes: nothing is held meanwhile. Should nobody come,
-/// it is overwritten in its turn; a session can have it; a program that dies leaves nothing behind.
-/// That it is still the same is one comparison: its state, with its position, as it was closed.
+/// Why the sub-buffer is closed, instead of left open for the next thread: nothing is held
+/// meanwhile. If no thread comes, it is overwritten in its turn; a session can read it; a program
+/// that dies leaves nothing behind. One comparison tells that it is unchanged: its state includes
+/// its position.
 /// @code
-///   thread that ends                           thread that comes
+///   thread that ends                           next thread to record
 ///   close: written, (p, closed)
 ///   entry: departed          --release->       entry: departed -> live      --swap, acquire->
 ///   offer: entry, number                       (p, closed) -> (p, active)   --swap, acquire->
 ///                                              owner record, records ...
 /// @endcode
-/// The offers are advice, in the memory of one process: whoever takes one looks whether the entry
-/// is still that lane's and the sub-buffer still there, and else begins a lane of its own.
+/// Offers are advice, in the memory of one process: a thread that takes one checks that the entry
+/// is still that lane's and that the sub-buffer is unchanged, and otherwise begins a lane of its
+/// own.
 ///
-/// A thread that has filled what it was left goes on in a lane of its own, so that losses and
-/// totals of a long life stand under its name.
+/// A thread that has filled the sub-buffer it adopted continues in a lane of its own, so that the
+/// losses and totals of a long life stand under its name.
 
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +39,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Offers a lane that was just departed from. If there is no place, an older offer is withdrawn.
+/// Offers a lane that was just released. If there is no place, an older offer is withdrawn.
 inline void core::offer(const layout::lane_entry& entry, std::uint32_t number) noexcept {
     const auto slot = static_cast<std::uint64_t>(&entry - &memory_.lane(0));
     const std::uint64_t word = std::uint64_t{number} << 32 | slot;
@@ -49,9 +52,9 @@ inline void core::offer(const layout::lane_entry& entry, std::uint32_t number) n
     places[number % offer_count].store(word, relaxed);
 }
 
-/// After a record in a crowd: the lane is handed on at once.
+/// Ends a record while much of the ring is held (`crowded`): the lane is released at once.
 inline void core::lend(lane_state& lane) noexcept {
-    // relaxed, to the end: own lane, still open to whatever a handler may ask; and a counter
+    // relaxed, to the end: own lane, which handlers still see as open; and a counter
     const layout::lane_entry& entry = *lane.entry.load(relaxed);
     const std::uint32_t number = entry.number.load(relaxed);
     const bool worth_it = has_room(*lane.sub.load(relaxed));
@@ -66,7 +69,7 @@ inline void core::lend(lane_state& lane) noexcept {
     mark_of(lane).value.store(0, relaxed);
 }
 
-/// Goes on where a thread that ended left off, if it left room for a record of `bytes`.
+/// Adopts a lane that has room for a record of `bytes`; false if there is none.
 inline bool core::go_on(lane_state& lane, std::uint32_t ring, std::uint32_t bytes) noexcept {
     for (auto& place : offers_[shares_.number(ring)]) {
         std::uint64_t word = place.load(relaxed);  // relaxed: advice
@@ -75,13 +78,13 @@ inline bool core::go_on(lane_state& lane, std::uint32_t ring, std::uint32_t byte
         const auto number = static_cast<std::uint32_t>(word >> 32);
         switch (take_on(lane, entry, number, bytes)) {
             case offer_is::taken:
-                // Else it was the last who wrote there. relaxed: own lane and thread
+                // No owner record if this thread was the last writer. relaxed: own lane and thread
                 if (entry.writer.load(relaxed) !=
                     layout::writer_word(node_around(lane).thread.load(relaxed), depth_of(lane))) {
                     write_owner(lane, memory_.now());
                 }
                 return true;
-            case offer_is::good: {  // for another
+            case offer_is::good: {  // for another thread
                 std::uint64_t none = 0;
                 static_cast<void>(place.compare_exchange_strong(none, word, relaxed));
                 break;
@@ -98,7 +101,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
     constexpr auto live = static_cast<std::uint32_t>(layout::presence::live);
     const auto is_it = [&] {
-        // relaxed, both: a look, and another when nobody else can have the entry
+        // relaxed, both: called before the entry is taken, and again after
         return entry.number.load(relaxed) == number && entry.process.load(relaxed) == process();
     };
     if (!is_it()) return offer_is::gone;
@@ -106,7 +109,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     const position at = entry.newest.load(relaxed);
     const share& of = shares_[entry.ring.load(relaxed)];  // relaxed: as above
     if (at == no_position || !of.has(of.slot_at(at))) return offer_is::gone;
-    // Without times the order of a thread's records is that of the sub-buffers they lie in.
+    // Without times, the order of a thread's records is that of its sub-buffers.
     if (memory_.clock() == 0 && at < lane.where.load(relaxed)) return offer_is::good;
     sub_buffer_header& sub = memory_.sub_buffer(of.slot_at(at));
     // relaxed, to the swaps: they decide
@@ -132,7 +135,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
         entry.state.store(departed, release);
         return offer_is::gone;
     }
-    // From here on, should the thread jump away, `recover` knows what it may hold.
+    // From here on, `recover` knows what the lane may hold if the thread jumps away.
     // relaxed, to the end: own lane, its sub-buffer, and counters
     const bool had_one = mark_of(lane).valid.load(relaxed) != 0;
     layout::lane_entry* const before = lane.entry.load(relaxed);
@@ -177,7 +180,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     return offer_is::taken;
 }
 
-/// Says in the lane's sub-buffer, which has room for it, that the calling thread goes on.
+/// Writes an owner record, for which there is room: the lane's records are now this thread's.
 inline void core::write_owner(lane_state& lane, std::uint64_t t) noexcept {
     // relaxed, to the end: own lane and thread
     layout::lane_entry& entry = *lane.entry.load(relaxed);

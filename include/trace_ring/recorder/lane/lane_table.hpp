@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Lanes as the file knows them: entered, folded into the totals when their entries are needed by
-/// others, taken from writers that died. And the beginning and end of a recorder.
+/// The entries of lanes in the file: made for new lanes, folded into the totals when another lane
+/// needs them, reclaimed from writers that died. Also the beginning and end of a recorder.
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -28,7 +28,7 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Adds what a departed lane amounted to to the totals, before its entry goes to another.
+/// Adds the counts of a departed lane to the totals, before another lane gets its entry.
 inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
     layout::ring_state& ring = memory_.ring();
     // relaxed, to the end: the entry is the caller's, the totals are counters
@@ -39,7 +39,7 @@ inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
     ring.folded_nested.fetch_add(entry.nested.load(relaxed), relaxed);
     ring.folded_abandoned.fetch_add(entry.abandoned.load(relaxed), relaxed);
     ring.overwritten_records.fetch_add(entry.overwrote.exchange(0, relaxed), relaxed);
-    // What a session says of it from here on fails, and goes to the totals.
+    // From here on a session's updates of these words fail, and go to the totals instead.
     const auto take = [](auto& told) {
         using number = typename std::remove_reference_t<decltype(told)>::value_type;
         return told.exchange(static_cast<number>(layout::taken_from_sessions), relaxed);
@@ -55,7 +55,7 @@ inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
     ring.untold_abandoned.fetch_add(narrow(entry.abandoned, entry.told_abandoned), relaxed);
     shared_atomic<std::uint64_t>* const row = memory_.totals(slot);
     if (row == nullptr) return;
-    // Others may have stored anything there.
+    // Other processes may have stored anything there.
     const std::uint32_t count = memory_.plan().process_count;
     const std::uint32_t owner = entry.process.load(relaxed);
     if (owner >= count) return;
@@ -67,22 +67,21 @@ inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
     }
 }
 
-/// An entry for a new lane: a free one, else that of a departed lane whose records are all
-/// overwritten, else that of the longest departed. Null if all lanes live.
+/// An entry for a new lane: a free one, else that of the lane departed longest ago, else null.
 inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
     constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
     constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
     constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
     for (int attempt = 0; attempt < 8; ++attempt) {
         std::uint32_t best = memory_.plan().lane_count;
-        // By time first: positions of different rings do not compare. Without a clock by position.
+        // By time first: positions of different rings do not compare. By position without a clock.
         std::pair<std::uint64_t, position> oldest{~std::uint64_t{0}, ~position{0}};
         for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
             layout::lane_entry& entry = memory_.lane(slot);
             // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
             // lane.dead:A, here.leave:B, here.leave:A, lane.free:A
             std::uint32_t state = entry.state.load(acquire);
-            // relaxed, to the end: after the state; and nothing comes into a departed one
+            // relaxed, to the end: after the state; and nothing is stored into a departed entry
             if (state == free) {
                 if (entry.state.compare_exchange_strong(state, preparing, relaxed)) return &entry;
             } else if (state == departed) {
@@ -124,7 +123,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     ::prctl(PR_GET_NAME, name);
     // relaxed, to the end: published by the state, but for the number; then the thread's own
     entry->number.store(number, relaxed);
-    // Who sees anything of the new lane and looks again sees its number.
+    // A thread that sees any word of the new lane and looks again sees its number.
     // order: lane.enter:B pairs with lane.look:A, snapshot.copy:B, drain.advance:A, drain.find:A
     thread_fence(release);
     entry->process.store(process(), relaxed);
@@ -154,12 +153,12 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     return true;
 }
 
-/// Takes from a lane the sub-buffer that it held, or was about to, when its writer died or jumped
-/// away: returns `closed` if that is what it is now, `free` if it was only half prepared, `active`
-/// if there was none. The caller answers for the writer being gone.
+/// Reclaims the sub-buffer that a lane held, or was about to claim, when its writer died or jumped
+/// away. Returns `closed` if it is closed now, `free` if it was only half prepared, `active` if
+/// there was none. The caller makes sure that the writer is gone.
 inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
-    // relaxed, to the end: its writer is the caller, or is gone, which the kernel said after all
-    // that it did; and where its sub-buffer is, the last look decides
+    // relaxed, to the end: the writer is the caller, or is gone, which the kernel says after all
+    // that it did; and the last look decides where its sub-buffer is
     const position at = entry.newest.load(relaxed);
     if (at == no_position) return sub_buffer_state::active;
     const std::uint64_t slot = slot_at(at);
@@ -188,8 +187,8 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     return now;
 }
 
-/// Takes what else the lane of a processor may have held, beside its newest sub-buffer: the one in
-/// use when that was drawn, and the one before, not closed yet. Linear in the sub-buffers.
+/// Reclaims what a processor's lane may have held beside its newest sub-buffer: the one in use when
+/// that was drawn, and the one before, if not closed yet. Linear in the sub-buffers.
 inline void core::take_back_rest(layout::lane_entry& entry) noexcept {
     layout::ring_state& ring = memory_.ring();
     // relaxed, to the end: as in take_back
@@ -266,7 +265,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     static_cast<void>(::madvise(page, layout::page_bytes, MADV_WIPEONFORK));
 #endif
     alive_.reset(::new (page) atomic<std::uint32_t>(entered));
-    // One at a time: two that join at once must not get the same gates.
+    // One at a time: two processes that join at once must not get the same gates.
     const int fd = memory_.descriptor();
     for (int i = 0; fd >= 0; ++i) {
         if (i == 10'000) fail_setup(subject, "another is being set up", EBUSY);
@@ -284,12 +283,12 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     the_registry.cores[index()].store(this, seq_cst);
     // order: registry.enlist:B pairs with type.add:A
     type_node* t = the_registry.types.load(seq_cst);
-    // What has come since this entered. relaxed: each that was pushed publishes those below it, too
+    // Types that came since `enter`. relaxed: each that was pushed publishes those below it, too
     for (; t != nullptr; t = t->next.load(relaxed)) add_type(*t);
     add_clocks(memory_, process());
-    // relaxed, to the end: who hands the recorder to other threads orders this; gates are advice
+    // relaxed, to the end: handing the recorder to other threads orders this; gates are advice
     const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
-    quick_claim_ = second / 2'000'000 + 1;  // also where a tick is longer
+    quick_claim_ = second / 2'000'000 + 1;  // at least one tick
     clock_gap_.store(second / 1000 + 1, relaxed);
     clock_due_.store(memory_.now() + second / 1000 + 1, relaxed);
     next_clock_.store(clock_due_.load(relaxed), relaxed);
@@ -302,7 +301,7 @@ inline core::~core() {
     gates_.lead_nowhere();
     // order: registry.retire:A pairs with registry.visit:B
     the_registry.cores[index()].store(nullptr, seq_cst);
-    // Threads that end, or load a library, at this moment; not for ever: one may be stopped there.
+    // Waits for threads that end, or load a library, just now; not for ever: one may be stopped.
     // order: registry.retire:B pairs with registry.visit:A, registry.visit:C
     for (int i = 0; the_registry.visitors.load(seq_cst) != 0 && i < 2000; ++i) {
         const timespec pause{0, i < 100 ? 1'000 : 1'000'000};

@@ -3,12 +3,12 @@
 #pragma once
 
 /// @file
-/// Whether a lane may hold a sub-buffer more, and which comes next: positions drawn, the end of a
-/// ring and its growth, and what is passed over because it is to be kept.
+/// Whether a lane may hold one more sub-buffer, and which one comes next: drawn positions, the end
+/// of a ring and its growth, and sub-buffers passed over because they are to be kept.
 ///
-/// At most half of a ring is held. Who claims is counted first and holds then; who gives back is
-/// uncounted last: so the count is never below what is held. It stays above if somebody dies
-/// between the two, or jumps away, and is then taken anew.
+/// At most half of a ring is held. A claim is counted before the sub-buffer is held, and a close is
+/// counted after it, so the count is never below the number held. It stays above if a thread dies
+/// or jumps away between the two, and is then taken anew.
 
 #include <time.h>
 
@@ -19,14 +19,14 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// More sub-buffers may come.
+/// Whether the ring may get more sub-buffers.
 inline bool core::can_grow(const share& of) const noexcept {
     // order: grow.ended:C pairs with grow.end:A
     return of.end != nullptr && memory_.ring().growth_ended.load(acquire) == 0 &&
            of.end_now() < memory_.plan().sub_buffer_limit;
 }
 
-/// When a closed sub-buffer will have been closed `keep_for` ago.
+/// When `keep_for` will have passed since a sub-buffer was closed.
 inline std::uint64_t core::old_at(const layout::index_entry& closed) const noexcept {
     return closed.last_time.load(relaxed) + keep_ticks_;  // relaxed: a hint
 }
@@ -52,13 +52,13 @@ inline bool core::has_old(const share& of) const noexcept {
     return false;
 }
 
-/// Tries to draw a position before the record is refused. Each that fails means that others drew
-/// some, so nobody comes to the end of it; but where others store what they like into the file,
-/// there might be no end.
+/// How often a lane tries to draw a position before the record is refused. Each failure means that
+/// others drew some, so the tries come to an end; but they might not if others store anything they
+/// like into the file.
 inline constexpr unsigned most_draws = 1U << 14;
 
-/// Whether a ring has a sub-buffer at a position that was drawn, or is about to be. Behind its end
-/// it has not: then it grows, or its cursor is moved on to the next round.
+/// Whether a ring has a sub-buffer at a position that was drawn, or is about to be. Beyond its end
+/// it has none: then the ring grows, or its cursor is moved to the next round.
 inline bool core::is_there(const share& of, position at) noexcept {
     const std::uint64_t slot = of.slot_at(at);
     if (of.has(slot)) [[likely]]
@@ -75,8 +75,8 @@ inline bool core::is_there(const share& of, position at) noexcept {
     return false;
 }
 
-/// Whether a cursor, or one that was drawn from, has come to the end of all positions. There it is
-/// kept, so that it never begins again at 0, where what is older would seem newer.
+/// Whether the positions have run out, by a cursor or by what was drawn from it. The cursor then
+/// stays there: if it began at 0 again, older sub-buffers would seem newer.
 inline bool positions_end(const share& of, position before) noexcept {
     if (before < last_position) [[likely]]
         return false;
@@ -96,12 +96,12 @@ inline sub_buffer_place core::next_slot(const share& of) noexcept {
     return next_behind_end(of, at);
 }
 
-/// The next position for a lane to try. A lane that always comes back soon draws more and more at
-/// once, up to an eighth of what it has drawn so, and then claims without the word that all
-/// claimers pass round: two threads beside each other took 1.08 of the time of two that share
-/// nothing, and 1.03 so. What a lane leaves of a run keeps what is there for a round more. A run
-/// that others have left behind is dropped: times would no more ascend with the positions, by which
-/// readers seek, and what is recorded there would be overwritten sooner.
+/// The next position for a lane to try. A lane that claims again and again within a short time
+/// draws several positions at once, up to an eighth of those that it has drawn this way, and then
+/// claims without the cursor, whose cache line moves from claimer to claimer. Sub-buffers at
+/// positions of such a run that stay unused are kept for one more round. A run that other lanes
+/// have left behind is dropped: times would not ascend with the positions, by which readers seek,
+/// and its records would be overwritten sooner.
 inline sub_buffer_place core::next_slot(lane_state& lane, const share& of) noexcept {
     lane_mark& run = mark_of(lane);
     // relaxed, to the end: own words, and a number; the swap decides
@@ -124,7 +124,7 @@ inline sub_buffer_place core::next_slot(lane_state& lane, const share& of) noexc
     return {of.slot_at(at), at};
 }
 
-/// The same when position `at` was drawn, which has a slot behind the ring's end.
+/// The same after position `at` was drawn, whose slot is beyond the ring's end.
 inline sub_buffer_place core::next_behind_end(const share& of, position at) noexcept {
     for (unsigned tries = 0; tries != most_draws; ++tries) {
         if (positions_end(of, at - 1)) break;
@@ -146,22 +146,22 @@ inline sub_buffer_place core::next_unread(const share& of) noexcept {
             continue;
         }
         position next = last + 1;
-        // What was found full stays so, until the oldest that is unread goes or, by time, the first
-        // is old enough; but look again now and then, for a session may have given back another.
+        // A ring found full stays full until the oldest unread sub-buffer is freed or, by time, the
+        // first is old enough. But look again now and then: a session may have freed another.
         // relaxed, all: a hint, and the count that says when
         const bool known = full_ != full_mode::block && full_after_.load(relaxed) == last &&
                            full_times_.load(relaxed) % 64 != 0;
         const bool still = known && keep_ticks_ != 0 && memory_.now() < full_until_.load(relaxed);
         if (known && keep_ticks_ == 0) next = full_at_.load(relaxed);
-        // Only what was never used, what a session has read and freed, or what is old enough. What
-        // writers and sessions hold is passed: a writer that rests must not stop the others.
+        // Usable: sub-buffers never used, read and freed by a session, or old enough. Those that
+        // writers and sessions hold are passed over: a resting writer must not stop others.
         bool usable = false;
         std::uint64_t slot = 0;
         std::uint64_t until = ~std::uint64_t{0};
         for (; !still && next - last <= of.lap; next = of.following(next)) {
             slot = of.slot_at(next);
-            if (!of.has(slot)) continue;  // a hint of another ring, or a whole round further
-            // Who sees that another took the sub-buffer sees the cursor that it drew.
+            if (!of.has(slot)) continue;  // a hint of another ring, or one round ahead
+            // A thread that sees that another took the sub-buffer sees the cursor that it drew.
             // order: claim.next:A pairs with claim:C, claim:B, close:A, reclaim.close:A,
             // session.return:A, drain.free:A, drain.keep:A, here.claim:B, here.ready:A,
             // here.close:A, here.close:B, reclaim.close:B
@@ -170,7 +170,7 @@ inline sub_buffer_place core::next_unread(const share& of) noexcept {
             usable = found.state == static_cast<unsigned>(sub_buffer_state::free) ||
                      (closed && keep_ticks_ != 0 && !is_young(memory_.index(slot)));
             if (usable || (closed && keep_ticks_ == 0)) break;
-            // By time the oldest need not be the first: one that was filled slowly is younger.
+            // By time the oldest need not be the first: one filled slowly was closed later.
             if (closed) until = (std::min)(until, old_at(memory_.index(slot)));
         }
         if (!usable) {
@@ -210,8 +210,8 @@ inline bool core::wait_for_room(std::uint64_t& waited) noexcept {
     return true;
 }
 
-/// More sub-buffers, so that there are `wanted` if the limit and the disk allow: idempotent, by
-/// anyone. Once it failed nobody tries again: positions have begun to wrap.
+/// Grows the ring to `wanted` sub-buffers if the limit and the disk allow it. Idempotent; any
+/// thread may call it. After a failure nobody tries again, because positions have begun to wrap.
 inline void core::grow(std::uint64_t wanted) noexcept {
     layout::ring_state& ring = memory_.ring();
     const std::uint64_t limit = memory_.plan().sub_buffer_limit;
@@ -219,7 +219,7 @@ inline void core::grow(std::uint64_t wanted) noexcept {
     while (wanted <= limit) {
         const std::uint64_t capacity = memory_.capacity();
         if (capacity >= wanted) return;
-        // Who sees that growth ended counts slots by no less than it ended with.
+        // A thread that sees that growth ended counts slots by no less than the final capacity.
         // order: grow.ended:B pairs with grow.end:A
         if (ring.growth_ended.load(acquire) != 0) return;
         const undisturbed scope;
@@ -229,21 +229,21 @@ inline void core::grow(std::uint64_t wanted) noexcept {
             ring.growth_ended.store(1, release);
             return;
         }
-        // The memory is there before it is counted.
+        // The memory exists before it is counted.
         // order: grow:A pairs with grow.use:E, grow.use:F, grow.use:S, table.read:D
         if (ring.capacity.compare_exchange_strong(said, more, release)) return;
     }
 }
 
 /// Whether the sub-buffer at the place drawn, which has the oldest position, was closed only
-/// lately: not half a round of the ring ago. A thread that records slowly holds its sub-buffer
-/// while others go round and round. When it closes it, the position is the oldest of all, though
-/// the records are not, and the next to come by would take it: of the quiet thread one record might
-/// be left. So it is passed, once. Where all threads are alike, this is never so, and costs a load
-/// from a line that the claimer needs anyway.
+/// lately: less than half a round of the ring ago. A thread that records slowly holds its
+/// sub-buffer for several rounds. When it closes it, the position is the oldest of all, though the
+/// records are not, and the next claimer would overwrite them: a quiet thread might keep one
+/// record. So the sub-buffer is passed over, once. Where all threads are alike this never happens,
+/// and asking costs one load from a line that the claimer needs anyway.
 ///
-/// A position may also have been drawn before the sub-buffer there was closed, and be tried after.
-/// Whoever does so has not slept for half a round, or it is as if it had been closed long ago.
+/// A position may also be drawn before the sub-buffer there is closed, and tried after. If the
+/// claimer slept for more than half a round, the sub-buffer is treated as if closed long ago.
 inline bool core::is_fresh(const share& of, const layout::index_entry& closed,
                            sub_buffer_place drawn) const noexcept {
     // relaxed: a hint; modulo 2^32
@@ -253,32 +253,32 @@ inline bool core::is_fresh(const share& of, const layout::index_entry& closed,
         return since + static_cast<std::uint32_t>(of.half) < 2 * of.half;
     const std::uint64_t size = of.size();
     if (since + static_cast<std::uint32_t>(size / 2) < size / 2 * 2) return true;
-    // The end of a round in between: positions that are not this ring's were passed over there.
+    // The end of a round lies in between: the positions there that are other rings' were skipped.
     const auto passed = static_cast<std::uint32_t>(of.lap - size);
     return drawn.slot - of.first < size / 2 && since - passed < size / 2;
 }
 
-/// Whether a closed sub-buffer is not to be overwritten by who drew its place.
+/// Whether a closed sub-buffer must not be overwritten by the claimer that drew its place.
 inline bool core::is_kept(const share& of, const layout::index_entry& closed,
                           sub_buffer_place drawn) const noexcept {
     if (keep_ticks_ != 0) [[unlikely]] {
         const bool young = is_young(closed);
-        // At the limit the oldest goes, however young, as in any ring.
+        // At the limit the oldest is overwritten, however young, as in any ring.
         if (!young || keeps_oldest_ || can_grow(of)) return young;
     }
     return is_fresh(of, closed, drawn);
 }
 
-/// Half of the ring, so that those who are not holding always have something to go on with.
+/// Half of the ring, so that writers that close one sub-buffer always find another to claim.
 inline std::uint64_t core::held_at_most(const share& of) const noexcept {
     // order: grow.ended:A pairs with grow.end:A
     const bool ended = of.end == nullptr || memory_.ring().growth_ended.load(acquire) != 0;
     return (ended ? of.size() : memory_.plan().sub_buffer_limit - of.first) / 2;
 }
 
-/// Counts one sub-buffer more as held, unless half are. Who is refused was never counted. `held` is
-/// a number without a sign only in the file. `crowded`: a quarter of a ring of fixed size is held
-/// (hand_on.hpp); but where writers wait for a reader, it shall have whole sub-buffers.
+/// Counts one more sub-buffer as held, unless half are; a refused one is not counted. `held` may be
+/// negative, though the file has it without a sign. `crowded`: a quarter of a ring of fixed size is
+/// held (hand_on.hpp); not where writers wait for a reader, which is to get whole sub-buffers.
 inline bool core::count_held(const share& of, bool& crowded) noexcept {
     bool looked = false;
     const std::uint64_t most = held_at_most(of);
@@ -289,7 +289,7 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
         if (count <= 0 || static_cast<std::uint64_t>(count) < most) {
             crowded = of.end == nullptr && count > 0 &&
                       static_cast<std::uint64_t>(count) >= most / 2 && full_ != full_mode::block;
-            // Nobody is refused then, but what the dead hold makes it slow for the living.
+            // No lane is refused yet, but what the dead hold slows the living down.
             if (crowded && crowded_claims_.fetch_add(1, relaxed) % 1024 == 1023) look_for_dead();
             if (of.held->compare_exchange_weak(held, held + 1, relaxed)) return true;
             continue;
@@ -300,7 +300,7 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
     }
 }
 
-/// The same, and where writers wait for room, they wait for this, too.
+/// The same, but where writers wait for room, they wait for this, too.
 inline bool core::wait_to_hold(const share& of, bool& crowded) noexcept {
     std::uint64_t waited = 0;
     while (!count_held(of, crowded)) {
@@ -309,11 +309,12 @@ inline bool core::wait_to_hold(const share& of, bool& crowded) noexcept {
     return true;
 }
 
-/// Takes the count anew, if it must be wrong: if it is below what is held, or above it by more than
-/// those that may be under way, live lanes twice each; or if somebody left who may have been under
-/// way (`died`). Only in the last case can those under way at this moment be missed, and more than
-/// half be held for once. Else it is left alone, for a living claimer that was counted and sleeps
-/// looks like one that died. False: others claimed or closed meanwhile, and it is as it was.
+/// Counts the held sub-buffers anew if the count must be wrong: it is below the number held; or
+/// above it by more than claims under way can explain, two for each live lane; or a writer that may
+/// have had a claim under way is gone (`died`). Only in the last case may other claims under way be
+/// missed, so that more than half are held for once. Otherwise the count is left alone, because a
+/// living claimer that was counted and sleeps looks like a dead one. False: others claimed or
+/// closed meanwhile, and nothing was changed.
 inline bool core::recount_held(const share& of, bool died) noexcept {
     // relaxed, to the end: the swap fails where others counted meanwhile
     std::uint32_t said = of.held->load(relaxed);
@@ -348,8 +349,7 @@ inline void core::look_for_dead() noexcept {
     if (died && !settled) recount_due_.store(1, relaxed);  // relaxed: advice
 }
 
-/// Takes back what the dead, threads and processes, still hold; true if it has looked, which it
-/// does not each time.
+/// Reclaims what the dead, threads and processes, hold. True if it looked: not each time.
 inline bool core::make_way() noexcept {
     const undisturbed scope;
     // relaxed: advice on when to look again

@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// What the recorders of one process share: the event types that code in it can record, the blocks
-/// of lanes of its threads, and the list of the recorders themselves.
+/// What the recorders of one process share: the event types that its code can record, the blocks of
+/// lanes of its threads, and the list of the recorders themselves.
 ///
-/// Everything here is constant-initialised and lock-free, so that it is there before the first
-/// constructor runs, after the last destructor, and in a signal handler. A library loaded with its
-/// symbols to itself has a registry of its own; a trace file then sees two "processes" with one
-/// pid, each with its own event ids.
+/// Everything here is constant-initialised and lock-free, so that it works before the first
+/// constructor, after the last destructor, and in a signal handler. A library loaded with private
+/// symbols has a registry of its own; a trace file then sees two "processes" with one pid, each
+/// with its own event ids.
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -36,7 +36,7 @@ namespace trace_ring::inline v1::impl {
 
 class core;  // one recorder, as the cold path knows it: core.hpp
 
-/// What the process remembers of an event type, in memory of its own: the library that declared it
+/// An event type as the process remembers it, in memory of its own: the library that declared it
 /// may be unloaded, and when it is loaded again, the same description finds the same id.
 struct type_node {
     atomic_pointer<type_node> next{nullptr};
@@ -45,16 +45,16 @@ struct type_node {
     type_description description;
 };
 
-/// A thread's block of lanes and what the process must know of it. The block ends this page and
-/// begins the next, which fork wipes.
+/// A thread's block of lanes, and what the process must know of the thread. The block lies at the
+/// end of this page and the beginning of the next, which fork wipes.
 struct thread_node {
     atomic_pointer<thread_node> next{nullptr};  ///< nodes are added, never removed
-    atomic<std::uint32_t> used{0};              ///< 1: some thread's
-    atomic<std::uint32_t> thread{0};            ///< whose: as the kernel counts
+    atomic<std::uint32_t> used{0};              ///< 1: in use by a thread
+    atomic<std::uint32_t> thread{0};            ///< its number, as the kernel counts
     atomic<std::uint32_t> ending{0};  ///< 1: it may be gone, without having given the node back
     atomic<std::uint32_t> rounds{0};  ///< of thread-exit destructors seen
     atomic<std::uint64_t> name[2]{};  ///< of the thread, when it began to record
-    /// Its own stack; 0: not looked for yet, 1: not known (stack/frames.hpp).
+    /// The thread's own stack; 0: not looked for yet, 1: not known (stack/frames.hpp).
     atomic<std::uintptr_t> stack_low{0}, stack_high{0};
 };
 
@@ -68,7 +68,7 @@ static_assert(block_offset % 64 == 0 && block_offset >= sizeof(thread_node));
 [[nodiscard]] inline thread_node& node_of(lane_block& block) noexcept {
     return *reinterpret_cast<thread_node*>(reinterpret_cast<std::byte*>(&block) - block_offset);
 }
-/// The node of the thread whose lane it is, and how deep that lies: by its address alone.
+/// The node of the thread that has the lane, and the lane's depth: both by its address alone.
 [[nodiscard]] inline thread_node& node_around(const lane_state& lane) noexcept {
     return *reinterpret_cast<thread_node*>(reinterpret_cast<std::uintptr_t>(&lane) /
                                            layout::page_bytes * layout::page_bytes);
@@ -78,7 +78,7 @@ static_assert(block_offset % 64 == 0 && block_offset >= sizeof(thread_node));
     return static_cast<std::uint32_t>((at - block_offset) / sizeof(lane_state) % lane_depths);
 }
 
-/// Memory for type nodes: never given back, at most a few hundred bytes a type.
+/// Memory for type nodes: never freed, at most a few hundred bytes a type.
 struct chunk {
     static constexpr std::uint32_t bytes = 65536;
     atomic<std::uint32_t> used{sizeof(std::uint64_t)};
@@ -86,8 +86,8 @@ struct chunk {
 };
 static_assert(sizeof(chunk) == chunk::bytes);
 
-/// Numbers that a process shares with the children of its forks, for in a trace file they are one
-/// program: types that parent and child come to know apart must not get the same id.
+/// Numbers that a process shares with the children of its forks, because in a trace file they are
+/// one program: different types that parent and child meet apart must not get the same id.
 struct family_counters {
     atomic<std::uint32_t> last_event_id{0};
     atomic<std::uint32_t> last_total{0};
@@ -99,19 +99,19 @@ struct registry {
     atomic_pointer<chunk> chunks{nullptr};
     atomic_pointer<thread_node> nodes{nullptr};
     atomic_pointer<core> cores[max_recorders + 1]{};
-    atomic<std::uint32_t> taken[max_recorders + 1]{};  ///< 1: an index is some recorder's
+    atomic<std::uint32_t> taken[max_recorders + 1]{};  ///< 1: the index is some recorder's
     atomic<std::uint32_t> visitors{0};                 ///< threads that are going through `cores`
     atomic<std::uint32_t> key_state{0};                ///< none, being made, made
     pthread_key_t key{};
 };
 inline constinit registry the_registry{};
 
-/// Calls `visit(core&)` for every recorder of the process. None of them is destroyed meanwhile: its
-/// destructor takes it off the list and then waits for who may have seen it there.
+/// Calls `visit(core&)` for every recorder of the process. None of them is destroyed meanwhile: a
+/// destructor takes its recorder off the list and waits for threads that may have seen it there.
 template <class Visit>
 inline void for_each_core(Visit&& visit) noexcept {
-    // Either a destructor sees this visitor, or this finds its place empty; and either a
-    // constructor finds the type that the visitor brings, or this finds the new recorder.
+    // Either a destructor sees this visitor, or this loop finds its place empty; and either a
+    // constructor finds the type that the visitor brings, or this loop finds the new recorder.
     // order: registry.visit:A pairs with registry.retire:B
     the_registry.visitors.fetch_add(1, seq_cst);
     for (auto& place : the_registry.cores) {
@@ -144,7 +144,7 @@ private:
     std::uint32_t value_ = 0;
 };
 
-/// `bytes` of memory that stays, zeroed and 8-aligned; null if there is none. Lock-free,
+/// `bytes` of zeroed, 8-aligned memory, which is never freed; null if there is none. Lock-free,
 /// signal-safe.
 [[nodiscard]] inline std::byte* keep(std::uint32_t bytes) noexcept {
     bytes = (bytes + 7) / 8 * 8;
@@ -206,8 +206,8 @@ private:
 }
 
 /// The node of a type, made if it is new, with the id that `choose()` returns; null when ids or
-/// memory have run out. Two threads that come at once may make two nodes of one type: two ids that
-/// mean the same. Lock-free, signal-safe, linear in the number of types.
+/// memory have run out. Two threads that come at once may make two nodes for one type: two ids with
+/// one meaning. Lock-free, signal-safe, linear in the number of types.
 template <class Choose>
 [[nodiscard]] inline type_node* find_type(const type_description& wanted,
                                           Choose&& choose) noexcept {
@@ -272,12 +272,12 @@ template <class Choose>
     return gone;
 }
 
-/// Takes the node of a thread that ended without giving it back, and lets `leave` close what the
-/// thread recorded last. Two system calls, if it may be such a node. Signal-safe.
+/// Takes the node of a thread that ended without giving it back, and lets `leave` close its lanes.
+/// A few system calls if the thread may have ended, else none. Signal-safe.
 template <class Leave>
 [[nodiscard]] inline bool take_over(thread_node& node, Leave&& leave) noexcept {
-    // relaxed, to the end: the kernel, which says that the thread is gone, orders what it did; of
-    // several that ask, the swap lets one have the node
+    // relaxed, to the end: the kernel, which says that the thread is gone, orders what it did; if
+    // several threads ask, the swap lets one have the node
     if (node.used.load(relaxed) == 0 || node.ending.load(relaxed) == 0) return false;
     std::uint32_t owner = node.thread.load(relaxed);
     if (!thread_is_gone(owner)) return false;
@@ -288,7 +288,7 @@ template <class Leave>
     return true;
 }
 
-/// Gives a node back, whose lanes the caller has closed and cleared.
+/// Gives a node back. The caller has closed and cleared its lanes.
 inline void give_node(thread_node& node) noexcept {
     // relaxed: published by the last line
     node.rounds.store(0, relaxed);
@@ -297,11 +297,11 @@ inline void give_node(thread_node& node) noexcept {
     node.used.store(0, release);
 }
 
-/// A node for the calling thread, its lanes all vacant: one that is nobody's, or that of a thread
-/// that ended. Those of other threads that ended are given back: if two ended at once, the second
-/// would else wait until as many live at once again. Null if there is no memory. Maps two pages
-/// when there is no node; not from the C++ heap. Lock-free, signal-safe, linear in the number of
-/// nodes.
+/// A node for the calling thread, all its lanes vacant: an unused one, or that of a thread that
+/// ended. The nodes of other threads that ended are given back: otherwise the second of two would
+/// stay taken until as many threads live at once again. Null if there is no memory. Maps two pages
+/// when there is no node; does not use the C++ heap. Lock-free, signal-safe, linear in the number
+/// of nodes.
 template <class Leave>
 [[nodiscard]] inline thread_node* take_node(Leave&& leave) noexcept {
     const std::uint32_t thread = kernel_thread();
@@ -334,7 +334,7 @@ template <class Leave>
         return nullptr;
     }
 #if defined(MADV_WIPEONFORK)
-    // Where the kernel refuses, the handler of pthread_atfork does it (threads.hpp).
+    // Where the kernel refuses, the handler of pthread_atfork wipes it (threads.hpp).
     static_cast<void>(::madvise(static_cast<std::byte*>(memory) + layout::page_bytes,
                                 layout::page_bytes, MADV_WIPEONFORK));
 #endif

@@ -3,9 +3,8 @@
 #pragma once
 
 /// @file
-/// Threads as they come and go: a thread's first record, its end, a fork, the
-/// unloading of a library; and what they leave behind: a lane out of which a thread jumped, what a
-/// session held whose process died.
+/// How threads come and go: the first record, the end, a fork, the unloading of a library. And what
+/// they leave behind: a lane that a thread jumped out of, sub-buffers of a session that died.
 
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -22,18 +21,18 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// A thread that ends closes its lanes; the value of the key is its node. Destructors of other keys
-/// may still record, so this comes again in each round but the last, in which a sanitizer's
-/// run-time is gone. Nobody says which round that is, if the thread's first record was in a
-/// destructor, nor what runs after it: the node stays the thread's until the thread is gone, and
-/// what it recorded last is closed by the next thread to come (`take_node`).
+/// Closes the lanes of a thread that ends; the value of the key is its node. Destructors of other
+/// keys may still record, so this runs again in each round but the last, in which a sanitizer's
+/// run-time is gone. The round is not known if the thread's first record was in a destructor, nor
+/// is what runs after the last one. So the node stays the thread's until the thread is gone, and
+/// the next thread to come (`take_node`) closes what it recorded last.
 inline void thread_ends(void* value) noexcept {
     const undisturbed scope;
     auto& node = *static_cast<thread_node*>(value);
     for (auto& place : thread_lanes) {
         lane_block* const block = place.load(relaxed);  // relaxed: own word
         if (block == &vacant_block) continue;
-        // relaxed: own node; who takes it over asks the kernel first
+        // relaxed: own node; a thread that takes it over asks the kernel first
         node_of(*block).ending.store(1, relaxed);
         core::leave_all(node_of(*block));
     }
@@ -47,7 +46,7 @@ inline void core::leave_all(thread_node& node) noexcept {
     for_each_core([&](core& each) { each.leave_thread(block_of(node)); });
 }
 
-/// Closes what threads that are gone recorded after their last destructors.
+/// Closes the lanes in which threads that are gone recorded after their last destructors.
 inline void core::leave_gone_threads() noexcept {
     // order: node.gone:A pairs with node.add:A
     thread_node* node = the_registry.nodes.load(acquire);
@@ -61,17 +60,17 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
     for (std::size_t depth = 0; depth < lane_depths; ++depth) {
         lane_state& lane = first_lane(block)[depth];
         lane_mark& mark = mark_of(lane);
-        // relaxed, to the end: own lanes, or those of threads that record no more
+        // relaxed, to the end: own lanes, or those of threads that have stopped recording
         const bool retired = mark.retired.load(relaxed) != 0;
-        if (but_open && retired) continue;  // whether a record is open there, nobody can tell
+        if (but_open && retired) continue;  // nobody can tell whether a record is open there
         mark.retired.store(0, relaxed);
         if (mark.valid.load(relaxed) == 0) {
-            // Of a parent's thread, wiped by fork: the sub-buffer may be unmapped next.
+            // Of a parent's thread, wiped by fork: the sub-buffer may be unmapped soon.
             lane.sub.store(&nowhere, relaxed);
             if (!but_open) mark.value.store(0, relaxed);
             continue;
         }
-        // As if a record were open: what a handler begins meanwhile must not find a lane half shut.
+        // As if a record were open: a handler's record must not find a lane half closed.
         mark_type found = mark.value.load(relaxed);
         while (!(but_open && found > 0) &&
                !mark.value.compare_exchange_weak(found, stack_position(), relaxed)) {
@@ -95,9 +94,9 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
     }
 }
 
-/// The sub-buffer that a retired lane has, which its own word does not say any more.
+/// Finds the sub-buffer of a retired lane, whose word `sub` points at `nowhere`.
 inline void core::find_again(lane_state& lane) noexcept {
-    // relaxed, to the end: own lane, or that of a thread that records no more
+    // relaxed, to the end: own lane, or that of a thread that has stopped recording
     const position at = lane.where.load(relaxed);
     if (at == no_position) return;
     sub_buffer_header& sub = memory_.sub_buffer(slot_at(at));
@@ -106,9 +105,9 @@ inline void core::find_again(lane_state& lane) noexcept {
     }
 }
 
-/// Leaves a lane that has no sub-buffer open: its entry may go to another.
+/// Releases a lane that has no sub-buffer open: another lane may get its entry.
 inline void core::depart(lane_state& lane, std::uint64_t now) noexcept {
-    // relaxed, to the end: own lane, or that of a thread that records no more
+    // relaxed, to the end: own lane, or that of a thread that has stopped recording
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     entry.ended.store(now, relaxed);
     entry.high.store(lane.high.load(relaxed), relaxed);
@@ -147,8 +146,8 @@ inline lane_block* core::enter_thread(std::uint32_t ring) noexcept {
     return mine;
 }
 
-/// Puts a lane in order whose open record was left by a jump, wherever on its way it was. The
-/// record was never committed, or its writer never came to know that it was.
+/// Repairs a lane in which a jump left a record open, wherever the writer was. The record was never
+/// committed, or its writer never learned that it was.
 inline void core::recover(lane_state& lane) noexcept {
     // relaxed, to the end: own lane, and a counter
     if (mark_of(lane).valid.load(relaxed) == 0) return;
@@ -157,7 +156,7 @@ inline void core::recover(lane_state& lane) noexcept {
     const sub_buffer_header* const sub = lane.sub.load(relaxed);
     const position at = lane.where.load(relaxed);
     const std::uint64_t active = state_word(at, sub_buffer_state::active);
-    if (sub != &nowhere && sub->state.load(relaxed) == active) return;  // beside the cold path
+    if (sub != &nowhere && sub->state.load(relaxed) == active) return;  // not on the cold path
     lane.sub.store(&nowhere, relaxed);
     if (take_back(entry) == sub_buffer_state::closed) {
         lane.where.store(entry.newest.load(relaxed), relaxed);
@@ -167,7 +166,7 @@ inline void core::recover(lane_state& lane) noexcept {
     }
 }
 
-/// What a draining session held whose process is gone can be written again, or read by the next.
+/// Frees what a dead process's session held: to be written again, or read by the next session.
 inline void core::return_dead_session() noexcept {
     const undisturbed scope;
     const trace_bytes trace{memory_.base(), memory_.plan(), &memory_.present()};
@@ -180,7 +179,7 @@ inline void core::return_dead_session() noexcept {
     memory_.descriptor() < 0 ? look(-1) : memory_.on_locks(look);
 }
 
-/// When a library with a registry of its own is unloaded, no thread may come back to it at its end.
+/// When a library with a registry of its own is unloaded, a thread that ends must not call into it.
 struct key_guard {
     ~key_guard() {
         std::uint32_t made = 2;
@@ -194,7 +193,7 @@ struct key_guard {
 };
 inline key_guard the_key_guard;
 
-/// What fork leaves of other threads' lanes where the kernel did not wipe them: nothing.
+/// Forgets other threads' lanes in a child of a fork, where the kernel did not wipe them.
 inline void forget_lanes_in_child() noexcept {
     // relaxed, to the end: the child has one thread, and fork orders all that was before
     for (thread_node* node = the_registry.nodes.load(relaxed); node != nullptr;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What the cold path does around its system calls, so that the program notices nothing of them.
+/// Keeps the program from noticing the system calls of the cold path.
 
 #include <pthread.h>
 
@@ -12,8 +12,8 @@
 namespace trace_ring::inline v1::impl {
 
 /// Over a scope, keeps errno and puts off the thread's cancellation: the system calls of the cold
-/// path are such points, and a cancelled thread could not unwind through it. For what makes system
-/// calls, which claiming a sub-buffer does not: it is dear.
+/// path are cancellation points, and a cancelled thread could not unwind through it. Used only
+/// around system calls, because it is slow: claiming a sub-buffer needs neither.
 class undisturbed {
 public:
     undisturbed() noexcept : saved_(errno) {

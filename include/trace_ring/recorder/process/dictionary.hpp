@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The dictionary of a trace file as those who record write it: which event type each number means,
-/// for each of the numberings that programs in it go by.
+/// The dictionary of a trace file as recording programs write it: which event type each number
+/// means, in each of the numberings that programs use in the file.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ public:
 
     /// What `id` means in numbering `root`: nothing, this type, or another.
     enum class binding { none, same, other };
-    /// Signal-safe, linear in the dictionary, as all that follows.
+    /// Signal-safe, linear in the dictionary, as are all functions below.
     [[nodiscard]] binding look(std::uint32_t root, std::uint32_t id, const type_description& type,
                                std::uint8_t total) const noexcept {
         binding found = binding::none;
@@ -49,8 +49,8 @@ public:
     }
 
     /// Adds a type to a numbering that does not have it. False: there is no room. The names of
-    /// values leave a quarter of the dictionary to types; where that is all there is, a type is
-    /// added without them, `named` being false.
+    /// values leave a quarter of the dictionary to types; if only that is left, a type is added
+    /// without them, and `named` is false.
     [[nodiscard]] bool add(const type_node& node, std::uint32_t root, bool named) const noexcept {
         const type_description& type = node.description;
         static constexpr std::uint64_t left_out[] = {names_shape{}.head()};
@@ -75,7 +75,7 @@ public:
             word_at<decltype(value)>(start, static_cast<std::size_t>(at)).store(value, relaxed);
         };
         lay_out(type, total_of(node), put);
-        // Another entry may have been there: what follows the texts must not look like names.
+        // Another entry may have been there: bytes behind the texts must not look like names.
         for (; end < names_at; ++end) put(end, std::uint8_t{0});
         for (const std::uint64_t word : names) put(std::exchange(end, end + 8), word);
         for (; end < bytes; end += 8) put(end, std::uint64_t{0});
@@ -85,14 +85,13 @@ public:
         return true;
     }
 
-    /// The column of a type's total as the file has it: 0 if it has none.
+    /// The column of a type's total in the file: 0 if it has none.
     [[nodiscard]] std::uint8_t total_of(const type_node& node) const noexcept {
         const bool has = node.total != 0 && node.total <= in_.plan().totals_per_lane;
         return static_cast<std::uint8_t>(has ? node.total : 0);
     }
 
-    /// Makes numbers from `first_id` on mean types that are described at these offsets. False:
-    /// there is no room.
+    /// Makes numbers from `first_id` on mean the types at these offsets. False: there is no room.
     [[nodiscard]] bool add_alias(std::uint32_t root, std::uint32_t first_id,
                                  std::span<const std::uint64_t> types) const noexcept {
         const std::optional<std::uint64_t> offset = claim(sizeof(layout::alias_entry));
@@ -111,8 +110,8 @@ public:
         entry.magic.store(layout::alias_magic, release);
         return true;
     }
-    /// Whether the entry at `offset` says just this of a type. `total` 0: whatever its total is.
-    /// One that had no room for the names of values does.
+    /// Whether the entry at `offset` describes exactly this type, or the type without the names of
+    /// values, for which there was no room. `total` 0: whatever its total is.
     [[nodiscard]] bool is_same(std::uint64_t offset, const type_description& type,
                                std::uint8_t total) const noexcept {
         const auto& entry = type_at(offset);
@@ -138,7 +137,7 @@ public:
         return same;
     }
 
-    /// Gives the bytes of an entry back: nothing refers to it.
+    /// Frees the bytes of an entry that nothing refers to.
     void free(std::uint64_t offset, std::uint64_t length) const noexcept {
         auto& entry = type_at(offset);
         entry.bytes.store(static_cast<std::uint32_t>(length), relaxed);  // relaxed: as follows
@@ -148,8 +147,8 @@ public:
     }
 
 private:
-    /// Calls `put(offset in the entry, value)` for all that the entry of a type says of it, but for
-    /// the names of values. Returns where that ends.
+    /// Calls `put(offset in the entry, value)` for all parts of a type's entry but the names of
+    /// values. Returns where they end.
     template <class Put>
     static std::size_t lay_out(const type_description& type, std::uint8_t total,
                                Put&& put) noexcept {
@@ -182,8 +181,7 @@ private:
         }
         return text;
     }
-    /// Room for an entry: one that is free, or behind the last, where so much more must be left.
-    /// Its magic is 0.
+    /// Claims a free entry, or one behind the last if `to_leave` bytes remain. Its magic is 0.
     [[nodiscard]] std::optional<std::uint64_t> claim(std::uint64_t wanted,
                                                      std::uint64_t to_leave = 0) const noexcept {
         if (wanted > size - to_leave) return std::nullopt;

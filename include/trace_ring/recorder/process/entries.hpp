@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Processes as the file knows them: a program and the children of its forks enter, what the dead
-/// held is taken back, and the entry of one that has gone is given to another.
+/// Processes as the file knows them: a program and the children of its forks enter, what dead ones
+/// held is reclaimed, and the entry of one that is gone is given to another.
 
 #include <cerrno>
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Takes back what dead processes hold. Who has no entry of its own yet says that it is at it by a
-/// lock; without one it leaves it to others.
+/// Reclaims what dead processes hold. A process that has no entry yet takes a lock to say that it
+/// reclaims; if it cannot, it leaves that to others.
 inline void core::reclaim_dead(bool has_entry) noexcept {
     const std::uint32_t count = memory_.plan().process_count;
     const std::uint32_t self = has_entry ? process() + 1 : count + 1;
@@ -28,15 +28,15 @@ inline void core::reclaim_dead(bool has_entry) noexcept {
     }
     const auto may_live = [&](std::uint32_t owner) {
         if (owner <= count) return memory_.may_live(owner - 1);
-        // Who had the lock that is this process's now is gone.
+        // A process that had the lock which is now this process's is gone.
         return !lock.held() && memory_.is_locked(layout::entering_lock_offset);
     };
     std::uint32_t owner = 0;
-    // The owner's entry, too, is read by who finds it at work.
+    // A process that finds the owner at work reads the owner's entry, too.
     // order: reclaim.own:A pairs with reclaim.own:A, reclaim.own:B, reclaim.free:A
     if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) {
         if ((owner == self && has_entry) || owner > count + 1 || may_live(owner)) return;
-        // Who was at it died at it.
+        // The owner died while it reclaimed.
         // order: reclaim.own:B pairs with reclaim.own:A, reclaim.free:A
         if (!ring.reclaim_owner.compare_exchange_strong(owner, self, acq_rel)) return;
     }
@@ -73,8 +73,8 @@ inline void core::reclaim_dead(bool has_entry) noexcept {
     ring.reclaim_owner.store(0, release);
 }
 
-/// Gives up what the file remembers of a process that has departed: its lanes' records stay, under
-/// the lanes' numbers. False if a lane of it is not done with. The entry is the caller's.
+/// Gives up what the file remembers of a process that has departed: its records stay, under the
+/// numbers of its lanes. False if one of its lanes is still in use. The entry is the caller's.
 inline bool core::leave_entry(std::uint32_t slot) noexcept {
     constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
     constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
@@ -103,21 +103,21 @@ inline bool core::leave_entry(std::uint32_t slot) noexcept {
     }
     for (std::uint32_t i = 0; i < memory_.plan().process_count; ++i) {
         std::uint32_t parent = slot + 1;
-        // relaxed: told of a process that the file does not remember, and not waited for
+        // relaxed: that process is not in the file any more, and nobody waits for this
         memory_.process(i).parent.compare_exchange_strong(parent, 0, relaxed);
     }
     return true;
 }
 
-/// An entry for a process, which is the caller's: a free one, else that of the process that
-/// departed first, else that of one that died. `process_count` if all live.
+/// Takes an entry for a process: a free one, else that of the process that departed first, else
+/// that of one that died. `process_count` if all live.
 inline std::uint32_t core::take_process_entry() noexcept {
     constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
     constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
     constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
     const std::uint32_t count = memory_.plan().process_count;
     for (const bool again : {false, true}) {
-        std::uint64_t after = 0;  // so far none that departed before is to be had
+        std::uint64_t after = 0;  // entries that departed before this could not be had
         for (std::uint32_t tries = 0; tries <= count; ++tries) {
             std::uint32_t best = count;
             std::uint64_t oldest = ~std::uint64_t{0};
@@ -155,7 +155,7 @@ inline std::uint32_t core::take_process_entry() noexcept {
     return count;
 }
 
-/// Enters the program in the file. Returns why not. Throws std::bad_alloc.
+/// Enters the program in the file. Returns why it cannot. Throws std::bad_alloc.
 inline std::optional<setup_error> core::enter(const std::string& subject) {
     const std::uint32_t slot = take_process_entry();
     if (slot == memory_.plan().process_count) {
@@ -197,15 +197,15 @@ inline bool core::enter_child() noexcept {
     std::uint32_t found = new_child;
     // order: process.alive:C pairs with process.alive:A
     if (!alive_->compare_exchange_strong(found, entering, acquire)) {
-        // Another thread, or the one that this handler interrupted, is at it, or there was no entry
-        // to be had: this record is lost. It must not go by the parent's entry.
+        // Another thread, or the record that this handler interrupted, is entering the process, or
+        // no entry was to be had: this record is lost. It must not use the parent's entry.
         if (found == entering) {
             memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         }
         return found == entered;
     }
     if (fork_ == on_fork::stop) {
-        // relaxed: that it shall not record was settled by the swap; gates only say it sooner
+        // relaxed: the swap settled that it does not record; gates only say so sooner
         gates_.lead_to(shut_gates());
         alive_->store(stopped, relaxed);
         return false;
@@ -213,7 +213,7 @@ inline bool core::enter_child() noexcept {
     const std::uint32_t slot = take_process_entry();
     if (slot == memory_.plan().process_count) {
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
-        return false;  // and stays `entering`: each record is counted
+        return false;  // stays `entering`: each record is counted
     }
     memory_.enter_process(slot, process() + 1);
     process_.store(slot, relaxed);  // relaxed: published by the next store

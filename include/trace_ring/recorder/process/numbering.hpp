@@ -3,12 +3,12 @@
 #pragma once
 
 /// @file
-/// Which numbering of event types a program goes by in a trace file.
+/// Which numbering of event types a program uses in a trace file.
 ///
-/// A program numbers its types before it has a file. When it joins one, it takes up a numbering
-/// that fits its own and that nobody goes by, as the last run of the same program left it; else it
-/// gets a new one, in which types that others described before it are not described again. Entries
-/// of numberings that nothing in the file refers to any more are used again when there is no room.
+/// A program numbers its types before it has a file. When it joins one, it takes a numbering that
+/// fits its own and that no process uses, as the last run of the same program left it. Otherwise it
+/// gets a new one, in which types that other programs described are not described again. When room
+/// runs out, entries of numberings that nothing in the file refers to are used again.
 
 #include <algorithm>
 #include <cstddef>
@@ -26,8 +26,8 @@ public:
     explicit numbering(const trace_memory& in) noexcept : in_(in), dictionary_(in) {}
 
     /// The numbering for a program with these types that enters the file at process slot `self`;
-    /// nothing if all are in use. Set-up, one at a time in a file: others only add to numberings of
-    /// their own meanwhile. Throws std::bad_alloc.
+    /// nothing if all are in use. Set-up, one program at a time in a file: others only add to their
+    /// own numberings meanwhile. Throws std::bad_alloc.
     [[nodiscard]] std::optional<std::uint32_t> choose(const type_node* types, std::uint32_t self) {
         note_types(types);
         note_users(self);
@@ -48,10 +48,10 @@ public:
         }
         return std::nullopt;
     }
-    /// Makes `root`, chosen for them, mean all these types. Types without room are told to `none`.
+    /// Makes `root`, chosen for these types, mean all of them; `none(type)` for each without room.
     template <class OnNone>
     void complete(const type_node* types, std::uint32_t root, OnNone&& none) {
-        // What a number means in it, it means to them: else it had not been chosen.
+        // Its numbers mean the same to the program, or it would not be chosen.
         std::vector<bool> has(layout::max_event_id + 1);
         dictionary_.for_each_binding([&](std::uint32_t of, std::uint32_t id, std::uint64_t) {
             if (of == root && id < has.size()) has[id] = true;
@@ -75,11 +75,11 @@ public:
 
 private:
     struct use {
-        bool taken = false;      ///< a process that may live goes by it
-        bool referred = false;   ///< so does one that the file remembers, or what can be read
+        bool taken = false;      ///< a process that may live uses it
+        bool referred = false;   ///< an entry of a process, or a sub-buffer, refers to it
         bool known = false;      ///< it has types
         bool unfit = false;      ///< one of its numbers means another type than the program's
-        std::uint32_t same = 0;  ///< numbers that mean what they mean to the program
+        std::uint32_t same = 0;  ///< numbers that mean the same to the program
     };
 
     void note_types(const type_node* types) {
@@ -125,8 +125,8 @@ private:
                 return true;
             });
     }
-    /// Frees what describes the types of numberings that no process is entered under and that no
-    /// sub-buffer bears. Reads the header of every sub-buffer.
+    /// Frees the descriptions of types in numberings that no process is entered under and no
+    /// sub-buffer names. Reads the header of every sub-buffer.
     void purge() {
         for (std::uint64_t slot = 0; slot < in_.capacity(); ++slot) {
             // relaxed: it was there before the set-up began, or is of a numbering that is taken
@@ -156,7 +156,7 @@ private:
         join_free();
         note_known();
     }
-    /// Makes one of free entries that lie side by side. What another program took meanwhile is
+    /// Joins free entries that lie side by side. An entry that another program took meanwhile is
     /// left.
     void join_free() const noexcept {
         std::uint64_t last = 0;
@@ -182,8 +182,8 @@ private:
                 return true;
             });
     }
-    /// Takes from `missing`, sorted by number, the types that others have described, and refers to
-    /// their entries.
+    /// Takes from `missing`, sorted by number, the types that other programs have described, and
+    /// refers to their entries.
     void share(std::vector<const type_node*>& missing, std::uint32_t root) const {
         std::vector<std::uint64_t> found(missing.size(), none_);
         dictionary_.for_each_entry([&](std::uint64_t at, std::uint32_t magic, std::uint64_t) {
@@ -222,7 +222,7 @@ private:
     void forget_totals(std::uint32_t root) const noexcept {
         shared_atomic<std::uint64_t>* const row = in_.totals(in_.plan().lane_count + root);
         for (std::uint32_t i = 0; row != nullptr && i < in_.plan().totals_per_lane; ++i) {
-            row[i].store(0, relaxed);  // relaxed: a counter of nobody's
+            row[i].store(0, relaxed);  // relaxed: nobody's counter
         }
     }
 

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Event types as the code that records them has them: an object each, and a list of those of one
-/// program or library, which is a section of their addresses and so costs no code for each. Who
-/// compiles the cold path registers what is in it (lane/event_types.hpp).
+/// Event types as the code that records them has them: one object each. A section has the addresses
+/// of those in one program or library, so that the list costs no code for each. A file that
+/// compiles the cold path registers them (lane/event_types.hpp).
 
 #include <time.h>
 
@@ -18,14 +18,14 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// The header of an event type's records but for the id.
+/// The header of an event type's records, without the id.
 [[nodiscard]] constexpr std::uint32_t header_without_id(std::size_t fixed_bytes) noexcept {
     return record_word::pack(0, record_header_bytes + fixed_bytes);
 }
 
 /// One event type as the code that records it sees it. Aligned for lane_mark's sake.
 struct alignas(32) event_state {
-    atomic<std::uint32_t> header;    ///< of its records but for the time; id 0: none yet
+    atomic<std::uint32_t> header;    ///< of its records, without the time; id 0: none yet
     atomic<std::uint32_t> total{0};  ///< column of its total + 1; 0: none
     std::uint32_t ring;
     type_description description;
@@ -34,7 +34,7 @@ struct alignas(32) event_state {
         : header(header_without_id(of.fixed_bytes)), ring(in_ring), description(of) {}
 };
 
-/// In which of a recorder's rings an event is kept: see recorder_options::quotas.
+/// Which of a recorder's rings an event is kept in: see recorder_options::quotas.
 template <class E>
 inline constexpr std::uint32_t ring_of = [] {
     if constexpr (requires { E::ring; }) {
@@ -58,19 +58,19 @@ struct types_here {
     event_state* const* end;
     types_here* next;
 };
-/// All of those that are loaded. Changed and gone through by one thread at a time, at set-up and
-/// when libraries come and go: nobody who records waits for it.
+/// All that are loaded. Changed and read by one thread at a time, at set-up and when libraries come
+/// and go: a thread that records does not wait for it.
 class types_loaded {
 public:
-    /// The cold path is there: `arrive` registers what is in a list. Those that are there already
-    /// are registered now.
+    /// The cold path is loaded: `arrive` registers the types in a list. Lists that were there
+    /// already are registered now.
     void arrives(void (*arrive)(const types_here&) noexcept) noexcept {
         alone([this, arrive] {
             arrive_ = arrive;
             for (const types_here* each = first_; each != nullptr; each = each->next) arrive(*each);
         });
     }
-    /// Who would have is unloaded.
+    /// The code of `arrive` is unloaded.
     void departs(void (*arrive)(const types_here&) noexcept) noexcept {
         alone([this, arrive] {
             if (arrive_ == arrive) arrive_ = nullptr;
@@ -90,7 +90,7 @@ public:
             if (*at != nullptr) *at = here.next;
         });
     }
-    /// In the child of a fork, where who was in here is no more.
+    /// In the child of a fork, which does not have the thread that was in here.
     void forget_process() noexcept { busy_.store(0, relaxed); }  // relaxed: there is one thread
 
 private:
@@ -126,8 +126,8 @@ private:
     types_here here_;
 };
 
-// A list of addresses that the linker puts together; where code that is at no fixed place cannot
-// name an address in assembler (i386), a list of one for each type.
+// A list of addresses that the linker puts together. Where position-independent code cannot name an
+// address in assembler (i386), a list of one for each type.
 #if defined(__i386__) && defined(__PIC__)
 template <class E>
 struct one_type {
@@ -149,7 +149,7 @@ extern "C" {
 #define TRACE_RING_ADDRESS "i"
 #endif
 
-/// The state of an event type, and a reason for it to be registered before main.
+/// The state of an event type. A call of this gets the type registered before main.
 template <class E>
 [[gnu::always_inline]] inline event_state& event_type() noexcept {
 #if defined(TRACE_RING_TYPES_BY_SECTION)

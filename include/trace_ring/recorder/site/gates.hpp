@@ -18,25 +18,24 @@ struct gate_page {
 };
 static_assert(sizeof(gate_page) == layout::page_bytes);
 
-/// Where a recorder's gates are: so many bytes behind this. It is zero in static storage before the
-/// recorder's constructor has run and after its destructor, and then the bytes from here on are
-/// taken for gates: a recorder begins with it, and is as long as a page of them. What they say does
-/// not matter, for the lanes of index 0 lead to the cold path, which knows better.
+/// The distance from here to a recorder's gates. It is zero in static storage before the recorder's
+/// constructor has run and after its destructor, and then the bytes from here on are taken for
+/// gates: so a recorder begins with this, and is as long as a page of gates. What those bytes say
+/// does not matter, because the lanes of index 0 lead to the cold path, which refuses the record.
 ///
 /// It lies in the recorder, and not in a table by the recorder's index, because some processors
-/// read their clock only when all loads before are done, and the gate is the longest chain of them:
-/// with one load less in it a record took 33 of 32 cycles of the floor, 36 before. As a distance
-/// and not a pointer, because null is no place to read from.
+/// read their clock only when all earlier loads are done, and the gate is the longest chain of
+/// them: this saves one. It is a distance and not a pointer, because null cannot be read from.
 class gate_link {
 public:
     void lead_to(const gate_page& page) noexcept {
-        // relaxed: who hands the recorder to other threads orders this; gates are advice
+        // relaxed: handing the recorder to other threads orders this; gates are advice
         distance_.store(reinterpret_cast<std::uintptr_t>(&page) - here(), relaxed);
     }
     void lead_nowhere() noexcept {
         distance_.store(0, relaxed);  // relaxed: no thread records any more
     }
-    /// What the gate of event `id` says, `numbered` being `id + Bias`.
+    /// The gate of event `id`, where `numbered` is `id + Bias`.
     template <std::uint32_t Bias = 0>
     [[nodiscard, gnu::always_inline]] std::uint8_t look(std::uint32_t numbered) const noexcept {
         // relaxed, both: takes effect soon
@@ -53,8 +52,8 @@ private:
 
 /// Every gate shut.
 [[nodiscard]] inline const gate_page& shut_gates() noexcept {
-    // Only recorders told to stop after fork need it, so it is filled on demand; relaxed: the same
-    // value from whoever comes first.
+    // Filled on demand, because only recorders told to stop after fork need it. relaxed: all
+    // threads store the same value.
     static constinit gate_page shut{};
     for (auto& gate : shut.gates) gate.store(layout::gate_recorder_off, relaxed);
     return shut;

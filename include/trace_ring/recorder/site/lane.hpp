@@ -12,23 +12,23 @@
 ///   ... | state of lane 0, 1, 2 ... | mark of lane 0, 1, 2 ...
 ///       an ordinary page            ^ a page that fork wipes
 /// @endcode
-/// The mark says whether the lane's record may be begun where the lane stands:
+/// The mark says whether a record may begin where the lane stands:
 /// - negative: idle; the last place where a usual record may begin (`idle_mark_for`)
-/// - positive: a record is open; the stack pointer of who opened it
-/// - zero: ask the cold path. A new thread's lane, a lane after fork, a lane of a recorder that is
-///   gone: all find zero, without having been told.
-/// A place is an offset less commit_word::bias, and so negative, too. Taken without their signs,
+/// - positive: a record is open; the stack pointer of the frame that opened it
+/// - zero: take the cold path. A new thread's lane, a lane after fork and a lane of a recorder that
+///   is gone all have zero, without having been told.
+/// A place is an offset less commit_word::bias, and so negative, too. Compared without their signs,
 /// zero and stack pointers are less than any place, and `place > mark` is the one question asked on
 /// the way to a record.
 ///
-/// The place is read from the sub-buffer's commit word, and not kept here as well: a word more to
-/// store for each record costs more than what it saves. A lane that is about to lose its sub-buffer
-/// therefore points at `nowhere` first, for the word is read before the mark is looked at.
+/// The place is read from the sub-buffer's commit word and not kept here as well: to store one more
+/// word for each record costs more than it saves. A lane that is about to lose its sub-buffer
+/// therefore points at `nowhere` first, because the word is read before the mark.
 ///
-/// The sub-buffer's address is not part of the mark, though one load would then bring both: it is
+/// The sub-buffer's address is not part of the mark, though one load would then bring both. It is
 /// read after the mark is set, because a handler that comes just before that may claim another
-/// sub-buffer. An address out of the mark would have to be compared with this one, which was
-/// measured to cost more than waiting for one load less gains.
+/// sub-buffer. An address in the mark would have to be compared with this one, which costs more
+/// than one load less gains.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,21 +38,21 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Recorders that a process may have at the same time, counting from 1: index 0 is nobody's, so
-/// that a recorder of static storage that is not constructed yet finds closed doors.
+/// Recorders that a process may have at the same time, counted from 1. Index 0 is no recorder's:
+/// one of static storage that is not constructed yet finds lanes there that lead to the cold path.
 inline constexpr std::size_t max_recorders = 8;
 
-/// A record begun inside an open one goes one deeper; beyond the last it is lost as `nested`.
+/// A record begun inside an open one goes one lane deeper; beyond the last it is lost as `nested`.
 inline constexpr std::size_t lane_depths = 4;
 inline constexpr std::size_t lanes_in_block = (max_recorders + 1) * lane_depths;
 
 using mark_type = std::intptr_t;
 
-/// What a lane without a sub-buffer points at: so full that no record fits, and never written.
+/// A lane without a sub-buffer points at this: so full that no record fits, and never written.
 inline constinit sub_buffer_header nowhere{
     {0}, {0}, {0}, {0}, {0}, {0}, {0}, {commit_word::pack(0, 32768)}, {0}, {0}, {0}};
 
-/// What a lane is doing. Written by its own thread and that thread's signal handlers only; atomic
+/// The state of a lane. Written only by its own thread and that thread's signal handlers; atomic
 /// words because handlers see them at every instruction, and a recorder's destructor clears them.
 struct alignas(64) lane_state {
     atomic_pointer<sub_buffer_header> sub{&nowhere};     ///< current sub-buffer
@@ -68,31 +68,31 @@ struct alignas(64) lane_state {
 };
 static_assert(sizeof(lane_state) == 64);
 
-/// How a thread has its lane. See hand_on.hpp.
+/// How a thread has its lane (hand_on.hpp).
 struct tenure {
-    static constexpr std::uint32_t own = 0;         ///< it began it
-    static constexpr std::uint32_t lent = 1;        ///< hands it on after each record: few are left
-    static constexpr std::uint32_t taken_over = 2;  ///< another began it; until it is full
+    static constexpr std::uint32_t own = 0;         ///< the thread began the lane
+    static constexpr std::uint32_t lent = 1;        ///< released after each record: few are left
+    static constexpr std::uint32_t taken_over = 2;  ///< adopted, until its sub-buffer is full
 };
 
 struct alignas(64) lane_mark {
     atomic<std::uint32_t> valid{0};  ///< 1: the lane_state means something in this process
-    atomic<std::uint32_t> drawn{0};  ///< positions, one run soon after the other; or enough
-    /// Of a sampled clock: the head of the records that share the last reading, but for the type.
+    atomic<std::uint32_t> drawn{0};  ///< positions, in runs soon after each other; or enough
+    /// Of a sampled clock: the head of the records that share the last reading, without the type.
     atomic<std::uint64_t> reading{0};
     atomic<std::uint32_t> held_as{tenure::own};
-    atomic<std::uint32_t> retired{0};    ///< 1: the hot path is not for it (stack/frames.hpp)
-    atomic<std::uint64_t> run_next{0};   ///< of the positions drawn last, the first not tried yet
-    atomic<std::uint64_t> run_end{0};    ///< and the one behind them
-    atomic<std::uint64_t> innermost{0};  ///< open_span::begun of the span open here last
+    atomic<std::uint32_t> retired{0};    ///< 1: the hot path must not use it (stack/frames.hpp)
+    atomic<std::uint64_t> run_next{0};   ///< the first position of the last run that was not tried
+    atomic<std::uint64_t> run_end{0};    ///< the one behind that run
+    atomic<std::uint64_t> innermost{0};  ///< open_span::begun of the last span open here
     std::uint32_t unused[2]{};
-    /// Stored twice by each record. Processors take a load for one from a store under way if both
-    /// are as far into their pages, and a record then takes 1.15 of its time. So this is in the
-    /// last quarter of 64 bytes, as the commit word is, and no word that each record loads is
-    /// there: for that recorders, `thread_lanes` and event_state are aligned.
+    /// Stored twice by each record. Some processors make a load wait for a store under way at the
+    /// same offset in its page, which slows a record down. So this is in the last quarter of 64
+    /// bytes, as the commit word is, and no word that each record loads is there: recorders,
+    /// `thread_lanes` and event_state are aligned for that.
     alignas(8) atomic<mark_type> value{0};
 
-    /// Begins to be held in this way, with no positions that were drawn before, and no span open.
+    /// Begins to hold the lane in this way, with no positions drawn and no span open.
     void hold_as(std::uint32_t how) noexcept {
         // relaxed, all: own thread
         held_as.store(how, relaxed);
@@ -113,7 +113,7 @@ static_assert(mark_distance == sizeof(lane_state) * lanes_in_block);
 static_assert(mark_distance <= layout::page_bytes &&
               sizeof(lane_mark) * lanes_in_block <= layout::page_bytes);
 
-/// A lane is named by the address of its state; its mark lies a fixed distance further.
+/// A lane is named by the address of its state; its mark lies a fixed distance behind.
 [[nodiscard, gnu::always_inline]] inline lane_mark& mark_of(lane_state& lane) noexcept {
     return *reinterpret_cast<lane_mark*>(reinterpret_cast<std::byte*>(&lane) + mark_distance);
 }
@@ -122,13 +122,13 @@ static_assert(mark_distance <= layout::page_bytes &&
 /// cold path, positive.
 inline constinit lane_block vacant_block{};
 
-/// Of a program's own words the compiler knows where they are, in a library it loads that: no call
-/// in either. But of such words the C library has room for few that come by dlopen (glibc: 26 such
-/// libraries, then "cannot allocate memory in static TLS block"). So a library that is one of many
-/// is compiled with TRACE_RING_PLUGIN defined: each record in it then calls the C library for its
-/// words, and a thread's first one there may allocate, which a signal handler must not. (g++'s
-/// -mtls-dialect=gnu2 makes the call short.) Files of one program may differ in it: the words are
-/// the same.
+/// In a program the compiler knows where thread-local words are, and a library loads their place:
+/// neither needs a call. But the C library has room for few such words of libraries that come by
+/// dlopen (glibc: 26 such libraries, then "cannot allocate memory in static TLS block"). So a
+/// library that is one of many is compiled with TRACE_RING_PLUGIN defined: each record in it then
+/// calls the C library for its words, and a thread's first one there may allocate, which a signal
+/// handler must not. (g++'s -mtls-dialect=gnu2 makes the call short.) Files of one program may
+/// differ in it: the words are the same.
 #if defined(TRACE_RING_PLUGIN)
 #define TRACE_RING_TLS
 #elif defined(__PIC__) && !defined(__PIE__)
@@ -137,18 +137,17 @@ inline constinit lane_block vacant_block{};
 #define TRACE_RING_TLS __attribute__((tls_model("local-exec")))
 #endif
 
-/// Where a thread's lanes are: a block for each ring that it has recorded into. Which ring, the
-/// compiler knows, so that an event with a quota costs no instruction more.
+/// Where a thread's lanes are: a block for each ring that it has recorded into. The compiler knows
+/// an event's ring, so an event with a quota costs no extra instruction.
 using lane_blocks = atomic_pointer<lane_block>[layout::max_rings];
 alignas(64) inline constinit thread_local lane_blocks thread_lanes TRACE_RING_TLS{
     &vacant_block, &vacant_block, &vacant_block, &vacant_block};
 static_assert(layout::max_rings == 4);
 static_assert(offsetof(lane_block, states) == 0);
 
-/// How far behind the beginning of each block a recorder's lanes are, the first of them first. The
-/// block and this are found at the same time, so that only one load waits for them: with an array
-/// of first lanes by recorder, in which one load waits for the other, a record that shares a clock
-/// reading took 6.3 in place of 6.0 ticks.
+/// How far behind the beginning of each block a recorder's lanes begin. The block and this distance
+/// are found at the same time, so only one load waits for them; with an array of first lanes by
+/// recorder, one load would wait for the other.
 [[nodiscard]] constexpr std::uint32_t lanes_at(std::uint32_t recorder) noexcept {
     return recorder * static_cast<std::uint32_t>(lane_depths * sizeof(lane_state));
 }
@@ -161,18 +160,17 @@ static_assert(offsetof(lane_block, states) == 0);
     return reinterpret_cast<lane_state*>(block + lanes);
 }
 
-/// A span under way, as its scope keeps it. A lane knows the one that began last, which knows the
-/// one around it: so each end finds out by one comparison whether readers will find its beginning
-/// by themselves. A span whose end comes from elsewhere stays in that list, and those around it
-/// then say where they began, too.
+/// An open span, as its scope keeps it. A lane knows its last one, which knows the one around it:
+/// one comparison tells an end whether readers will find its beginning by themselves. A span that
+/// ends elsewhere stays in that list, and the spans around it then say where they began, too.
 struct open_span {
     std::uint64_t begun;   ///< number in the lane of the record that began it, from 1
     std::uint64_t around;  ///< the same of the span that was the lane's last one
     std::uint32_t lane;
     std::uint32_t around_lane;  ///< of a processor's (cpu/recorder.hpp)
 
-    /// The record that begins it is about to be committed to `sub`. Before that: were it committed
-    /// and the thread jumped away, an outer span's end would be taken for its own.
+    /// Enters the span, before the record that begins it is committed to `sub`: in the other order
+    /// a jump between the two would leave a beginning to which readers add an outer span's end.
     [[gnu::always_inline]] void begin(lane_mark& mark, const sub_buffer_header& sub) noexcept {
         // relaxed, to the end: own lane
         begun =
@@ -181,29 +179,29 @@ struct open_span {
         around = mark.innermost.load(relaxed);
         mark.innermost.store(begun, relaxed);
     }
-    /// It is the last one open in the lane.
+    /// Whether it is the last one open in the lane.
     [[nodiscard, gnu::always_inline]] bool is_innermost(
         const lane_mark& mark, const sub_buffer_header& sub) const noexcept {
         // relaxed, both: own lane
         const std::uint64_t other = mark.innermost.load(relaxed) ^ begun;
         return (other | (sub.lane.load(relaxed) ^ lane)) == 0;
     }
-    /// The record that ends it is there: not before, for the same reason.
+    /// Leaves the span, after the record that ends it is committed, for the same reason.
     [[gnu::always_inline]] void end(lane_mark& mark) const noexcept {
         signal_fence(seq_cst);
         mark.innermost.store(around, relaxed);  // relaxed: own lane
     }
 };
 
-/// Of the spans that the calling thread has begun in processors' lanes (cpu/recorder.hpp), the last
-/// one open.
+/// The last span still open of those that the calling thread has begun in processors' lanes
+/// (cpu/recorder.hpp).
 inline constinit thread_local open_span own_span TRACE_RING_TLS = {};
 
-/// A record of two 64-bit fields. There is room for it, or for a shorter one, where there is room
-/// for it by the mark as it stands; for longer ones it takes a comparison more.
+/// A record of two 64-bit fields. The mark leaves room for it, and so for a shorter one; a longer
+/// one takes one more comparison.
 inline constexpr std::uint32_t usual_record_bytes = 24;
 
-/// The mark of an idle lane with sub-buffers of so many bytes.
+/// The mark of an idle lane with sub-buffers of this many bytes.
 [[nodiscard]] constexpr mark_type idle_mark_for(std::uint32_t sub_buffer_bytes) noexcept {
     return static_cast<mark_type>(sub_buffer_bytes) -
            mark_type{usual_record_bytes + commit_word::bias};
@@ -236,8 +234,8 @@ static_assert(idle_mark_for(max_sub_buffer_bytes) + mark_type{usual_record_bytes
 #endif
 }
 
-/// Loads a mark and stores the stack pointer in its place. One right behind the other: if stacks
-/// are switched between the two, nobody sees it (stack/frames.hpp). Optimizers see to that.
+/// Loads a mark and stores the stack pointer in its place, one right after the other: nobody sees a
+/// switch of stacks between the two (stack/frames.hpp). Optimizers keep them together.
 [[nodiscard, gnu::always_inline]] inline mark_type set_mark(atomic<mark_type>& mark) noexcept {
 #if defined(__x86_64__) && !defined(__OPTIMIZE__)
     mark_type before;

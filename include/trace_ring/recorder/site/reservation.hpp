@@ -11,7 +11,7 @@
 
 namespace trace_ring::inline v1 {
 
-/// A record that has been filled and is not there yet. Move-only; used by the thread that made it.
+/// A record that has been filled and is not published yet. Move-only; for the thread that made it.
 template <class Kind>
 class basic_recorder<Kind>::reservation {
 public:
@@ -36,7 +36,7 @@ public:
         of_ = nullptr;
         return true;
     }
-    /// Gives it up: no reader will see anything of it, and it is not counted as lost.
+    /// Gives the record up: no reader will see anything of it, and it is not counted as lost.
     void discard() noexcept {
         if (close()) of_->cold->discard(*of_, *lane_);
         of_ = nullptr;
@@ -67,14 +67,14 @@ private:
         if (is_open()) of_->cold->hold(*of_, *lane_, mark_, this);
     }
 
-    /// After a fork no mark is set; when the lane was given up, its count is another's. The mark
-    /// itself may be, for a moment, that of a record on a stack that was switched away from.
+    /// After a fork no mark is set; a lane that was given up has another count. The mark itself may
+    /// be, for a moment, that of a record on a stack that was switched away from.
     [[nodiscard]] bool is_open() const noexcept {
         // relaxed: own lane
         return of_ != nullptr && impl::mark_of(*lane_).value.load(relaxed) > 0 &&
                lane_->opened.load(relaxed) == opened_;
     }
-    /// Whether there is one to be closed, which this is then no more.
+    /// Whether there is a record to be closed; afterwards there is none.
     bool close() noexcept {
         const bool open = is_open();
         if (!open) of_ = nullptr;
@@ -89,7 +89,7 @@ private:
     std::uint32_t bytes_ = 0;
 };
 
-/// A span under way; its end is recorded when this dies. Move-only, also to other threads.
+/// An open span, whose end is recorded when this is destroyed. Move-only, also to other threads.
 template <class Kind>
 template <impl::told_event E>
 class basic_recorder<Kind>::scoped {
@@ -110,7 +110,7 @@ private:
     [[gnu::always_inline]] explicit scoped(basic_recorder& owner, const Values&... values) noexcept
         : owner_(owner.template put<E, record_word::begin>(&span_, values...) ? &owner : nullptr) {}
 
-    impl::open_span span_;  // known if there is an owner
+    impl::open_span span_;  // set if there is an owner
     basic_recorder* owner_;
 };
 

@@ -3,19 +3,19 @@
 #pragma once
 
 /// @file
-/// What becomes of a record whose writer does not go on with it: it was left by longjmp, or waits
+/// What becomes of an open record that its writer does not finish: a longjmp left it, or it waits
 /// on another stack until that is switched to again (a fiber's, a coroutine's).
 ///
-/// A jump leaves a frame below those that go on, on the same stack. On different stacks the
+/// A jump leaves a frame below those that continue, on the same stack. On different stacks the
 /// addresses of two frames say nothing. So a record is given up only where both frames are known to
-/// lie on one stack: the thread's own, or its signal stack. Everything else stays as it is, and
-/// what finds no lane then is lost as nested.
+/// lie on one stack: the thread's own, or its signal stack. Every other open record keeps its lane,
+/// and a record that then finds no lane is lost as nested.
 ///
-/// Where stacks are switched within a record, by a signal handler, the hot path cannot be taken: it
-/// loads a mark and stores another, and on another stack may be done what it does not see between
-/// the two. Such a thread is recognised by its first record that finds another open which is not
-/// below it, or its own mark changed. From then on its first lane is retired: the hot path finds no
-/// mark there that lets it in, and in the other lanes the cold path owns a mark by a swap.
+/// Where a signal handler switches stacks within a record, the hot path cannot be used: it loads a
+/// mark and stores another, and between the two, code on another stack may use the lane unseen.
+/// Such a thread is recognised by its first record that finds an open one which is not below it, or
+/// its own mark changed. From then on its first lane is retired: its mark never lets the hot path
+/// in, and in the other lanes the cold path takes a mark by a swap.
 
 #include <signal.h>
 
@@ -28,11 +28,11 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Where the frame is that has a record open, seen from a record that begins.
+/// Where the frame with an open record is, seen from a record that begins.
 enum class frame_is {
-    open,       ///< it goes on later, as far as anybody can tell
+    open,       ///< it may continue later
     gone,       ///< left by a jump
-    elsewhere,  ///< on another stack, or nobody knows
+    elsewhere,  ///< on another stack, or not known
 };
 
 /// The stack positions from `low` to before `high`.
@@ -46,7 +46,7 @@ struct position_range {
     return {stack_place(low), stack_place(high)};
 }
 
-/// The own stack of the thread whose node it is, the calling one, looked for once. Signal-safe.
+/// The calling thread's own stack, by its node; looked for once. Signal-safe.
 [[nodiscard]] inline position_range own_stack(thread_node& node) noexcept {
     // relaxed, to the end: own words; a handler in between finds the same
     if (node.stack_high.load(relaxed) == 0) {
@@ -65,7 +65,7 @@ struct position_range {
     const mark_type frame = mark & ~reserved_bit;
     const mark_type here = opener & ~reserved_bit;
     if (frame == here) return frame_is::gone;
-    // Ahead of all questions: so it is in each handler that interrupts a record.
+    // Asked first, because it is so in each handler that interrupts a record.
     if (frame > here) return frame_is::open;
     stack_t alternate{};
     if (::sigaltstack(nullptr, &alternate) == 0 && (alternate.ss_flags & SS_DISABLE) == 0) {
@@ -80,7 +80,7 @@ struct position_range {
     return own.has(frame) && own.has(here) ? frame_is::gone : frame_is::elsewhere;
 }
 
-/// Is a reservation gone with its frame? It may have been moved out of the frame that made it.
+/// Whether a reservation is gone with its frame; it may have been moved out of that frame.
 [[nodiscard]] inline bool reservation_is_gone(const lane_state& lane, mark_type mark,
                                               mark_type opener, thread_node& node) noexcept {
     const mark_type where = stack_place(lane.holder.load(relaxed));  // relaxed: own lane
@@ -89,7 +89,7 @@ struct position_range {
     return frame <= where && where < here && look_at_frame(frame, here, node) == frame_is::gone;
 }
 
-/// The cold path has the lane. False: it is retired, and not to be used.
+/// Marks that the cold path has the lane. False: the lane is retired, and must not be used.
 [[nodiscard]] inline bool enter_lane(lane_state& lane) noexcept {
     // relaxed, to the end: own thread
     lane.opened.store((lane.opened.load(relaxed) + 1) | 1U, relaxed);
@@ -97,10 +97,10 @@ struct position_range {
     return mark_of(lane).retired.load(relaxed) == 0;
 }
 
-/// From here on no record is begun in the thread's first lane. One that is open there goes on: the
-/// hot path knows its sub-buffer, or finds none and takes the cold path. If the cold path has the
-/// lane, it sees that it is retired when it is done (core::finish). What the lane holds is closed
-/// when the thread ends.
+/// From here on no record is begun in the thread's first lane. An open one continues: the hot path
+/// has loaded its sub-buffer, or finds none and takes the cold path. If the cold path has the lane,
+/// it sees at its end that the lane is retired (core::finish). The lane's sub-buffer is closed when
+/// the thread ends.
 inline void retire(lane_state& first) noexcept {
     // relaxed, to the end: own thread
     mark_of(first).retired.store(1, relaxed);
@@ -108,14 +108,14 @@ inline void retire(lane_state& first) noexcept {
     if (first.opened.load(relaxed) % 2 == 0) first.sub.store(&nowhere, relaxed);
 }
 
-/// Puts a mark back that the hot path has set at `opener` before it came to the cold path; it was
-/// `idle` before. A lane that was idle stays open. False: the stack was switched meanwhile, and
-/// others had to do with the lane.
+/// Restores a lane's mark, `idle`, which the hot path replaced at `opener` before it took the cold
+/// path. If the lane was idle, it stays open. False: the stack was switched meanwhile, and other
+/// records used the lane.
 inline bool put_back(lane_state& lane, mark_type opener, mark_type idle) noexcept {
     // relaxed, to the end: own thread
     auto& mark = mark_of(lane).value;
     mark_type found = mark.load(relaxed);
-    // Arguments may have been put on the stack since.
+    // Arguments may have been pushed since.
     if (static_cast<std::uintptr_t>(found - opener) < 256) {
         if (idle < 0 || mark.compare_exchange_strong(found, idle, relaxed)) return true;
     }

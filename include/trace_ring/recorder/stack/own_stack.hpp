@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Where the calling thread's own stack lies, as far as that is certain. pthread_getattr_np would
-/// say it, too, but takes a lock and allocates, which a signal handler must not; what the kernel
-/// has mapped can be read anywhere.
+/// Where the calling thread's own stack lies, as far as that is certain. pthread_getattr_np knows
+/// it, too, but takes a lock and allocates, which a signal handler must not; the kernel's list of
+/// mappings can be read anywhere.
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -35,7 +35,7 @@ public:
         bool is_main_stack = false;  ///< of the process's first thread
     };
 
-    /// True: the line has ended, and `line` is what it says.
+    /// True: the line has ended, and `line` is its content.
     [[nodiscard]] bool add(char c, mapping& line) noexcept {
         if (c == '\n') {
             now_.is_closed = rights_ == rights_of("---p");
@@ -57,7 +57,7 @@ public:
     }
 
 private:
-    /// Its characters in one number, the last of them lowest.
+    /// The characters in one number, the last of them lowest.
     [[nodiscard]] static constexpr std::uint64_t rights_of(std::string_view text) noexcept {
         std::uint64_t all = 0;
         for (const char c : text) all = all << 8 | static_cast<unsigned char>(c);
@@ -70,14 +70,15 @@ private:
     int field_ = 0;
 };
 
-/// The calling thread's own stack: of the first thread what the kernel calls so, with the room in
-/// which it grows; of others what lies between a guard page and the thread-local words, which every
-/// C library puts at the stack's upper end. Empty where neither is found: there is no /proc, the
-/// stack has no guard page and may be part of something larger, or the thread is one whose child of
-/// a fork this is. Signal-safe, 1 KiB of stack; linear in the mappings of the process.
+/// The calling thread's own stack. For the first thread: the mapping that the kernel calls so, with
+/// the room in which it grows. For others: from a guard page to the thread-local words, which every
+/// C library puts at the stack's upper end. Empty where neither is found: there is no /proc, or the
+/// stack has no guard page, so that it may be part of something larger. In the child of a fork by
+/// another thread than the first: the first thread's, which holds none of its frames. Signal-safe,
+/// 1 KiB of stack; linear in the mappings of the process.
 [[nodiscard]] inline address_range find_own_stack() noexcept {
     const undisturbed scope;
-    // The kernel leaves so much free below the first thread's stack, whatever its limit.
+    // The kernel leaves this much free below the first thread's stack, whatever its limit.
     constexpr std::uintptr_t room = std::uintptr_t{128} << 20;
     const bool is_first = ::getpid() == static_cast<pid_t>(::syscall(SYS_gettid));
     const auto words = reinterpret_cast<std::uintptr_t>(&errno);  // a plugin's are elsewhere
