@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Items as Chrome's trace events, one JSON object that chrome://tracing, Perfetto and speedscope
-/// open: spans as B and E, moments as i, counters as C, flows as s and t, names of processes and
-/// threads as M.
+/// Writes items as Chrome's trace events, one JSON object that chrome://tracing, Perfetto and
+/// speedscope open: spans as B and E, moments as i, counters as C, flows as s and t, names of
+/// processes and threads as M.
 /// @code
 ///   {"displayTimeUnit":"ns","traceEvents":[
 ///   {"ph":"M","name":"thread_name","pid":1200,"tid":1234,"args":{"name":"worker"}},
@@ -14,16 +14,25 @@
 ///   ],"otherData":{"origin_ns":"1714567296123456789"}}
 /// @endcode
 /// - `ts` is in microseconds, exact to the nanosecond, since the first record, whose time is
-///   `origin_ns`, nanoseconds since 1970 (ticks, if `clock` says so: the clock is not known). So a
-///   double holds it for three months.
-/// - Values as exporter/json/value.hpp has them; integers beyond 2^53 are strings, because viewers
-///   read numbers as doubles. In counters all are numbers: the digits are exact, curves are not.
+///   `origin_ns`, nanoseconds since 1970. A double holds it exactly for three months. If the clock
+///   is not known these are ticks, and `clock` says so.
+/// - Values are as in exporter/json/value.hpp; integers beyond 2^53 are strings, because viewers
+///   read numbers as doubles. In counters all values are numbers: their digits are exact, curves
+///   are not.
 /// - A record that is part of a flow is a B, an E, or an X of no length, to which the s or t after
-///   it binds: s for the first that bears a number, t for the others. What the last one is, is not
-///   known. Memory is some 40 bytes for each number of a flow.
-/// - Losses have the category "loss". What is said of a mark beside its fields is called
-///   trace_ring.x. How spans nest whose ends are missing, and which tracks there are:
-///   viewer/stage.hpp, viewer/tracks.hpp.
+///   it binds: s for the first record with a number, t for the others. The last record is not known
+///   as such. Memory is some 40 bytes for each number of a flow.
+/// - Losses have the category "loss". Notes on a mark besides its fields are called trace_ring.x.
+///   viewer/stage.hpp says how spans without ends nest, viewer/tracks.hpp which tracks there are.
+/// @code
+///   trace_ring::exporter::chrome_writer writer;
+///   trace_ring::exporter::text_buffer out;
+///   const auto source = writer.add(trace.about(), "orders.trace");
+///   writer.begin(out);
+///   for (auto cursor = trace.forward(); const auto* item = cursor.next();)
+///       writer.append(out, source, *item);
+///   writer.end(out);
+/// @endcode
 
 #include <cstddef>
 #include <cstdint>
@@ -50,13 +59,12 @@ public:
     explicit chrome_writer(field_roles roles = {}) : stage_(*this, std::move(roles)) {}
     chrome_writer(const chrome_writer&) = delete;
 
-    /// Another trace that comes into the same output; for each before the first item. `in` must
-    /// outlive this.
+    /// Adds another trace to the output; all of them before the first item. `in` must outlive this.
     std::size_t add(const reduce::tables& in, std::string_view name) {
         return stage_.add(in, name);
     }
     static void begin(text_buffer& out) { out += R"({"displayTimeUnit":"ns","traceEvents":[)"; }
-    /// The next item, which is not before those that came.
+    /// Appends the next item, in the order of times.
     void append(text_buffer& out, std::size_t from, const reduce::item& what) {
         stage_.append(out, from, what);
     }
@@ -135,7 +143,7 @@ private:
         out += "}}";
     }
 
-    // What is the same in each record of an event.
+    // The parts that all records of an event share.
     struct prepared {
         std::string name;
         std::vector<std::string> fields;  // "name":
@@ -151,7 +159,7 @@ private:
         out += R"(,"tid":)";
         impl::append_number(out, mark.on->id);
         out += R"(,"ts":)";
-        // Unsigned: of two traces one may have begun a little before.
+        // Unsigned: with two traces one may have begun a little before.
         const auto from = static_cast<std::uint64_t>(*stage_.origin());
         auto ns = static_cast<std::uint64_t>(mark.ns) - from;
         if (mark.ns < *stage_.origin()) {
@@ -236,7 +244,7 @@ private:
 
     viewer_stage<chrome_writer> stage_;
     std::vector<prepared> prepared_;
-    std::unordered_set<std::uint64_t> flows_;  // those that have begun
+    std::unordered_set<std::uint64_t> flows_;  // flows that have begun
     bool any_ = false;
 };
 

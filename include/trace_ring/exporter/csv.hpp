@@ -3,29 +3,28 @@
 #pragma once
 
 /// @file
-/// Items as comma-separated values (RFC 4180: lines end with CR LF), one row an item, under one
-/// header row:
+/// Writes items as comma-separated values (RFC 4180: lines end with CR LF), one row for each item,
+/// under one header row:
 /// @code
 ///   kind,time_ns,ticks,interval,latest_ns,latest_ticks,lane,position,pid,process,tid,thread,depth,
 ///   event,id,span,began_lane,began_position,cause,count,offset,from_ticks,step_ns,fault,raw,
 ///   cut,"order.sent.id","order.sent.price",more
 /// @endcode
-/// - `kind` is record, loss or clock_jump; the columns that follow mean what they mean in
-///   exporter/json.hpp, and are empty where they mean nothing. With several files, `file` is the
-///   second.
-/// - Each field of each event type has a column, EVENT.FIELD, whichever process or file it is from
-///   (a second field of the same name in an event: EVENT.FIELD#2; another event and field whose
-///   names make the same: @2). So filtering by `event` gives a table without holes. The types are
-///   those that are known when the header is written, less those that are filtered out. The fields
-///   of types that a live trace adds later are in `more`, as a JSON object.
+/// - `kind` is record, loss or clock_jump. The other columns are as in exporter/json.hpp, and empty
+///   where they do not apply. With several files, `file` is the second column.
+/// - Each field of each event type has a column, EVENT.FIELD, for all processes and files. (A
+///   second field of the same name in an event: EVENT.FIELD#2; another event and field whose names
+///   make the same: @2.) So filtering by `event` gives a table without holes. The columns are for
+///   the types that are known when the header is written and not filtered out. The fields of types
+///   that a live trace adds later are in `more`, as a JSON object.
 /// - Integers are exact, floating-point numbers the shortest that read back as the same (nan, inf,
 ///   -inf), addresses 0x7f00, booleans true and false, arrays JSON in quotes: "[1,2]". A value of
-///   an enumeration is its name, as text; one that has no name is a number.
-/// - Text is always in quotes, so that "" is an empty text and nothing is no text. It is never a
-///   formula to a spreadsheet: text that begins with = + - @ ' (or their wide forms), tab, CR or
-///   LF, or with hex:, has a ' in front. Bytes that are not UTF-8, or hold control characters other
-///   than tab, CR and LF, or marks of direction, are hex:00ff. So: take one ' from the front, or
-///   else decode hex:, to have the text back.
+///   an enumeration is its name, as text; a value without a name is a number.
+/// - Text is always in quotes, so that "" is an empty text and an empty cell is none. No
+///   spreadsheet takes it for a formula: text that begins with = + - @ ' (or their wide forms),
+///   tab, CR or LF, or with hex:, has a ' in front. Bytes that are not UTF-8, or hold control
+///   characters other than tab, CR and LF, or marks of direction, are hex:00ff. So, to get the text
+///   back, take one ' from the front, or else decode hex:.
 
 #include <algorithm>
 #include <cstddef>
@@ -52,13 +51,13 @@
 namespace trace_ring::inline v1::exporter {
 
 struct csv_options {
-    bool files = false;                 ///< a column tells the file
+    bool files = false;                 ///< adds a column with the file
     std::vector<std::string> events{};  ///< globs: only these have columns; none: all
 };
 
 namespace impl {
 
-/// Text as a cell that no spreadsheet takes for a formula, and no terminal for a command.
+/// Appends text as a cell that no spreadsheet takes for a formula, and no terminal for a command.
 inline void append_csv_text(text_buffer& out, std::string_view text) {
     bool plain = true;
     for (std::size_t i = 0; i < text.size() && plain;) {
@@ -103,8 +102,7 @@ public:
         files_ = options.files;
     }
 
-    /// Another trace that comes into the same output; for each before `begin`. `in` must outlive
-    /// this.
+    /// Adds another trace to the output; all of them before `begin`. `in` must outlive this.
     std::size_t add(const reduce::tables& in, std::string_view name) {
         source made;
         made.in = &in;
@@ -178,7 +176,7 @@ private:
 
     static_assert(std::size(fixed) == static_cast<std::size_t>(cell::cut) + 1);
 
-    /// Where the fields of an event type go.
+    /// The columns of an event type's fields.
     struct layout {
         bool known = false;
         std::vector<std::pair<std::size_t, std::size_t>> cells;  // column and field, by column
@@ -211,7 +209,7 @@ private:
         std::sort(made.cells.begin(), made.cells.end());
     }
 
-    // Cells are written from left to right; `column_` of the fixed ones are behind.
+    // Cells are written from left to right, the fixed ones first; `column_` counts them.
     void row(text_buffer& out, const source& its, std::string_view kind) {
         out += kind;
         if (files_) {
@@ -225,7 +223,7 @@ private:
         out.add(cells);
         column_ += cells;
     }
-    /// Goes to that cell, which is one of those to come.
+    /// Goes to a cell further right.
     void to(text_buffer& out, cell where) {
         skip(out, static_cast<std::size_t>(where) + 1 - column_);
     }
@@ -388,8 +386,8 @@ private:
     bool files_ = false;
     std::vector<source> sources_;
     std::map<std::tuple<std::string, std::string, unsigned>, std::size_t> columns_;
-    std::map<std::string, unsigned> names_;  // of columns, and how often
-    std::size_t column_ = 0;                 // of the row: cells written or passed over
+    std::map<std::string, unsigned> names_;  // names of columns, and how often each came
+    std::size_t column_ = 0;                 // cells of the row that were written or left empty
     std::vector<reduce::field_value> values_;
     text_buffer cell_;
 };

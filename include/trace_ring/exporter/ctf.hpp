@@ -3,31 +3,39 @@
 #pragma once
 
 /// @file
-/// Items as a trace in the Common Trace Format, CTF 1.8, which babeltrace2, Trace Compass and
-/// others read: a folder with a file `metadata` and a file for each stream.
-///
-/// - A stream is a lane; its packets bear the lane's number, process (its id and its number in
-///   the trace's table), thread, depth and name (and the trace file's name, if there are several). A lane that another thread goes on in begins a
-///   packet.
-/// - Times are nanoseconds since 1970, so that readers show what text.hpp does; of a trace whose
-///   clock is not known, ticks.
-/// - Time in a stream must not go back. Where a lane's clock does, its records go on in another
-///   stream (`lane-3.1` after `lane-3`, up to 64), which begins with `trace_ring:clock_jump`; where
-///   the date was set back those of all lanes do, and `no-lane` has the jump. If it goes back yet
-///   again, records bear the time of the one before them, and their own as `time` in their context.
-/// - What was lost is in the packets' `events_discarded`, which readers tell; the event
-///   `trace_ring:lost` says, in its place, for which cause, how many and from which position.
+/// Writes items as a trace in the Common Trace Format, CTF 1.8, which babeltrace2, Trace Compass
+/// and others read: a folder with a file `metadata` and a file for each stream.
+/// @code
+///   trace_ring::exporter::ctf_writer writer(append_to_file);  // of the folder, by name
+///   const auto source = writer.add(trace.about(), "orders.trace");
+///   writer.begin();
+///   for (auto cursor = trace.forward(); const auto* item = cursor.next();)
+///       writer.append(source, *item);
+///   writer.end();
+/// @endcode
+/// - A stream is a lane. Its packets have the lane's number, process (its id and its number in the
+///   trace's table), thread, depth and name (and the trace file's name, if there are several). When
+///   a lane is handed on to another thread, a new packet begins.
+/// - Times are nanoseconds since 1970, so that readers show the same as text.hpp; ticks if the
+///   trace's clock is not known.
+/// - Time in a stream must not go back. If a lane's clock does, its records continue in another
+///   stream (`lane-3.1` after `lane-3`, up to 64), which begins with `trace_ring:clock_jump`. If
+///   the date was set back, all lanes continue so, and `no-lane` has the jump. If time goes back
+///   after that, records have the time of the one before them, and their own as `time` in their
+///   context.
+/// - Lost records are counted in the packets' `events_discarded`, which readers report; the event
+///   `trace_ring:lost` gives, in its place, the cause, the number and the first position.
 /// - Spans are events `NAME:begin` and `NAME:end`. An end that says where its span began has that
-///   record's lane and position as `began_lane` and `began_position`. A time that is a lower bound has its upper one
-///   in the event's context: `latest`, if it is `bounded`. `cut` there names the fields that were
-///   cut.
+///   record's lane and position as `began_lane` and `began_position`.
+/// - The context of an event has the upper bound of a time that is a lower bound, as `latest`, if
+///   it is `bounded`; and in `cut` the names of the fields that were cut.
 /// - Fields of an enumeration whose values have names are enumerations.
-/// - Text and characters are strings; one that is not UTF-8, is empty or has a zero inside is a
-///   sequence of bytes (of what is empty, babeltrace2 2.0 would show the string of another event).
-///   Addresses are hexadecimal, and bool is an enumeration. Where a thread has no name, it is `-`.
-/// - A record that contradicts the dictionary has its bytes as `raw`, and why as `fault`; one that
-///   the dictionary lacks is called `event#7`.
-/// How names become identifiers: ctf/tsdl.hpp.
+/// - Text and characters are strings. A text that is not UTF-8, is empty or has a zero inside is a
+///   sequence of bytes (for an empty string babeltrace2 2.0 would show another event's). Addresses
+///   are hexadecimal, and bool is an enumeration. A thread without a name is called `-`.
+/// - A record that contradicts the dictionary has its bytes as `raw`, and the reason as `fault`;
+///   one that the dictionary lacks is called `event#7`.
+/// ctf/tsdl.hpp says how names become identifiers.
 
 #include <algorithm>
 #include <cstddef>
@@ -53,7 +61,7 @@
 
 namespace trace_ring::inline v1::exporter {
 
-/// Makes a CTF trace of items, which come in the order of their times.
+/// Makes a CTF trace of items. The items must come in the order of their times.
 class ctf_writer {
 public:
     /// Appends bytes to the file of that name in the trace's folder. `metadata` comes last, once.
@@ -62,7 +70,7 @@ public:
 
     explicit ctf_writer(sink to) : to_(std::move(to)) {}
 
-    /// Another trace whose items come; all of them before the first item. `in` must outlive this.
+    /// Adds another trace; all of them before the first item. `in` must outlive this.
     source add(const reduce::tables& in, std::string_view name) {
         auto& from = *sources_.emplace_back(std::make_unique<origin>());
         from.in = &in;
@@ -96,11 +104,11 @@ public:
         } else {
             append_jump(in, std::get<reduce::clock_jump>(what));
         }
-        // However many lanes there are, not more than so much waits in memory.
+        // Limits the memory of waiting packets, however many lanes there are.
         if (waiting_ > std::size_t{64} * 1024 * 1024) close_all();
     }
 
-    /// Writes what is still here, and the metadata.
+    /// Writes the packets that are still open, and the metadata.
     void end() {
         close_all();
         text_buffer metadata;
@@ -122,8 +130,7 @@ private:
         const reduce::tables* in = nullptr;
         std::string name;
         std::unordered_map<std::uint32_t, lane_streams> lanes;  // 0: of no lane
-        // The classes there are: flavour and number, by the type's number; and of unknown events,
-        // by id and flavour.
+        // The classes: flavour and number by type; for unknown events the number by id and flavour.
         std::vector<std::vector<std::pair<std::uint64_t, std::uint32_t>>> classes;
         std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> unknown;
     };
@@ -133,7 +140,7 @@ private:
         constexpr std::uint64_t most = (std::numeric_limits<std::int64_t>::max)();
         return static_cast<std::int64_t>((std::min)(ticks, most));
     }
-    /// As streams have it; what lies before their begin is there.
+    /// A time as streams have it: relative to their begin, and not before it.
     [[nodiscard]] std::uint64_t stamp(std::int64_t ns) const noexcept {
         return ns < 0 || static_cast<std::uint64_t>(ns) < offset_
                    ? 0
@@ -159,7 +166,7 @@ private:
         if (std::exchange(streams.is_over, false)) go_on(in, streams, lane);
         return streams;
     }
-    /// In another stream.
+    /// Continues the lane in another stream.
     void go_on(const origin& in, lane_streams& streams, const reduce::lane_info* lane) {
         constexpr std::uint32_t most_parts = 64;
         if (streams.part >= most_parts) return;
@@ -222,7 +229,7 @@ private:
 
     void append_loss(origin& in, const reduce::loss_item& loss) {
         auto& stream = *streams_of(in, loss.lane).stream;
-        close(stream);  // so that what is missing is missing between two packets
+        close(stream);  // so that the loss is between two packets
         stream.lose(loss.count);
         const bool damaged = loss.cause == loss_cause::damaged;
         text_buffer& out = stream.event(damaged ? impl::ctf_damaged : impl::ctf_lost,
@@ -235,7 +242,7 @@ private:
             impl::append_ctf_string(out, loss.what);
         }
         waiting_ += stream.size();
-        close(stream);  // readers say that they are missing before its end
+        close(stream);  // so that readers report the loss here
     }
 
     void append_jump(origin& in, const reduce::clock_jump& jump) {

@@ -3,37 +3,41 @@
 #pragma once
 
 /// @file
-/// Items as JSON lines: one object an item, each valid by itself whatever the trace holds.
+/// Writes items as JSON lines: one object for each item, valid by itself whatever the trace holds.
 /// @code
-///   {"kind":"record","ticks":17,"time_ns":1714567296123456789,"lane":3,"position":42,"pid":1200,
-///    "process":0,"tid":1234,"thread":"worker","depth":0,"event":"order.sent","fields":{"id":42,"price":3.14}}
-///   {"kind":"loss","cause":"overwritten","count":1234,"lane":3,"position":0,"ticks":12,"time_ns":...}
+///   {"kind":"record","ticks":17,"time_ns":1714567296123456789,"lane":3,"position":42,
+///    "pid":1200,"process":0,"tid":1234,"thread":"worker","depth":0,"event":"order.sent",
+///    "fields":{"id":42,"price":3.14}}
+///   {"kind":"loss","cause":"overwritten","count":1234,"lane":3,"position":0,"ticks":12,
+///    "time_ns":...}
 ///   {"kind":"clock_jump","lane":3,"position":50,"from_ticks":90,"ticks":17}
 ///   {"kind":"clock_jump","lane":null,"from_ns":...,"step_ns":-3600000000000,"from_ticks":90,
 ///    "ticks":170,"time_ns":...}
 /// @endcode
-/// - `time_ns` is nanoseconds since 1970; it is left out where the clock is not known. `ticks` is
-/// the
+/// - `time_ns` is nanoseconds since 1970; it is left out if the clock is not known. `ticks` is the
 ///   trace's clock.
 /// - `process` is the process's number in the trace's table: two may have the same pid.
-/// - `span` is "begin" or "end"; of an end that says so, `began` is the record that began the span.
+/// - `span` is "begin" or "end"; `began` is the record that began the span, if the end says so.
 /// - `cut` lists the fields that were cut.
-/// - `interval` is true where the clock was not read for the record: it was written after `ticks`
-///   and, if there are any, before `latest_ticks` and `latest_ns`.
+/// - `interval` is true if the clock was not read for the record: it was written after `ticks` and,
+///   if they are given, before `latest_ticks` and `latest_ns`.
 /// - Integers are exact, to 64 bits: parsers that read every number as a double lose the last
-/// digits
-///   beyond 2^53. Addresses are strings, "0x7f00".
-/// - A value of an enumeration is its name, a string; one that has no name is a number.
+///   digits beyond 2^53. Addresses are strings, "0x7f00".
+/// - A value of an enumeration is its name, a string; a value without a name is a number.
 /// - NaN and the infinities, which JSON lacks, are the strings "NaN", "Infinity", "-Infinity".
-/// - Text that is not UTF-8 is an object with its bytes, {"hex":"ff00"}; as a name, its bad bytes
+/// - Text that is not UTF-8 is an object with its bytes, {"hex":"ff00"}; in a name, bad bytes
 ///   become U+FFFD.
-/// - A record whose fields cannot be told has `id`, `raw` (its payload in hex) and `fault` instead
-/// of
-///   `fields`; its `event` is null if the dictionary lacks it.
-/// - The lane of a loss is null if it concerns none. A jump of no lane is one of all dates: some
-/// time
-///   after `from_ns` they were set, and from `time_ns` on they are later by `step_ns`; `"anew":true`
-///   if the trace's clock began anew.
+/// - A record whose fields cannot be read has `id`, `raw` (its payload in hex) and `fault` instead
+///   of `fields`; its `event` is null if the dictionary lacks it.
+/// - The lane of a loss is null if the loss concerns none. A clock jump without a lane is one of
+///   all dates: they were set some time after `from_ns`, and from `time_ns` on they are later by
+///   `step_ns`; `"anew":true` if the trace's clock began anew.
+/// @code
+///   trace_ring::exporter::json_writer lines(trace.time());
+///   std::string out;
+///   for (auto cursor = trace.forward(); const auto* item = cursor.next();)
+///       lines.append(out, *item);
+/// @endcode
 
 #include <cstddef>
 #include <cstdint>
@@ -50,11 +54,10 @@
 
 namespace trace_ring::inline v1::exporter {
 
-/// Appends items as JSON lines. Keeps what it needs of event types, so use one for a whole trace.
+/// Appends items as JSON lines. It caches parts of event types: use one writer for a whole trace.
 class json_writer {
 public:
-    /// `time` must outlive it, and may be brought up to date meanwhile. `file`, if not empty, is
-    /// told in every line, as "file".
+    /// `time` must outlive it, and may be refreshed. `file`, if not empty, is "file" in every line.
     explicit json_writer(const reduce::timeline& time, std::string_view file = {}) : time_(&time) {
         if (file.empty()) return;
         text_buffer text;
@@ -80,7 +83,7 @@ public:
     }
 
 private:
-    // What is the same in each record of an event.
+    // The parts that all records of an event share.
     struct prepared {
         bool done = false;
         std::string name;

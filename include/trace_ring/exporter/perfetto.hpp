@@ -3,23 +3,22 @@
 #pragma once
 
 /// @file
-/// Items as a Perfetto trace: packets of Protocol Buffers that ui.perfetto.dev and its
-/// trace_processor read, of any length, as a stream.
+/// Writes items as a Perfetto trace: packets of Protocol Buffers that ui.perfetto.dev and its
+/// trace_processor read, of any length, as a stream. It is used as chrome_writer is.
 ///
-/// - A thread is a track with a thread descriptor, and a sequence of packets of its own; what has a
-///   line of its own for other reasons (viewer/tracks.hpp) is a track of the process. Names are
-///   sent once a sequence (interned), and again after a loss: its packet says that one before it
-///   was dropped, and begins the sequence's state anew.
+/// - A thread is a track with a thread descriptor, and a sequence of packets of its own; any other
+///   line (viewer/tracks.hpp) is a track of the process. Names are sent once for each sequence
+///   (interned), and again after a loss: its packet says that one before it was dropped, and begins
+///   the sequence's state anew.
 /// - Times are nanoseconds since 1970: CLOCK_REALTIME is the trace's clock, and a snapshot ties it
-///   to CLOCK_MONOTONIC. Where the clock is not known they are ticks, and no clock is named.
+///   to CLOCK_MONOTONIC. If the clock is not known they are ticks, and no clock is named.
 /// - Fields are debug annotations: integers, floating-point numbers, booleans, strings and pointers
 ///   are of those types, exact to 64 bits; arrays are arrays; names of an enumeration's values are
-///   strings. Text that is not UTF-8 is a
-///   dictionary with its bytes, {hex: "ff00"}; as a name, its bad bytes become U+FFFD.
+///   strings. Text that is not UTF-8 is a dictionary with its bytes, {hex: "ff00"}; in a name, bad
+///   bytes become U+FFFD.
 /// - Each number of a counter event is a track of its process, named EVENT.FIELD: of 64 bits, or a
 ///   double.
-/// - Flows are flow ids: the records with the same one are tied in the order of time, whichever
-///   file they are from.
+/// - Flows are flow ids: records with the same id are tied in the order of time, also across files.
 
 #include <cstddef>
 #include <cstdint>
@@ -49,8 +48,7 @@ public:
     explicit perfetto_writer(field_roles roles = {}) : stage_(*this, std::move(roles)) {}
     perfetto_writer(const perfetto_writer&) = delete;
 
-    /// Another trace that comes into the same output; for each before the first item. `in` must
-    /// outlive this.
+    /// Adds another trace to the output; all of them before the first item. `in` must outlive this.
     std::size_t add(const reduce::tables& in, std::string_view name) {
         return stage_.add(in, name);
     }
@@ -75,7 +73,7 @@ public:
             });
         }
     }
-    /// The next item, which is not before those that came.
+    /// Appends the next item, in the order of times.
     void append(text_buffer& out, std::size_t from, const reduce::item& what) {
         stage_.append(out, from, what);
     }
@@ -95,14 +93,14 @@ private:
     static constexpr std::uint64_t first_sequence = 2;  // of the first track
     static constexpr std::uint64_t first_field_iid = note_keys + 1;
 
-    /// What of a track's sequence was sent.
+    /// The state of a track's sequence, as it was sent.
     struct sequence {
         std::uint64_t uuid = 0;
         bool begun = false;
-        bool fresh = true;  // the reader knows nothing
+        bool fresh = true;  // nothing was sent
         std::vector<bool> categories, names, annotations;
     };
-    /// What is the same in each record of an event.
+    /// The parts that all records of an event share.
     struct prepared {
         std::uint64_t first_iid = 0;  // of its first field's name
     };
@@ -233,7 +231,7 @@ private:
             });
     }
 
-    /// One packet on the mark's sequence, with what `body(sequence&)` appends to its event.
+    /// Sends one packet on the mark's sequence, whose event `body(sequence&)` writes.
     template <class Body>
     void send(text_buffer& out, const viewer_mark& mark, Body&& body) {
         sequence& to = sequences_[mark.on->number];
@@ -338,7 +336,7 @@ private:
             });
         });
     }
-    /// What is not UTF-8 becomes U+FFFD.
+    /// Appends text; bytes that are not UTF-8 become U+FFFD.
     static void append_text(text_buffer& out, std::uint32_t where, std::string_view text) {
         impl::proto::append_message(out, where, [&] {
             while (!text.empty()) {
@@ -366,9 +364,9 @@ private:
     std::vector<std::uint64_t> process_uuids_;
     std::vector<sequence> sequences_;  // by number of track
     std::vector<prepared> prepared_;
-    // By event and process: of each field its track, or 0.
+    // By event and process: the track of each field, or 0.
     std::map<std::pair<std::size_t, std::size_t>, std::vector<std::uint64_t>> counters_;
-    new_names categories_, names_, annotations_;  // of the packet at hand
+    new_names categories_, names_, annotations_;  // of the current packet
 };
 
 }  // namespace trace_ring::inline v1::exporter

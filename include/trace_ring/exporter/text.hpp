@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Items as lines of text:
+/// Writes items as lines of text:
 /// @code
 ///   2024-05-01 12:34:56.123456789 [1234 worker] order.sent id=42 price=3.14
 ///   2024-05-01 12:34:56.123456901 [1234 worker] request:begin url="GET /"
@@ -11,12 +11,12 @@
 ///   2024-05-01 12:34:56.123458012 [1234 worker] request:end (began at 42 of lane 5)
 ///   -- 1234 records lost: overwritten (lane 3, from position 0)
 /// @endcode
-/// An end says where its span began only if that is not the one that began last there and is open.
+/// An end says where its span began only if that is not the open span that began last in its lane.
 /// `+1`: recorded inside a record that was open on the same thread. Strings are quoted; control
 /// characters and bytes that are not UTF-8 appear as \xNN, so that no file can send commands to a
 /// terminal. `"abc"...` was cut, `~` before the thread marks a time that is a lower bound,
-/// addresses are hexadecimal, arrays are in brackets, values of enumerations are their names. An
-/// event that the dictionary lacks, or a record that contradicts it, shows its bytes.
+/// addresses are hexadecimal, arrays are in brackets, values of enumerations are their names. A
+/// record without an entry in the dictionary, or that contradicts it, is shown as bytes.
 
 #include <algorithm>
 #include <array>
@@ -43,14 +43,15 @@ struct text_options {
     time_format time = time_format::local;
     bool colour = false;     ///< ANSI colours
     bool processes = false;  ///< process ids too: `[1200/1234 worker]`
-    bool entries = false;    ///< and, as two are the same, numbers of processes: `[1#0/1 worker]`
+    bool entries = false;    ///< and, if ids are not unique, process numbers: `[1#0/1 worker]`
     std::string file{};      ///< if not empty, each line begins with it and a colon
 };
 
-/// Appends items as lines. Keeps what it needs of event types, so use one for a whole trace.
+/// Appends items as lines. It caches parts of event types: use one writer for a whole trace.
+/// `text_writer lines(trace.time());` once, then `lines.append(out, *item);` for each item.
 class text_writer {
 public:
-    /// `time` must outlive it, and may be brought up to date meanwhile.
+    /// `time` must outlive it, and may be refreshed in between.
     explicit text_writer(const reduce::timeline& time, text_options options = {})
         : time_(time, options.time), options_(std::move(options)) {
         if (options_.file.empty()) return;
@@ -78,12 +79,12 @@ public:
         out += '\n';
     }
 
-    /// A time alone, as the lines show it.
+    /// Appends a time alone, as the lines show it.
     void append_time(text_buffer& out, std::uint64_t ticks) {
         out.end_at(time_.put(out.room(time_.room), ticks));
     }
 
-    /// After the time before which a record was not written: how much later it may have been.
+    /// Appends, after a lower bound of a time, how much later the record may have been written.
     void append_bound(text_buffer& out, std::uint64_t time, std::optional<std::uint64_t> latest) {
         out += " ~";
         if (latest) {
@@ -100,17 +101,17 @@ public:
         }
     }
 
-    /// Of a record the event alone, without its fields.
+    /// Appends the event of a record, without its fields.
     void append_event(text_buffer& out, const reduce::record_view& record) {
         append_event(out, record, record.known() ? &prepare(record.type()) : nullptr);
     }
-    /// The fields alone, each after a space; of a faulty record its bytes.
+    /// Appends the fields alone, each after a space; the bytes of a faulty record.
     void append_fields(text_buffer& out, const reduce::record_view& record) {
         append_fields(out, record, record.known() ? &prepare(record.type()) : nullptr);
     }
 
 private:
-    // What is the same in each record of an event, escaped once.
+    // The parts that all records of an event share, escaped once.
     struct prepared {
         bool done = false;
         impl::piece name;
@@ -155,7 +156,7 @@ private:
         });
     }
 
-    // A live lane's entry changes under its address: all that is shown of it is compared.
+    // A live lane's entry changes in place: all that is shown of it is compared.
     struct shown_thread {
         const reduce::lane_info* of = nullptr;
         std::uint32_t thread = 0;
@@ -176,7 +177,7 @@ private:
     void append_record(text_buffer& out, const reduce::record_view& record) {
         const impl::piece& thread = text_of(record.lane());
         colour(out, "\x1b[2m");
-        // One look for room for what each record has: the pointer stays in a register.
+        // Asks for room once, for the parts that each record has: the pointer stays in a register.
         char* at = time_.put(out.room(time_.room + thread.room() + 2), record.time());
         if (record.interval()) [[unlikely]] {
             out.end_at(at);
@@ -229,7 +230,7 @@ private:
         }
         out.end_at(put_scalar(out.room(scalar_room), value));
     }
-    // Not a character. To where `scalar_room` bytes can be written; returns where it ends.
+    // Puts a value other than a character to `at`, with room for `scalar_room`; returns its end.
     [[nodiscard]] static char* put_scalar(char* at, const reduce::field_value& value) noexcept {
         switch (value.type()) {
             case field_type::u8:
@@ -315,7 +316,7 @@ private:
         out += " s";
     }
 
-    /// Who recorded, in brackets; of lanes seen lately as it was made then.
+    /// The thread that recorded, in brackets; cached for lanes seen lately.
     [[nodiscard]] const impl::piece& text_of(const reduce::lane_info& lane) {
         shown_thread& shown = threads_[lane.number % threads_.size()];
         if (!shown.is(lane)) {

@@ -3,38 +3,43 @@
 #pragma once
 
 /// @file
-/// The record family: what is written, and how it lies in the ring.
+/// The record family of policies: what a ring holds, and how records lie in it.
 ///
 /// | model                        | a ring with it is                                             |
 /// |------------------------------|---------------------------------------------------------------|
-/// | `record::bare<T>`            | a table of T, contiguous, no library byte among them. A       |
-/// |                              | reader may see one torn while it is overwritten or, with many |
-/// |                              | writers, filled                                               |
-/// | `record::sequenced<T>`       | a table of T with a sequence word each: no reader ever sees   |
-/// |                              | one torn                                                      |
+/// | `record::bare<T>`            | a table of T, contiguous, without bytes of the library. A     |
+/// |                              | reader may see a torn record while it is overwritten or, with |
+/// |                              | many writers, filled                                          |
+/// | `record::sequenced<T>`       | a table of T with a sequence word each: no reader sees a torn |
+/// |                              | record                                                        |
 /// | `record::sub_buffers<Bytes>` | a ring of sub-buffers with records of variable length         |
 /// | a T with that alias (below)  | the same as `bare<T>`                                         |
 ///
-/// What a user may add is the last: an element type.
+/// A user may add a model of the last kind, an element type:
 ///
 /// | expression  | result           | meaning                                      |
 /// |-------------|------------------|----------------------------------------------|
 /// | `T::family` | `family::record` | `using family = trace_ring::family::record;` |
 ///
-/// and T is trivially copyable, for it is copied as bytes, across processes too. The smallest valid
-/// model is a struct of one field with that alias. A T without it stands in `bare<T>` or
-/// `sequenced<T>`.
+/// T must also be trivially copyable, because it is copied as bytes, also across processes. A type
+/// without the alias is used as `bare<T>` or `sequenced<T>`. The smallest valid model:
+/// @code
+///   struct sample {
+///       using family = trace_ring::family::record;
+///       std::uint64_t value;
+///   };
+/// @endcode
 ///
-/// Records of variable length are the caller's bytes, unless the policy says what they are made of:
-/// it is derived from `sub_buffers<Bytes>` and has, as `record::cptrap_record` does,
+/// Records of variable length are the caller's bytes, unless the policy lays them out itself. Such
+/// a policy is derived from `sub_buffers<Bytes>` and has, as `record::cptrap_record` does,
 ///
 /// | expression                     | result        | meaning                                   |
 /// |--------------------------------|---------------|-------------------------------------------|
-/// | `R::most_bytes`                | `std::size_t` | the longest payload there is              |
+/// | `R::most_bytes`                | `std::size_t` | the length of the longest payload         |
 /// | `R::lay_out(into, values...)`  | `laid_out`    | lays a record of these values into `into`,|
-/// |                                |               | which has so many bytes; never fails      |
+/// |                                |               | which has `most_bytes`; never fails       |
 ///
-/// for each list of values that the ring's `put` is to take.
+/// for each list of values that the ring's `put` should take.
 
 #include <array>
 #include <concepts>
@@ -47,13 +52,13 @@
 
 namespace trace_ring::inline v1::record {
 
-/// How records lie in a ring; the values are part of what rings in files say of themselves.
+/// How records lie in a ring; rings in files store these values.
 enum class layout : std::uint32_t { bare = 1, sequenced = 2, sub_buffers = 3 };
 
 template <class T>
 concept copied_as_bytes = std::is_trivially_copyable_v<T> && std::is_object_v<T>;
 
-/// Records of one type, contiguous: `capacity` times sizeof(T) bytes and nothing else.
+/// Records of one type, contiguous: `capacity` times sizeof(T) bytes, and nothing else.
 template <copied_as_bytes T>
 struct bare {
     using family = trace_ring::family::record;
@@ -62,7 +67,7 @@ struct bare {
 };
 
 /// Records of one type, each in a slot of whole 64-bit words behind its sequence word. T must be
-/// default-constructible: it is filled beside the slot, and stored in words when it is committed.
+/// default-constructible: it is filled beside the slot, and stored word by word at its commit.
 template <copied_as_bytes T>
 requires std::is_default_constructible_v<T>
 struct sequenced {
@@ -81,21 +86,21 @@ struct sub_buffers {
     static constexpr std::size_t bytes = Bytes;
 };
 
-/// A record that was laid out: under which id it goes into the ring, and how long it is.
+/// A record that was laid out: its id in the ring, and its length.
 struct laid_out {
     std::uint16_t id = 0;
     std::size_t bytes = 0;
 };
 
-/// A layout that makes records of such values.
+/// A layout that makes records of these values.
 template <class R, class... Values>
 concept lays_out = requires(std::span<std::byte> into, const Values&... values) {
     { R::lay_out(into, values...) } -> std::same_as<laid_out>;
     { R::most_bytes } -> std::convertible_to<std::size_t>;
 };
 
-/// Writes a record of these values, laid out on the stack, into `ring`, and returns what its
-/// `write_bytes` does. Signal-safe where that is; linear in the record's bytes.
+/// Writes a record of these values, laid out on the stack, into `ring`, and returns the result of
+/// the ring's `write_bytes`. Signal-safe if that is; linear in the record's bytes.
 template <class R, class Ring, class... Values>
 requires lays_out<R, Values...>
 bool put_laid_out(Ring& ring, const Values&... values) noexcept {
@@ -112,7 +117,7 @@ concept names_a_layout = in_family<R, trace_ring::family::record> && requires {
     { R::kind } -> std::convertible_to<layout>;
 };
 
-/// An element that stands for itself.
+/// An element type that is used as a policy itself.
 template <class R>
 concept element =
     in_family<R, trace_ring::family::record> && !names_a_layout<R> && copied_as_bytes<R>;
@@ -131,7 +136,7 @@ struct layout_of<R> {
 };
 }  // namespace impl
 
-/// The layout that a record policy means.
+/// The layout of a record policy.
 template <policy R>
 using layout_of = typename impl::layout_of<R>::type;
 

@@ -3,15 +3,18 @@
 #pragma once
 
 /// @file
-/// The two data models that traced programs come in, as types. `long` and pointers differ between
-/// them, and so do structure offsets; nothing else of C's integers does:
+/// The two data models of traced programs, as types. `long` and pointers differ between them, and
+/// so do structure offsets; C's other integers do not:
 /// @code
 ///            char  short  int  long  long long  pointer
 ///   ilp32     1      2     4     4       8         4
 ///   lp64      1      2     4     8       8         8
 /// @endcode
-/// One process may read the records of both, so nothing here follows the reader's own model.
-/// Below them: words of a big-endian guest in plain bytes.
+/// One process may read the records of both, so nothing here depends on the reader's own model.
+/// Below them are words of a big-endian guest in plain bytes.
+/// @code
+///   const std::uint32_t address = trace_ring::record::load_big<std::uint32_t>(bytes, 4);
+/// @endcode
 
 #include <bit>
 #include <concepts>
@@ -22,7 +25,7 @@
 
 namespace trace_ring::inline v1::record {
 
-/// The mode of a traced program, by value: the bit that is set for 32-bit programs.
+/// The mode of a traced program; the value is a bit that is set for 32-bit programs.
 enum class program_mode : std::uint8_t { lp64 = 0, ilp32 = 1 };
 
 /// 32-bit programs.
@@ -59,7 +62,7 @@ concept data_model =
 
 static_assert(data_model<ilp32> && data_model<lp64>);
 
-/// The model that this translation unit is compiled for.
+/// The data model of this translation unit.
 using host_model = std::conditional_t<sizeof(void*) == 4, ilp32, lp64>;
 static_assert(sizeof(long) == host_model::long_bytes && sizeof(void*) == host_model::pointer_bytes,
               "trace_ring knows ILP32 and LP64 hosts");
@@ -69,8 +72,8 @@ template <class T>
 concept guest_word = std::same_as<T, std::uint16_t> || std::same_as<T, std::uint32_t> ||
     std::same_as<T, std::uint64_t>;
 
-/// The big-endian word of type T at `offset` in `bytes`. No alignment is asked for;
-/// `offset + sizeof(T)` must not exceed `bytes.size()`. Signal safe, constant time.
+/// The big-endian word of type T at `offset` in `bytes`. It need not be aligned;
+/// `offset + sizeof(T)` must not exceed `bytes.size()`. Signal-safe, constant time.
 template <guest_word T>
 [[nodiscard]] constexpr T load_big(std::span<const std::byte> bytes,
                                    std::size_t offset = 0) noexcept {
@@ -87,8 +90,8 @@ constexpr void store_big(std::span<std::byte> bytes, std::size_t offset, T value
         bytes[offset + i] = static_cast<std::byte>(value & 0xFFU);
 }
 
-/// `value` in the byte order of a big-endian guest, or back: the two are the same move. For words
-/// that are loaded and stored whole, as atomics are.
+/// `value` in the byte order of a big-endian guest, or back: both are the same operation. For words
+/// that are loaded and stored whole, such as atomics.
 [[nodiscard]] constexpr std::uint32_t big_endian(std::uint32_t value) noexcept {
     if constexpr (std::endian::native == std::endian::big)
         return value;

@@ -11,10 +11,10 @@
 ///   struct depth : trace_ring::counter<"queue.depth", trace_ring::field<"value", int>> {};
 /// @endcode
 /// A field may be an integer, float, double, bool, char, an enum, `address`, `flow`, a pointer to
-/// an object, `std::array` of those, `std::string_view`, `std::span<const T>`, or a type of the
-/// user's for which `as_field` is specialised. How each lies in a record: record/field.hpp. An
-/// event whose struct says `static constexpr bool counted = true;` also has a total that survives
-/// the wrap. Enumerations may have names for their values: record/event/value_names.hpp.
+/// an object, `std::array` of those, `std::string_view`, `std::span<const T>`, or a type for which
+/// the user specialises `as_field`. record/field.hpp says how each lies in a record. An event whose
+/// struct has `static constexpr bool counted = true;` also has a total, which counts overwritten
+/// and lost records too. Values of enumerations may have names: record/event/value_names.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@ struct field_description {
     bool flow = false;         ///< its elements are numbers of flows
 };
 
-/// An event type as the dictionary describes it. Static storage; the views point to literals.
+/// An event type as the dictionary describes it. Static storage; the views refer to literals.
 struct type_description {
     name_view name;
     event_kind kind{};
@@ -49,7 +49,7 @@ struct type_description {
 
 namespace impl {
 
-/// The fields of an event: shared by all events that have the same, names included.
+/// The fields of an event: one type for all events whose fields are the same, including names.
 template <class... Fields>
 struct field_list {
     using signature = impl::signature<typename Fields::type...>;
@@ -85,7 +85,7 @@ struct field_list {
     }
     static constexpr static_list<field_description> descriptions = describe(indices_to<count>{});
 
-    /// Each value is one that its field holds.
+    /// Whether each field can hold its value's type.
     template <class... Values>
     static consteval bool fit() {
         if constexpr (sizeof...(Values) == count) {
@@ -107,7 +107,7 @@ struct event_base {
     static constexpr static_list<field_description> fields = list::descriptions;
     static_assert(sizeof Name.text > 1, "trace_ring: an event has a name");
 
-    /// Whether a record can be made of such values. If not, the compiler says why.
+    /// Whether a record can be made of these values. If not, the compiler says why.
     template <class... Values>
     static consteval bool takes() {
         if constexpr (sizeof...(Values) == field_count) {
@@ -127,7 +127,7 @@ template <class Event>
     }
 }
 
-/// What the dictionary says of an event.
+/// The dictionary's description of an event.
 template <class Event>
 [[nodiscard]] consteval type_description describe() noexcept {
     return {Event::name,         Event::kind,
@@ -137,11 +137,11 @@ template <class Event>
 
 }  // namespace impl
 
-/// A moment.
+/// An event at one moment.
 template <literal Name, class... Fields>
 struct event : impl::event_base<event_kind::instant, Name, Fields...> {};
 
-/// Something that begins and ends; the fields are recorded when it begins.
+/// An event that begins and ends; its fields are recorded when it begins.
 template <literal Name, class... Fields>
 struct span : impl::event_base<event_kind::span, Name, Fields...> {};
 
@@ -165,11 +165,11 @@ struct no_event {
                   "counter");
     static constexpr bool value = true;
 };
-/// Where nothing but an event makes sense: of anything else the compiler says so.
+/// For parameters that must be events: for any other type the compiler says so.
 template <class E>
 concept told_event = recordable<E> || no_event<E>::value;
 
-/// Whether a record of E can be made of such values. If not, the compiler says why, once.
+/// Whether a record of E can be made of these values. If not, the compiler says why, once.
 template <class E, class... Values>
 [[nodiscard]] consteval bool takes() {
     if constexpr (recordable<E>) {

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What a field of an event is in the trace file: its type, its form, and how it lies in a record.
+/// Describes a field of an event in the trace file: its type, its form, and its bytes in a record.
 ///
 /// A record's payload, after the 8-byte header, holds the fixed part and then the variable data:
 /// - each fixed field at the next multiple of its element's size, in the order declared, the same
@@ -19,8 +19,8 @@
 
 namespace trace_ring::inline v1 {
 
-/// A text that lives as long as the program: std::string_view without its header, which every file
-/// that records would pay for. Made of a C string or of a view, and turned into one.
+/// A text that lives as long as the program: std::string_view without its header, which every
+/// recording file would have to compile. Converts from C strings and views, and to a view.
 class name_view {
 public:
     constexpr name_view() noexcept = default;
@@ -67,7 +67,7 @@ struct literal {
     [[nodiscard]] constexpr name_view view() const noexcept { return {text, N - 1}; }
 };
 
-/// The element of a field. The values are the file format's.
+/// The type of a field's elements. The values are those of the file format.
 enum class field_type : std::uint8_t {
     u8 = 1,
     u16 = 2,
@@ -84,7 +84,7 @@ enum class field_type : std::uint8_t {
     address = 13,  ///< a code or data address, 8 bytes on every machine; shown in hexadecimal
 };
 
-/// Bytes of one element; 0 for a number that is no type.
+/// Bytes of one element; 0 for a number that is not a type.
 [[nodiscard]] constexpr std::size_t size_of(field_type type) noexcept {
     switch (type) {
         case field_type::u8:
@@ -111,17 +111,17 @@ enum class field_type : std::uint8_t {
 enum class field_form : std::uint8_t {
     scalar = 0,
     array = 1,     ///< a fixed number of elements
-    variable = 2,  ///< a number of elements told by each record; of characters: a string
+    variable = 2,  ///< a number of elements given by each record; of characters: a string
 };
 
-/// What an event stands for on a timeline.
+/// What an event means on a timeline.
 enum class event_kind : std::uint8_t {
     instant = 0,
-    span = 1,     ///< its records bear the flag begin or end, and nest within a lane
+    span = 1,     ///< its records have the flag begin or end, and nest within a lane
     counter = 2,  ///< its fields are values that hold until the next record
 };
 
-/// Fields that can be numbers of flows: the first ones, which the dictionary has a bit for.
+/// How many fields can be numbers of flows: the first ones, for which the dictionary has a bit.
 inline constexpr std::size_t most_flow_fields = 64;
 
 inline constexpr std::uint16_t variable_length_mask = 0x7FFF;
@@ -136,14 +136,14 @@ concept in_braces = requires(const Value& value) {
     takes_in_braces<T>({value});
 };
 
-/// Whether a conversion to T that the language does by itself may change what a value is. The rule
-/// is that of braces, `T{value}`, but that of an integer the width counts, not the sign, and that a
-/// floating-point number may be given as an integer that it holds exactly.
+/// Whether an implicit conversion to T may change the value. The rule is that of braces,
+/// `T{value}`, with two exceptions: of an integer the width counts, not the sign; and a
+/// floating-point field may be given an integer that it holds exactly.
 template <class T, class Value>
 [[nodiscard]] consteval bool narrows() {
     if constexpr (std::is_same_v<T, Value> || !std::is_arithmetic_v<T> ||
                   !std::is_convertible_v<const Value&, T>) {
-        return false;  // the same, or for the language alone to convert or refuse
+        return false;  // the same type, or left to the language to convert or refuse
     } else if constexpr (std::is_same_v<T, bool> || in_braces<T, Value>) {
         return !in_braces<T, Value>;
     } else if constexpr (std::is_integral_v<T>) {
@@ -156,8 +156,8 @@ template <class T, class Value>
     }
 }
 
-/// Whether a field takes such a value. If not, the compiler shows the field, its name and its type,
-/// with the sentence.
+/// Whether a field takes this type of value. If not, the compiler shows the field, its name and its
+/// type with the message.
 template <class Field, class Value>
 consteval bool takes_value() {
     using type = typename Field::type;
@@ -170,8 +170,8 @@ consteval bool takes_value() {
     return converts && holds;
 }
 
-/// `order.sent takes 2 fields: id, price; 1 given`, which g++ shows; clang 14 shows the event and
-/// the values.
+/// The message `order.sent takes 2 fields: id, price; 1 given`, which g++ shows; clang 14 shows the
+/// event and the values.
 template <class Event, std::size_t Given>
 consteval auto wrong_count() {
     constexpr auto write = [](auto put) {

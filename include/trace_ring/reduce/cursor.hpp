@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Reading a whole trace: its lanes merged by time, forward or backward, through a heap. Memory is
-/// one decoded sub-buffer for each lane that overlaps the time reached, however many there are.
+/// A cursor reads a whole trace: its lanes merged by time, forward or backward, through a heap. It
+/// keeps one decoded sub-buffer for each lane that overlaps the time reached, and no more.
 
 #include <algorithm>
 #include <cstddef>
@@ -34,7 +34,7 @@ namespace trace_ring::inline v1::reduce {
 
 class cursor {
 public:
-    /// Reads the tables again and looks at what sub-buffers there are. `in` must outlive it.
+    /// Reads the tables again and lists the sub-buffers. `in` must outlive the cursor.
     cursor(tables& in, filter what, direction way, merging order = merging::by_time,
            bool follow = false)
         : in_(in),
@@ -55,7 +55,8 @@ public:
     cursor(const cursor&) = delete;
 
     /// The next item, which is good until the next call; null at the end. When following, null
-    /// means that there is nothing new: call again later. Throws std::bad_alloc, or as a condition.
+    /// means that there is nothing new: call again later. Throws std::bad_alloc, and whatever the
+    /// filter's condition throws.
     [[nodiscard, gnu::always_inline]] const item* next() {
         if (left_ == 0) return next_entry();
         --left_;
@@ -63,9 +64,9 @@ public:
         return &item_;
     }
 
-    /// Records that come directly after the item that `next` gave last, which then go on after
-    /// them: as many as are alike and known to come before all else, so often none. What they are
-    /// good for, and until when, see record_run. Constant time.
+    /// The records that come directly after the item that `next` returned last; the next call of
+    /// `next` continues after them. They are of one kind and known to come before everything else,
+    /// so often there are none. record_run says what may be done with them. Constant time.
     /// @code
     ///   while (const item* one = cursor.next()) {
     ///       use(*one);
@@ -77,8 +78,8 @@ public:
         return {record(), std::exchange(left_, 0), stride_, positions_};
     }
 
-    /// All that is left (when following: for now): `visit` gets each record_view, loss_item and
-    /// clock_jump. The quickest way to read: inlined, so that what it counts can stay in registers.
+    /// Everything that is left (when following: for now): `visit` gets each record_view, loss_item
+    /// and clock_jump. The quickest way to read: it is inlined, so counters can stay in registers.
     template <class Visit>
     [[gnu::always_inline]] void for_each(Visit&& visit) {
         while (const item* one = next()) {
@@ -87,8 +88,8 @@ public:
         }
     }
 
-    /// From now on null means the end. Looks at the file once more, and adds what lanes lost that
-    /// did not get into a sub-buffer.
+    /// From here on null means the end. Looks at the file once more, and adds the losses of lanes
+    /// that no sub-buffer counts.
     void stop_following() {
         if (!follow_) return;
         give_back();
@@ -106,18 +107,18 @@ public:
     }
 
 private:
-    /// Backward, times and lane numbers count the other way round.
+    /// Times and lane numbers, inverted when reading backward.
     [[nodiscard]] std::uint64_t turned(std::uint64_t time) const noexcept {
         return way_ == direction::forward ? time : ~time;
     }
-    /// Where the record is while there are some left of its kind.
+    /// The record in `item_`. Only while `left_` is not 0.
     [[nodiscard]] record_view& record() noexcept {
         auto* const at = std::get_if<record_view>(&item_);
         if (at == nullptr) __builtin_unreachable();
         return *at;
     }
 
-    /// The next item, not one of the kind that was given last.
+    /// The next item that is not in the current run of records.
     [[nodiscard, gnu::noinline]] const item* next_entry() {
         if (const item* found = step()) return found;
         if (!follow_) return nullptr;
@@ -145,7 +146,7 @@ private:
             const std::uint64_t key = turned(key_of(*lane_));
             if (key > limit_) {
                 const lane_queue::place here{key, rank_, lane_};
-                if (queue_.precedes(here)) {  // so it is the horizon that it is beyond
+                if (queue_.precedes(here)) {  // so `limit_` is the horizon
                     push(*lane_, rank_);
                     lane_ = nullptr;
                     return nullptr;
@@ -162,8 +163,8 @@ private:
         }
     }
 
-    /// Makes those of the records next that are alike, come before all else and are wanted what
-    /// `item_` and `left_` give. False: none is wanted of those that were next.
+    /// Sets `item_` and `left_` to the longest run of next records that are of one kind, come
+    /// before everything else and are wanted. False: none of the records passed is wanted.
     [[nodiscard]] bool open() {
         entry_list& list = lane_->entries();
         if (list.pass_unwanted(way_)) return false;
@@ -203,7 +204,7 @@ private:
         const bool ask = filter_.condition && !list.chosen_next(way_);
         const std::ptrdiff_t stride = list.stride(way_);
         record_view first = list.view(way_, &whose, type);
-        // Looking for what is alike again after each that is wanted would take the square of time.
+        // A run is cut to 64: comparing the rest again after each wanted record would be quadratic.
         if (filter_.condition && type != nullptr && type->variable) count = (std::min)(count, 64U);
         count = static_cast<std::uint32_t>(first.alike(count, stride));
         if (ask) {
@@ -220,7 +221,7 @@ private:
         left_ = count - 1;
         return true;
     }
-    /// What was taken and not given out yet is to be asked for again.
+    /// Returns to the lane the records that were taken from it and not given out yet.
     void give_back() {
         if (left_ == 0) return;
         lane_->entries().give_back(way_, static_cast<std::uint32_t>(std::exchange(left_, 0)));
@@ -233,7 +234,7 @@ private:
     void push(lane_reader& lane, std::uint32_t rank) {
         queue_.push({turned(key_of(lane)), rank, &lane});
     }
-    /// Goes on with this lane: as long as it precedes all others, but not beyond the horizon.
+    /// Continues with this lane for as long as it precedes all others and the horizon.
     void enter(const lane_queue::place& next) noexcept {
         lane_ = next.lane;
         rank_ = next.rank;
@@ -249,7 +250,7 @@ private:
         if (known == 0) known = filter_.may_want(type) ? 1 : 2;
         return known == 1;
     }
-    /// Whether what is no record is wanted.
+    /// Whether an item that is not a record is wanted.
     [[nodiscard]] bool passes() const noexcept {
         const auto* loss = std::get_if<loss_item>(&item_);
         if (loss != nullptr && loss->lane == nullptr) return true;
@@ -260,7 +261,7 @@ private:
                                : wanted.has_any(std::get_if<clock_jump>(&item_)->at, 1);
     }
 
-    /// Looks for sub-buffers, all or only new ones; `later`: not for the last time.
+    /// Looks for sub-buffers, all or only new ones. `later`: another scan will follow.
     void scan(bool first, bool later) {
         const chain_scan scanner(in_);
         const bool part = !filter_.unbounded();
@@ -306,10 +307,10 @@ private:
         order_lanes();
     }
 
-    /// Which sub-buffers to read: those of wanted lanes, and newer than is known already.
+    /// Which sub-buffers to read: those of wanted lanes that are newer than the known ones.
     struct wanted_of {
         cursor& in;
-        std::uint32_t lane = 0;  // was asked for last
+        std::uint32_t lane = 0;  // asked about last
         bool wanted = false, met = false;
         position newest = no_position;
 
@@ -342,8 +343,9 @@ private:
             push(*each, static_cast<std::uint32_t>(turned(rank++)));
     }
 
-    /// When following, a record may be committed after one of another lane that is later by some
-    /// nanoseconds. So only what had been there when this was asked last is given out.
+    /// When following, a record may be committed after a record of another lane that is some
+    /// nanoseconds later. So only records that were there at the scan before this one are given
+    /// out.
     void set_horizon() {
         std::uint64_t newest = newest_;
         for (auto& reader : readers_) {
@@ -360,22 +362,22 @@ private:
     direction way_;
     merging order_;
     bool follow_;
-    bool by_place_;  // there are no times: by where sub-buffers lie in the ring
+    bool by_place_;  // there are no times: order by the sub-buffers' positions in the ring
     std::deque<lane_reader> readers_;
     std::unordered_map<std::uint32_t, std::size_t> by_lane_;
-    lane_queue queue_;             // of those that wait
-    lane_reader* lane_ = nullptr;  // the one that is read; null: the next is to be chosen
-    std::uint32_t rank_ = 0;       // its own
-    std::uint64_t limit_ = 0;      // of its records, up to this time, turned, none has to wait
-    std::ptrdiff_t stride_ = 0;    // of the records of one kind that are given out, in words
+    lane_queue queue_;             // the lanes that wait
+    lane_reader* lane_ = nullptr;  // the lane that is read; null: the next is to be chosen
+    std::uint32_t rank_ = 0;       // of `lane_`
+    std::uint64_t limit_ = 0;      // records of `lane_` up to this time (turned) need not wait
+    std::ptrdiff_t stride_ = 0;    // of the current run of records, in words
     std::ptrdiff_t positions_;     // 1 or -1
-    std::size_t left_ = 0;         // how many of them still are to be
+    std::size_t left_ = 0;         // records of the run that are not given out yet
     std::vector<entry_list> pool_;
-    std::unique_ptr<read_ahead> ahead_;  // if any
+    std::unique_ptr<read_ahead> ahead_;  // may be null
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();
     std::vector<std::uint8_t> wanted_;  // by number of the event type: 0 not asked, 1 yes, 2 no
     std::uint64_t horizon_ = ~std::uint64_t{0}, newest_ = 0;
-    std::uint64_t jumped_ = 0;  // ticks of the last jump of the clocks that was noted
+    std::uint64_t jumped_ = 0;  // ticks of the last clock jump that was noted
     gone_lanes gone_;
     item item_{loss_item{}};
 };

@@ -3,7 +3,13 @@
 #pragma once
 
 /// @file
-/// What to read of a trace, and in which order.
+/// Says which records of a trace to read.
+/// @code
+///   trace_ring::reduce::filter what;
+///   what.events = {"order*"};
+///   what.lanes = {3};
+///   auto cursor = trace.backward(what);
+/// @endcode
 
 #include <algorithm>
 #include <cstdint>
@@ -21,20 +27,20 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Positions from `from` to before `to` of one lane, or of each.
+/// The positions from `from` to before `to` of one lane, or of every lane.
 struct position_range {
-    std::uint32_t lane = 0;  ///< 0: each
+    std::uint32_t lane = 0;  ///< 0: every lane
     position from = 0;
     position to = ~position{0};
 
-    /// Whether any of the `count` from `at` on is in it; 0 counts as one.
+    /// Whether any of the `count` positions from `at` on is in it; a count of 0 means 1.
     [[nodiscard]] bool has_any(position at, std::uint64_t count) const noexcept {
         const std::uint64_t more = count > 1 ? count - 1 : 0;
         return at < to && (at >= from || from - at <= more);
     }
 };
 
-/// Ticks from `from` to `to`, that one included.
+/// The ticks from `from` to `to`, including `to`.
 struct tick_range {
     std::uint64_t from = 0;
     std::uint64_t to = ~std::uint64_t{0};
@@ -51,19 +57,19 @@ enum class merging {
 class read_ahead;
 class tables;
 
-/// What is wanted of a trace; everything, by default. Losses and clock jumps of the lanes and the
-/// time wanted always come along: they may hide what is looked for.
+/// The wanted part of a trace; by default everything. Losses and clock jumps within the wanted
+/// lanes and times are always included: wanted records may be among the lost ones.
 struct filter {
-    std::vector<std::string> events{};     ///< globs, any of which may match; none: all events
-    std::vector<std::uint32_t> threads{};  ///< kernel thread ids; none: all
-    std::vector<std::uint32_t> lanes{};    ///< lane numbers; none: all
-    std::uint64_t from = 0;                ///< ticks
-    std::uint64_t to = ~std::uint64_t{0};  ///< the last that is wanted
-    std::vector<tick_range> times{};  ///< if any, only what is in one of them; ascending, apart
-    std::vector<position_range> positions{};  ///< of a lane, only what is in all that concern it
-    std::shared_ptr<const where::condition> condition{};  ///< of what records say; null: nothing
-    /// Makes who copies, decodes and asks ahead of a cursor; empty: nobody. What is read is the
-    /// same.
+    std::vector<std::string> events{};        ///< globs, any of which may match; none: all events
+    std::vector<std::uint32_t> threads{};     ///< kernel thread ids; none: all
+    std::vector<std::uint32_t> lanes{};       ///< lane numbers; none: all
+    std::uint64_t from = 0;                   ///< ticks
+    std::uint64_t to = ~std::uint64_t{0};     ///< the last tick that is wanted
+    std::vector<tick_range> times{};          ///< if any, only these; ascending, without overlaps
+    std::vector<position_range> positions{};  ///< of a lane, only what is in all ranges for it
+    std::shared_ptr<const where::condition> condition{};  ///< on the records; null: none
+    /// Makes an object that copies, decodes and asks the condition ahead of a cursor; empty: none.
+    /// The items are the same with it.
     std::function<std::unique_ptr<read_ahead>(const tables&, const filter&, direction, merging)>
         ahead{};
 
@@ -73,7 +79,7 @@ struct filter {
     [[nodiscard]] bool all_time() const noexcept {
         return from == 0 && to == ~std::uint64_t{0} && times.empty();
     }
-    /// What is wanted, in a row, of the times from this one on (backward: down).
+    /// The wanted ticks in one range, from this time on (backward: down).
     [[nodiscard]] tick_range times_at(std::uint64_t time, direction way) const noexcept {
         tick_range next{from, to};
         if (times.empty()) return next;
@@ -96,7 +102,7 @@ struct filter {
         const tick_range next = times_at(time, direction::forward);
         return time >= next.from && time <= next.to;
     }
-    /// All of every lane that is wanted.
+    /// Whether all of every wanted lane is wanted.
     [[nodiscard]] bool unbounded() const noexcept { return all_time() && positions.empty(); }
     [[nodiscard]] position_range positions_of(const lane_info& lane) const noexcept {
         position_range all{lane.number};
@@ -114,7 +120,7 @@ struct filter {
         return (lane.handed_on != 0 || in(threads, lane.thread)) && in(lanes, lane.number) &&
                (!condition || condition->may_want(lane));
     }
-    /// Of a lane that was handed on the records alone tell whose they are.
+    /// In a lane that was handed on only the records say which thread they are from.
     [[nodiscard]] bool wants_thread(const lane_info& lane) const noexcept {
         return threads.empty() ||
                std::find(threads.begin(), threads.end(), lane.thread) != threads.end();
@@ -124,7 +130,7 @@ struct filter {
                std::any_of(events.begin(), events.end(),
                            [name](const auto& glob) { return matches_glob(glob, name); });
     }
-    /// Of a type; null: one that the dictionary lacks. False: no record of it is wanted.
+    /// False: no record of this type is wanted. Null: a type that the dictionary lacks.
     [[nodiscard]] bool may_want(const event_type* type) const {
         return wants_event(type == nullptr ? std::string_view() : type->name) &&
                (!condition || condition->may_want(type));

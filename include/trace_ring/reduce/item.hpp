@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What reading a trace yields: records, and what stands in the place of those that are not there.
-/// Items are views: they are good until the cursor that gave them is asked for the next.
+/// The items that a cursor returns: records, and losses and clock jumps in their places. Items are
+/// views: they are good until the cursor is asked for the next.
 
 #include <cstdint>
 #include <string_view>
@@ -17,30 +17,30 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Records that are not there, in the place where they would be.
+/// Records that are missing, in the place where they would be.
 struct loss_item {
     loss_cause cause = loss_cause::overwritten;
-    std::uint64_t count = 0;  ///< 0: damaged, and not known how many
+    std::uint64_t count = 0;  ///< 0: damaged, and the number is not known
     position at = 0;          ///< in the lane, of the first that is lost, or of the next record
     const lane_info* lane = nullptr;  ///< null: lost before they had a lane, or with it
-    std::uint64_t time = 0;           ///< where it stands among the others: not before this
-    std::uint64_t offset = 0;         ///< damaged: where in the file
-    std::string_view what;            ///< damaged: what is wrong there
+    std::uint64_t time = 0;           ///< its place among the others: not before this
+    std::uint64_t offset = 0;         ///< damaged: the offset in the file
+    std::string_view what;            ///< damaged: the fault there
 };
 
-/// The clock jumped. Of a lane: its time goes back, as the clock was set back or stopped, or the
-/// file is damaged; the records stay in the order in which they were written. Of no lane: the
-/// clocks did not go on evenly between two readings of them (tables/timeline.hpp). The date was
-/// set, or the machine slept or started again; when within the interval is not known, and dates
-/// jump at its end.
+/// The clock jumped. With a lane: the lane's time goes back, as the clock was set back or stopped,
+/// or the file is damaged; the records stay in the order in which they were written. Without a
+/// lane: the clocks jumped between two readings of them (tables/timeline.hpp), as the date was set,
+/// or the machine slept or started again. It is not known when in the interval; dates jump at its
+/// end.
 struct clock_jump {
     const lane_info* lane = nullptr;
     position at = 0;         ///< of the record that is earlier than the one before it
-    std::uint64_t from = 0;  ///< the time of the one before, or where the interval begins
-    std::uint64_t time = 0;  ///< its own, or where the interval ends
+    std::uint64_t from = 0;  ///< the time of the one before, or the interval's begin
+    std::uint64_t time = 0;  ///< the record's own, or the interval's end
     std::uint64_t offset = 0;
-    std::int64_t step = 0;  ///< of no lane: ns by which dates jump
-    bool anew = false;      ///< of no lane: the trace's clock began anew
+    std::int64_t step = 0;  ///< without a lane: ns by which dates jump
+    bool anew = false;      ///< without a lane: the trace's clock began anew
 };
 
 using item = std::variant<record_view, loss_item, clock_jump>;
@@ -48,7 +48,7 @@ using item = std::variant<record_view, loss_item, clock_jump>;
 [[nodiscard]] inline std::uint64_t time_of(const item& what) noexcept {
     if (const auto* record = std::get_if<record_view>(&what)) return record->time();
     if (const auto* loss = std::get_if<loss_item>(&what)) return loss->time;
-    return std::get_if<clock_jump>(&what)->time;  // the third of three; std::get may throw
+    return std::get_if<clock_jump>(&what)->time;  // the third of three; std::get could throw
 }
 
 }  // namespace trace_ring::inline v1::reduce

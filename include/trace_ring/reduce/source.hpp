@@ -3,12 +3,14 @@
 #pragma once
 
 /// @file
-/// Where a reader's bytes come from: a file, by descriptor, or memory, by relaxed words. Both may
-/// be written, and a file may also be cut short by anyone, while they are read. A file is therefore
-/// read into memory of one's own and never mapped: a mapping of a file that shrinks faults, and a
-/// library has no business with signal handlers. The price is system calls: four for a sub-buffer
-/// that is copied alone (`copy`), one for many that lie in a row (`read_rows`; cursor/batch.hpp
-/// tells how those are checked).
+/// The bytes that a reader reads: a file, by its descriptor, or memory, by relaxed words. Both may
+/// be written while they are read, and a file may also be cut short by anyone. So a file is copied
+/// into the reader's memory and never mapped: a mapping of a file that shrinks faults, and a
+/// library must not install signal handlers. The price is system calls: four for a sub-buffer that
+/// is copied alone (`copy`), one for many in a row (`read_rows`; cursor/batch.hpp checks those).
+/// @code
+///   trace_ring::reduce::tables about(trace_ring::reduce::source::open("orders.trace"));
+/// @endcode
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -35,20 +37,20 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Memory on its way into the processor's caches: a hint that reads nothing. It is fetched bit by
-/// bit, while something else is done; all at once would have to be waited for.
+/// Memory that will be needed soon, to be fetched into the caches part by part while other work is
+/// done: fetched all at once, it would have to be waited for.
 class coming {
 public:
     coming() = default;
-    /// Fetched from its end down if it is part of what is read that way: processors guess where a
-    /// row of accesses goes on, and guess right if it is one row.
+    /// `down`: fetched from its end down, as it is part of a range that is read backward:
+    /// processors predict one row of accesses well.
     coming(const std::byte* from, std::size_t bytes, bool down) noexcept
         : next_(down ? from + bytes - line : from),
           step_(down ? -std::ptrdiff_t{line} : std::ptrdiff_t{line}),
           bytes_(bytes) {}
 
-    /// Fetches what is not yet fetched of the first `bytes`. Always inlined: a function that does
-    /// no more than this is taken for one without effects, and left out.
+    /// Fetches the part of the first `bytes` that is not fetched yet. Always inlined: compilers
+    /// take a function that only fetches for one without effects, and remove calls of it.
     [[gnu::always_inline]] void fetch(std::size_t bytes) noexcept {
         for (; done_ < (std::min)(bytes, bytes_); done_ += line, next_ += step_) {
             __builtin_prefetch(next_);
@@ -64,7 +66,7 @@ private:
 };
 
 /// A file, a span of memory, or extents of one of these. Copies share the descriptor, which the
-/// last one closes. Reading is safe from several threads at once.
+/// last of them closes. Several threads may read at once.
 class source {
 public:
     /// Opens a regular file. Throws std::system_error if it cannot be opened, format_error if it is
@@ -75,7 +77,7 @@ public:
         return adopt(fd, path);
     }
 
-    /// Takes a descriptor over: of a file, a memfd, whatever can be read at an offset.
+    /// Takes over a descriptor: of a file, a memfd, or anything that can be read at an offset.
     [[nodiscard]] static source adopt(int fd, std::string name) {
         source s;
         s.file_ = std::shared_ptr<const int>(new int(fd), [](const int* held) {
@@ -93,14 +95,14 @@ public:
                                : S_ISFIFO(status.st_mode) ? "a pipe, and not a regular file"
                                                           : "not a regular file");
         }
-        // A dense file says at least its size here; then its holes are not worth asking for.
+        // A dense file has blocks for its whole size: then its holes are not looked for.
         s.sparse_ = static_cast<std::uint64_t>(status.st_blocks) * 512 <
                     static_cast<std::uint64_t>(status.st_size);
         return s;
     }
 
-    /// Memory that stays readable, whole, as long as this is used; others may write to it. It must
-    /// be aligned to 8 bytes: throws format_error if not.
+    /// Memory that stays readable for as long as this is used; others may write to it. Throws
+    /// format_error if it is not aligned to 8 bytes.
     [[nodiscard]] static source from(std::span<const std::byte> memory, std::string name) {
         if (reinterpret_cast<std::uintptr_t>(memory.data()) % 8 != 0) {
             throw format_error(std::move(name), 0, "the memory is not aligned to 8 bytes");
@@ -111,10 +113,9 @@ public:
         return s;
     }
 
-    /// What lies in extents of `whole`, one after the other, as if they were a file: read where
-    /// they are, at any alignment, and nothing is copied. Bytes that `whole` does not have (any
-    /// more) end what is read. Memory must not be written to meanwhile. Throws format_error if they
-    /// are more than can be counted.
+    /// The bytes of extents of `whole`, one after the other, as if they were a file: read where
+    /// they are, at any alignment, without a copy. They end where `whole` has no more bytes. Memory
+    /// must not be written to meanwhile. Throws format_error if 64 bits cannot count the bytes.
     [[nodiscard]] static source of_extents(const source& whole, std::span<const extent> extents,
                                            std::string name) {
         auto parts = std::make_shared<extent_list>();
@@ -133,7 +134,7 @@ public:
     /// The descriptor, or -1 for memory.
     [[nodiscard]] int fd() const noexcept { return file_ ? *file_ : -1; }
 
-    /// Bytes there are now: a file grows, and may shrink.
+    /// The present number of bytes: a file grows, and may shrink.
     [[nodiscard]] std::uint64_t size() const noexcept {
         if (parts_) return parts_->size();
         if (!file_) return memory_.size();
@@ -142,17 +143,17 @@ public:
                                                     : 0;
     }
 
-    /// Copies up to `bytes` from `offset`, a multiple of 8, and returns how many were there.
+    /// Copies up to `bytes` from `offset`, a multiple of 8, and returns how many it copied.
     [[nodiscard]] std::size_t read(std::uint64_t offset, void* into,
                                    std::size_t bytes) const noexcept {
         if (parts_) return read_parts(offset, into, bytes);
         return file_ ? read_file(offset, into, bytes) : read_memory(offset, into, bytes);
     }
 
-    /// Whether what lies in a row can be read by one system call: of a file that is meant as it is.
+    /// Whether one system call can read bytes in a row into several places: of a whole file.
     [[nodiscard]] bool reads_rows() const noexcept { return file_ && !parts_; }
-    /// Copies what lies from `offset` on, a multiple of 8, into these places one after the other,
-    /// and returns how many bytes were there. In which order they are copied is not known.
+    /// Copies the bytes from `offset` on, a multiple of 8, into these places one after the other,
+    /// and returns how many it copied. The order in which they are copied is not defined.
     [[nodiscard]] std::size_t read_rows(std::uint64_t offset,
                                         std::span<const iovec> into) const noexcept {
         if (!reads_rows() || offset >> 62 != 0) return 0;
@@ -171,16 +172,15 @@ public:
         return {memory_.data() + offset, bytes, down};
     }
 
-    /// The first offset from `offset` on that may hold anything but zeros; `offset` itself where
+    /// The first offset from `offset` on that may have bytes other than zero; `offset` itself if
     /// that is not known.
     [[nodiscard]] std::uint64_t next_data(std::uint64_t offset) const noexcept {
         if (!sparse_) return offset;
         return parts_ ? next_data_in_parts(offset) : next_data_in_file(offset);
     }
 
-    /// The header of the sub-buffer at `offset`, for a first look: of a live one it may be a
-    /// mixture of two, so what is concluded from it must be concluded again from a copy. False if
-    /// the file ends before.
+    /// Reads the header of the sub-buffer at `offset`, for a first look: while it is written it may
+    /// be a mixture of two, so check every conclusion on a copy. False if the file ends before.
     [[nodiscard]] bool peek(std::uint64_t offset, sub_buffer_copy& out,
                             std::uint32_t& magic) const noexcept {
         std::array<std::uint64_t, sizeof(sub_buffer_header) / 8> words{};
@@ -191,9 +191,9 @@ public:
     }
 
     /// Copies the sub-buffer of `into.size() * 8` bytes at `offset`, by the protocol of
-    /// format/sub_buffer.hpp, while its writer may go on writing. What is not `copied` leaves `out`
-    /// alone. Trusts nothing; never waits. If the file ends inside, what is there is copied and
-    /// `out.bytes` is less than the commit word says: a walk of it finds records missing.
+    /// format/sub_buffer.hpp, while its writer may continue to write. `out` is changed only if the
+    /// result is `copied`. Trusts nothing; never waits. If the file ends inside, the bytes before
+    /// its end are copied and `out.bytes` is less than the commit word says: records are missing.
     [[nodiscard]] copy_result copy(std::uint64_t offset, std::span<std::uint64_t> into,
                                    sub_buffer_copy& out) const noexcept {
         if (!file_ && !parts_) {
@@ -241,9 +241,9 @@ private:
         return found;
     }
 
-    /// Reads of a file are ordered by fences between them. Within one the kernel copies upwards, so
-    /// that what comes after the mark of an entry is as new as the mark where loads keep their
-    /// order (x86); elsewhere an entry that appears at this moment may look damaged once.
+    /// Reads of a file are ordered by fences between them. Within one read the kernel copies
+    /// upwards: where loads keep their order (x86), the bytes after an entry's mark are as new as
+    /// the mark; elsewhere an entry that appears at this moment may look damaged once.
     [[nodiscard]] std::size_t read_file(std::uint64_t offset, void* into,
                                         std::size_t bytes) const noexcept {
         if (offset >> 62 != 0) return 0;
@@ -252,7 +252,7 @@ private:
             const ssize_t got = impl::read_at(*file_, static_cast<std::byte*>(into) + done,
                                               bytes - done, offset + done);
             if (got < 0 && errno == EINTR) continue;
-            if (got <= 0) break;  // the end, or a place the device cannot read
+            if (got <= 0) break;  // the end, or bytes that the device cannot read
             done += static_cast<std::size_t>(got);
         }
         return done;
@@ -265,8 +265,8 @@ private:
         const std::size_t there = (std::min)(bytes, memory_.size() - from);
         auto* to = static_cast<std::byte*>(into);
         std::size_t at = 0;
-        // In ascending order, and each acquired: an entry's mark is its first word, so what comes
-        // after a mark that is there was written before it.
+        // In ascending order, and each acquired: an entry's mark is its first word, so the words
+        // after a mark that is there were written before it.
         for (; at + 8 <= there; at += 8) {
             // order: table.read:A pairs with clocks.write:B, dictionary.write:A, dictionary.free:A,
             // dictionary.write:B
@@ -281,7 +281,7 @@ private:
             std::memcpy(to + at, &word, 8);
         }
         for (; at < there; ++at) {
-            // relaxed: the end of what is no multiple of words, and so no part of an entry
+            // relaxed: the last bytes, less than a word, and so no part of an entry
             to[at] = std::byte{word_at<std::uint8_t>(memory_.data(), from + at).load(relaxed)};
         }
         return there;
@@ -336,7 +336,7 @@ private:
             !is_sub_buffer_magic(static_cast<std::uint32_t>(into[0]))) {
             return copy_result::damaged;
         }
-        // An end that was stored meanwhile is not this copy's, as in format/sub_buffer.hpp.
+        // An end time stored after that does not belong to this copy, as in format/sub_buffer.hpp.
         if (state == sub_buffer_state::active) into[5] = 0;
         out.tell(into, commit);
         out.state = before;
@@ -348,7 +348,7 @@ private:
     std::span<const std::byte> memory_;
     std::string name_;
     bool sparse_ = false;
-    std::shared_ptr<const extent_list> parts_;  ///< if these alone are meant
+    std::shared_ptr<const extent_list> parts_;  ///< null: all of the file or memory
 };
 
 }  // namespace trace_ring::inline v1::reduce

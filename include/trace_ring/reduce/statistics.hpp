@@ -3,8 +3,11 @@
 #pragma once
 
 /// @file
-/// A trace in numbers: how many records and bytes, of which events and lanes, over what time, and
-/// what was lost for which cause.
+/// Counts the records, bytes and losses of a trace, by event, lane and cause, and its time.
+/// @code
+///   const auto numbers = trace.statistics();
+///   print(numbers.records, numbers.seconds(trace.time()));
+/// @endcode
 
 #include <algorithm>
 #include <cstdint>
@@ -25,8 +28,8 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// True if a record's fault means that the file is damaged. Events are also missing from a
-/// dictionary that had no room for them, and from lanes of which nothing is known any more.
+/// True if a record's fault means that the file is damaged. Events may also be missing because the
+/// dictionary had no room for them, or because the lane is not known any more.
 [[nodiscard]] inline bool is_damage(const tables& in, const record_view& record) noexcept {
     const bool excused =
         !record.known() && (in.ring().types_without_room != 0 || !record.lane().listed);
@@ -37,7 +40,7 @@ struct event_statistics {
     const event_type* type = nullptr;  ///< null: records of events that the dictionary lacks
     std::uint64_t records = 0;
     std::uint64_t bytes = 0;
-    std::optional<std::uint64_t> total;  ///< times it happened, the lost ones included
+    std::optional<std::uint64_t> total;  ///< times it happened, including lost ones
 };
 
 struct lane_statistics {
@@ -51,7 +54,7 @@ struct trace_statistics {
     std::uint64_t records = 0;
     std::uint64_t bytes = 0;  ///< of records, with their headers
     loss_counts lost;
-    std::uint64_t faulty = 0;       ///< records whose fields cannot be told; among `records`
+    std::uint64_t faulty = 0;       ///< records whose fields cannot be read; among `records`
     std::uint64_t damages = 0;      ///< damaged places found while reading, faulty records included
     std::vector<damage> places;     ///< the first hundred of them
     std::uint64_t clock_jumps = 0;  ///< times that went back within a lane, and jumps of the clocks
@@ -69,15 +72,15 @@ struct trace_statistics {
     }
 };
 
-/// Told of all that `count` reads, in its order: a model of what its observer may be.
+/// The observer that does nothing: a model of one. It is told of all that `count` reads, in order.
 struct no_observer {
-    /// A record, and those directly after it that are of the same lane, event and length.
+    /// A record, and the records directly after it that are of the same lane, event and length.
     void records(const record_view&, const record_run&) const noexcept {}
-    /// Records that were in this lane are missing here, or its time goes back; null: of no lane.
+    /// Written records of this lane are missing here, or its time goes back; null: of no lane.
     void gap(const lane_info*) const noexcept {}
 };
 
-/// Reads all that `what` wants. Lane by lane is quickest.
+/// Counts the records that `what` wants. Reading lane by lane is quickest.
 template <class Observer = no_observer>
 [[nodiscard]] trace_statistics count(tables& in, const filter& what, Observer&& observer = {},
                                      merging order = merging::by_lane) {
@@ -103,7 +106,7 @@ template <class Observer = no_observer>
     };
     while (const item* next = all.next()) {
         if (const auto* record = std::get_if<record_view>(next)) {
-            // With what comes after it and is of the same kind.
+            // Counts with it the records after it that are of the same kind.
             const record_run rest = all.records();
             const std::uint64_t records = 1 + rest.size();
             const std::uint64_t bytes = records * record->bytes();
@@ -153,7 +156,7 @@ template <class Observer = no_observer>
         each.lane = key;
         sum.lanes.push_back(each);
     }
-    // Of a lane that was handed on: the first thread, then the others in an order of their own.
+    // In a lane that was handed on: the first thread, then the others in a fixed order.
     const auto place = [&in](const lane_info* of) {
         if (of == nullptr) return std::tuple(0U, false, 0U, 0U, 0U, std::string_view());
         return std::tuple(of->number, in.find_lane(of->number) != of, of->thread, of->depth,

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// What a trace file says beside its records: who wrote (processes, lanes), what (the dictionary),
-/// when (clock readings), and how much of it was lost before it reached a sub-buffer. Read whole
-/// into memory of one's own, with every number checked, and again when a live file has gone on.
+/// Everything a trace file has besides its records: who wrote (processes, lanes), what (the
+/// dictionary), when (clock readings), and how much was lost before it reached a sub-buffer. All of
+/// it is copied, with every number checked, and can be read again while the file is live.
 
 #include <fcntl.h>
 
@@ -38,7 +38,7 @@ namespace trace_ring::inline v1::reduce {
 class tables {
 public:
     /// Reads and checks everything. Throws format_error if this is no trace file that can be read,
-    /// std::bad_alloc; lesser damage goes to `damages()`.
+    /// and std::bad_alloc; lesser damage goes to `damages()`.
     explicit tables(source from) : source_(std::move(from)) {
         alignas(8) std::byte head[layout::page_bytes]{};
         const std::uint64_t size = source_.size();
@@ -48,7 +48,7 @@ public:
         if (fault) throw format_error(name(), fault.offset, std::string(fault.what));
         check_counts();
         const auto& header = *reinterpret_cast<const layout::file_header*>(head);
-        // relaxed, all of them: a copy that nobody else sees
+        // relaxed, all of them: a private copy, which no other thread sees
         clock_ = header.clock.load(relaxed);
         ticks_per_second_ = header.ticks_per_second.load(relaxed);
         created_ = header.created.load(relaxed);
@@ -71,11 +71,11 @@ public:
     tables(const tables&) = delete;
     tables& operator=(const tables&) = delete;
 
-    /// Reads again what changes in a live file. Event types, processes and lanes known before stay
-    /// where they are in memory; their contents are brought up to date.
+    /// Reads again what changes in a live file. Event types, processes and lanes that are known
+    /// stay where they are in memory; their contents are brought up to date.
     void refresh() {
         read_ring();
-        // Again if an entry was given to another process while lanes were read.
+        // Again if an entry was given to another process while the lanes were read.
         (void)read_processes();
         read_lanes();
         for (int i = 0; i < 2 && read_processes(); ++i) read_lanes();
@@ -84,18 +84,18 @@ public:
         raise_lanes();
     }
 
-    /// What all dates are put later by: for a trace from a machine whose clock was wrong.
+    /// Makes all dates later by `ns`: for a trace from a machine whose clock was wrong.
     void shift_realtime(std::int64_t ns) {
         shift_ = static_cast<std::uint64_t>(ns);
         read_clocks();
     }
 
-    /// Whether the file lists this lane no more: its entry is another's, and what it counted is in
-    /// the folded totals, or will be at the next look.
+    /// Whether the file no longer lists this lane: its entry belongs to another, and its counts are
+    /// in the folded totals, or will be at the next look.
     [[nodiscard]] bool is_gone(const lane_info& lane) const noexcept {
         return lane.looked != looks_;
     }
-    /// The file lists a lane that it did not when this was read. Changes nothing.
+    /// Whether the file lists a lane that it did not list when it was read. Changes nothing.
     [[nodiscard]] bool has_new_lanes() const {
         bool any = false;
         for_each_lane([&](std::size_t, const table_row& row, const table_row&) {
@@ -119,30 +119,30 @@ public:
     [[nodiscard]] std::uint32_t clock() const noexcept { return clock_; }
     [[nodiscard]] std::uint64_t created_ns() const noexcept { return created_; }
 
-    /// Whole sub-buffers that the file holds now.
+    /// The number of whole sub-buffers that the file holds now.
     [[nodiscard]] std::uint64_t present() const noexcept {
         return layout::present_sub_buffers(plan_, source_.size());
     }
 
-    /// No two processes in the table have the same id. In containers each may be number 1.
+    /// Whether all processes have different ids. In containers several may have id 1.
     [[nodiscard]] bool pids_differ() const noexcept { return pids_differ_; }
-    /// A lane's process as people are shown it: its id, and its number where ids do not differ.
+    /// A lane's process as people are shown it: its id, with its number if ids are not unique.
     [[nodiscard]] std::string process_text(const lane_info& lane) const {
         std::string text = std::to_string(lane.pid);
         if (lane.process && !pids_differ_) text += '#' + std::to_string(*lane.process);
         return text;
     }
 
-    /// The lane of this number; null if neither the table nor `note_lane` ever named it.
+    /// The lane of this number; null if neither the table nor `note_lane` named it.
     [[nodiscard]] const lane_info* find_lane(std::uint32_t number) const noexcept {
         const auto found = by_number_.find(number);
         return found == by_number_.end() ? nullptr : found->second;
     }
-    /// The same, and makes one up for records of a lane whose entry was given to another.
+    /// The same, but adds a lane that is not known: for records whose lane left the table.
     [[nodiscard]] const lane_info& note_lane(std::uint32_t number) { return add_lane(number); }
 
-    /// The lane as a thread other than its first has it, whose records are among the lane's: its
-    /// number, and who recorded. It stays where it is in memory. For several threads at once.
+    /// The lane as another thread recorded in it: the lane's number with that thread's identity. It
+    /// stays where it is in memory. May be called by several threads at once.
     [[nodiscard]] const lane_info& guest_of(const lane_info& lane, const owner_record& who) const {
         const std::lock_guard<std::mutex> alone(guests_lock_);
         auto& guest = guests_[{lane.number, who.word()}];
@@ -152,8 +152,8 @@ public:
         return *guest;
     }
 
-    /// The type of a record with this id in this lane, in a sub-buffer with this head; null if the
-    /// dictionary has none.
+    /// The type of a record with this id, lane and sub-buffer head; null if the dictionary lacks
+    /// it.
     [[nodiscard]] const event_type* type_of(const lane_info& lane, const sub_buffer_copy& head,
                                             std::uint32_t id) const noexcept {
         if (lane.root) return dictionary_.find(*lane.root, id);
@@ -161,12 +161,11 @@ public:
                                    : dictionary_.find_only(id);
     }
 
-    /// How often the events of this type happened, the lost ones included; nothing if it has no
+    /// How often the events of this type happened, including lost ones; nothing if the type has no
     /// total. Reads the file.
     [[nodiscard]] std::optional<std::uint64_t> total_of(const event_type& type) const {
         if (!type.total) return std::nullopt;
-        // A row for each lane, then one for each family of processes with what its departed lanes
-        // amounted to.
+        // One row for each lane, then one for each family of processes: the sum of departed lanes.
         std::uint64_t sum = total_at(plan_.lane_count + std::uint64_t{type.root}, *type.total);
         for (const auto& lane : lanes_) {
             if (lane.listed && lane.root == type.root) sum += total_at(lane.row, *type.total);
@@ -175,13 +174,13 @@ public:
     }
 
     /// True if the process still has the file open for recording, by its lock. Memory has no locks:
-    /// what the table says.
+    /// there the table decides.
     [[nodiscard]] bool alive(const process_info& process) const noexcept {
         return process.state == layout::presence::live &&
                (source_.fd() < 0 || is_locked(layout::lock_offset(process.slot)));
     }
-    /// True if some process has the file mapped to record, or may: one that was forked and has not
-    /// recorded yet is not in the table.
+    /// True if some process has the file mapped to record, or may have: a forked process that has
+    /// not recorded yet is not in the table.
     [[nodiscard]] bool in_use() const noexcept {
         return (source_.fd() >= 0 && is_locked(layout::use_lock_offset)) ||
                std::any_of(processes_.begin(), processes_.end(),
@@ -197,7 +196,7 @@ private:
         lock.l_len = 1;
         return impl::lock_query(source_.fd(), lock) == 0 && lock.l_type != F_UNLCK;
     }
-    // What no recorder makes, and would only make a reader ask for memory without end.
+    // Refuses numbers that no recorder writes and that would make a reader allocate without limit.
     void check_counts() const {
         using layout::file_header;
         constexpr std::uint64_t most_dictionary = 1U << 26;
@@ -227,7 +226,7 @@ private:
         return count;
     }
 
-    /// A region as words; what the file has lost meanwhile reads as zero.
+    /// A region as words; words that the file has lost since read as zero.
     [[nodiscard]] std::vector<std::uint64_t> region(std::uint64_t offset,
                                                     std::uint64_t bytes) const {
         std::vector<std::uint64_t> words(static_cast<std::size_t>(bytes / 8));
@@ -239,7 +238,7 @@ private:
         ring_ = ring_info::from({words, plan_.ring});
     }
 
-    /// False if none has changed since.
+    /// False if no process changed since the last look.
     bool read_processes() {
         constexpr std::size_t stride = sizeof(layout::process_entry);
         auto words = region(plan_.processes, std::uint64_t{plan_.process_count} * stride);
@@ -262,9 +261,9 @@ private:
 
     static constexpr std::size_t number_field = offsetof(layout::lane_entry, number);
 
-    /// How many rows of the lane table to read: the table of a large trace has thousands, given out
-    /// from the first on. As many as lanes were numbered, and what follows up to a stretch in which
-    /// no lane was ever entered, as the number may be damaged.
+    /// How many rows of the lane table to read. The table of a large trace has thousands, given out
+    /// in order: as many as lanes were numbered, and, as that number may be damaged, further ones
+    /// up to a stretch in which no lane was ever entered.
     [[nodiscard]] std::uint32_t lane_rows() const {
         constexpr std::uint32_t stretch = 64;
         std::uint32_t numbered[2] = {};
@@ -284,16 +283,16 @@ private:
         }
         return rows;
     }
-    /// Calls `visit` with the row of each lane in the file's table, as it was and as it was after
-    /// that.
+    /// Calls `visit` with the row of each lane in the file's table, as it was read first and as it
+    /// was read again after that.
     template <class Visit>
     void for_each_lane(Visit&& visit) const {
         using layout::lane_entry;
         const std::uint32_t rows = lane_rows();
         const std::uint64_t bytes = std::uint64_t{rows} * sizeof(lane_entry);
         const auto words = region(plan_.lanes, bytes);
-        // A row that is given to another lane just now would be a mixture: numbers are compared,
-        // before and after, and what changed is read the next time.
+        // A row that is being given to another lane would be a mixture: its number differs between
+        // the two reads, and the row is read the next time.
         // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B
         thread_fence(acquire);
         const auto again = region(plan_.lanes, bytes);
@@ -339,13 +338,13 @@ private:
         for (auto& fault : found) note(fault.offset, std::move(fault.what));
     }
 
-    /// After the lanes: who enters one has read the clocks before.
+    /// After the lanes: a thread reads the clocks before it enters its lane.
     void read_clocks() {
         auto readings = read_clock_triples(source_, plan_);
         for (auto& each : readings) each.realtime += shift_;
         timeline_ = timeline(std::move(readings), clock_ == 0 ? 0 : ticks_per_second_);
     }
-    /// What the lanes say of their times becomes as the readers have it.
+    /// Raises the times of lanes to their eras.
     void raise_lanes() {
         const auto& eras = timeline_.eras();
         if (!eras.several()) return;
@@ -372,9 +371,9 @@ private:
     std::uint64_t created_ = 0;
     std::uint64_t shift_ = 0;  // modulo 2^64
     ring_info ring_;
-    std::uint64_t looks_ = 0;  // at the lanes, so far
+    std::uint64_t looks_ = 0;  // looks at the lanes so far
     std::vector<process_info> processes_;
-    std::vector<std::uint64_t> process_words_;  // as they were read
+    std::vector<std::uint64_t> process_words_;  // as read last
     bool pids_differ_ = true;
     std::deque<lane_info> lanes_;
     std::unordered_map<std::uint32_t, lane_info*> by_number_;

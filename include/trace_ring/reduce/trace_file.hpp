@@ -3,14 +3,13 @@
 #pragma once
 
 /// @file
-/// A trace, to be read: of a program that runs, of one that ended or was killed, of this very
-/// program. What reading needs is all here.
+/// Reads a trace: of a running program, of one that ended or was killed, or of this program. This
+/// header has everything that reading needs.
 /// @code
 ///   auto trace = trace_ring::reduce::trace_file::open("orders.trace");
 ///   for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
 ///       if (const auto* record = std::get_if<trace_ring::reduce::record_view>(item)) {
-///           use(record->name(), record->field("id").u64(),
-///           trace.time().realtime_ns(record->time()));
+///           use(record->name(), record->field("id").u64(), trace.realtime_ns(record->time()));
 ///       } else if (const auto* loss = std::get_if<trace_ring::reduce::loss_item>(item)) {
 ///           complain(loss->count, loss->cause);
 ///       }
@@ -37,13 +36,13 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Movable; cursors and views stay good when it is moved, and must not outlive it. Not to be used
-/// by two threads at once.
+/// Movable: cursors and views stay good when it is moved, but must not outlive it. Not for two
+/// threads at once.
 class trace_file {
 public:
     /// Throws std::system_error if the file cannot be opened, format_error if it is no trace file
     /// that can be read. A program that records into the file itself should read it by `from` or
-    /// `of_descriptor`: closing a file lets go of the locks that the process has on it.
+    /// `of_descriptor`, as closing a file releases the locks that the process has on it.
     [[nodiscard]] static trace_file open(const std::string& path) {
         return trace_file(source::open(path));
     }
@@ -52,12 +51,12 @@ public:
                                          std::string name = "memory") {
         return trace_file(source::from(memory, std::move(name)));
     }
-    /// Takes over a descriptor: of a file, or of memory that has one.
+    /// Takes over a descriptor, of a file or a memfd.
     [[nodiscard]] static trace_file of_descriptor(int fd, std::string name) {
         return trace_file(source::adopt(fd, std::move(name)));
     }
 
-    /// A trace that is a part of something larger: of a core dump (core/core_traces.hpp).
+    /// A trace that is part of something larger, such as a core dump (core/core_traces.hpp).
     [[nodiscard]] static trace_file of_source(source from) { return trace_file(std::move(from)); }
 
     [[nodiscard]] const std::string& name() const noexcept { return tables_->name(); }
@@ -69,7 +68,7 @@ public:
         return tables_->processes();
     }
     [[nodiscard]] const ring_info& ring() const noexcept { return tables_->ring(); }
-    /// The clock: readings, and what ticks are worth.
+    /// The clock's readings, and the conversion of ticks to times.
     [[nodiscard]] const timeline& time() const noexcept { return tables_->time(); }
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks) const noexcept {
         return time().realtime_ns(ticks);
@@ -77,46 +76,46 @@ public:
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
         return time().relative_ns(ticks);
     }
-    /// Everything else that the file says beside its records.
+    /// Everything else that the file has besides its records.
     [[nodiscard]] const tables& about() const noexcept { return *tables_; }
-    /// What is wrong with the file's tables. What is wrong with its records, reading tells.
+    /// Damage in the file's tables. Damage in its records is among the items of a cursor.
     [[nodiscard]] const std::vector<damage>& damages() const noexcept { return tables_->damages(); }
     /// Brings all of the above up to date with a live file.
     void refresh() { tables_->refresh(); }
     /// True if some process still has the file open for recording.
     [[nodiscard]] bool live() const noexcept { return tables_->in_use(); }
 
-    /// What is there now, from the oldest record to the newest, or the other way round: the same
-    /// items in the opposite order, where within each lane time does not go back.
+    /// The items that are there now, from the oldest record to the newest. `backward` gives the
+    /// same items in the opposite order, provided that time does not go back within a lane.
     [[nodiscard]] cursor forward(filter what = {}, merging order = merging::by_time) const {
         return cursor(*tables_, std::move(what), direction::forward, order);
     }
     [[nodiscard]] cursor backward(filter what = {}, merging order = merging::by_time) const {
         return cursor(*tables_, std::move(what), direction::backward, order);
     }
-    /// What is there now and what comes: `next()` gives null when there is nothing new yet. Each
-    /// lane's records are in order, none twice; lanes are merged by time as far as can be known,
-    /// for which the newest records are held back until the next call.
+    /// The items that are there now and those that will come: `next()` returns null when there is
+    /// nothing new yet. Each lane's records are in order, none twice. Lanes are merged by time as
+    /// far as possible: for that the newest records are held back until the next call.
     [[nodiscard]] cursor follow(filter what = {}) const {
         return cursor(*tables_, std::move(what), direction::forward, merging::by_time, true);
     }
     [[nodiscard]] trace_statistics statistics(const filter& what = {}) const {
         return count(*tables_, what);
     }
-    /// The same, and `observer` is told of all that is read (statistics.hpp).
+    /// The same, and reports all records and gaps to `observer` (statistics.hpp).
     template <class Observer>
     [[nodiscard]] trace_statistics statistics(const filter& what, Observer&& observer,
                                               merging order = merging::by_lane) const {
         return count(*tables_, what, observer, order);
     }
 
-    /// Finds places in it as people tell them: dates, times, shares, positions.
+    /// Finds places in the trace by dates, times, shares or positions.
     [[nodiscard]] range_finder ranges() const { return range_finder(*tables_); }
-    /// Corrects the system's clock of whoever took the trace: all dates become later by so much.
+    /// Makes all dates later by `ns`: corrects a trace from a machine whose clock was wrong.
     void shift_realtime(std::int64_t ns) { tables_->shift_realtime(ns); }
 
-    /// What was begun and never committed, for all that can be told (unfinished.hpp). It is not
-    /// among the items that cursors give: a record counts from its commit on.
+    /// The records that were begun and never committed, as far as can be found (unfinished.hpp).
+    /// Cursors do not return them: a record counts from its commit on.
     [[nodiscard]] std::vector<unfinished_record> unfinished() const {
         return unfinished_scan(*tables_).scan();
     }

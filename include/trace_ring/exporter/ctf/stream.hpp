@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// One stream of a CTF trace: the packet that is being filled, and what the next one has to say of
-/// those before.
+/// One stream of a CTF trace: the packet that is being filled, and the counts for the next one.
 
 #include <bit>
 #include <cstddef>
@@ -22,21 +21,21 @@ namespace trace_ring::inline v1::exporter::impl {
 
 static_assert(std::endian::native == std::endian::little, "as the trace files themselves");
 
-/// A number as its bytes.
+/// Appends the bytes of a number.
 template <class T>
 inline void append_bytes(text_buffer& out, T value) {
     static_assert(std::is_arithmetic_v<T>);
     std::memcpy(out.room(sizeof value), &value, sizeof value);
     out.add(sizeof value);
 }
-/// A string with the zero behind it, printable. An empty one is `-`: babeltrace2 2.0 shows another
-/// one in the place of a string that is empty.
+/// Appends a printable string with a zero behind it. An empty one becomes `-`: babeltrace2 2.0
+/// shows another string in its place.
 inline void append_ctf_string(text_buffer& out, std::string_view text) {
     append_escaped(out, text.empty() ? "-" : text, 0);
     out += '\0';
 }
 
-/// Not more than 64 KiB a packet, and a record.
+/// A packet has about 64 KiB: it is full with the record that reaches them.
 class ctf_stream {
 public:
     ctf_stream(std::string name, std::uint64_t instance, std::string_view file)
@@ -45,13 +44,13 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] std::uint64_t last() const noexcept { return last_; }
     [[nodiscard]] bool full() const noexcept { return events_.size() >= 64 * 1024; }
-    /// Bytes of the packet's events so far.
+    /// The number of bytes of the packet's events so far.
     [[nodiscard]] std::size_t size() const noexcept { return events_.size(); }
-    /// The packet says whose its events are: true if this is not who records into it now.
+    /// Whether the packet belongs to another thread than the one that records into the lane now.
     [[nodiscard]] bool other_owner(const reduce::lane_info* lane) const noexcept {
         return lane != owner_;
     }
-    /// Of the next packet. Before that, `close` what there is.
+    /// Sets the thread of the next packet. The packet must be closed before.
     void set_owner(const reduce::lane_info* lane) {
         owner_ = lane;
         about_.clear();
@@ -64,12 +63,12 @@ public:
         append_ctf_string(about_, lane == nullptr ? std::string_view() : lane->name);
         if (!file_.empty()) append_ctf_string(about_, file_);
     }
-    /// From here on so many more are missing. Before that, `close` what there is.
+    /// From here on `events` more are missing. The packet must be closed before.
     void lose(std::uint64_t events) noexcept {
         discarded_ = events > ~discarded_ ? ~std::uint64_t{0} : discarded_ + events;
     }
 
-    /// Where the next event's bytes go, after its header. `time` is not before `last`.
+    /// Begins an event, whose bytes go into the result. `time` is not before `last`.
     [[nodiscard]] text_buffer& event(std::uint32_t id, std::uint64_t time) {
         if (events_.empty()) first_ = time;
         last_ = time;
@@ -78,11 +77,11 @@ public:
         return events_;
     }
 
-    /// Ends the packet, if there is something in it: `to(name, bytes)` gets its bytes.
+    /// Ends the packet, if it has events: `to(name, bytes)` gets its bytes.
     template <class To>
     void close(const To& to) {
         if (events_.empty()) return;
-        // What was lost before a stream's first packet is lost to readers, which count from it.
+        // Readers count from a stream's first packet, and miss what was lost before it.
         if (packets_ == 0 && discarded_ != 0) {
             const std::uint64_t lost = discarded_;
             discarded_ = 0;
@@ -118,7 +117,7 @@ private:
     std::string_view file_;
     std::uint64_t instance_;
     const reduce::lane_info* owner_ = nullptr;
-    text_buffer about_;  // what the packet says of its owner
+    text_buffer about_;  // the packet's context: its thread
     text_buffer events_;
     text_buffer packet_;
     std::uint64_t first_ = 0;

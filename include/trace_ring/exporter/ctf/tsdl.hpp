@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// The metadata of a CTF 1.8 trace, in TSDL: what is the same in every trace, and a declaration for
-/// each class of events, made from the dictionary.
+/// The metadata of a CTF 1.8 trace, in TSDL: a fixed head, and a declaration for each class of
+/// events, made from the dictionary.
 ///
-/// Field names. Readers of CTF 1.8 take one leading underscore off a field's name, so that every
-/// name may be written with one and none is a keyword: `int` is `_int`. Beyond that,
-/// - a byte that no identifier has is `_xNN_`, with two lower-case hexadecimal digits; so is an
-///   underscore that is followed by x and two such digits. No name at all is `_x_`, and what is
-///   called `_x_` is `_x5f_x_`. `ctf_original_name` tells the name again.
-/// - A name that the event has already gets `_x_2`, `_x_3` and so on behind it.
+/// Field names. Readers of CTF 1.8 take one leading underscore off a field's name, so every name is
+/// written with one, and none is a keyword: `int` is `_int`. Beyond that,
+/// - a byte that no identifier may have is `_xNN_`, with two lower-case hexadecimal digits; so is
+///   an underscore that is followed by x and two such digits. An empty name is `_x_`, and the name
+///   `_x_` is `_x5f_x_`. `ctf_original_name` turns the name back.
+/// - A name that the event already has gets `_x_2`, `_x_3` and so on behind it.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +34,7 @@ namespace impl {
     if (c >= '0' && c <= '9') return c - '0';
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
-/// `text` at `at` is an underscore, x and two digits.
+/// Whether `text` has an underscore, x and two digits at `at`.
 [[nodiscard]] inline bool is_mangled(std::string_view text, std::size_t at) noexcept {
     return text.size() - at >= 4 && text[at] == '_' && text[at + 1] == 'x' &&
            hex_digit(text[at + 2]) >= 0 && hex_digit(text[at + 3]) >= 0;
@@ -65,7 +65,7 @@ namespace impl {
     return out;
 }
 
-/// The name that `ctf_name` made `name` of.
+/// The name from which `ctf_name` made `name`.
 [[nodiscard]] inline std::string ctf_original_name(std::string_view name) {
     if (name == "_x_") return {};
     std::string out;
@@ -83,18 +83,18 @@ namespace impl {
 
 namespace impl {
 
-/// What a class of events has beside its type: each combination that occurs is a class of its own.
+/// The properties that divide one event type into classes: one for each combination that occurs.
 struct ctf_flavour {
     static constexpr std::uint64_t begins = 1;
     static constexpr std::uint64_t ends = 2;
-    static constexpr std::uint64_t told_end = 3;   ///< and it says where the span began
+    static constexpr std::uint64_t told_end = 3;   ///< an end that says where the span began
     static constexpr std::uint64_t bare = 4;       ///< without fields: the end of a span
-    static constexpr std::uint64_t faulty = 8;     ///< the payload's bytes, and what is wrong
+    static constexpr std::uint64_t faulty = 8;     ///< the payload's bytes, and the fault
     static constexpr std::uint64_t interval = 16;  ///< the time is a lower bound
-    static constexpr std::uint64_t late = 32;  ///< earlier than what stands before it in the stream
-    static constexpr std::uint64_t cut = 64;   ///< some field was cut
+    static constexpr std::uint64_t late = 32;    ///< earlier than the event before it in the stream
+    static constexpr std::uint64_t cut = 64;     ///< some field was cut
     static constexpr std::uint64_t bytes = 128;  ///< all text as bytes
-    /// A text as bytes: field `i`.
+    /// Field `i` is a text as bytes.
     [[nodiscard]] static constexpr std::uint64_t bytes_of(std::size_t i) noexcept {
         constexpr std::size_t told_apart = 56;
         return i < told_apart ? std::uint64_t{256} << i : bytes;
@@ -104,8 +104,8 @@ struct ctf_flavour {
     }
 };
 
-/// A string literal. `text` is made printable first, as in text.hpp: a name's control characters
-/// appear as \xNN, and reach no terminal.
+/// Appends a string literal. `text` is made printable first, as in text.hpp: control characters in
+/// a name become \xNN, and reach no terminal.
 inline void append_tsdl_string(text_buffer& out, std::string_view text) {
     text_buffer printable;
     append_escaped(printable, text, 0);
@@ -120,7 +120,7 @@ inline void append_tsdl_string(text_buffer& out, std::string_view text) {
 /// The names of one structure's members.
 class ctf_members {
 public:
-    /// As it is to be written.
+    /// The next member's name, made unique.
     [[nodiscard]] std::string next(std::string_view name) {
         const std::string first = '_' + ctf_name(name);
         std::string unique = first;
@@ -165,7 +165,7 @@ private:
     return "u8";
 }
 
-/// The type of an enumeration whose values have these names.
+/// Appends the type of an enumeration whose values have these names.
 inline void append_tsdl_enumeration(text_buffer& out, field_type type,
                                     const reduce::value_names& names) {
     out += "enum : ";
@@ -226,7 +226,7 @@ inline void append_tsdl_field(text_buffer& out, const reduce::field_info& field,
     out += "];\n";
 }
 
-/// The declaration of a class of events. `type` null: the dictionary lacks event `id`.
+/// Appends the declaration of a class of events. `type` null: the dictionary lacks event `id`.
 inline void append_tsdl_event(text_buffer& out, std::uint32_t number,
                               const reduce::event_type* type, std::uint32_t id,
                               std::uint64_t flavour) {
@@ -267,7 +267,7 @@ inline constexpr std::uint32_t ctf_lost = 0;
 inline constexpr std::uint32_t ctf_damaged = 1;
 inline constexpr std::uint32_t ctf_jump = 2;
 
-/// The classes of what stands in the place of records that are not there.
+/// Appends the classes of losses and clock jumps.
 inline void append_tsdl_gaps(text_buffer& out) {
     for (const auto number : {ctf_lost, ctf_damaged}) {
         out += "event {\n    name = \"trace_ring:lost\";\n    id = ";
@@ -290,8 +290,7 @@ inline void append_tsdl_gaps(text_buffer& out) {
         "        u64 _position;\n        i64 _step;\n    };\n};\n";
 }
 
-/// What stands before the events. Times are nanoseconds after `offset_ns`, which are since 1970 if
-/// `absolute`.
+/// Appends the part before the events. Times are ns after `offset_ns`, since 1970 if `absolute`.
 inline void append_tsdl_head(text_buffer& out, std::uint64_t offset_ns, std::uint64_t precision_ns,
                              bool absolute, bool several) {
     out +=

@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// Strings, numbers and the values of fields as JSON (RFC 8259), valid whatever the trace holds:
-/// text that is not UTF-8 is an object with its bytes, {"hex":"ff00"}, NaN and the infinities,
-/// which JSON lacks, are the strings "NaN", "Infinity", "-Infinity", addresses are strings,
-/// "0x7f00", and so are the names of an enumeration's values; a value without one is a number.
+/// Writes strings, numbers and the values of fields as JSON (RFC 8259), valid whatever the trace
+/// holds. Text that is not UTF-8 is an object with its bytes, {"hex":"ff00"}. NaN and the
+/// infinities, which JSON lacks, are the strings "NaN", "Infinity", "-Infinity". Addresses are
+/// strings, "0x7f00", and so are the names of an enumeration's values, if they have one.
 
 #include <cmath>
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace trace_ring::inline v1::exporter {
 
-/// How integers are written that a double cannot hold: those beyond 2^53.
+/// How integers beyond 2^53, which a double cannot hold, are written.
 enum class wide_integers {
     numbers,  ///< exact; parsers that read every number as a double lose the last digits
     strings,  ///< exact everywhere: "9007199254740993"
@@ -37,8 +37,8 @@ namespace impl {
     return true;
 }
 
-/// A JSON string; what is not UTF-8 becomes U+FFFD, and what commands a terminal or turns the
-/// direction of text (is_command) is \u009b.
+/// Appends a JSON string. Bytes that are not UTF-8 become U+FFFD; characters that command a
+/// terminal or turn the direction of text (is_command) become \u009b.
 inline void append_json_string(text_buffer& out, std::string_view text) {
     out += '"';
     std::size_t done = 0;
@@ -55,7 +55,7 @@ inline void append_json_string(text_buffer& out, std::string_view text) {
         out += '\\';
         if (c == '"' || c == '\\') {
             out += text[i];
-        } else {  // all of them below 2^16
+        } else {  // all such characters are below 2^16
             out += 'u';
             append_hex_byte(out, code >> 8);
             append_hex_byte(out, code & 0xFFU);
@@ -78,7 +78,7 @@ inline void append_json_floating(text_buffer& out, T value) {
     }
 }
 
-/// Text that is not UTF-8 becomes {"hex":"ff00"}.
+/// Appends a text; one that is not UTF-8 becomes {"hex":"ff00"}.
 inline void append_json_text(text_buffer& out, std::string_view text) {
     if (is_utf8(text)) return append_json_string(out, text);
     out += R"({"hex":")";
@@ -86,7 +86,7 @@ inline void append_json_text(text_buffer& out, std::string_view text) {
     out += R"("})";
 }
 
-/// 64 bits, signed or not.
+/// Appends an integer of up to 64 bits, signed or not.
 template <class T>
 inline void append_json_integer(text_buffer& out, T value, wide_integers wide) {
     constexpr T most = T{1} << 53;
@@ -133,7 +133,7 @@ inline void append_json_scalar(text_buffer& out, const reduce::field_value& valu
     }
 }
 
-/// A scalar, a string, or an array.
+/// Appends a scalar, a string, or an array.
 inline void append_json_value(text_buffer& out, const reduce::field_value& value,
                               wide_integers wide = wide_integers::numbers) {
     if (value.is_text()) return append_json_text(out, value.text());

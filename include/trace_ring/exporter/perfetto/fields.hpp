@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The numbers of the fields and values of Perfetto's messages, as far as we write them. They are
-/// part of its public format, in which numbers never change their meaning. The same, as a schema
-/// for protoc: test/exporter/perfetto.proto.
+/// The numbers of the fields and values of Perfetto's messages that the exporter writes. They are
+/// part of its public format, in which numbers never change their meaning.
+/// test/exporter/perfetto.proto has the same as a schema for protoc.
 
 #include <cstdint>
 

@@ -3,9 +3,8 @@
 #pragma once
 
 /// @file
-/// Protocol Buffers' bytes, as far as writing needs them: a field is a key (its number and how its
-/// value lies there), then the value: a varint of 7 bits a byte, 8 bytes, or a length and as many
-/// bytes, which may be a message.
+/// Writes Protocol Buffers: a field is a key (its number and the kind of its value), then the
+/// value: a varint of 7 bits a byte, 8 bytes, or a length and that many bytes (perhaps a message).
 
 #include <bit>
 #include <cstddef>
@@ -51,8 +50,8 @@ inline void append_double(text_buffer& out, std::uint32_t field, double value) {
     append_fixed64(out, field, std::bit_cast<std::uint64_t>(value));
 }
 
-/// A field that is a message, a string or bytes: what `body()` appends to `out`. One that is longer
-/// than 127 bytes is moved when its length is known.
+/// Appends a field that is a message, a string or bytes, which `body()` writes. If it is longer
+/// than 127 bytes it is moved when its length is known.
 template <class Body>
 inline void append_message(text_buffer& out, std::uint32_t field, Body&& body) {
     append_key(out, field, wire::bytes);

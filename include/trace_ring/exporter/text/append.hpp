@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// How exporters write numbers and bytes: appended to a string, without streams or locales, so that
+/// Appends numbers and bytes to a buffer for exporters, without streams or locales, so that
 /// millions of records a second can be shown.
 
 #include <algorithm>
@@ -21,14 +21,14 @@
 
 namespace trace_ring::inline v1::exporter {
 
-/// Text that grows, and is written out and forgotten now and then. Unlike std::string it keeps no
-/// terminator, so that adding a few characters is a comparison and a copy.
+/// Text that grows, and is written out and cleared now and then. Unlike std::string it has no
+/// terminator, so adding a few characters is a comparison and a copy.
 class text_buffer {
 public:
     [[nodiscard]] std::string_view view() const noexcept { return {begin_.get(), size_}; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-    /// Forgets the text and keeps the memory.
+    /// Removes the text and keeps the memory.
     void clear() noexcept { size_ = 0; }
 
     [[gnu::always_inline]] text_buffer& operator+=(char c) {
@@ -41,20 +41,20 @@ public:
         size_ += text.size();
         return *this;
     }
-    /// Where at least `bytes` characters can be written; `add` then tells how many were.
+    /// A place for at least `bytes` characters; `add` then says how many were written.
     [[nodiscard, gnu::always_inline]] char* room(std::size_t bytes) {
         if (capacity_ - size_ < bytes) [[unlikely]]
             grow(bytes);
         return begin_.get() + size_;
     }
     void add(std::size_t bytes) noexcept { size_ += bytes; }
-    /// The same of all that was written from `room` on up to `end`.
+    /// Adds the characters that were written from `room` up to `end`.
     void end_at(const char* end) noexcept { size_ = static_cast<std::size_t>(end - begin_.get()); }
-    /// What was written before, to be written anew; good until the text grows.
+    /// A place in the text, to overwrite it; good until the text grows.
     [[nodiscard]] char* at(std::size_t offset) noexcept { return begin_.get() + offset; }
 
 private:
-    /// Words are mostly shorter than a call of memcpy is worth: two copies that overlap.
+    /// Most words are too short for a call of memcpy: copies them as two overlapping parts.
     [[gnu::always_inline]] static void copy(const char* from, std::size_t bytes, char* to) {
         struct sixteen {
             std::uint64_t low, high;
@@ -96,8 +96,8 @@ private:
 
 namespace impl {
 
-/// A text that is written again and again. Most are short: copied as `least` bytes, whatever they
-/// are, which is two stores and no question.
+/// A text that is written again and again. Most are short: these are copied as `least` bytes,
+/// whatever their length, with two stores and no branch.
 class piece {
 public:
     piece() = default;
@@ -105,9 +105,9 @@ public:
         all_.resize((std::max)(size_, least));
     }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-    /// Bytes that `put` may write.
+    /// The number of bytes that `put` may write.
     [[nodiscard]] std::size_t room() const noexcept { return all_.size(); }
-    /// Returns where it ends.
+    /// Copies the text to `at`; returns its end.
     [[nodiscard, gnu::always_inline]] char* put(char* at) const noexcept {
         const char* const from = all_.data();
         std::memcpy(at, from, least);
@@ -123,10 +123,10 @@ private:
     std::string all_ = std::string(least, '\0');
 };
 
-inline constexpr std::size_t number_room = 20;    ///< digits of 64 bits, a sign among them
-inline constexpr std::size_t floating_room = 64;  ///< of any double
+inline constexpr std::size_t number_room = 20;    ///< digits of 64 bits, with a sign
+inline constexpr std::size_t floating_room = 64;  ///< for any double
 
-/// To `at`, where `number_room` bytes can be written; returns where it ends.
+/// Writes to `at`, with room for `number_room` bytes; returns the end.
 template <class T>
 [[nodiscard]] inline char* put_number(char* at, T value, int base = 10) noexcept {
     return std::to_chars(at, at + number_room, value, base).ptr;
@@ -135,17 +135,17 @@ template <class T>
 inline void append_number(text_buffer& out, T value, int base = 10) {
     out.end_at(put_number(out.room(number_room), value, base));
 }
-/// The shortest decimal that reads back as the same number, to `at`, where `floating_room` bytes
-/// can be written. Returns where it ends.
+/// Writes the shortest decimal that reads back as the same number to `at`, with room for
+/// `floating_room` bytes; returns the end.
 template <class T>
 [[nodiscard]] inline char* put_floating(char* at, T value) noexcept {
-    // Numbers with up to three decimal places are frequent and need no search for the shortest
-    // text: of decimals with at most 15 digits no two are the same double, so the one found is it.
-    // From 100000 on the shortest may have an exponent; -0 has a sign.
+    // Numbers with up to three decimal places are frequent and need no search: no two decimals with
+    // at most 15 digits are the same double, so the first found is the shortest. From 100000 on the
+    // shortest may have an exponent; -0 has a sign.
     if constexpr (std::is_same_v<T, double>) {
         const double size = value < 0 ? -value : value;
         if (size > 0 && size < 100'000) {
-            // A quarter more: the product may lie just below the whole number that it should be.
+            // A quarter is added: the product may lie just below the whole number that is meant.
             const auto thousandths = static_cast<std::uint32_t>(size * 1000 + 0.25);
             if (static_cast<double>(thousandths) / 1000 == size) {
                 if (value < 0) *at++ = '-';
@@ -174,7 +174,7 @@ inline constexpr auto digit_pairs = [] {
     }
     return all;
 }();
-/// The last `Width` digits of `value`, with zeros in front, to `at`.
+/// Writes the last `Width` digits of `value`, with zeros in front, to `at`.
 template <std::size_t Width>
 inline void put_padded(char* at, std::uint64_t value) noexcept {
     static_assert(Width <= 9, "trace_ring: digits of a number of 32 bits");
@@ -190,7 +190,7 @@ inline void append_padded(text_buffer& out, std::uint64_t value) {
     put_padded<Width>(out.room(Width), value);
     out.add(Width);
 }
-/// Nanoseconds as seconds: 1.000000042. To `at`, where 30 bytes can be written.
+/// Writes nanoseconds as seconds, 1.000000042, to `at`, with room for 30 bytes.
 [[nodiscard]] inline char* put_seconds(char* at, std::uint64_t ns) noexcept {
     at = put_number(at, ns / 1'000'000'000);
     *at++ = '.';
@@ -209,8 +209,8 @@ inline void append_hex(text_buffer& out, std::span<const std::byte> bytes) {
     for (const auto byte : bytes) append_hex_byte(out, std::to_integer<unsigned>(byte));
 }
 
-/// Bytes of the valid UTF-8 sequence that `text` begins with; 0 if it is none (overlong forms,
-/// surrogates and what lies beyond U+10FFFF are none). `text` is not empty.
+/// The length in bytes of the valid UTF-8 sequence that `text` begins with; 0 if there is none.
+/// Overlong forms, surrogates and code points beyond U+10FFFF are not valid. `text` is not empty.
 [[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
     const auto at = [text](std::size_t i) -> unsigned {
         return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
@@ -232,7 +232,7 @@ inline void append_hex(text_buffer& out, std::span<const std::byte> bytes) {
     return 0;
 }
 
-/// The code point of a sequence that utf8_length has found valid.
+/// The code point of a sequence that utf8_length found valid.
 [[nodiscard]] inline std::uint32_t code_point(std::string_view sequence) noexcept {
     const auto first = static_cast<unsigned char>(sequence[0]);
     if (sequence.size() == 1) return first;
@@ -251,7 +251,7 @@ inline void append_hex(text_buffer& out, std::span<const std::byte> bytes) {
            (code >= 0x2066 && code <= 0x2069);
 }
 
-/// Bytes that are not UTF-8 are escaped, and what commands. `quote` is escaped too, if it is not 0.
+/// Appends text with bytes that are not UTF-8, commands, and `quote` (if it is not 0) escaped.
 inline void append_escaped(text_buffer& out, std::string_view text, char quote) {
     std::size_t done = 0;
     std::size_t i = 0;

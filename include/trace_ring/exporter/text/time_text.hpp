@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// A record's time as the lines of text show it.
+/// Writes a record's time as the lines of text show it.
 
 #include <time.h>
 
@@ -23,19 +23,18 @@ enum class time_format {
 
 namespace impl {
 
-/// Times in a row cost little: the date changes once a second, and most times lie between the same
-/// two readings of the clocks.
+/// Times in a row cost little: the date changes once a second, the clock readings more rarely.
 class time_text {
 public:
     static constexpr std::size_t room = 80;  ///< bytes that `put` may write
 
-    /// `line` must outlive it, and may be brought up to date meanwhile.
+    /// `line` must outlive it, and may be refreshed in between.
     time_text(const reduce::timeline& line, time_format format) noexcept
         : line_(&line), format_(format) {}
 
     [[nodiscard]] const reduce::timeline& line() const noexcept { return *line_; }
 
-    /// Returns where it ends.
+    /// Writes a time to `at`; returns its end.
     [[nodiscard]] char* put(char* at, std::uint64_t ticks) {
         if (format_ == time_format::raw || !line_->known()) return put_number(at, ticks);
         if (format_ == time_format::relative) {
@@ -79,8 +78,8 @@ private:
 
     const reduce::timeline* line_;
     time_format format_;
-    std::size_t near_ = 0;   // the reading after the time that was shown last
-    std::int64_t from_ = 0;  // ns at which the second that `date_` shows begins
+    std::size_t near_ = 0;   // the reading after the last time shown
+    std::int64_t from_ = 0;  // ns at which the second of `date_` begins
     piece date_;             // with the point
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What viewers of timelines are shown, whatever the format: viewer/stage.hpp makes it of items.
+/// The marks, spans and samples that every timeline format shows; viewer/stage.hpp makes them.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,9 +28,9 @@ struct viewer_event {
     bool any_counter = false;
 };
 
-/// What is said of a mark beside its record's fields.
+/// The notes on a mark, besides its record's fields.
 enum class note_key : std::uint8_t {
-    later_ns,  ///< a sampled clock: it happened up to so much later; "unknown" if that is not known
+    later_ns,  ///< a sampled clock: it may have happened this much later; "unknown" if not known
     cut,       ///< names of fields that were cut
     fault,
     raw,    ///< payload in hex
@@ -42,11 +42,11 @@ enum class note_key : std::uint8_t {
     position,
     offset,
     back_ticks,
-    step_ns,  ///< by how much dates jump: a text, as it has a sign
+    step_ns,  ///< by how much dates jump: a text, because of the sign
 };
 inline constexpr std::size_t note_keys = 13;
 [[nodiscard]] constexpr std::string_view to_string(note_key key) noexcept {
-    // Not what a field is likely to be called.
+    // Names that a field is not likely to have.
     constexpr std::string_view names[note_keys] = {
         "trace_ring.later_ns", "trace_ring.cut",      "trace_ring.fault",  "trace_ring.raw",
         "trace_ring.begin",    "trace_ring.end",      "trace_ring.id",     "trace_ring.cause",
@@ -54,7 +54,7 @@ inline constexpr std::size_t note_keys = 13;
         "trace_ring.step_ns"};
     return names[static_cast<std::size_t>(key)];
 }
-/// A number, or a text.
+/// A note: a number, or a text.
 struct viewer_note {
     note_key key{};
     bool is_text = false;
@@ -68,7 +68,7 @@ enum class mark_category : std::uint8_t { event, loss, clock };
     return names[static_cast<std::size_t>(category)];
 }
 
-/// Something at one moment of one track: a mark, or the begin or end of a span.
+/// A mark at one moment of one track, or the begin or end of a span.
 struct viewer_mark {
     const viewer_track* on = nullptr;
     std::int64_t ns = 0;
@@ -77,10 +77,10 @@ struct viewer_mark {
     std::string_view name;                        ///< any bytes
     const reduce::record_view* record = nullptr;  ///< whose fields are shown; may be null
     std::span<const viewer_note> notes;
-    std::span<const std::uint64_t> flows;  ///< that it is part of
+    std::span<const std::uint64_t> flows;  ///< the flows that it is part of
 };
 
-/// A number of a curve: one field of one event of one process.
+/// A point of a curve: one field of one event of one process.
 struct viewer_sample {
     std::size_t field = 0;
     reduce::field_value value;

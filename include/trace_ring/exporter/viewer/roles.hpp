@@ -3,9 +3,14 @@
 #pragma once
 
 /// @file
-/// What a viewer draws a field as, beside showing its value: an arrow from the record before that
-/// bears the same number (a flow), or a curve (a counter). The dictionary says so of fields of type
-/// `flow` and of the events declared as `counter`; the reader may say so of others.
+/// Says how a viewer draws a field, besides showing its value: as an arrow from the record before
+/// with the same number (a flow), or as a curve (a counter). The dictionary declares fields of type
+/// `flow` and the events of kind `counter` so; the user of a reader may add others.
+/// @code
+///   trace_ring::exporter::field_roles roles;
+///   roles.counters = {"queue.*"};
+///   trace_ring::exporter::chrome_writer writer(roles);
+/// @endcode
 
 #include <string>
 #include <vector>
@@ -16,9 +21,9 @@
 
 namespace trace_ring::inline v1::exporter {
 
-/// Fields that are flows and counters beside those that the dictionary says are: globs of
-/// EVENT.FIELD. Flows are integers or addresses, alone or in a fixed or variable array; counters
-/// are numbers, alone. What is neither is not drawn, whatever is asked for.
+/// More flows and counters than the dictionary declares: globs of EVENT.FIELD. Flows are integers
+/// or addresses, alone or in a fixed or variable array; counters are single numbers. A field of
+/// another type is not drawn so, even if a glob matches it.
 struct field_roles {
     std::vector<std::string> flows{};
     std::vector<std::string> counters{};
@@ -36,7 +41,7 @@ struct field_roles {
         if (!number || is_flow(event, field)) return false;
         return event.kind == event_kind::counter || matches(counters, event, field);
     }
-    /// Some field of this event is meant by `glob` and can be drawn so.
+    /// Whether `glob` matches a field of this event that can be drawn so.
     [[nodiscard]] static bool means(const std::string& glob, bool as_flow,
                                     const reduce::event_type& event) {
         const field_roles alone = as_flow ? field_roles{{glob}, {}} : field_roles{{}, {glob}};

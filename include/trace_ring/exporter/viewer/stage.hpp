@@ -3,23 +3,23 @@
 #pragma once
 
 /// @file
-/// Items as viewers of timelines want them: on tracks, with spans that nest, curves, arrows and
-/// marks. What the writers of such formats have in common; each has only to write it down.
+/// Turns items into what viewers of timelines draw: tracks with spans that nest, curves, arrows and
+/// marks. It is shared by the writers of such formats, which only write the result.
 ///
 /// - Times are dates in nanoseconds, as all formats have them. Without a clock: ticks.
-/// - Which end is whose, reduce/span/pairs.hpp says. A span that does not nest with others of its
-///   thread, or ends in another, is on a line of its own, which is free again when it has ended;
-///   such spans are known before, but for those of a trace that is followed: of these the end is a
-///   mark that says so.
-/// - A span whose begin is lost is a mark where it ends. One whose end is lost ends with the span
-///   around it or where something is missing, and says so; where there is neither, it stays open,
-///   as those do that were open at the end. Viewers draw these to the end of the trace.
-/// - Losses are marks on the track where they happened, at the time of the record before them: when
-///   it was is known no better. Those before the first record of all stand at its time.
-/// - When a lane's time goes back, the spans on its track end there, and it goes on on a new one.
-///   When the date was set back, so do all. Where dates jump there is a mark, of no lane.
-/// - A record of a counter event is drawn as a curve for each number in it. If it holds more than
-///   that (text, NaN, flows, a time that is a bound, a number beyond 2^63), it is a mark, too.
+/// - reduce/span/pairs.hpp says which end belongs to which begin. A span that does not nest with
+///   others of its thread, or ends in another, gets a line of its own, which is free again when it
+///   has ended. Such spans are found before reading, but not in a trace that is followed: there the
+///   end becomes a mark that says so.
+/// - A span whose begin is lost is a mark at its end. A span whose end is lost ends with the span
+///   around it or at the next loss, and says so; if there is neither it stays open, as spans do
+///   that were open at the end. Viewers draw these to the end of the trace.
+/// - Losses are marks on the track where they happened, at the time of the record before them:
+///   their own is not known. Those before the very first record are at its time.
+/// - When a lane's time goes back, the spans on its track end, and it continues on a new one. When
+///   the date was set back, all do. Where dates jump there is a mark without a lane.
+/// - A record of a counter event is drawn as a curve for each number in it. If it has more than
+///   that (text, NaN, flows, a time that is a bound, a number beyond 2^63), it is also a mark.
 
 #include <algorithm>
 #include <cmath>
@@ -48,7 +48,7 @@
 
 namespace trace_ring::inline v1::exporter {
 
-/// `Writer` has, all with a text_buffer& first:
+/// `Writer` must have these functions, each with a text_buffer& as its first argument:
 ///   process(const viewer_process&), track(const viewer_track&)   before the first mark there
 ///   instant(const viewer_mark&), begin(const viewer_mark&), end(const viewer_mark&)
 ///   counters(const viewer_mark&, std::span<const viewer_sample>) of the mark's event, not empty
@@ -79,18 +79,18 @@ public:
             append_jump(out, from, std::get<reduce::clock_jump>(what), ns);
         }
     }
-    /// All items have come. Afterwards `origin()` has a value.
+    /// Call it after the last item. Afterwards `origin()` has a value.
     void end(text_buffer& out) {
         if (!origin_) start(out, 0);
     }
 
-    /// The time of the first record; nothing before it came.
+    /// The time of the first record, before which nothing is drawn.
     [[nodiscard]] const std::optional<std::int64_t>& origin() const noexcept { return origin_; }
-    /// Source `from` has a clock whose times are dates.
+    /// Whether the times of source `from` are dates.
     [[nodiscard]] bool dated(std::size_t from) const noexcept {
         return sources_[from].in->time().known();
     }
-    /// The first moment that the clock of source `from` was read at; `dated`.
+    /// The first reading of the clock of source `from`, which must be `dated`.
     [[nodiscard]] const reduce::clock_triple& first_reading(std::size_t from) const noexcept {
         return sources_[from].in->time().readings().front();
     }
@@ -120,7 +120,7 @@ private:
         std::string what;
     };
 
-    // Bounded to what any format can bear: a damaged file may say anything.
+    // Limited to what every format can hold: a damaged file may have any number.
     [[nodiscard]] std::int64_t ns_of(std::size_t from, std::uint64_t ticks) {
         const auto& time = sources_[from].in->time();
         if (time.known()) return std::max<std::int64_t>(time.realtime_ns(ticks), 0);
@@ -155,7 +155,7 @@ private:
         mark.record = &record;
         notes_.clear();
         flows_.clear();
-        bool drawn = false;  // as curves, whole
+        bool drawn = false;  // all of it, as curves
         if (record.known()) {
             mark.event = &event_of(from, record.type());
         } else {
@@ -199,7 +199,7 @@ private:
     }
     void end_span(text_buffer& out, std::size_t from, viewer_mark& mark,
                   const reduce::record_view& record) {
-        // Those that have lost their ends are closed with the one around them.
+        // Inner spans that have lost their ends are closed with this one.
         const auto found = sources_[from].open.end(record, [](const auto&) {});
         const bool drawn = found.begun && found.begun->kept.is_there();
         if (!drawn) {
@@ -210,7 +210,7 @@ private:
         const place where = found.begun->kept;
         auto& spans = where.on->spans;
         if (record.began() && !where.apart && where.depth + 1 != spans.size()) {
-            spans[where.depth].over = true;  // it was not known before
+            spans[where.depth].over = true;  // a followed trace: not found before
             note(note_key::end, "not nested");
             mark.notes = notes_;
             return to_.instant(out, mark);
@@ -225,12 +225,12 @@ private:
             close(out, from, *where.on, mark.ns, spans.size() - 1);
         }
     }
-    /// A span has lost its end, and no other will come.
+    /// A span has lost its end for good.
     void lose_end(text_buffer& out, std::size_t from, const place& where) {
         if (!where.apart && where.is_there())
             close(out, from, *where.on, where.on->newest, where.depth);
     }
-    /// The spans inside of the outermost `depth` end without a record that says so.
+    /// Ends all spans but the outermost `depth`, without records that end them.
     void close(text_buffer& out, std::size_t from, viewer_track& track, std::int64_t ns,
                std::size_t depth) {
         while (track.spans.size() > depth) {
@@ -246,7 +246,7 @@ private:
         }
     }
 
-    /// True: the curves show all that the record says.
+    /// Draws a record's curves. True: they show all that the record says.
     bool draw(text_buffer& out, const viewer_mark& mark, const reduce::record_view& record) {
         bool whole = notes_.empty();
         samples_.clear();
@@ -302,7 +302,7 @@ private:
         if (loss.lane != nullptr && was_written(loss.cause)) leave_open(out, from, *loss.lane);
         to_.instant(out, mark);
     }
-    /// Records of this lane are missing here: maybe the ends of what is open.
+    /// Records of this lane are missing here: they may be the ends of open spans.
     void leave_open(text_buffer& out, std::size_t from, const reduce::lane_info& lane) {
         sources_[from].open.gap(lane, [&](const auto& of) { lose_end(out, from, of.kept); });
     }

@@ -3,15 +3,16 @@
 #pragma once
 
 /// @file
-/// The lines of a viewer, each of a thread of a process, and which record goes to which.
+/// The lines of a viewer, each for a thread of a process, and which record goes to which line.
 ///
-/// Viewers know a thread by its ids and let the spans of one line nest. So all that could spoil the
-/// nesting gets a line of its own, with a made-up id that no thread of Linux has: what was recorded
-/// inside an open record (depth above 0), another trace of the same thread, lanes whose thread is
-/// not known, what follows when a clock was set back, and spans that do not nest. A process is an
-/// entry in a trace's table of them, whatever its id: two may have the same (of two machines, of
-/// two containers, or one after the other). It is one with an entry in another trace that has the
-/// same id, name and time at which it began.
+/// Viewers know a thread by its ids and let the spans of one line nest. So everything that would
+/// break the nesting gets a line of its own, with a made-up id that no thread of Linux has: records
+/// made inside an open record (depth above 0), another trace of the same thread, lanes whose thread
+/// is not known, the records after a clock was set back, and spans that do not nest.
+///
+/// A process is an entry in a trace's table of processes, whatever its id: two may have the same
+/// (on two machines, in two containers, or one after the other). Entries of two traces are one
+/// process if id, name and begin are the same.
 
 #include <algorithm>
 #include <cstddef>
@@ -38,11 +39,11 @@ struct viewer_process {
     std::string name;        ///< any bytes
 };
 
-/// A span that is drawn and has not ended.
+/// A span that is drawn and is still open.
 struct drawn_span {
-    std::uint64_t number = 0;  ///< no other has it
+    std::uint64_t number = 0;  ///< unique
     const reduce::event_type* type = nullptr;
-    bool over = false;  ///< it has ended, when those around it had not
+    bool over = false;  ///< it ended before the spans inside it
 };
 
 struct viewer_track {
@@ -52,12 +53,12 @@ struct viewer_track {
     bool is_thread = false;         ///< the id is the thread's
     std::string name;               ///< any bytes
     std::int64_t newest = 0;        ///< ns of the record shown last
-    unsigned jumps = 0;             ///< of the clock, before it
-    unsigned set_back = 0;          ///< how often a date was set back before
+    unsigned jumps = 0;             ///< clock jumps before it
+    unsigned set_back = 0;          ///< dates set back before it
     std::vector<drawn_span> spans;  ///< open on it, the innermost last
 
-    /// A time as it is shown: not before what was shown last. Within a lane ticks do not go back;
-    /// nanoseconds may by a few, when a live trace's clock is known better than before.
+    /// The time to show: not before the one shown last. Within a lane ticks do not go back, but
+    /// nanoseconds may by a few, when a live trace gets new clock readings.
     std::int64_t advance(std::int64_t ns) noexcept {
         newest = (std::max)(newest, ns);
         return newest;
@@ -66,14 +67,14 @@ struct viewer_track {
 
 class viewer_tracks {
 public:
-    /// Another trace. `in` must outlive this.
+    /// Adds another trace. `in` must outlive this.
     std::size_t add(const reduce::tables& in, std::string_view name) {
         sources_.push_back({&in, std::string(name), nullptr, 0});
         return sources_.size() - 1;
     }
 
-    /// Calls `announce(const viewer_process&)` and `announce(const viewer_track&)` with what is
-    /// new. The result stays where it is.
+    /// The track of a lane. Calls `announce(const viewer_process&)` and `announce(const
+    /// viewer_track&)` for new ones. The result stays where it is.
     template <class Announce>
     viewer_track& of(std::size_t source, const reduce::lane_info& lane, Announce&& announce) {
         line& its = line_of(source, lane, announce);
@@ -83,7 +84,7 @@ public:
         }
         return *its.now;
     }
-    /// A line of a process for spans of this event that do not nest, on which none is open.
+    /// A line of a process for spans of this event that do not nest, without an open span.
     template <class Announce>
     viewer_track& apart(const viewer_process& process, const reduce::event_type& type,
                         Announce&& announce) {
@@ -93,11 +94,11 @@ public:
         free.pop_back();
         return last;
     }
-    /// Its span has ended.
+    /// The span of a line apart has ended: the line is free.
     void give_back(viewer_track& of, const reduce::event_type& type) {
         if (of.set_back == set_back_) apart_[{of.process, &type}].push_back(&of);
     }
-    /// For what concerns no lane.
+    /// The track of losses and jumps without a lane.
     template <class Announce>
     viewer_track& of_source(std::size_t source, Announce&& announce) {
         viewer_track*& own = sources_[source].own;
@@ -106,15 +107,14 @@ public:
         }
         return *own;
     }
-    /// The track on which this one goes on after a jump of its clock. The spans of the old one are
-    /// not open on it.
+    /// The new track of a lane after a jump of its clock, without the open spans of the old one.
     template <class Announce>
     viewer_track& after_jump(std::size_t source, const reduce::lane_info& lane,
                              Announce&& announce) {
         return go_on(line_of(source, lane, announce), announce);
     }
-    /// The date of a source was set back: its threads go on on new tracks. `leave(track)` is called
-    /// for each of the old ones.
+    /// The date of a source was set back: its threads continue on new tracks. `leave(track)` is
+    /// called for each of the old ones.
     template <class Leave>
     void set_back(std::size_t source, Leave&& leave) {
         ++set_back_;
@@ -136,13 +136,12 @@ private:
         viewer_track* own;
         unsigned set_back = 0;  // how often
     };
-    /// A thread, or what else has tracks, one after the other.
+    /// A thread, or another owner of tracks, of which it has one after the other.
     struct line {
         viewer_track* now = nullptr;
-        unsigned set_back = 0;  // before, its source
+        unsigned set_back = 0;  // of its source, when the track began
     };
-    // Source, process, thread, depth, processor + 1 where no thread is known, lane where nothing
-    // else is.
+    // Source, process, thread, depth, processor + 1 if no thread is known, lane if nothing else is.
     using thread_key = std::tuple<std::size_t, std::size_t, std::uint32_t, std::uint32_t,
                                   std::uint32_t, std::uint32_t>;
 
@@ -217,22 +216,22 @@ private:
         const process_key key{process.pid, process.start, process.name, 0};
         const viewer_process*& known = by_entry_[{source, *lane.process, key}];
         if (known == nullptr) {
-            // In each trace the first of those that look the same is the same process, the second
-            // is, and so on.
+            // Of entries that look the same, the first in each trace is one process, the second
+            // another, and so on.
             const std::string name =
                 process.name.empty() ? "process " + std::to_string(process.pid) : process.name;
             known = &named(key, alike_[{source, key}]++, process.pid, name, announce);
         }
         return *known;
     }
-    /// The process of lanes whose process is not known.
+    /// The process for lanes whose process is not known.
     template <class Announce>
     const viewer_process& stranger(std::size_t source, Announce&& announce) {
         return named({0, 0, {}, source + 1}, 0, 0, sources_[source].name, announce);
     }
-    // Its id, when it began, its name; of no known process the source + 1.
+    // Its id, begin and name; the source + 1 if the process is not known.
     using process_key = std::tuple<std::uint32_t, std::uint64_t, std::string, std::size_t>;
-    /// Number `which` of those that have this key.
+    /// The process with this key: number `which` of those that have it.
     template <class Announce>
     const viewer_process& named(const process_key& key, std::size_t which, std::uint32_t pid,
                                 std::string name, Announce&& announce) {
@@ -249,7 +248,7 @@ private:
         return *at->second;
     }
 
-    // Linux gives ids up to 2^22; a damaged file may claim any.
+    // Linux gives ids up to 2^22; a damaged file may have any.
     static constexpr std::uint32_t most_id = 1U << 22;
     [[nodiscard]] static bool is_id(std::uint32_t id) noexcept { return id != 0 && id <= most_id; }
     [[nodiscard]] std::int32_t made_up() noexcept {

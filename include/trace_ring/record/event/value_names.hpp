@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The names of an enumeration's values: said once, kept in the dictionary of a trace with each
-/// event that has a field of it, and shown by readers in the place of the number.
+/// The names of an enumeration's values: declared once, kept in a trace's dictionary with each
+/// event that has a field of the enumeration, and shown by readers instead of the number.
 /// @code
 ///   template <>
 ///   struct trace_ring::names_of<side> {
@@ -12,12 +12,12 @@
 ///                                                               {side::sell, "sell"}};
 ///   };
 /// @endcode
-/// The list is before the first event with such a field. It may be a std::array or std::span too,
-/// and need not have all values.
+/// The list must be declared before the first event with such a field. It may also be a std::array
+/// or std::span, and need not have all values.
 ///
-/// In the dictionary they are 64-bit words: the head, a word for each field that has names, the
-/// values, then the lengths of their names, four to a word, and the names, without terminators,
-/// padded with zeros. Fields of the same enumeration have the same values.
+/// In the dictionary the names are 64-bit words: the head, a word for each field that has names,
+/// the values, then the lengths of their names, four to a word, and the names, without terminators,
+/// padded with zeros. Fields of the same enumeration share their values.
 ///   head    bits 0-31 names_magic, 32-47 the number of fields, 48-63 of values
 ///   field   bits 0-15 which field of the event, 16-31 the first of its values, 32-47 how many
 ///   value   as a 64-bit number, with its sign
@@ -47,7 +47,7 @@ struct static_list {
     [[nodiscard]] constexpr const T& operator[](std::size_t i) const noexcept { return first[i]; }
 };
 
-/// A value of enumeration E and what readers call it: UTF-8, not empty.
+/// A value of enumeration E and its name in readers: UTF-8, not empty.
 template <class E>
 struct value_name {
     E value;
@@ -58,13 +58,13 @@ struct value_name {
 template <class E>
 struct names_of;
 
-/// What the names of an event's values may take in the dictionary, in bytes: 10 and the name for
-/// each value, 8 for each field. What is beyond it is left out, and shown as a number.
+/// The most bytes that the names of an event's values may take in the dictionary: 10 and the name
+/// for each value, 8 for each field. Values beyond that have no name, and are shown as numbers.
 inline constexpr std::size_t most_names_bytes = 8192;
 
 inline constexpr std::uint32_t names_magic = 0x53454D4E;  ///< "NMES"
 
-/// How many of each an event's names have, and so where in their words each begins.
+/// The numbers of fields, values and bytes in an event's names, and where each part begins.
 struct names_shape {
     std::size_t fields = 0;
     std::size_t values = 0;
@@ -78,7 +78,7 @@ struct names_shape {
     [[nodiscard]] constexpr std::size_t words() const noexcept {
         return text_at() + (text + 7) / 8;
     }
-    /// Without fields: the event's names are left out, as the dictionary has no room for them.
+    /// The first word. Zero fields mean: the dictionary had no room for the event's names.
     [[nodiscard]] constexpr std::uint64_t head() const noexcept {
         return names_magic | std::uint64_t{fields} << 32 | std::uint64_t{values} << 48;
     }
@@ -104,13 +104,13 @@ struct enumeration_of<Codec> {
     using type = typename Codec::enumeration;
 };
 
-/// Calls `put(word, bits)` for what the words of the names hold, word by word or less at once.
-/// `E` are the enumerations of an event's fields, `of` is what they come to: what is returned.
+/// Calls `put(word, bits)` for each part of the words that hold the names of `E`, the enumerations
+/// of an event's fields, and returns their shape. The words are right if `of` is that shape.
 template <class... E, class Put>
 constexpr names_shape lay_out_names(const names_shape& of, Put&& put) {
     names_shape made;
     std::size_t room = most_names_bytes;
-    std::uint64_t lists[sizeof...(E)]{};  // of each enumeration, by the first field of it
+    std::uint64_t lists[sizeof...(E)]{};  // of each enumeration, at the first field that has it
     const auto add_value = [&](std::uint64_t value, name_view name) {
         const std::size_t bytes = 10 + name.size();
         if (name.empty() || bytes > room) return;
@@ -148,7 +148,7 @@ constexpr names_shape lay_out_names(const names_shape& of, Put&& put) {
     return made;
 }
 
-/// The names of an event's values, as the dictionary has them; empty: there are none.
+/// The names of an event's values, as the dictionary has them; empty if there are none.
 template <class... E>
 inline constexpr static_list<std::uint64_t> names_words{};
 

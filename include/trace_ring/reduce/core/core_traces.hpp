@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The traces that recorders had in memory when a program crashed, found in its core dump.
+/// Finds the traces that recorders had in memory when a program crashed, in its core dump.
 /// @code
 ///   const auto core = trace_ring::reduce::elf_core(trace_ring::reduce::source::open("core"));
 ///   const trace_ring::reduce::core_traces found(core);
@@ -12,12 +12,12 @@
 ///   }
 ///   for (const auto& file : found.left_out()) look_into(file.path);
 /// @endcode
-/// A recorder's mapping begins at a page, with a trace file's magic; it is believed if the header
-/// behind it holds together and its tables are in the core. No symbol, and no name, is needed. What
-/// is found is read where it lies in the core.
+/// A recorder's mapping begins at a page, with a trace file's magic. It counts as a trace if the
+/// header behind the magic is consistent and its tables are in the core; no symbol and no name is
+/// needed. A trace is read where it lies in the core.
 ///
-/// By default a core has memory without a name, shared or not, and memory files; of a mapping of a
-/// file it has nothing (bit 3 of /proc/PID/coredump_filter): `left_out` names the files.
+/// By default a core has anonymous memory, shared or not, and memory files, but not mappings of
+/// files (bit 3 of /proc/PID/coredump_filter): `left_out` names those files.
 
 #include <algorithm>
 #include <array>
@@ -40,13 +40,13 @@ namespace trace_ring::inline v1::reduce {
 
 /// One recorder's trace.
 struct core_trace {
-    std::uint64_t address = 0;  ///< where the program had it
-    std::uint64_t offset = 0;   ///< in the core
-    std::string file;           ///< that was mapped there, if it was one
+    std::uint64_t address = 0;  ///< where it was in the program
+    std::uint64_t offset = 0;   ///< where it is in the core
+    std::string file;           ///< the mapped file, if it was one
     source bytes;               ///< named "CORE@ADDRESS"
 };
 
-/// Linear in what is in the core: a few bytes of each page are read, and holes are passed over.
+/// Linear in the core's size: reads a few bytes of each page, and skips holes.
 class core_traces {
 public:
     explicit core_traces(const elf_core& core) : core_(&core) {
@@ -56,22 +56,21 @@ public:
         core_ = nullptr;
     }
 
-    /// By address. Two mappings of one trace are one.
+    /// By address. A trace that was mapped twice is listed once.
     [[nodiscard]] const std::vector<core_trace>& traces() const noexcept { return traces_; }
-    /// Files that were mapped from their beginning, to be written, and whose memory is not in the
-    /// core: a trace may be among them. At most 1000.
+    /// Files that were mapped from their beginning, writable, and whose memory is not in the core:
+    /// a trace may be among them. At most 1000.
     [[nodiscard]] const std::vector<mapped_file>& left_out() const noexcept { return left_out_; }
-    /// Pages that begin as a trace does, and are none, with what contradicts it: copies that were
-    /// overwritten, as a rule. At most 100.
+    /// Pages that begin as a trace but are none, and why: mostly overwritten copies. At most 100.
     [[nodiscard]] const std::vector<damage>& doubtful() const noexcept { return doubtful_; }
-    /// Bytes of memory that were searched.
+    /// The number of bytes of memory that were searched.
     [[nodiscard]] std::uint64_t searched() const noexcept { return searched_; }
 
 private:
     static constexpr std::uint64_t page = layout::page_bytes;
     static constexpr std::size_t most_traces = 4096;
 
-    /// Where the memory ends that is in the core without a gap from each segment on.
+    /// Finds, for each segment, where the memory ends that the core has from it on without a gap.
     void find_runs() {
         const auto& all = core_->segments();
         runs_.resize(all.size());
@@ -97,7 +96,7 @@ private:
                 at += (page - (s.address + at) % page) % page;
                 continue;
             }
-            if (magic == 0) {  // perhaps a hole
+            if (magic == 0) {  // may be a hole
                 const std::uint64_t data = core_->bytes().next_data(s.offset + at);
                 if (data >= s.offset + s.present) return;
                 if (const auto pages = (data - s.offset - at) / page; pages != 0) {
@@ -109,7 +108,7 @@ private:
         }
     }
 
-    /// There is a magic at this address. True: it is a trace's, and what belongs to it is passed.
+    /// Looks at a magic at this address. True: it is a trace's, and its memory is skipped.
     [[nodiscard]] bool take(std::size_t number, std::uint64_t address) {
         const auto& all = core_->segments();
         const std::uint64_t offset = all[number].offset + (address - all[number].address);
@@ -135,7 +134,7 @@ private:
             return false;
         }
         auto bytes = gather((std::min)(there, plan.file_limit));
-        // It is passed over whole: what it holds are records, and copies of them.
+        // The whole trace is skipped: it has only records, and copies of them.
         passed_ = address + bytes.size();
         std::array<std::uint64_t, 2> id{};
         (void)bytes.read(offsetof(layout::file_header, id), id.data(), sizeof id);
@@ -174,7 +173,7 @@ private:
         for (const auto& each : core_->files()) {
             if (each.file_offset != 0 || each.end - each.begin < 2 * page) continue;
             const auto* const s = core_->find(each.begin);
-            // A core may leave out the segment with its memory.
+            // A core may leave out a segment's memory, or the whole segment.
             if (s != nullptr && (!s->writable || each.begin - s->address < s->present)) continue;
             if (left_out_.size() == most) return;
             left_out_.push_back(each);
@@ -183,7 +182,7 @@ private:
 
     const elf_core* core_;
     std::vector<std::uint64_t> runs_;
-    std::uint64_t passed_ = 0;  ///< what lies below this address has been looked at
+    std::uint64_t passed_ = 0;  ///< memory below this address was searched
     std::uint64_t searched_ = 0;
     std::set<std::array<std::uint64_t, 2>> ids_;  ///< of the traces' headers
     std::vector<core_trace> traces_;

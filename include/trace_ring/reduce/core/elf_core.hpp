@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// An ELF core dump (System V gABI, and Linux's notes): what memory is in it, and which files the
-/// program had mapped. Of 32- and 64-bit programs, little-endian, as Linux and gdb write them.
+/// An ELF core dump (System V gABI, and Linux's notes): its memory, and the files that the program
+/// had mapped. Of 32- and 64-bit programs, little-endian, as Linux and gdb write them.
 /// @code
 ///   header | program headers: PT_NOTE, PT_LOAD ... | notes | memory of the PT_LOADs ...
-///   PT_LOAD   p_vaddr, p_memsz   where the memory was; p_offset, p_filesz   where it is, if it is
+///   PT_LOAD   p_vaddr, p_memsz   where the memory was; p_offset, p_filesz   where it is, if at all
 ///   NT_FILE   count, page size, {start, end, offset in pages}..., names with a zero each
 /// @endcode
-/// Trusts nothing in it. Memory that overlaps other memory, or lies in the file where other memory
-/// does, is left out and named: so reading all of it takes no longer than reading the file.
+/// Nothing in the file is trusted. Memory that overlaps other memory, or lies in the file where
+/// other memory does, is left out and reported: so reading all of it takes no longer than the file.
 
 #include <algorithm>
 #include <array>
@@ -33,9 +33,9 @@ namespace trace_ring::inline v1::reduce {
 /// Memory of the program, from one PT_LOAD.
 struct core_segment {
     std::uint64_t address = 0;
-    std::uint64_t bytes = 0;    ///< there were; not 0
-    std::uint64_t present = 0;  ///< of these, from the first on, in the core
-    std::uint64_t offset = 0;   ///< of them in the file
+    std::uint64_t bytes = 0;    ///< its size in the program; not 0
+    std::uint64_t present = 0;  ///< bytes of it, from the first on, that are in the core
+    std::uint64_t offset = 0;   ///< of those in the file
     std::uint64_t header = 0;   ///< offset of its program header
     bool writable = false;
 
@@ -57,14 +57,14 @@ public:
     static constexpr std::size_t most_notes = std::size_t{1} << 20;
     static constexpr std::uint32_t most_note_bytes = 1U << 26;
 
-    /// True for anything that begins as ELF files do, cores or not. `from` has the first bytes.
+    /// True if `from`, the first bytes of a file, begin as ELF files do, cores or not.
     [[nodiscard]] static bool is_elf(std::span<const std::byte> from) noexcept {
         constexpr std::array magic{std::byte{0x7F}, std::byte{'E'}, std::byte{'L'}, std::byte{'F'}};
         return from.size() >= magic.size() && std::equal(magic.begin(), magic.end(), from.begin());
     }
 
-    /// Reads headers and notes, not the memory. Throws format_error if it is no ELF core of the
-    /// kinds above, or cut within its headers; lesser damage goes to `damages()`.
+    /// Reads headers and notes, not the memory. Throws format_error if this is no ELF core of the
+    /// kinds above, or is cut within its headers; lesser damage goes to `damages()`.
     explicit elf_core(const source& from)
         : bytes_(source::of_extents(from, std::array{extent{0, from.size()}}, from.name())) {
         read_header();
@@ -72,18 +72,18 @@ public:
         sort_out();
     }
 
-    /// The whole file, readable at any alignment.
+    /// The whole file, which can be read at any alignment.
     [[nodiscard]] const source& bytes() const noexcept { return bytes_; }
     [[nodiscard]] const std::string& name() const noexcept { return bytes_.name(); }
-    /// Of the program: 4 or 8.
+    /// The program's word size in bytes: 4 or 8.
     [[nodiscard]] unsigned word_bytes() const noexcept { return wide_ ? 8 : 4; }
-    /// By address; none overlaps another.
+    /// By address, without overlaps.
     [[nodiscard]] const std::vector<core_segment>& segments() const noexcept { return segments_; }
-    /// In the order of their addresses.
+    /// By address.
     [[nodiscard]] const std::vector<mapped_file>& files() const noexcept { return files_; }
     [[nodiscard]] const std::vector<damage>& damages() const noexcept { return damages_; }
 
-    /// The segment that an address lies in; null if none does.
+    /// The segment that has this address; null if there is none.
     [[nodiscard]] const core_segment* find(std::uint64_t address) const noexcept {
         const auto after =
             std::upper_bound(segments_.begin(), segments_.end(), address,
@@ -98,7 +98,7 @@ private:
     static constexpr std::uint32_t load = 1, note = 4;      // PT_LOAD, PT_NOTE
     static constexpr std::uint32_t file_note = 0x46494C45;  // NT_FILE
 
-    /// Fields that two classes of ELF have at two places; all little-endian.
+    /// The offsets of fields, which differ between the two classes of ELF; all little-endian.
     struct places {
         std::size_t header, header_offset, section_offset, header_size, header_count;
         std::size_t segment, address, offset, present, bytes, flags;
@@ -114,7 +114,7 @@ private:
         std::memcpy(&value, from.data() + offset, sizeof value);
         return value;
     }
-    /// A word of the program's.
+    /// Reads a word of the program's size.
     [[nodiscard]] std::uint64_t word(std::span<const std::byte> from,
                                      std::size_t offset) const noexcept {
         return wide_ ? get<std::uint64_t>(from, offset) : get<std::uint32_t>(from, offset);
@@ -155,7 +155,8 @@ private:
             refuse(at().header_offset, "the program headers lie beyond the end of the file");
         }
     }
-    /// There are more program headers than the ELF header can say: the first section header does.
+    /// Reads the number of program headers from the first section header, as the ELF header's field
+    /// is too small for it.
     void read_count(std::uint64_t offset) {
         std::array<std::byte, 64> head{};
         const auto section = std::span(head).first(at().section);
@@ -197,7 +198,7 @@ private:
                          [](const auto& a, const auto& b) { return a.begin < b.begin; });
     }
 
-    /// Leaves no segment that contradicts the file or another one.
+    /// Removes segments that contradict the file or another segment.
     void sort_out() {
         const std::uint64_t size = bytes_.size();
         const std::uint64_t last =
@@ -209,7 +210,7 @@ private:
                 s.bytes = 0;
                 continue;
             }
-            // Its end can then be counted, too; the last byte that there can be is no loss.
+            // Keeps its end countable in 64 bits; losing the last possible byte does not matter.
             if (s.address + s.bytes == 0) --s.bytes;
             if (s.present > s.bytes) {
                 note_damage(s.header, "more bytes in the file than in memory");

@@ -3,22 +3,21 @@
 #pragma once
 
 /// @file
-/// Sub-buffers copied together, at the price of one system call for those that lie in a row and one
-/// more for all of them. Only closed ones: what is left for who reads is the case that is rare, a
-/// sub-buffer that is open, is overwritten just now or is damaged, which it copies alone and judges
-/// then.
+/// Copies sub-buffers together: one system call for those that lie in a row, and one more for all
+/// of them. Only closed sub-buffers are copied. One that is open, overwritten at this moment or
+/// damaged is rare: the reader copies it alone and judges it then.
 /// @code
-///  writers                                     who copies
+///  writers                                     the thread that copies
 ///  record  bytes, commit word   --release-->   the commit word, by an earlier look; acquire fence
 ///                                              all of it; acquire fence
-///  claim   a ring's cursor                     the rings' cursors: no position was drawn that lies
+///  claim   a ring's cursor                     the rings' cursors: was a position drawn that lies
 ///          state = (p, reset)                  in the same slot? Else its own state, by one more
 ///          release fence; bytes                system call
 /// @endcode
-/// What one read fetches, the kernel copies in any order: so that the bytes belong to the commit
-/// word is known only if that word was seen before, and that they are not the next claimer's only
-/// if nothing was claimed afterwards. Who draws a position does so before anything of the
-/// sub-buffer changes, so one look at the cursors is as good as one at each state.
+/// The kernel copies the bytes of one read in any order. So the bytes are known to belong to the
+/// commit word only if that word was seen before the read, and known not to be the next claimer's
+/// only if nothing was claimed by the time after it. A thread draws a position before anything of
+/// the sub-buffer changes, so one look at the cursors is as good as one at each state.
 
 #include <sys/uio.h>
 
@@ -43,13 +42,13 @@ struct planned_copy {
     position pos = no_position;
     std::uint64_t slot = 0;
     std::uint32_t lane = 0;
-    std::uint32_t commit = 0;  ///< as an earlier look saw it, followed by a fence; 0: none did
-    const lane_info* whose = nullptr;  ///< the lane, for who decodes it
+    std::uint32_t commit = 0;  ///< as an earlier look saw it, followed by a fence; 0: not seen
+    const lane_info* whose = nullptr;  ///< the lane, for decoding
 };
 
 class batch {
 public:
-    /// So many at once, fewer if they are large: what the second cache holds.
+    /// Sub-buffers in a batch, fewer if they are large: a batch fits into the level 2 cache.
     static constexpr std::size_t most = 16;
     static constexpr std::size_t most_bytes = 64 * 1024;
     [[nodiscard]] static std::size_t size_for(const layout::plan& plan) noexcept {
@@ -62,7 +61,7 @@ public:
     };
     [[nodiscard]] one& operator[](std::size_t i) noexcept { return all_[i]; }
 
-    /// Copies these, at most `most`. Throws std::bad_alloc.
+    /// Copies `what`, at most `most` sub-buffers. Throws std::bad_alloc.
     void fill(const tables& in, std::span<const planned_copy> what) {
         for (one& each : all_) each.copied = false;
         if (!in.bytes().reads_rows()) return fill_singly(in, what);
@@ -104,7 +103,7 @@ private:
         return stamped::from(words[offsetof(sub_buffer_header, state) / 8]);
     }
 
-    /// Those from `begin` to before `end`, whose slots are in a row.
+    /// Reads `what[begin]` to before `what[end]`, whose slots are in a row.
     void read_run(const tables& in, std::span<const planned_copy> what, std::size_t begin,
                   std::size_t end) {
         std::array<iovec, most> rows;
@@ -125,7 +124,7 @@ private:
                 seen_[i] = closed ? commit_of(words_[i]) : 0;
             }
         }
-        // Also of what was seen when the trace was looked through, by whichever thread.
+        // Pairs also with the looks at commit words of the first scan, whichever thread made it.
         // order: batch.read:A pairs with close:A, reclaim.close:A, reclaim.close:B, here.close:A,
         // here.close:B, record.commit:A, cold.commit:A, time.commit:A, owner.commit:A, here.note:A,
         // here.record:A, here.record:B
@@ -134,7 +133,7 @@ private:
         for (std::size_t i = begin; i < end; ++i) got_[i] = i - begin < there;
     }
 
-    /// What was read of number `i` is what was committed by the time of the earlier look.
+    /// Whether the bytes read for number `i` are those committed at the time of the earlier look.
     [[nodiscard]] bool is_sound(const tables& in, const planned_copy& what, std::size_t i,
                                 position newest) const noexcept {
         const auto words = words_[i];
@@ -155,8 +154,7 @@ private:
         return now.pos == what.pos && now.state != static_cast<unsigned>(sub_buffer_state::reset);
     }
 
-    /// The last position that was drawn, in whichever ring. The greatest number if that cannot be
-    /// read.
+    /// The last position that was drawn, of all rings. The greatest number if that cannot be read.
     [[nodiscard]] static position newest_claimed(const tables& in) noexcept {
         using layout::ring_state;
         std::array<std::uint64_t, sizeof(ring_state) / 8> words{};

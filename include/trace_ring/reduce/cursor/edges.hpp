@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What a reader of a lane remembers between two sub-buffers, to tell what is missing there.
+/// What the reader of a lane remembers of its last sub-buffer, to tell what is missing after it.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,22 +22,22 @@ struct edge {
     position at = 0;
     std::uint64_t time = 0;
     position self = no_position;      // of the sub-buffer
-    position previous = no_position;  // beginnings: the lane's sub-buffer before
+    position previous = no_position;  // beginnings: of the lane's sub-buffer before
     std::uint64_t offset = 0;         // of the sub-buffer
-    bool whole = true;                // ends: all that was ever in the sub-buffer was read
+    bool whole = true;                // ends: the sub-buffer was closed when it was read
 };
 
 /// A sub-buffer that was to be read and could not be.
 struct hole {
     loss_cause cause;
-    bool known;  // where its records begin and, as far as was seen, end
+    bool known;  // its first and last positions are; the last as far as was seen
     position first;
     position end;
     std::uint32_t refused;
     std::string_view what;
     std::uint64_t offset;
 
-    /// It was to be copied, from `at` in the file, which came to this.
+    /// Copying it, from `at` in the file, failed with `result`.
     void was_not_copied(copy_result result, std::uint64_t at) noexcept {
         cause = loss_cause::overrun;
         if (result != copy_result::damaged) return;
@@ -45,7 +45,7 @@ struct hole {
         what = "a sub-buffer that cannot be read";
         offset = at;
     }
-    /// Where what is missing by it ends, before `next`, of what lies in [from, to].
+    /// Where the gap that this hole leaves in [from, to] ends: at the latest before `next`.
     [[nodiscard]] position end_before(const hole* next, position from, position to) const noexcept {
         if (next == nullptr) return to;
         if (next->known) return std::clamp(next->first, from, to);

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The lanes of a trace that wait while one of them is read, the one that is read next in front.
+/// The lanes of a trace that wait while one of them is read, in a heap: the next one in front.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,8 +16,8 @@ class lane_reader;
 
 class lane_queue {
 public:
-    /// A lane in the order of reading: by the time of what it has next, then by its number. Both
-    /// ascend; whoever reads backward turns them round.
+    /// A lane in the order of reading: by the time of its next item, then by its number. Both
+    /// ascend; a backward reader inverts both.
     struct place {
         std::uint64_t key = 0;
         std::uint32_t rank = 0;
@@ -35,14 +35,14 @@ public:
         heap_.push_back(one);
         std::push_heap(heap_.begin(), heap_.end(), later);
     }
-    /// Takes the first, of which there must be one.
+    /// Takes the first. The queue must not be empty.
     [[nodiscard]] place pop() {
         std::pop_heap(heap_.begin(), heap_.end(), later);
         const place first = heap_.back();
         heap_.pop_back();
         return first;
     }
-    /// Takes the first, of which there must be one, and lets another wait: in one step.
+    /// Takes the first and adds another, in one step. The queue must not be empty.
     [[nodiscard]] place replace_first(const place& other) noexcept {
         const place first = heap_.front();
         std::size_t at = 0;
@@ -59,7 +59,7 @@ public:
     [[nodiscard]] bool precedes(const place& one) const noexcept {
         return heap_.empty() || one.before(heap_.front());
     }
-    /// The greatest key with which a lane of this rank, which was first just now, comes before all
+    /// The greatest key with which a lane of this rank, which was the first, still comes before all
     /// that wait.
     [[nodiscard]] std::uint64_t limit(std::uint32_t rank) const noexcept {
         if (heap_.empty()) return ~std::uint64_t{0};
@@ -73,7 +73,7 @@ private:
     std::vector<place> heap_;
 };
 
-/// The readers by their lanes' numbers; what has no lane comes first.
+/// The readers by their lanes' numbers; the one without a lane comes first.
 template <class Readers>
 [[nodiscard]] std::vector<lane_reader*> by_number(Readers& readers) {
     std::vector<lane_reader*> out;

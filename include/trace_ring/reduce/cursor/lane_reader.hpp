@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// One lane, read in either direction. What is missing between two sub-buffers that can be read is
-/// told by their positions, and named after the reason why it cannot be read.
+/// One lane, read in either direction. The positions of two sub-buffers that can be read tell how
+/// much is missing between them; the loss is named after the reason why it cannot be read.
 /// @code
 ///   sub-buffers of the lane   |   A    |           |   B   |   C    |  written
 ///   positions                 0        4           9      12       15       17
@@ -35,8 +35,8 @@ namespace trace_ring::inline v1::reduce {
 
 class lane_reader {
 public:
-    /// `lane` null: for losses that concern no lane. `follow` (forward only): when all is read,
-    /// more may come.
+    /// `lane` null: for losses that concern no lane. `follow` (forward only): more records may come
+    /// after all are read.
     lane_reader(const tables& in, const lane_info* lane, direction way, bool follow) noexcept
         : in_(&in),
           lane_(lane),
@@ -46,22 +46,22 @@ public:
           followed_(follow) {}
 
     [[nodiscard]] const lane_info* lane() const noexcept { return lane_; }
-    /// What no sub-buffer tells of: before the first record, or after the last.
+    /// Adds a loss that no sub-buffer counts: before the first record, or after the last.
     void add_unplaced(bool before_all, const note_type& what) {
         (before_all ? first_notes_ : last_notes_).push_back(what);
     }
-    /// Damaged sub-buffers of unknown lanes, to be blamed for gaps; kept by the caller.
+    /// Damaged sub-buffers of unknown lanes, which may explain gaps. `strays` must outlive this.
     void blame(const std::vector<chain_link>& strays) noexcept { strays_ = &strays; }
-    /// Copies of its sub-buffers are to be had there.
+    /// Copies of its sub-buffers come from `ahead` where it has them.
     void use(read_ahead& ahead) noexcept { ahead_ = &ahead; }
 
-    /// Sub-buffers, oldest first; when following, newer ones than before.
+    /// Adds sub-buffers, oldest first; when following, newer ones than all before.
     void add(chain&& what) {
-        if (next_ > 1 && forward_) {  // all but the last one read, which may be open, are done with
+        if (next_ > 1 && forward_) {  // keeps the last one read, which may be open
             links_.erase(links_.begin(), links_.begin() + static_cast<std::ptrdiff_t>(next_ - 1));
             next_ = 1;
         }
-        if (links_.empty()) links_.swap(what.links);  // which then has none
+        if (links_.empty()) links_.swap(what.links);  // leaves `what` empty
         links_.insert(links_.end(), what.links.begin(), what.links.end());
         if (!forward_) next_ = links_.size();
         cut_begin_ = cut_begin_ || what.cut_begin;
@@ -69,7 +69,7 @@ public:
         if (!start_) start_ = what.start;
     }
 
-    /// An entry is there to be taken.
+    /// An entry can be taken.
     [[nodiscard]] bool ready() const noexcept { return list_.ready(way_); }
     /// The time by which this lane's next entry is merged: its own if it is ready, else a bound
     /// that it does not precede (forward) or exceed (backward).
@@ -85,7 +85,7 @@ public:
         const std::size_t at = forward_ == ready() ? next_ - 1 : next_;
         return links_.empty() ? no_position : links_[(std::min)(at, links_.size() - 1)].pos;
     }
-    /// Records up to this time are known to be there.
+    /// A time up to which records are known to be there.
     [[nodiscard]] std::uint64_t newest_time() const noexcept {
         std::uint64_t newest = list_.empty() ? 0 : list_.newest_time();
         for (std::size_t i = next_; i < links_.size(); ++i)
@@ -97,9 +97,9 @@ public:
     }
     void stop_following() noexcept { follow_ = false; }
 
-    /// Decodes the next sub-buffer that can be read, and what is missing before it (backward: after
-    /// it). Afterwards `ready()`, or there is nothing more; for now, if it follows. Memory comes
-    /// from `pool` and goes back there.
+    /// Decodes the next sub-buffer that can be read, and the losses before it (backward: after it).
+    /// Afterwards `ready()`, or there is nothing more (when following: for now). Memory comes from
+    /// `pool` and returns to it.
     void load(std::vector<entry_list>& pool) {
         if (!pool.empty() && !has_memory_) {
             list_ = std::move(pool.back());
@@ -123,7 +123,7 @@ public:
             }
             missing_.clear();
         }
-        if (!follow_ && list_.empty()) tail_open_ = false;  // of those behind it none can be read
+        if (!follow_ && list_.empty()) tail_open_ = false;  // no later sub-buffer can be read
         if (list_.empty() && !finished_ && !tail_open_) {
             forward_ ? gap(edge_, std::nullopt) : gap(std::nullopt, edge_);
             missing_.clear();
@@ -136,7 +136,7 @@ public:
         }
     }
 
-    /// What is ready, of the sub-buffer read last; good until the next `load`.
+    /// The entries of the sub-buffer read last; good until the next `load`.
     [[nodiscard]] entry_list& entries() noexcept { return list_; }
 
 private:
@@ -145,16 +145,16 @@ private:
         if (lane_ == nullptr) return forward_ || finished_ ? 0 : ~std::uint64_t{0};
         return lane_->ended != 0 ? lane_->ended : lane_->began;
     }
-    /// More may come in the sub-buffer just read, or has come if there is one after it.
+    /// The sub-buffer just read may get more records, or has got them if there is one after it.
     [[nodiscard]] bool may_grow() const noexcept {
         return (follow_ || next_ < links_.size()) && sound_ &&
                list_.head().state.state == static_cast<unsigned>(sub_buffer_state::active);
     }
-    /// Whether the sub-buffer read last is still there, with more records than so many.
+    /// Whether the sub-buffer read last is still there and has more than `records` records.
     [[nodiscard]] bool last_has_more(std::uint32_t records) const noexcept {
         return next_ != 0 && chain_scan(*in_).has_more(lane_->number, links_[next_ - 1], records);
     }
-    /// Another thread has gone on in the sub-buffer that was read last.
+    /// Another thread has recorded in the sub-buffer that was read last.
     [[nodiscard]] bool has_grown() const noexcept {
         return followed_ && sound_ && next_ != 0 && edge_ && edge_->self == links_[next_ - 1].pos &&
                last_has_more(consumed_);
@@ -166,7 +166,7 @@ private:
     }
 
     [[nodiscard]] bool copy(const chain_link& link) {
-        const bool ahead = ahead_ != nullptr && link.era == 0;  // it was walked for that one
+        const bool ahead = ahead_ != nullptr && link.era == 0;  // read_ahead decodes era 0 only
         const bool made = ahead && ahead_->take(lane_->number, link.pos, list_);
         result_ = made ? copy_result::copied : list_.copy(*in_, link.slot);
         const auto& head = list_.head();
@@ -204,8 +204,8 @@ private:
         const position other_end = other == nullptr ? 0 : other->first + other->records;
         position low = start_.value_or(0);
         position high = unknown;
-        bool after_low = false;    // nothing can lie between `low` and this,
-        bool before_high = false;  // or this and `high`
+        bool after_low = false;    // nothing can lie between `low` and the sub-buffer,
+        bool before_high = false;  // or between the sub-buffer and `high`
         if (forward_) {
             if (edge_) low = edge_->at;
             after_low = edge_ && edge_->whole && head.previous == edge_->self;
@@ -230,9 +230,8 @@ private:
         misplaced_ = first_ != head.first_position;
         return {first_, head.base_time, head.state.pos, head.previous, list_.offset()};
     }
-    /// The link read next, if its positions are known. The index has none, and in a live file a
-    /// first look may be wrong, or have seen it open: where it matters, the header is looked at
-    /// now.
+    /// The link read next, if its positions are known. The index has no positions, and a first look
+    /// at a live file may be wrong, or have seen the sub-buffer open: then the header is read now.
     [[nodiscard]] const chain_link* neighbour(position end) noexcept {
         if (forward_ ? next_ == links_.size() : next_ == 0) return nullptr;
         auto& link = links_[forward_ ? next_ : next_ - 1];
@@ -250,7 +249,7 @@ private:
                 !list_.was_open()};
     }
 
-    /// The entries of the sub-buffer just copied.
+    /// Decodes the entries of the sub-buffer just copied.
     void decode(const chain_link& link) {
         const auto& head = list_.head();
         const auto wrong = [&](std::uint64_t offset, std::string_view what) {
@@ -287,7 +286,7 @@ private:
         grown(loss_cause::nested, head.nested, seen_nested_);
     }
 
-    /// Following: what was added to the sub-buffer that was open when it was read last.
+    /// Following: decodes the records that were added to the sub-buffer read last.
     void read_on() {
         tail_open_ = false;
         if (copy(links_[next_ - 1]) && list_.head().records >= consumed_) {
@@ -299,11 +298,11 @@ private:
         } else {
             const position at = first_ + consumed_;
             missing_.push_back({loss_cause::overrun, true, at, at, 0, {}, 0});
-            edge_->self = no_position;  // it may have held more: what follows need not join on
+            edge_->self = no_position;  // it may have held more: the next need not follow directly
         }
     }
 
-    /// What is missing between two sub-buffers: nullopt is before the first or after the last.
+    /// Adds the losses between two sub-buffers: nullopt is before the first or after the last.
     void gap(const std::optional<edge>& before, const std::optional<edge>& after) {
         if (!forward_) std::reverse(missing_.begin(), missing_.end());
         const std::uint64_t time = after ? after->time : before ? before->time : lonely_time();
@@ -311,7 +310,7 @@ private:
         if (!before && !cut_begin_) flush(first_notes_, time);
         position at = before ? before->at : start_.value_or(cut_begin_ && after ? after->at : 0);
         const position end = (std::max)(at, after ? after->at : at_end ? tail_end(before, at) : at);
-        // What sessions consumed is not missing.
+        // Records that sessions consumed are not missing.
         if (lane_ != nullptr) at = (std::max)(at, (std::min)(end, lane_->drained));
         if (missing_.empty() && at < end) {
             const chain_link* stray =
@@ -321,7 +320,7 @@ private:
             if (stray != nullptr) {
                 lose(loss_cause::damaged, end - at, at, time, stray->fault_offset(in_->plan()),
                      to_string(stray->fault));
-            } else {  // what came after a copy was made is lost to the one that made it
+            } else {  // overrun: the sub-buffer before was open when it was copied
                 const bool late =
                     before && after && !before->whole && after->previous == before->self;
                 lose(late ? loss_cause::overrun : loss_cause::overwritten, end - at, at, time);
@@ -343,7 +342,7 @@ private:
                 clock_jump{lane_, after->at, before->time, after->time, after->offset, 0, false});
         if (!at_end) return;
         flush(last_notes_, time);
-        if (follow_ && end > 0) {  // told: not again when the next sub-buffer shows the same gap
+        if (follow_ && end > 0) {  // the next sub-buffer must not report the same gap again
             if (!edge_) edge_ = edge{end, time, no_position, no_position, 0};
             edge_->at = (std::max)(edge_->at, end);
             if (!missing_.empty()) edge_->self = no_position;
@@ -360,14 +359,14 @@ private:
         notes.clear();
     }
 
-    /// How far the lane's records go, of which all are read up to `before`.
+    /// Where the lane's records end; all up to `before` are read.
     [[nodiscard]] position tail_end(const std::optional<edge>& before, position at) const noexcept {
         position end = at;
         for (const auto& lost : missing_) {
             if (lost.known) end = (std::max)(end, lost.end);
         }
         if (lane_ == nullptr || !lane_->listed) return end;
-        // Following: another thread may have gone on in the last one, and others overwritten it.
+        // Following: another thread may have recorded in the last one, and others overwritten it.
         const bool whole =
             before && lane_->newest <= before->self && (!followed_ || last_has_more(0));
         return whole ? end : (std::max)(end, lane_->written);
@@ -376,18 +375,18 @@ private:
     const tables* in_;
     const lane_info* lane_;
     direction way_;
-    bool forward_, follow_, followed_;           // it did, if it does not
+    bool forward_, follow_, followed_;           // followed_: as constructed; follow_: still
     bool finished_ = false, tail_open_ = false;  // the last one read is open: it may have grown
-    bool cut_begin_ = false, cut_end_ = false;   // trimmed: what is before is not wanted
-    std::optional<position> start_;  // where the first link should begin, if that is known
+    bool cut_begin_ = false, cut_end_ = false;   // trimmed: links beyond are not wanted
+    std::optional<position> start_;              // where the first link should begin, if known
     std::vector<chain_link> links_;
     std::size_t next_ = 0;      // forward: link to be read next; backward: one behind it
-    std::optional<edge> edge_;  // forward: the end of what was read; backward: its beginning
+    std::optional<edge> edge_;  // forward: the end of the last one read; backward: its beginning
     std::vector<hole> missing_;
     std::vector<note_type> first_notes_, last_notes_;
     const std::vector<chain_link>* strays_ = nullptr;
     read_ahead* ahead_ = nullptr;
-    loss_counts told_;  // given out so far, or about to be
+    loss_counts told_;  // losses given out so far, or about to be
 
     entry_list list_;  // of the sub-buffer that is decoded
     bool has_memory_ = false, misplaced_ = false, sound_ = true;

@@ -3,18 +3,18 @@
 #pragma once
 
 /// @file
-/// Sub-buffers of a trace, copied some at a time in the order in which a cursor will ask for them:
-/// what a cursor does by itself where reading in a row saves system calls, and what a program may
-/// do its own way, such as by other threads (filter::ahead).
+/// Copies the sub-buffers of a trace some at a time, in the order in which a cursor will ask for
+/// them. A cursor uses it by itself where reading in a row saves system calls; a program may derive
+/// its own from it, for example to copy by other threads (filter::ahead).
 /// @code
 ///   cursor                     read_ahead
-///   what there is of a lane    add           the plan: so many parts
-///   all is known               start
-///   the next sub-buffer        take          fetch: the part that it lies in, copied
+///   the sub-buffers of a lane  add           to the plan, which is cut into parts
+///   all lanes are added        start
+///   the next sub-buffer        take          fetch: copies the part that it lies in
 ///                                            release: all of that part was taken
 /// @endcode
-/// What is missing between sub-buffers, merging, and all but a condition stays with the cursor,
-/// which copies and decodes what it does not get here: so what is read is the same.
+/// Losses between sub-buffers, merging, and the whole filter but its condition stay with the
+/// cursor. It copies and decodes by itself what it does not get here, so its items are the same.
 
 #include <algorithm>
 #include <cstddef>
@@ -33,8 +33,8 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// For one cursor. What it does not have is no loss: the cursor copies it alone. Memory: eight
-/// batches of at most 64 KiB, and 32 bytes for each sub-buffer.
+/// For one cursor. A sub-buffer that it does not have is no loss: the cursor copies that alone.
+/// Memory: eight batches of at most 64 KiB, and 32 bytes for each sub-buffer.
 class read_ahead {
 public:
     read_ahead(const tables& in, merging order)
@@ -43,7 +43,7 @@ public:
     read_ahead& operator=(const read_ahead&) = delete;
     virtual ~read_ahead() = default;
 
-    /// What is going to be read of a lane. All of them before `start`.
+    /// The sub-buffers of a lane that will be read. For all lanes before `start`.
     void add(const chain& what, const lane_info& lane) {
         for (const auto& link : what.links) {
             if (!link.readable || link.fault != link_fault::none) continue;
@@ -53,8 +53,8 @@ public:
     /// Before the first `take`. Linear, and sorting if there are several lanes.
     virtual void start() { set_up(8); }
 
-    /// Takes over the copy of a sub-buffer, and what it was decoded to. False: there is none.
-    /// Throws std::bad_alloc.
+    /// Moves a copied, decoded sub-buffer into `into`. False: there is no copy. Throws
+    /// std::bad_alloc.
     [[nodiscard]] bool take(std::uint32_t lane, position pos, entry_list& into) {
         const std::size_t at = find(lane, pos);
         if (at == plan_.size()) return false;
@@ -76,12 +76,12 @@ protected:
     /// Room for one part of the plan.
     struct held {
         batch copies;
-        std::size_t number = none;  ///< of the part
+        std::size_t number = none;  ///< of the part; none: free
         std::uint64_t used = 0;
         std::size_t left = 0;  ///< not yet asked for
     };
 
-    /// The part, copied; null: it is not, and the cursor copies what it needs of it.
+    /// A part of the plan, copied; null: not copied, and the cursor copies the sub-buffers itself.
     [[nodiscard]] virtual held* fetch(std::size_t number) {
         for (held& each : held_) {
             if (each.number == number) return use(each);
@@ -100,7 +100,7 @@ protected:
         }
         return use(place);
     }
-    /// All of the part was asked for.
+    /// All sub-buffers of the part were asked for.
     virtual void release(held& place) { place.number = none; }
 
     void set_up(std::size_t places) {
@@ -119,8 +119,8 @@ protected:
         return std::span(plan_).subspan(number * size_,
                                         (std::min)(size_, plan_.size() - number * size_));
     }
-    /// Not, so that lanes which are read in many places at once do not make everything be copied
-    /// again and again, if of what was copied lately too little was used.
+    /// False if too little of the last copies was used: otherwise lanes that are read in many
+    /// places at once would copy everything again and again.
     [[nodiscard]] bool may_copy(std::size_t number) noexcept {
         if (credit_ < part(number).size()) {
             ++credit_;
@@ -145,7 +145,7 @@ private:
                                                           position pos) const noexcept {
         return {order_ == merging::by_lane ? lane : 0, pos};
     }
-    /// Where it is in the plan; its end if it is not there.
+    /// Its index in the plan; the plan's size if it is not there.
     [[nodiscard]] std::size_t find(std::uint32_t lane, position pos) noexcept {
         const auto is_here = [&](std::size_t at) {
             return at < plan_.size() && plan_[at].pos == pos && plan_[at].lane == lane;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What was lost that no sub-buffer tells of: the tables count it, by lane or for the whole file.
+/// Losses that no sub-buffer counts: the tables count them, by lane or for the whole file.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,13 +21,14 @@ namespace trace_ring::inline v1::reduce {
 inline constexpr loss_cause counted_by_writers[] = {loss_cause::refused, loss_cause::too_long,
                                                     loss_cause::nested, loss_cause::abandoned};
 
-/// What is known of a lane by its reader.
+/// What the reader of a lane knows of it.
 struct known_lane {
-    /// Whether its sub-buffers hold records that are still to be decoded: how many is not known.
+    /// Whether its sub-buffers hold records that are still to be decoded: their number is not
+    /// known.
     [[nodiscard]] static bool is_pending(const lane_reader& of) noexcept {
         return of.next_ < of.links_.size() || of.has_grown();
     }
-    /// How far its records go that were given out or told as lost, or will be.
+    /// The end of its records that were given out or reported as lost, or will be.
     [[nodiscard]] static position end(const lane_reader& of) noexcept {
         position end = of.edge_ ? of.edge_->at : 0;
         if (of.next_ < of.links_.size()) {
@@ -35,7 +36,7 @@ struct known_lane {
         }
         return of.lane_->listed ? std::max<position>(end, of.lane_->written) : end;
     }
-    /// What its sub-buffers told as lost, or will tell; read forward.
+    /// The losses that its sub-buffers reported, or will report; read forward.
     [[nodiscard]] static loss_counts lost(const lane_reader& of) noexcept {
         loss_counts all = of.told_;
         for (std::size_t i = of.next_; i < of.links_.size(); ++i) all += told_by(of.links_[i]);
@@ -43,12 +44,12 @@ struct known_lane {
     }
 };
 
-/// For one who follows: lanes that the tables list no more (tables::is_gone), so that they write no
-/// more. What the folded totals count beyond what is known of them was lost before anybody saw it.
+/// When following: the lanes that left the file's table (tables::is_gone) and write no more. The
+/// folded totals count their records; those beyond the known ones were lost before they were seen.
 class gone_lanes {
 public:
-    /// Tells it, as a loss of no lane, by the first of the readers. True if there was any. `last`:
-    /// what is not decoded yet is not waited for.
+    /// Reports them as losses of no lane, through the first of the readers. True if there are any.
+    /// `last`: does not wait for records that are not decoded yet.
     template <class Readers>
     [[nodiscard]] bool tell(const tables& in, Readers& readers, bool last) {
         loss_counts known = told_;
@@ -59,7 +60,7 @@ public:
             const loss_counts lost = known_lane::lost(reader);
             for (const auto cause : counted_by_writers) known.add(cause, lost[cause]);
         }
-        // Read before the lanes: one that has gone since is known, and not counted in it yet.
+        // Read before the lanes: a lane that has gone since is known, and not counted in it yet.
         bool any = false;
         const auto tell_beyond = [&](loss_cause cause, std::uint64_t all) {
             if (all <= known[cause]) return;
@@ -82,8 +83,8 @@ private:
 
 namespace trace_ring::inline v1::reduce::unplaced {
 
-/// Adds to a lane's reader what is counted beyond `told`. `early`: before its first record, else
-/// after its last.
+/// Adds to a lane's reader the losses counted beyond `told`. `early`: before its first record,
+/// else after its last.
 inline void add(lane_reader& reader, const loss_counts& told, bool early) {
     const lane_info& lane = *reader.lane();
     if (!lane.listed) return;
@@ -96,15 +97,14 @@ inline void add(lane_reader& reader, const loss_counts& told, bool early) {
     }
 }
 
-/// What a lane lost that its sub-buffers do not tell of. It happened before its first record if
-/// sub-buffers are missing there, else after its last.
+/// Adds the losses of a lane that its sub-buffers do not count. They happened before its first
+/// record if sub-buffers are missing there, else after its last.
 inline void place(lane_reader& reader, const chain& what) {
     add(reader, told_by(what), !what.links.empty() && what.links.front().first != 0);
 }
 
-/// What concerns no lane that is still known. `part`: the chains come from the index, which does
-/// not tell what was lost. `follow`: what lanes lost that are gone is told at each look
-/// (gone_lanes).
+/// Adds the losses that belong to no listed lane. `part`: the chains come from the index, which
+/// does not count losses. `follow`: gone_lanes reports the losses of lanes that are gone.
 inline void add_file(lane_reader& file, tables& in, std::vector<chain>& chains,
                      const std::vector<chain_link>& strays, bool part, bool follow) {
     const auto& ring = in.ring();
@@ -132,7 +132,7 @@ inline void add_file(lane_reader& file, tables& in, std::vector<chain>& chains,
     add_all(false, loss_cause::refused, ring.refused_without_lane, 0);
 }
 
-/// Where the clocks jumped after `until`, which goes on to the last of them.
+/// Adds the clock jumps after `until`, and sets `until` to the last of them.
 inline void add_jumps(lane_reader& file, const timeline& time, std::uint64_t& until) {
     for (const auto& jump : time.jumps()) {
         if (jump.to <= until) continue;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What a decoded sub-buffer consists of: records in stretches, and notes between them.
+/// The parts of a decoded sub-buffer: records in stretches, and notes between them.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,18 +19,18 @@ namespace trace_ring::inline v1::reduce {
 
 using note_type = std::variant<loss_item, clock_jump>;
 
-/// A stretch, or a note: then it has no records, and `begin` is the note's number. What is not
-/// wanted is so many records in a row, of any kind, and only the time of the one read last, as
-/// `latest`.
+/// A stretch of records, or a note: a note has no records, and `begin` is its number. An unwanted
+/// entry stands for `count` records in a row, of any kind, and has only the time of the one read
+/// last, in `latest`.
 struct entry : stretch {
     enum class answer : std::uint8_t { none, wanted, unwanted };
 
     std::uint64_t latest = 0;          // of intervals: the next reading of the clock
-    const lane_info* whose = nullptr;  // if another thread's than the lane's first
-    answer asked = answer::none;       // what is wanted of records
+    const lane_info* whose = nullptr;  // the thread, if not the lane's first
+    answer asked = answer::none;       // whether its records are wanted, if known
 
     [[nodiscard]] bool is_note() const noexcept { return count == 0; }
-    /// Where number `i` of its records lies in the sub-buffer.
+    /// The address of record `i`.
     [[nodiscard]] const std::uint64_t* at(const std::uint64_t* words,
                                           std::uint32_t i) const noexcept {
         return words + begin + std::size_t{i} * stride();
@@ -40,14 +40,14 @@ struct entry : stretch {
     }
 };
 
-/// What came of walking a sub-buffer.
+/// The result of walking a sub-buffer.
 struct walked {
-    std::uint32_t records = 0;  ///< that make sense
+    std::uint32_t records = 0;  ///< the sound ones
     std::uint64_t last_time = 0;
-    bool sound = true;  ///< all of it does
+    bool sound = true;  ///< all records are
 };
 
-/// What was walked before anybody asked for it.
+/// The result of a walk that was made ahead of time.
 struct walked_ahead {
     bool there = false;
     walked result{};

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// One sub-buffer, decoded: its records in stretches, and between them notes of what is not there
-/// or not right. Which way it is read is the reader's choice, at the same price.
+/// One sub-buffer, decoded: its records in stretches, and between them notes of losses and damage.
+/// It can be read in both directions at the same cost.
 
 #include <algorithm>
 #include <cstddef>
@@ -27,9 +27,9 @@ namespace trace_ring::inline v1::reduce {
 
 class entry_list {
 public:
-    /// Nothing was found, neither records nor what to note.
+    /// There are neither records nor notes.
     [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
-    /// The time of the last entry, which must be there.
+    /// The time of the last entry. The list must not be empty.
     [[nodiscard]] std::uint64_t newest_time() const noexcept {
         const entry& last = entries_.back();
         return last.is_note() ? note_time(last) : time(last, last.count - 1);
@@ -38,13 +38,13 @@ public:
     [[nodiscard]] const sub_buffer_copy& head() const noexcept { return head_; }
     [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
-    /// It was being written when it was copied, by this or by a snapshot.
+    /// The sub-buffer was being written when it was copied, by this or by a snapshot.
     [[nodiscard]] bool was_open() const noexcept {
         return head_.end_time == 0 ||
                head_.state.state == static_cast<unsigned>(sub_buffer_state::active);
     }
 
-    /// Forgets the entries, and keeps the memory for the next sub-buffer.
+    /// Removes the entries, and keeps the memory for the next sub-buffer.
     void clear() noexcept {
         entries_.clear();
         notes_.clear();
@@ -60,8 +60,7 @@ public:
         return in.bytes().copy(offset_, words_, head_);
     }
 
-    /// The copied sub-buffer is of this era of the trace's clock: its times become as they are
-    /// read.
+    /// Raises the times of the copied sub-buffer to this era of the trace's clock.
     void be_of(const clock_eras& eras, std::size_t era) noexcept {
         const std::size_t last = eras.next(era, head_.base_time, head_.end_time);
         era_ = era;
@@ -69,7 +68,7 @@ public:
         if (head_.end_time != 0) head_.end_time += eras.shift(last);
     }
 
-    /// Where the words of a sub-buffer go that someone else copies, who then calls `copied`.
+    /// Memory for the words of a sub-buffer that the caller copies; it then calls `copied`.
     [[nodiscard]] std::span<std::uint64_t> room(const tables& in) {
         words_.resize(in.plan().sub_buffer_bytes / 8);
         return words_;
@@ -79,8 +78,7 @@ public:
         ahead_.there = false;
         head_.tell(words_, commit);
     }
-    /// Takes the copy over that another has, which gets this one's memory; entries stay as they
-    /// are.
+    /// Takes over the copy of another list, which gets this one's memory; entries stay as they are.
     void take_copy(entry_list& other) noexcept {
         words_.swap(other.words_);
         ahead_.swap(other.ahead_);
@@ -95,9 +93,9 @@ public:
         notes_.push_back(what);
     }
 
-    /// Adds the records of the copied sub-buffer from number `from` on. The first of the sub-buffer
-    /// has position `first` in the lane; the record before `from` has time `last_time`. Meanwhile
-    /// fetches as much of what comes next.
+    /// Adds the records of the copied sub-buffer from number `from` on. The sub-buffer's first
+    /// record has position `first` in the lane; the record before `from` has time `last_time`.
+    /// While it works, it fetches an equal part of `next_one` into the caches.
     [[nodiscard]] walked walk(const tables& in, const lane_info& lane, position first,
                               std::uint32_t from, std::uint64_t last_time, coming next_one) {
         if (std::exchange(ahead_.there, false) && from == 0 && first == head_.first_position &&
@@ -114,7 +112,7 @@ public:
         const clock_eras& eras = in.time().eras();
         std::size_t era = era_;
         std::uint64_t raised = eras.shift(era);
-        sub_buffer_copy head = head_;  // with the time that the file has
+        sub_buffer_copy head = head_;  // with the file's time
         head.base_time -= raised;
         const auto visit = [&](const stretch& found) {
             entry next{found, 0, whose};
@@ -128,7 +126,7 @@ public:
             }
             flags |= record_word::flags(found.word);
             std::uint64_t begins = time(next, 0);
-            if (begins < last_time && eras.has(era + 1)) {  // the readings tell of it
+            if (begins < last_time && eras.has(era + 1)) {  // the next era begins here
                 next.high -= raised;
                 raised = eras.shift(++era);
                 next.high += raised;
@@ -158,9 +156,8 @@ public:
         return {count, last_time, broken == 0};
     }
 
-    /// Does what `walk` will be asked for, so that it need not; after that the entries are empty.
-    /// Where `ask` (filter.hpp) does not want records they are left out, so that nobody need ask
-    /// for each. Throws what its condition throws.
+    /// Does the work of the next `walk` ahead of time; the entries are empty afterwards. Leaves out
+    /// the records that `ask` (filter.hpp) does not want. Throws what its condition throws.
     void walk_ahead(const tables& in, const lane_info& lane, direction way, const filter& ask) {
         clear();
         ahead_.result = walk(in, lane, head_.first_position, 0, head_.base_time, {});
@@ -174,7 +171,7 @@ public:
         ahead_.there = true;
     }
 
-    // Reading on from where it was left. What follows but `rewind` and `ready` needs an entry.
+    // Reading on from the last place. All but `rewind` and `ready` need an entry to be ready.
 
     void rewind(direction way) noexcept {
         at_ = way == direction::forward ? 0 : entries_.size();
@@ -186,11 +183,11 @@ public:
     }
     /// True if the next entry is records, false if it is a note.
     [[nodiscard]] bool records_next(direction way) const noexcept { return !entry_(way).is_note(); }
-    /// Of records: the condition was asked already, and holds for them.
+    /// Whether the condition was asked for the next records already, and holds.
     [[nodiscard]] bool chosen_next(direction way) const noexcept {
         return entry_(way).asked == entry::answer::wanted;
     }
-    /// Records next that are known not to be wanted: goes on behind them. False: there are none.
+    /// Skips the next records if they are known to be unwanted. False: they are not.
     bool pass_unwanted(direction way) noexcept {
         if (entry_(way).asked != entry::answer::unwanted) return false;
         take(way, entry_(way).count);
@@ -202,7 +199,7 @@ public:
         if (next.asked == entry::answer::unwanted) return next.latest;
         return next.is_note() ? note_time(next) : time(next, place(next, way, 0));
     }
-    /// The next note.
+    /// Takes the next note.
     void take_note(direction way, item& out) {
         const auto& note = notes_[entry_(way).begin];
         if (const auto* loss = std::get_if<loss_item>(&note)) {
@@ -212,8 +209,8 @@ public:
         }
         pass(way);
     }
-    /// How many of the records next, all of one stretch, lie within a time: up to it forward, from
-    /// it on backward. Logarithmic in the answer.
+    /// How many of the next records, all of one stretch, lie within a time: up to it forward, from
+    /// it on backward. Logarithmic in the result.
     [[nodiscard]] std::uint32_t count_within(direction way, std::uint64_t limit) const noexcept {
         const entry& next = entry_(way);
         const std::uint32_t count = next.count - done_;
@@ -222,7 +219,7 @@ public:
             return way == direction::forward ? its <= limit : its >= limit;
         };
         if (within(count - 1)) return count;
-        std::uint32_t low = 0;  // as many are within
+        std::uint32_t low = 0;  // this many are within
         std::uint32_t high = 1;
         while (high < count && within(high - 1)) {
             low = high;
@@ -235,7 +232,7 @@ public:
         }
         return low;
     }
-    /// Of so many records next: those to be left out before the first whose position is wanted, and
+    /// Of a number of next records: how many come before the first whose position is wanted, and
     /// how many are wanted from that one on.
     struct wanted_positions {
         std::uint32_t skip;
@@ -250,21 +247,21 @@ public:
         const position skip = forward ? low - first : first + count - high;
         return {static_cast<std::uint32_t>(skip), static_cast<std::uint32_t>(high - low)};
     }
-    /// Whose the records next are, in this lane.
+    /// The thread whose records come next, as this lane or a guest of it.
     [[nodiscard]] const lane_info& owner(direction way, const lane_info& lane) const noexcept {
         const lane_info* const whose = entry_(way).whose;
         return whose != nullptr ? *whose : lane;
     }
-    /// The id of the records next.
+    /// The event id of the next records.
     [[nodiscard]] std::uint16_t next_id(direction way) const noexcept {
         return record_word::id(entry_(way).word);
     }
-    /// From one of them to the one read after it, in words.
+    /// The distance from one of them to the one read after it, in words.
     [[nodiscard]] std::ptrdiff_t stride(direction way) const noexcept {
         const auto words = static_cast<std::ptrdiff_t>(entry_(way).stride());
         return way == direction::forward ? words : -words;
     }
-    /// The first of them, which is of this lane and type.
+    /// The first of them, as a record of this lane and type.
     [[nodiscard]] record_view view(direction way, const lane_info* lane,
                                    const event_type* type) const noexcept {
         const entry& next = entry_(way);
@@ -272,13 +269,13 @@ public:
                 word(next, place(next, way, 0)),
                 way == direction::forward ? position_ : position_ - 1};
     }
-    /// Goes on by so many of them.
+    /// Goes past `count` of them.
     void take(direction way, std::uint32_t count) noexcept {
         position_ = way == direction::forward ? position_ + count : position_ - count;
         done_ += count;
         if (done_ == entry_(way).count) pass(way);
     }
-    /// Gives back so many of those taken last.
+    /// Goes back before the `count` records that were taken last.
     void give_back(direction way, std::uint32_t count) noexcept {
         if (count == 0) return;
         if (done_ == 0) {
@@ -324,14 +321,14 @@ private:
     [[nodiscard]] const entry& entry_(direction way) const noexcept {
         return entries_[way == direction::forward ? at_ : at_ - 1];
     }
-    /// Which one of a stretch's records is `i` after the next.
+    /// The index in the stretch of the record that is `i` after the next.
     [[nodiscard]] std::uint32_t place(const entry& in, direction way,
                                       std::uint32_t i) const noexcept {
         return way == direction::forward ? done_ + i : in.count - 1 - done_ - i;
     }
 
-    /// Finds, for records that share a reading of the clock, the next reading: that of a record, or
-    /// of the end of the sub-buffer if it was closed.
+    /// For records that share a reading of the clock: finds the next reading, of a record or of the
+    /// closed sub-buffer's end.
     void bound() {
         std::uint64_t next = head_.end_time != 0 ? head_.end_time : ~std::uint64_t{0};
         for (std::size_t i = entries_.size(); i-- > 0;) {
@@ -355,7 +352,7 @@ private:
     position begin_ = 0;  // in the lane, of the first of the records
     position end_ = 0;
     std::size_t at_ = 0;      // forward: the entry read next; backward: one behind it
-    std::uint32_t done_ = 0;  // how many of its records were read
+    std::uint32_t done_ = 0;  // records of it that were read
     position position_ = 0;   // forward: of the next record; backward: one behind it
 };
 

@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// Leaves records out that a filter does not want, before their lane is merged with others. What
-/// stands for those left out is how long their lane would have waited for each of them: until the
-/// latest of their times (backward: the earliest). Until then nothing of the lane is given out
-/// either way, so lanes are merged as if all were there.
+/// Leaves out records that a filter does not want, before their lane is merged with others. For
+/// them it keeps how long their lane would have waited: until the latest of their times (backward:
+/// the earliest). Nothing of the lane is given out before that in either case, so lanes are merged
+/// as if no record were left out.
 
 #include <algorithm>
 #include <cstddef>
@@ -24,13 +24,13 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Of a sub-buffer of `lane`, by events, threads and condition. All must outlive it.
+/// For a sub-buffer of `lane`, by events, threads and condition. All arguments must outlive it.
 class selection {
 public:
     selection(const tables& in, const lane_info& lane, direction way, const filter& ask) noexcept
         : in_(in), lane_(lane), forward_(way == direction::forward), ask_(ask) {}
 
-    /// Puts into `out` what is wanted of `all`, and all notes. Throws what the condition throws.
+    /// Puts the wanted records of `all`, and all notes, into `out`. Throws as the condition does.
     void make(const std::vector<entry>& all, std::span<const std::uint64_t> words,
               const sub_buffer_copy& head, std::uint64_t offset, std::vector<entry>& out) {
         out.clear();
@@ -65,7 +65,7 @@ private:
         return wanted_;
     }
 
-    /// As many at once as a cursor asks for, so that it gives out the same runs.
+    /// In runs as long as a cursor asks for, so that the cursor gives out the same runs.
     void choose(const entry& of, const lane_info& whose, const event_type* type, position at,
                 std::vector<entry>& out) const {
         const bool few = type != nullptr && type->variable;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// A lane's sub-buffers, as a first look at a trace file found them.
+/// The sub-buffers of each lane, as a first look at a trace file found them.
 
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// What may be wrong with a sub-buffer's header.
+/// The faults that a sub-buffer's header may have.
 enum class link_fault : std::uint8_t { none, twice, state, position, magic, length, lane };
 
 [[nodiscard]] constexpr std::string_view to_string(link_fault fault) noexcept {
@@ -34,7 +34,7 @@ enum class link_fault : std::uint8_t { none, twice, state, position, magic, leng
                                                     "a sub-buffer of no known lane"};
     return names[static_cast<std::size_t>(fault)];
 }
-/// Where in the header that shows.
+/// The offset in the header of the word that shows the fault.
 [[nodiscard]] constexpr std::size_t place_of(link_fault fault) noexcept {
     constexpr std::array<std::size_t, 7> places{0,
                                                 offsetof(sub_buffer_header, state),
@@ -46,8 +46,8 @@ enum class link_fault : std::uint8_t { none, twice, state, position, magic, leng
     return places[static_cast<std::size_t>(fault)];
 }
 
-/// One sub-buffer as the first look found it; in a live file it may be another by now. A long trace
-/// has hundreds of thousands of them.
+/// One sub-buffer as the first look found it; in a live file another may have replaced it since.
+/// Kept small: a long trace has hundreds of thousands.
 struct chain_link {
     position pos = no_position;
     std::uint64_t slot = 0;
@@ -58,14 +58,13 @@ struct chain_link {
     std::uint32_t refused = 0;  ///< as the header counts
     std::uint32_t too_long = 0;
     std::uint32_t nested = 0;
-    std::uint32_t commit =
-        0;  ///< the commit word, if it was closed; 0: it was not, or is not known
-    bool positions_known = false;  ///< where its records begin and end is: a header was looked at
+    std::uint32_t commit = 0;      ///< the commit word; 0: not closed, or not known
+    bool positions_known = false;  ///< `first` and `records` are: the header was read
     bool readable = true;
     link_fault fault = link_fault::none;
-    std::uint8_t era = 0;  ///< of its times, which are as tables/clock_eras.hpp has them
+    std::uint8_t era = 0;  ///< of its times; see tables/clock_eras.hpp
 
-    /// Where in the file its fault is.
+    /// Where its fault is in the file, in bytes.
     [[nodiscard]] std::uint64_t fault_offset(const layout::plan& plan) const noexcept {
         return plan.bytes_for(slot) + place_of(fault);
     }
@@ -76,19 +75,19 @@ static_assert(sizeof(chain_link) <= 64);
 struct chain {
     std::uint32_t lane = 0;
     std::vector<chain_link> links;
-    bool cut_begin = false;  ///< trimmed: there were links before the first
+    bool cut_begin = false;  ///< trimmed: earlier links were left out
     bool cut_end = false;
     std::optional<position> start{};  ///< where the first link's records should begin, if known
 };
 
-/// The times that the file has of a sub-buffer of a known era become those that are read.
+/// Raises the times of a link, as the file has them, by the shift of its era.
 inline void raise(chain_link& link, const clock_eras& eras) noexcept {
     const std::uint64_t by = eras.shift(link.era);
     link.base_time += by;
     if (link.last_time != ~std::uint64_t{0}) link.last_time += by;
 }
-/// The same of a lane, after telling the eras: they ascend, and where its time goes back one
-/// begins.
+/// The same for a whole lane, whose eras are determined first. They ascend: where the lane's time
+/// goes back, the next era begins.
 inline void raise(chain& what, const clock_eras& eras) noexcept {
     if (!eras.several()) return;
     std::size_t era = 0;
@@ -104,7 +103,7 @@ inline void raise(chain& what, const clock_eras& eras) noexcept {
     }
 }
 
-/// What headers say was lost.
+/// The losses that headers count.
 [[nodiscard]] inline loss_counts told_by(const chain_link& link) noexcept {
     loss_counts told;
     told.add(loss_cause::refused, link.refused);
@@ -120,11 +119,11 @@ inline void raise(chain& what, const clock_eras& eras) noexcept {
 
 struct chain_list {
     std::vector<chain> chains;  ///< by lane number
-    /// Damaged sub-buffers of which not even the lane can be told.
+    /// Damaged sub-buffers whose lane is not known.
     std::vector<chain_link> strays;
 };
 
-/// The stray that lies where the sub-buffer at `pos` did; null if there is none.
+/// The stray in the slot of position `pos`; null if there is none.
 [[nodiscard]] inline const chain_link* find_stray(const std::vector<chain_link>& strays,
                                                   position pos, std::uint64_t limit) noexcept {
     if (pos == no_position) return nullptr;

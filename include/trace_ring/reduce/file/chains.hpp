@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Which sub-buffers a trace file holds, sorted into lanes. A look at every header, or at the dense
-/// index, which is 1/128 of the file; no record is read. What is damaged is kept in its place, so
-/// that reading can name it there.
+/// Lists the sub-buffers of a trace file, sorted into lanes. It reads every header, or the dense
+/// index, which is 1/128 of the file, and no records. A damaged sub-buffer keeps its place, so that
+/// the reader can name it there.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,12 +25,11 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Whether to look at headers, which are the truth, or at the index, which is quicker by the number
-/// of pages touched. In a file that nobody damaged both say the same: the index entry is written
-/// before the sub-buffer opens.
+/// Whether to read the headers, which are the truth, or the index, which touches fewer pages. In a
+/// file without damage both say the same: the index entry is written before the sub-buffer opens.
 enum class look_at { headers, index };
 
-/// Slots from `begin` to before `end`.
+/// The slots from `begin` to before `end`.
 struct slot_range {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -40,14 +39,14 @@ class chain_scan {
 public:
     explicit chain_scan(const tables& in) noexcept : in_(in) {}
 
-    /// `wanted(lane number, position)` tells what is worth listing. Linear in the sub-buffers, and
-    /// the sorting.
+    /// Lists the sub-buffers for which `wanted(lane number, position)` is true. Linear in their
+    /// number, plus sorting.
     template <class Wanted>
     [[nodiscard]] chain_list scan(look_at where, Wanted wanted) const {
         const slot_range all[] = {{0, slot_count()}};
         return scan(where, wanted, all);
     }
-    /// The same of some slots only, in ascending ranges.
+    /// The same for some slots only, in ascending ranges.
     template <class Wanted>
     [[nodiscard]] chain_list scan(look_at where, Wanted wanted,
                                   std::span<const slot_range> ranges) const {
@@ -67,8 +66,8 @@ public:
         }
         return out;
     }
-    /// Looks at a link's header again, this time by the protocol that gives a consistent answer
-    /// also while it is written. False if it is another sub-buffer by now.
+    /// Reads a link's header again, by a protocol that is consistent also while the header is
+    /// written. False if another sub-buffer has replaced it.
     [[nodiscard]] bool complete(std::uint32_t lane, chain_link& link) const noexcept {
         const std::uint64_t offset = in_.plan().bytes_for(link.slot);
         const auto still_there = [&] {
@@ -94,15 +93,15 @@ public:
         return true;
     }
 
-    /// Whether a link that is still the same sub-buffer holds more than so many records.
+    /// Whether a link is still the same sub-buffer and holds more than `records` records.
     [[nodiscard]] bool has_more(std::uint32_t lane, chain_link link,
                                 std::uint32_t records) const noexcept {
         return complete(lane, link) && link.records > records;
     }
 
-    /// Leaves out of a chain what has nothing in [from, to], by binary search. Where the clock's
-    /// readings or the lane's times say that time went back nothing is left out: all is to be read.
-    /// What neither shows (there and back within one sub-buffer) may be missed.
+    /// Leaves out of a chain the sub-buffers that have nothing in [from, to], by binary search.
+    /// Where the clock's readings or the lane's times show that time went back, it keeps all. A
+    /// clock that went back and on again within one sub-buffer may not show: then some are missed.
     void trim(chain& what, std::uint64_t from, std::uint64_t to) const {
         auto& links = what.links;
         if (!in_.time().consistent() || !in_order_of_time(links)) return;
@@ -112,7 +111,7 @@ public:
         const auto last = std::upper_bound(links.begin(), links.end(), to, after);
         what.cut_end = last != links.end();
         links.erase(last, links.end());
-        // What begins at `from` may come after records of that very time.
+        // The sub-buffer before one that begins at `from` may end with records of that same time.
         auto first = std::lower_bound(
             links.begin(), links.end(), from,
             [](const chain_link& l, std::uint64_t time) { return l.base_time < time; });
@@ -126,8 +125,8 @@ public:
         }
         links.erase(links.begin(), first);
     }
-    /// Leaves out what has none of these positions, by binary search: looks at a logarithm of the
-    /// lane's headers. Where one cannot be read nothing is left out.
+    /// Leaves out the sub-buffers that have none of these positions, by binary search, which reads
+    /// a logarithmic number of the lane's headers. Keeps all if one of those cannot be read.
     void trim(chain& what, const position_range& range) const {
         auto& links = what.links;
         bool told = true;
@@ -190,8 +189,7 @@ private:
         }
     };
 
-    /// Sub-buffers that may be there. A file cut inside its last one: what is there of it is worth
-    /// a look.
+    /// Slots that may hold a sub-buffer. In a file that was cut, the part of the last one counts.
     [[nodiscard]] std::uint64_t slot_count() const noexcept {
         const std::uint64_t present = in_.present();
         return (std::min)(in_.plan().sub_buffer_limit,
@@ -239,8 +237,8 @@ private:
         }
     }
 
-    /// Sorts by position what is in the order of slots: in a ring where everything is in its place,
-    /// newer ones, then older ones. A second link at a position is made a stray.
+    /// Sorts links, which are in the order of slots, by position: an undamaged ring has newer ones,
+    /// then older ones. A second link at a position becomes a stray.
     static void put_in_order(std::vector<chain_link>& links, std::vector<chain_link>& strays) {
         const auto before = [](const chain_link& a, const chain_link& b) {
             return a.pos != b.pos ? a.pos < b.pos : a.slot < b.slot;
@@ -286,7 +284,7 @@ private:
         link.nested = head.nested;
     }
 
-    /// False: the index does not tell, the header must.
+    /// False: the index does not tell, so the header must be read.
     [[nodiscard]] bool by_index(const index_row& entry, std::uint64_t slot,
                                 found& out) const noexcept {
         out.lane = entry.lane;
@@ -297,9 +295,8 @@ private:
         return out.lane != 0 && right_slot(out.link.pos, slot);
     }
 
-    /// False: there is nothing. Otherwise what there is; lane 0 if it is damaged and the index does
-    /// not know it either.
-    /// `listed` is the last lane that the table was seen to have.
+    /// False: the slot is empty. `out.lane` becomes 0 if the sub-buffer is damaged and the index
+    /// does not know its lane either. `listed`: the last lane that was found in the table.
     [[nodiscard]] bool by_header(std::uint64_t offset, std::uint64_t slot, std::uint32_t& listed,
                                  found& out) const noexcept {
         sub_buffer_copy head;
@@ -329,8 +326,8 @@ private:
             if (!unlisted) listed = head.lane;
         }
         if (link.fault == link_fault::none && !unlisted) return true;
-        // Damaged, or of a lane that the table does not have, which may be damage or a lane long
-        // gone: the index may know better.
+        // Damaged, or of a lane that the table lacks, by damage or because the lane is long gone:
+        // the index may know better.
         found other;
         std::uint64_t entry[index_rows::row_words] = {};
         (void)in_.bytes().read(in_.plan().index + slot * sizeof(layout::index_entry), entry,
@@ -359,8 +356,8 @@ private:
         return true;
     }
 
-    /// A position that was never claimed. Both the ring's word and the index must say so: one may
-    /// be damaged, or older than the header, as in a copy taken while recording went on.
+    /// Whether the position was never claimed. Both the ring's word and the index must say so: one
+    /// may be damaged, or older than the header, as in a copy made during recording.
     [[nodiscard]] bool beyond_cursor(position pos, std::uint64_t slot) const noexcept {
         if (pos <= in_.ring().cursor) return false;
         std::uint64_t cursor = 0;

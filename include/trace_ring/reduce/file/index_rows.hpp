@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Entries of a trace's dense index, 32 bytes a sub-buffer, copied some at a time.
+/// Copies entries of a trace's dense index, 32 bytes for each sub-buffer.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// One entry: nothing in it was checked.
+/// One entry, unchecked.
 struct index_row {
     position pos = no_position;
     std::uint64_t first_time = 0;
@@ -27,13 +27,13 @@ struct index_row {
 
 class index_rows {
 public:
-    /// Copies the entries of `count` slots from `slot` on; what the file does not have is zero.
+    /// Copies the entries of `count` slots from `slot` on; entries beyond the file's end are zero.
     void read(const tables& in, std::uint64_t slot, std::size_t count) {
         const std::uint64_t at = in.plan().index + slot * sizeof(layout::index_entry);
         first_.assign(count * row_words, 0);
         again_.assign(count * row_words, 0);
         (void)in.bytes().read(at, first_.data(), first_.size() * 8);
-        // An entry that is written just now would be a mixture: its position differs.
+        // An entry that is being written would be a mixture: its position differs between reads.
         // order: index.look:A pairs with index.write:A, here.index:A
         thread_fence(acquire);
         (void)in.bytes().read(at, again_.data(), again_.size() * 8);

@@ -3,22 +3,23 @@
 #pragma once
 
 /// @file
-/// Which entries of the dense index a range of time needs: a binary search for its edges, then as
-/// much on either side as tells it of each lane.
+/// Finds the entries of the dense index that a range of time needs: a binary search for the edges
+/// of the range, then entries on either side until each lane is known.
 /// @code
 ///   position   oldest  . . A B . A C A | B A C B A | . . C A . B . .  newest
 ///                          `-----------'  in range `-------'
 ///                    back until each lane was met   on until each lane was met
 /// @endcode
-/// The search may err: sub-buffers are claimed in the order of positions, and opened about when
-/// they are claimed, but a thread may claim some ahead or sleep in between. So it only says where
-/// to begin. A lane is known when one of its sub-buffers was met that begins before the range, and
-/// one that begins after it: positions and times of one lane ascend together. One that was not met
-/// near the range records little, and is followed from its newest sub-buffer, whose position the
-/// lane table has, through a few headers. What cannot be told in this way needs the whole index,
-/// which is 1/128 of the file by default, but never other headers, and no records: a range that
-/// reaches back to what was overwritten of a lane, lanes that left the table, quotas, a clock that
-/// jumped, entries that contradict each other.
+/// The search may err. Sub-buffers are claimed in the order of positions and usually opened at
+/// once, but a thread may claim some ahead, or sleep in between. So the search only says where to
+/// begin. A lane is known when the window has one of its sub-buffers that begins before the range,
+/// and one that begins after it, because positions and times of one lane ascend together. A lane
+/// without a sub-buffer near the range records little: it is followed from its newest sub-buffer,
+/// whose position the lane table has, through a few headers.
+///
+/// Some ranges need the whole index, which is 1/128 of the file by default, but never other headers
+/// and no records: a range that reaches back to overwritten sub-buffers of a lane, lanes that left
+/// the table, quotas, a clock that jumped, or entries that contradict each other.
 
 #include <algorithm>
 #include <cstddef>
@@ -39,13 +40,13 @@ namespace trace_ring::inline v1::reduce {
 
 class index_window {
 public:
-    /// For what begins before, in or after [from, to].
+    /// For the sub-buffers that begin before, in or after [from, to].
     index_window(const tables& in, std::uint64_t from, std::uint64_t to) noexcept
         : in_(in), order_(in), from_(from), to_(to) {}
 
-    /// The slots to look at for the lanes that `wants(lane_info)`, in ascending ranges. Logarithmic
-    /// in the number of sub-buffers, and linear in those of the range, the lanes, and what was
-    /// opened since the quietest of them opened its own; at most linear in the index.
+    /// The slots to look at for the lanes for which `wants(lane_info)` is true, in ascending
+    /// ranges. Logarithmic in the number of sub-buffers, and linear in those of the range, in the
+    /// lanes, and in those opened since the least busy lane opened its own; at most in the index.
     template <class Wants>
     [[nodiscard]] std::vector<slot_range> find(const Wants& wants) {
         std::vector<slot_range> all{{0, in_.plan().sub_buffer_limit}};
@@ -98,24 +99,24 @@ public:
     [[nodiscard]] std::uint64_t looked_at() const noexcept { return looked_at_; }
 
 private:
-    /// Fewer than these are two pages, or one: looked at as they are.
+    /// An index with fewer entries is one page or two: all of it is read.
     static constexpr std::uint64_t least = 256;
 
     struct need {
         const lane_info* lane = nullptr;
-        bool low = false;         ///< nothing that matters is before what was met
-        bool high = false;        ///< nor after
+        bool low = false;         ///< no earlier sub-buffer than the known ones matters
+        bool high = false;        ///< no later one does
         bool all_known = false;   ///< both, whatever the window
-        bool high_known = false;  ///< what comes after the window is after the range
+        bool high_known = false;  ///< those after the window begin after the range
     };
 
-    /// Whether the lane was there within the range.
+    /// Whether the lane existed within the range.
     [[nodiscard]] bool concerns(const lane_info& lane) const noexcept {
         const bool gone = lane.state == layout::presence::departed && lane.ended != 0;
         return lane.newest != no_position && lane.began <= to_ && !(gone && lane.ended < from_);
     }
 
-    /// An entry, if it holds the position.
+    /// Reads an entry. False: it does not hold position `pos`.
     [[nodiscard]] bool read(std::uint64_t slot, position pos, index_row& out) {
         ++looked_at_;
         one_.read(in_, slot, 1);
@@ -123,14 +124,13 @@ private:
     }
     void note(const index_row& row) { seen_[row.lane].push_back(row); }
 
-    /// The first place that begins at `time` or later, if all were in order.
+    /// The first place that begins at `time` or later, if times ascend with places.
     [[nodiscard]] std::uint64_t search(std::uint64_t time) {
         std::uint64_t low = 0;
         std::uint64_t high = order_.size();
         while (low < high) {
             const std::uint64_t middle = low + (high - low) / 2;
-            // A place that tells nothing is passed over. Some in a row there may be, which lanes
-            // drew ahead and left.
+            // Skips places without an entry: some in a row may have been drawn ahead and not used.
             std::uint64_t at = middle;
             index_row row;
             bool told = false;
@@ -148,12 +148,12 @@ private:
         return low;
     }
 
-    /// The entries of places from `begin` to before `end` that are in their turn.
+    /// Visits the entries of the places from `begin` to before `end` that hold their position.
     template <class Visit>
     void for_each(std::uint64_t begin, std::uint64_t end, const Visit& visit) {
         while (begin < end) {
             const std::uint64_t slot = order_.slot(begin);
-            // Those in a row: up to where the ring goes round.
+            // One read for slots in a row: up to where the ring wraps round.
             std::uint64_t count = std::min<std::uint64_t>(end - begin, 4096);
             if (order_.slot(begin + count - 1) < slot) count -= order_.slot(begin + count - 1) + 1;
             many_.read(in_, slot, static_cast<std::size_t>(count));
@@ -172,8 +172,8 @@ private:
         for_each(begin, end, [this](const index_row& row) { note(row); });
     }
 
-    /// The lane's newest sub-buffer, wherever it is. False: it is not there any more. Older ones
-    /// may be: which sub-buffers are passed over when the ring goes round, the index alone tells.
+    /// Notes the lane's newest sub-buffer, wherever it is. False: it was overwritten. Older ones
+    /// may still exist, which only the index can tell: not every one is overwritten in its turn.
     [[nodiscard]] bool look_at_newest(need& of) {
         const position pos = of.lane->newest;
         const std::uint64_t slot = slot_of(pos, in_.plan().sub_buffer_limit);
@@ -189,7 +189,7 @@ private:
         return false;
     }
 
-    /// By what was met within the window.
+    /// Sets `low` and `high` by the entries within the window.
     void judge(need& of) {
         const index_row& newest = newest_.at(of.lane->number);
         if (newest.first_time < from_ || of.all_known) return;
@@ -201,13 +201,13 @@ private:
             of.high = of.high || row.first_time > to_;
         }
     }
-    /// Whether this position is one of the window's.
+    /// Whether this position lies in the window.
     [[nodiscard]] bool has(position pos) const noexcept {
         const std::uint64_t place = order_.place_of(pos);
         return place >= begin_ && place < end_;
     }
 
-    /// The one before, as the header of `of` says. False if that cannot be told or is not there.
+    /// The lane's entry before `of`, as the header says. False if it is not known or overwritten.
     [[nodiscard]] bool previous(const index_row& of, index_row& out, bool& first) {
         const std::uint64_t limit = in_.plan().sub_buffer_limit;
         sub_buffer_copy head;
@@ -227,12 +227,12 @@ private:
         note(row);
     }
 
-    /// From the newest back through the headers, if that is soon before the range, or from the
-    /// first one met to the lane's beginning. True: all of the lane that matters is known.
+    /// Follows the headers back: from the newest, if few steps lead to before the range, or from
+    /// the lane's first entry in the window to its beginning. True: the rest of the lane is known.
     [[nodiscard]] bool walk(need& of) {
         constexpr int most = 4;
         index_row here = newest_.at(of.lane->number);
-        if (of.high) {  // all from the first of the window on
+        if (of.high) {  // all later than its first in the window are known
             for (const auto& row : seen_.at(of.lane->number)) {
                 if (row.pos < here.pos && (has(row.pos) || row.first_time < from_)) here = row;
             }
@@ -255,10 +255,9 @@ private:
         return false;
     }
 
-    /// For a lane that was silent for a while: looks for one of its sub-buffers after the window
-    /// that follows directly on what is known, by a search that doubles its steps and then halves
-    /// them. It may find a later one; the header of what it finds says what came before, so it is
-    /// never wrong.
+    /// For a lane that was silent for a while: looks after the window for the sub-buffer that
+    /// directly follows the known ones. The search doubles its steps, then halves them. It may find
+    /// a later one; the header of that says which came before, so the result is never wrong.
     void chase(need& of) {
         constexpr int rounds = 6;
         constexpr std::uint64_t few = 16;
@@ -269,8 +268,8 @@ private:
             if (has(row.pos)) last = (std::max)(last, row.pos);
         }
         index_row found = newest_.at(lane);
-        std::uint64_t high = order_.place_of(found.pos);   // where it is
-        const auto look_near = [&](std::uint64_t place) {  // and before that
+        std::uint64_t high = order_.place_of(found.pos);   // of `found`
+        const auto look_near = [&](std::uint64_t place) {  // for an entry of the lane
             index_row first;
             for_each(place, (std::min)(place + few, high), [&](const index_row& row) {
                 if (row.lane == lane && first.lane == 0) first = row;
@@ -310,7 +309,7 @@ private:
         }
     }
 
-    /// Entries of one lane whose times do not ascend with their positions.
+    /// Whether some lane has entries whose times do not ascend with their positions.
     [[nodiscard]] bool disordered() {
         for (const auto& row : probes_) note(row);
         for (auto& [lane, rows] : seen_) {
@@ -338,7 +337,7 @@ private:
             const std::uint64_t last = order_.slot(end_ - 1);
             if (first <= last) {
                 out.push_back({first, last + 1});
-            } else {  // it goes round
+            } else {  // the ring wraps round in it
                 out.push_back({0, last + 1});
                 out.push_back({first, first + (end_ - begin_) - (last + 1)});
             }
@@ -363,7 +362,7 @@ private:
     sub_buffer_order order_;
     std::uint64_t from_;
     std::uint64_t to_;
-    std::uint64_t begin_ = 0;  // the window, in places
+    std::uint64_t begin_ = 0;  // of the window, as a place
     std::uint64_t end_ = 0;
     std::unordered_map<std::uint32_t, std::vector<index_row>> seen_;  // in no order
     std::unordered_map<std::uint32_t, index_row> newest_;  // of the lanes that are needed

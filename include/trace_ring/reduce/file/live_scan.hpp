@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The tables of a trace and its sub-buffers, read so that they go together while the trace is
-/// written. What the tables count must be in sub-buffers that were looked for afterwards, or else
-/// it would be told as lost and then found; and whose sub-buffers are found must be in the tables.
+/// Reads the tables and lists the sub-buffers of a trace that is being written, so that both match.
+/// Records that the tables count must be in sub-buffers that were listed afterwards, or they would
+/// be reported as lost and then found. And the tables must have the lane of each sub-buffer found.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,10 +22,10 @@ class live_scan {
 public:
     explicit live_scan(tables& in) noexcept : in_(&in) {}
 
-    /// Reads the tables again, then looks for sub-buffers; both once more if lanes began in
-    /// between. Where they always do, some are left to the next look, if there is one (`later`),
-    /// or found without what the tables say of them. `wanted` as chain_scan::scan has it;
-    /// `ranges()` tells, by the tables as they are then, which slots to look at.
+    /// Reads the tables again, then lists sub-buffers; both once more if lanes began in between. If
+    /// lanes begin each time, their sub-buffers are left to the next look, if there is one
+    /// (`later`), or listed without what the tables say of them. `wanted` is as in
+    /// chain_scan::scan; `ranges()` gives the slots to look at, by the tables as they are then.
     template <class Wanted, class Ranges>
     [[nodiscard]] chain_list look(look_at where, bool later, const Wanted& wanted,
                                   const Ranges& ranges) {
@@ -34,8 +34,8 @@ public:
             chain_list found = chain_scan(*in_).scan(where, wanted, ranges());
             find_strangers(found);
             if (strangers_.empty()) return found;
-            // A lane is listed before it has a sub-buffer. If nobody has come since the tables were
-            // read, those that they do not list have gone, and their entries are others'.
+            // A lane is listed before it has a sub-buffer. If no lane has come since the tables
+            // were read, the lanes that they lack have gone, and their entries belong to others.
             if (!in_->has_new_lanes()) {
                 gone_.insert(strangers_.begin(), strangers_.end());
                 return found;

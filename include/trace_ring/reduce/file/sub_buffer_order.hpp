@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Which slot holds which position, as the ring goes round.
+/// Which slot holds which position, oldest first, as the ring wraps round.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// The index of a trace with one ring, as its tables say now, in the order of positions.
+/// The slots of a trace with one ring, in the order of positions, by the tables as they are now.
 class sub_buffer_order {
 public:
     explicit sub_buffer_order(const tables& in) noexcept : in_(in) {
@@ -30,25 +30,25 @@ public:
             return;
         }
         const std::uint64_t slot = slot_of(newest, limit);
-        if (slot >= capacity) return;  // the ring is about to go round, or grows
+        if (slot >= capacity) return;  // the ring is about to wrap round, or grows
         newest_slot_ = slot;
         count_ = capacity_ = newest > limit ? capacity : slot + 1;
     }
 
-    /// Places there are; 0: nothing is known of an order.
+    /// The number of places; 0: the order is not known.
     [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
-    /// From the oldest on.
+    /// The slot of a place, counted from the oldest.
     [[nodiscard]] std::uint64_t slot(std::uint64_t place) const noexcept {
         return (newest_slot_ + 1 + place) % capacity_;
     }
-    /// The position that is there, unless an older one is held.
+    /// The position at a place, unless an older sub-buffer is held there.
     [[nodiscard]] position at(std::uint64_t place) const noexcept {
         const std::uint64_t slot = this->slot(place);
         const position round = in_.ring().cursor - newest_slot_;  // of slot 0
         return slot <= newest_slot_ ? round + slot : round + slot - in_.plan().sub_buffer_limit;
     }
 
-    /// Where a position is; `size()` if it is not there in its turn.
+    /// The place of a position; `size()` if the position is not there.
     [[nodiscard]] std::uint64_t place_of(position pos) const noexcept {
         const std::uint64_t slot = slot_of(pos, in_.plan().sub_buffer_limit);
         if (pos == no_position || slot >= capacity_) return count_;

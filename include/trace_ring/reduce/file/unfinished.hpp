@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// Records that were begun and never committed: what a program was about to record when it was
-/// killed. Nothing is stored to tell them. A writer's words go behind the last committed record, so
-/// that is where to look, in each sub-buffer that is open or whose writer died in it.
+/// Finds records that were begun and never committed: what a program was about to record when it
+/// was killed. Nothing extra is stored for this. A writer puts its words behind the last committed
+/// record, so that is where to look, in each sub-buffer that is open or whose writer died in it.
 ///
-/// What lies there is known only if the sub-buffer had not been used before: then it was zero.
-/// Otherwise it may be older, since no sub-buffer is cleared when it is used again; a record's
-/// header may still tell, as one that is older than the last committed record is none that was
-/// begun after it. One that a lap of the clock's lower half (seconds) separates cannot be told from
-/// a new one, so it is never certain.
+/// Bytes there surely belong to such a record only if the sub-buffer had not been used before, as
+/// it was zero then. Otherwise they may be older, since no sub-buffer is cleared when it is used
+/// again. The record's header may still tell: one whose time is before the last committed record's
+/// was not begun after it. But the header has only the lower half of the clock, which wraps within
+/// seconds, so an older record may look new, and such a record is never `certain`.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,25 +25,24 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// A record that was begun and not committed, or that may have been: at most one a lane. It may
-/// also have been given up: discarded, or left by a jump. In a live file it may be there a moment
-/// later.
+/// A record that was begun and not committed, or may have been: at most one for each lane. It may
+/// also have been discarded, or left by a jump. In a live file it may be committed a moment later.
 struct unfinished_record {
     const lane_info* lane = nullptr;  ///< null: the file no longer lists it
-    position at = 0;                  ///< in the lane, where it would be
+    position at = 0;                  ///< in the lane, if it were committed
     std::uint64_t offset = 0;         ///< where in the file
-    /// True: bytes of it are there. False: there may be; the sub-buffer was in use before.
+    /// True: bytes of it are there. False: they may be older, as the sub-buffer was in use before.
     bool certain = false;
-    /// What its header says; null if there is no such header yet, or none of a later record.
+    /// By its header; null if the header is not there yet or cannot be that of a later record.
     const event_type* type = nullptr;
-    std::uint64_t time = 0;  ///< with `type`: by its header
+    std::uint64_t time = 0;  ///< by its header, in ticks; only with `type`
 };
 
 class unfinished_scan {
 public:
     explicit unfinished_scan(const tables& in) : in_(in), words_(in.plan().sub_buffer_bytes / 8) {}
 
-    /// In the order in which they lie in the file. Linear in its sub-buffers.
+    /// The unfinished records, in the order of the file. Linear in its sub-buffers.
     [[nodiscard]] std::vector<unfinished_record> scan() {
         std::vector<unfinished_record> out;
         const std::uint64_t count = in_.present();
@@ -58,8 +57,8 @@ public:
     }
 
 private:
-    /// A reclaimed one was closed by others, who do not say when it ended. Without a clock all end
-    /// at 0.
+    /// A reclaimed sub-buffer has no end time, as it was closed by another thread. Without a clock
+    /// no sub-buffer has one.
     [[nodiscard]] bool left_open(const sub_buffer_copy& head) const noexcept {
         switch (static_cast<sub_buffer_state>(head.state.state)) {
             case sub_buffer_state::active:
@@ -72,8 +71,8 @@ private:
         }
     }
 
-    /// Copies all of a sub-buffer between two looks at how much of it is committed. False if that
-    /// changes each time: its writer is busy.
+    /// Copies a whole sub-buffer between two looks at its commit word. False if that changes each
+    /// time: the writer is busy.
     [[nodiscard]] bool copy(std::uint64_t offset) {
         sub_buffer_copy before;
         if (in_.bytes().copy(offset, words_, before) != copy_result::copied) return false;
@@ -112,7 +111,7 @@ private:
         out.push_back(found);
     }
 
-    /// Whether what lies behind the records reads like the head of one that is not older.
+    /// Sets the type if the words behind the records look like the head of one that is not older.
     void judge(unfinished_record& found) const noexcept {
         constexpr std::uint64_t low_half = 0xFFFFFFFFU;
         std::uint64_t last = head_.base_time;
@@ -143,8 +142,8 @@ private:
 
     const tables& in_;
     std::vector<std::uint64_t> words_;
-    std::vector<std::uint64_t> tail_;  // what is not committed
-    std::size_t end_ = 0;              // where that begins, in words
+    std::vector<std::uint64_t> tail_;  // the words that are not committed
+    std::size_t end_ = 0;              // where those begin, in words
     sub_buffer_copy head_;
 };
 

@@ -3,8 +3,15 @@
 #pragma once
 
 /// @file
-/// What a filter may ask beyond names and numbers: of records in a row at a time, so that asking
-/// costs next to nothing for each. `predicate` is one; others may be written.
+/// A condition that a filter asks of records, many in a row at a time, so that it costs little for
+/// each. `where::predicate` is one; a program may write others.
+/// @code
+///   struct long_ones : trace_ring::reduce::where::condition {
+///       portion choose(const trace_ring::reduce::record_run& of) const override {
+///           return of.front().bytes() > 64 ? portion{0, of.size()} : portion{of.size(), 0};
+///       }
+///   };
+/// @endcode
 
 #include <cstddef>
 #include <memory>
@@ -15,7 +22,7 @@
 
 namespace trace_ring::inline v1::reduce::where {
 
-/// Asked by one cursor at a time. All but `choose` may say yes where they do not know.
+/// Asked by one cursor at a time. All functions but `choose` may say yes if they do not know.
 class condition {
 public:
     condition() = default;
@@ -23,27 +30,27 @@ public:
     condition& operator=(const condition&) = delete;
     virtual ~condition() = default;
 
-    /// It leaves out whole lanes by what the tables say of them. Of what they lost without a lane
-    /// to name, nothing is told then, as with any choice of lanes.
+    /// Whether it leaves out whole lanes by what the tables say of them. Then, as with any choice
+    /// of lanes, losses without a lane are not reported.
     [[nodiscard]] virtual bool chooses_lanes() const { return false; }
-    /// False: no record of this lane is wanted; none is read then.
+    /// False: no record of this lane is wanted, and none is read.
     [[nodiscard]] virtual bool may_want(const lane_info&) const { return true; }
     /// False: no record of this event is wanted. Null: an event that the dictionary lacks.
     [[nodiscard]] virtual bool may_want(const event_type*) const { return true; }
 
     struct portion {
-        std::size_t skip = 0;  ///< so many are not wanted,
-        std::size_t take = 0;  ///< then so many are; 0: there are no others
+        std::size_t skip = 0;  ///< this many are not wanted,
+        std::size_t take = 0;  ///< and this many after them are; 0: no others are
     };
-    /// One that answers the same and can be asked by another thread meanwhile; null: there is none.
+    /// Makes a copy with the same answers for another thread to ask; null: not possible.
     [[nodiscard]] virtual std::shared_ptr<const condition> another() const { return nullptr; }
-    /// Called for each sub-buffer by the thread that reads, also where nobody has to be asked. May
-    /// throw; reading goes on afterwards where it was.
+    /// Called for each sub-buffer by the reading thread, also if there is nothing to ask. May
+    /// throw; reading can then continue where it was.
     virtual void pause() const {}
-    /// Of a run that is not empty. May throw, and is asked again then.
+    /// Chooses from a run that is not empty. May throw; it is then asked for the same run again.
     [[nodiscard]] virtual portion choose(const record_run& of) const = 0;
-    /// So many records in a row are passed over without `choose`: of their event or thread none is
-    /// wanted. May throw, and is told again then.
+    /// Called when a number of records in a row are skipped without `choose`, because their event
+    /// or thread is not wanted. May throw; it is then called again.
     virtual void pass_over(std::size_t) const {}
 };
 

@@ -3,9 +3,8 @@
 #pragma once
 
 /// @file
-/// Records in a row. A cursor's `next()` keeps its place in memory, and so each call waits for the
-/// one before (about 2 ns on today's machines, as long as all else takes); going through a run, a
-/// loop keeps its place in registers.
+/// Records in a row. A cursor's `next()` keeps its place in memory, so each call waits for the one
+/// before it; a loop over a run keeps its place in registers.
 
 #include <cstddef>
 #include <iterator>
@@ -14,8 +13,11 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Records in a row, all of one lane, one event and one length: a range to be gone through once,
-/// without asking the cursor for each. It and its records are good until the cursor is asked again.
+/// Records in a row, all of one lane, one event and one length: a range to iterate over once,
+/// without asking the cursor for each. All of it is good until the cursor is asked again.
+/// @code
+///   for (const trace_ring::reduce::record_view& record : cursor.records()) use(record);
+/// @endcode
 class record_run {
 public:
     class iterator {
@@ -71,19 +73,19 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return first_.left_; }
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
-    /// The first of them, if there is one.
+    /// The first record. The run must not be empty.
     [[nodiscard]] const record_view& front() const noexcept { return first_.record_; }
-    /// The last of them, if there is one.
+    /// The last record. The run must not be empty.
     [[nodiscard]] record_view back() const noexcept { return (*this)[empty() ? 0 : size() - 1]; }
-    /// Number `i` of them.
+    /// Record `i`.
     [[nodiscard]] record_view operator[](std::size_t i) const noexcept {
         record_view one = first_.record_;
         const auto steps = static_cast<std::ptrdiff_t>(i);
         one.step(first_.stride_ * steps, first_.positions_ * steps);
         return one;
     }
-    /// From one to the next in memory, in bytes; negative when reading backward. They have one
-    /// length, and the upper half of their times is the same.
+    /// The distance from one record to the next in memory, in bytes; negative when reading
+    /// backward. All have one length, and the upper halves of their times are equal.
     [[nodiscard]] std::ptrdiff_t stride() const noexcept { return first_.stride_ * 8; }
     [[nodiscard]] iterator begin() const noexcept { return first_; }
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// One record, and its fields. What records of one kind share (their event, whether their fields
-/// can be told) is found out once for many of them; what is each one's own (its time, the values)
-/// when it is asked for.
+/// One record, and its fields. Properties that records of one kind share (their event, whether
+/// their fields can be read) are computed once for many; those of a single record (its time, its
+/// values) when they are asked for.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,12 +25,12 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// The value of one field: elements of one type in a row, one if it is a scalar. A value that is
-/// not there (no such field, or the record is faulty) is false and has no elements.
+/// The value of one field: elements of one type in a row, one for a scalar. A value that does not
+/// exist (no such field, or a faulty record) is false and has no elements.
 class field_value {
 public:
     field_value() = default;
-    /// `elements` of them lie at `data`.
+    /// `elements` elements, the first at `data`.
     field_value(const field_info& field, const std::byte* data, std::size_t elements,
                 bool cut = false) noexcept
         : data_(data),
@@ -45,21 +45,21 @@ public:
     [[nodiscard]] field_form form() const noexcept { return form_; }
     /// Number of elements.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// True if it was longer than the record had room for.
+    /// True if the value was cut, as the record had no room for all of it.
     [[nodiscard]] bool cut() const noexcept { return cut_; }
     /// True for strings and arrays of characters.
     [[nodiscard]] bool is_text() const noexcept {
         return type_ == field_type::character && form_ != field_form::scalar;
     }
 
-    /// The name of the first element, a value of an enumeration: any bytes. Empty if it has none,
-    /// and is shown as a number then. Logarithmic in the enumeration's values.
+    /// The name of the first element, a value of an enumeration: any bytes. Empty if it has no
+    /// name. Logarithmic in the enumeration's values.
     [[nodiscard]] std::string_view name() const noexcept {
         return names_ == nullptr || size_ == 0 ? std::string_view() : names_->find(u64());
     }
-    /// Some values of its type have names.
+    /// Whether some values of its type have names.
     [[nodiscard]] bool may_have_name() const noexcept { return names_ != nullptr; }
-    /// The same without names: a number.
+    /// The same value without names: a number.
     [[nodiscard]] field_value unnamed() const noexcept {
         field_value same = *this;
         same.names_ = nullptr;
@@ -77,8 +77,8 @@ public:
         return one;
     }
 
-    /// The first element as a number of another type, converted as a cast does (a floating-point
-    /// number that does not fit: the nearest that does; NaN: 0); 0 if there is none.
+    /// The first element as a number of another type, converted as a cast does, but a
+    /// floating-point number out of range becomes the nearest in range, NaN 0; 0 if it is empty.
     [[nodiscard, gnu::always_inline]] std::uint64_t u64() const noexcept {
         if (type_ == field_type::u64 && size_ != 0) [[likely]]
             return get<std::uint64_t>();
@@ -130,7 +130,7 @@ public:
         return type_ == field_type::f32 && size_ != 0 ? get<float>() : static_cast<float>(f64());
     }
     [[nodiscard]] bool boolean() const noexcept { return floating() ? f64() != 0 : i64() != 0; }
-    /// Characters: the bytes as they are, but for the zeros that fill a fixed array up. Empty for
+    /// Characters: the bytes as they are, without the zeros that fill up a fixed array. Empty for
     /// other types.
     [[nodiscard]] std::string_view text() const noexcept {
         if (type_ != field_type::character) return {};
@@ -142,7 +142,7 @@ public:
     }
 
 private:
-    // Not a member, and not inlined: so the value of a caller's loop can stay in registers.
+    // Not a member, and not inlined: so the value can stay in registers in a caller's loop.
     [[nodiscard, gnu::noinline]] static std::uint64_t converted(const std::byte* data,
                                                                 std::uint32_t size,
                                                                 field_type type) noexcept {
@@ -174,7 +174,7 @@ private:
     bool cut_ = false;
 };
 
-/// A record, by its lane's number and its position there: where a span began.
+/// A record, by its lane's number and its position there: for example where a span began.
 struct span_place {
     std::uint32_t lane = 0;
     position at = 0;
@@ -184,13 +184,13 @@ struct span_place {
 /// One record.
 class record_view {
 public:
-    /// What records of one kind in one sub-buffer share.
+    /// The properties that records of one kind in one sub-buffer share.
     struct kind {
         const lane_info* lane = nullptr;
-        const event_type* type = nullptr;  ///< null if the dictionary has none
+        const event_type* type = nullptr;  ///< null if the dictionary lacks it
         std::uint64_t high = 0;            ///< the clock's upper half, in its place
         std::uint64_t latest = 0;          ///< the lane's next reading of the clock, if `interval`
-        std::uint64_t offset = 0;          ///< in the file, of where `words` begins in memory
+        std::uint64_t offset = 0;          ///< of `words` in the file
         const std::uint64_t* words = nullptr;
     };
 
@@ -204,14 +204,14 @@ public:
         }
     }
 
-    /// Ticks of the trace's clock; `trace_file::time()` tells what they are worth.
+    /// Ticks of the trace's clock; `trace_file::time()` converts them.
     [[nodiscard, gnu::always_inline]] std::uint64_t time() const noexcept {
         return shared_.high | (*words_ & 0xFFFFFFFFU);
     }
     /// Its position in the lane, from 0.
     [[nodiscard]] trace_ring::position position() const noexcept { return at_; }
     [[nodiscard]] const lane_info& lane() const noexcept { return *shared_.lane; }
-    /// The offset in the file at which it lay when it was read.
+    /// Its offset in the file when it was read.
     [[nodiscard]] std::uint64_t offset() const noexcept {
         return shared_.offset + static_cast<std::uint64_t>(words_ - shared_.words) * 8;
     }
@@ -219,50 +219,50 @@ public:
     [[nodiscard]] std::uint16_t id() const noexcept { return record_word::id(word()); }
     /// True if the dictionary has its type.
     [[nodiscard]] bool known() const noexcept { return shared_.type != nullptr; }
-    /// Its type; one without a name and fields if it is not known.
+    /// Its type; a type without name and fields if it is not known.
     [[nodiscard]] const event_type& type() const noexcept {
         static const event_type unknown;
         return shared_.type != nullptr ? *shared_.type : unknown;
     }
     [[nodiscard]] std::string_view name() const noexcept { return type().name; }
 
-    /// A span begins, or ends, here. How the two find each other: span/pairs.hpp.
+    /// A span begins, or ends, here. span/pairs.hpp says which belong together.
     [[nodiscard]] bool begins() const noexcept {
         return flag(record_word::begin) && !flag(record_word::end);
     }
     [[nodiscard]] bool ends() const noexcept { return flag(record_word::end); }
-    /// Of an end that says where the span began: there. Nothing of other records.
+    /// For an end that says where its span began: that place. Nothing for other records.
     [[nodiscard]] std::optional<span_place> began() const noexcept {
         if (!told_end() || !fault_.empty()) return std::nullopt;
         return span_place{static_cast<std::uint32_t>(words_[2]), words_[1] - 1};
     }
-    /// Some field was cut.
+    /// Whether some field was cut.
     [[nodiscard]] bool cut() const noexcept { return flag(record_word::cut); }
-    /// The time is a lower bound: the clock was not read for this record (clock::sampled).
+    /// Whether the time is a lower bound: the clock was not read for this record (clock::sampled).
     [[nodiscard]] bool interval() const noexcept { return flag(record_word::interval); }
-    /// The upper bound then, which is the next reading of the clock in the lane; nothing if there
-    /// was none yet. Of other records, their time.
+    /// The upper bound of the time, which is the next reading of the clock in the lane; nothing if
+    /// there was none yet. The time itself if it is no interval.
     [[nodiscard]] std::optional<std::uint64_t> latest() const noexcept {
         if (!interval()) return time();
         if (shared_.latest == ~std::uint64_t{0}) return std::nullopt;
         return (std::max)(shared_.latest, time());
     }
 
-    /// Bytes with the header.
+    /// Its length in bytes, with the header.
     [[nodiscard]] std::size_t bytes() const noexcept { return record_word::bytes(word()); }
     [[nodiscard]] std::span<const std::byte> payload() const noexcept {
         return {data(), bytes() - record_header_bytes};
     }
 
-    /// Why its fields cannot be told; empty if they can. `payload` is what there is then.
+    /// Why its fields cannot be read; empty if they can. `payload` has the bytes in either case.
     [[nodiscard]] std::string_view fault() const noexcept {
         return known() ? fault_ : "a record of an event that the dictionary lacks";
     }
 
-    /// False if it is faulty, or the end of a span, which bears the fields only if they were given.
+    /// False if it is faulty, or the end of a span without fields.
     [[nodiscard]] bool has_fields() const noexcept { return fault().empty() && !bare_end(); }
-    /// Field `i`, in the order declared. Constant time, but for variable fields, which lie behind
-    /// each other.
+    /// Field `i`, in the order declared. Constant time, except for variable fields, which lie one
+    /// behind the other.
     [[nodiscard, gnu::always_inline]] field_value field(std::size_t i) const noexcept {
         if (i >= field_count_) [[unlikely]]
             return {};
@@ -272,7 +272,7 @@ public:
         }
         return {wanted, data() + wanted.offset, 1};
     }
-    /// The field of that name. Linear in the fields: `type().find` once, then by number, is faster.
+    /// The field of that name. Linear in the fields; `type().find` once, then by number, is faster.
     [[nodiscard]] field_value field(std::string_view name) const noexcept {
         return field(type().find(name));
     }
@@ -312,7 +312,7 @@ private:
         const auto* const data = reinterpret_cast<const std::byte*>(words + 1);
         return {field, data + field.offset, field.count};
     }
-    // Not a member, and not inlined, as above.
+    // Not a member, and not inlined, for the reason above.
     [[nodiscard, gnu::noinline]] static field_value elements(const event_type* type,
                                                              const std::uint64_t* words,
                                                              std::size_t i) noexcept {
@@ -325,7 +325,7 @@ private:
         }
         return next_variable(wanted, words, at);
     }
-    // Checked when the view was made: `at` is where the variable data so far ended.
+    // Lengths were checked when the view was made. `at`: the end of the variable data so far.
     [[nodiscard]] static field_value next_variable(const field_info& field,
                                                    const std::uint64_t* words,
                                                    std::size_t& at) noexcept {
@@ -342,7 +342,7 @@ private:
         return ends() && (bytes() == record_header_bytes || flag(record_word::begin));
     }
     [[nodiscard]] bool told_end() const noexcept { return ends() && flag(record_word::begin); }
-    /// What is wrong with the record at `words`, which is of this kind.
+    /// The fault of the record at `words`, which is of this kind.
     [[nodiscard]] std::string_view fault_in(const std::uint64_t* words) const noexcept {
         if (shared_.type == nullptr) return {};
         if (bare_end()) {
@@ -364,8 +364,8 @@ private:
         }
         return {};
     }
-    /// How many of `count` records of this kind, `stride` words apart, beginning with this one,
-    /// have the same right or wrong about them. Constant time if no field is variable.
+    /// How many of `count` records of this kind, `stride` words apart and beginning with this one,
+    /// have the same fault or none. Constant time if no field is variable.
     [[nodiscard]] std::size_t alike(std::size_t count, std::ptrdiff_t stride) const noexcept {
         if (shared_.type == nullptr || !shared_.type->variable) return count;
         std::size_t same = 1;
@@ -375,7 +375,7 @@ private:
         }
         return same;
     }
-    /// Goes on to the next record of the same kind.
+    /// Becomes the next record of the same kind.
     [[gnu::always_inline]] void step(std::ptrdiff_t stride, std::ptrdiff_t positions) noexcept {
         words_ += stride;
         at_ += static_cast<std::uint64_t>(static_cast<std::int64_t>(positions));
@@ -383,8 +383,8 @@ private:
 
     const std::uint64_t* words_ = nullptr;
     trace_ring::position at_ = 0;
-    const field_info* fields_ = nullptr;  // all of them,
-    std::size_t field_count_ = 0;         // or none: they cannot be told
+    const field_info* fields_ = nullptr;  // all fields of the type,
+    std::size_t field_count_ = 0;         // or 0: they cannot be read
     kind shared_;
     std::string_view fault_;
 };

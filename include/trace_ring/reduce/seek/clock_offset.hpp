@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// By how much the clock of another machine differs, as messages between the two tell: none arrives
-/// before it was sent.
+/// Estimates by how much the clock of another machine differs, from messages between the two: no
+/// message arrives before it was sent.
 /// @code
 ///   here  ----s----------------r----     theirs = here + offset, at any moment
 ///              \              /
@@ -12,10 +12,16 @@
 ///                                        s' - r <= offset
 /// @endcode
 /// The least r' - s of all messages and the greatest s' - r bound the offset: the tightest pair in
-/// each direction, as in NTP's choice of the exchange with the least delay. The middle is the
-/// estimate, half the width its uncertainty, which is half of the two shortest delays together. One
-/// direction alone gives a bound, whatever the delays are; bounds that cross are a clock that
-/// drifted or pairs that are none.
+/// each direction, as NTP chooses the exchange with the least delay. The estimate is the middle;
+/// its uncertainty is half the width, which is half of the two shortest delays together. One
+/// direction alone gives one bound, whatever the delays are. If the bounds cross, a clock drifted,
+/// or some pairs do not belong together.
+/// @code
+///   trace_ring::reduce::clock_offset offset;
+///   offset.forth(sent_here, received_there);
+///   offset.back(sent_there, received_here);
+///   const std::int64_t here = time_there - offset.ahead();
+/// @endcode
 
 #include <algorithm>
 #include <cstdint>
@@ -26,7 +32,7 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Nanoseconds; constant memory.
+/// The offset of one clock, in nanoseconds. Constant memory.
 class clock_offset {
 public:
     /// `uncertainty_ns`: by how much each of the two clocks may have been misread.
@@ -39,16 +45,16 @@ public:
         const std::int64_t bound = impl::plus(impl::minus(received, sent), widened_);
         upper_ = forth_++ == 0 ? bound : (std::min)(upper_, bound);
     }
-    /// One from there: sent by the clock there, received by the clock here.
+    /// A message from there: sent by the clock there, received by the clock here.
     void back(std::int64_t sent, std::int64_t received) noexcept {
         const std::int64_t bound = impl::minus(impl::minus(sent, received), widened_);
         lower_ = back_++ == 0 ? bound : (std::max)(lower_, bound);
     }
 
-    /// Messages looked at.
+    /// Messages counted so far.
     [[nodiscard]] std::uint64_t forth() const noexcept { return forth_; }
     [[nodiscard]] std::uint64_t back() const noexcept { return back_; }
-    /// How far the other clock is ahead, at most and at least.
+    /// How far the other clock is ahead, at most and at least; nothing without such a message.
     [[nodiscard]] std::optional<std::int64_t> at_most() const noexcept {
         return forth_ == 0 ? std::nullopt : std::optional(upper_);
     }
@@ -68,8 +74,8 @@ public:
         return lower_ <= upper_ ? verdict::known : verdict::contradictory;
     }
 
-    /// How far the other clock is ahead: the middle if that is known; if it is only bounded the
-    /// least that no message contradicts; 0 if nothing is known.
+    /// How far the other clock is ahead: the middle if it is known; if it is only bounded, the
+    /// value nearest 0 that no message contradicts; 0 if nothing is known.
     [[nodiscard]] std::int64_t ahead() const noexcept {
         switch (state()) {
             case verdict::known:
@@ -82,12 +88,12 @@ public:
                 return 0;
         }
     }
-    /// How far off that may be, either way. Nothing if there is no bound on both sides.
+    /// How far off `ahead` may be, either way. Nothing unless it is bounded on both sides.
     [[nodiscard]] std::optional<std::uint64_t> uncertainty() const noexcept {
         if (state() != verdict::known) return std::nullopt;
         return width() - width() / 2;
     }
-    /// By how much bounds cross that do.
+    /// By how much the bounds cross; 0 if they do not.
     [[nodiscard]] std::uint64_t contradiction() const noexcept {
         if (state() != verdict::contradictory) return 0;
         return static_cast<std::uint64_t>(lower_) - static_cast<std::uint64_t>(upper_);

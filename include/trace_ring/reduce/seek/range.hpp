@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// What a `when` means in a trace: the first tick of its clock that is not before it. So ranges
-/// [from, to) that follow one another have each record once, and a record is in a range if the time
-/// that is shown for it is.
+/// Turns a `when` into a place in a trace: the first tick of its clock that is not before it. So of
+/// ranges [from, to) that follow one another each record is in one, and a record is in a range if
+/// the time that is shown for it is.
 /// @code
 ///   reduce::filter what;
 ///   reduce::when from, to;
@@ -16,10 +16,10 @@
 ///       read(trace.forward(what));
 ///   }
 /// @endcode
-/// A record whose time is an interval counts by its beginning. Where the system's clock was set
-/// back while the trace was taken, dates were there twice: then a range between dates is what bears
-/// them, in several parts (`filter::times`), and a place alone is the first of them. Of a trace
-/// whose clock was never read beside the system's, only shares and positions mean something.
+/// A record whose time is an interval counts by its beginning. If the system's clock was set back
+/// while the trace was taken, some dates came twice. A range between dates then has several parts
+/// (`filter::times`), and a single date means the first of its places. In a trace whose clock was
+/// never read together with the system's, only shares and positions can be found.
 
 #include <time.h>
 
@@ -42,7 +42,7 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Begin and end of what is read together, in ns of a clock that all of it shares.
+/// Begin and end of traces that are read together, in ns of a clock that all of them share.
 struct common_span {
     std::int64_t begin = 0;  ///< when the first trace was set up
     std::int64_t first = 0;  ///< of the first record
@@ -50,7 +50,7 @@ struct common_span {
 };
 
 /// Ns since 1970 of a date or a time of day; `first_day` is any moment of that day. Nothing if the
-/// system knows no such local time.
+/// system has no such local time.
 [[nodiscard]] inline std::optional<std::int64_t> realtime_of(const when& what,
                                                              std::int64_t first_day) {
     constexpr std::int64_t day = impl::day_ns;
@@ -69,7 +69,7 @@ struct common_span {
     tm parts{};
     const std::int64_t of_that_day = of_day ? floor(first_day, second) : what.day * 86'400;
     auto moment = static_cast<time_t>(of_that_day);
-    if (std::int64_t{moment} != of_that_day) return std::nullopt;  // it has 32 bits
+    if (std::int64_t{moment} != of_that_day) return std::nullopt;  // time_t has 32 bits
     if ((of_day ? ::localtime_r(&moment, &parts) : ::gmtime_r(&moment, &parts)) == nullptr) {
         return std::nullopt;
     }
@@ -78,7 +78,7 @@ struct common_span {
     parts.tm_min = static_cast<int>(seconds / 60 % 60);
     parts.tm_sec = static_cast<int>(seconds % 60);
     parts.tm_isdst = -1;
-    parts.tm_wday = -1;  // stays so if it fails: -1 is also a moment
+    parts.tm_wday = -1;  // mktime leaves it if it fails; its result -1 is also a moment
     moment = ::mktime(&parts);
     if (parts.tm_wday == -1) return std::nullopt;
     return static_cast<std::int64_t>(moment) * second + what.ns % second;
@@ -86,7 +86,7 @@ struct common_span {
 
 class range_finder {
 public:
-    /// Looks at what there is now. `in` must outlive it.
+    /// Reads where the trace begins and ends now. `in` must outlive the finder.
     explicit range_finder(tables& in) : in_(in), extent_(extent_of(in)) {}
 
     [[nodiscard]] const time_extent& whole() const noexcept { return extent_; }
@@ -100,13 +100,14 @@ public:
         return {begin, at(extent_.first), at(extent_.last)};
     }
 
-    /// A place: what is from it on. Nothing if it cannot be told: the clock is not known.
+    /// A place in the trace: everything from it on.
     struct place {
-        std::uint64_t ticks = 0;             ///< the first that is not before it
-        std::optional<position_range> of{};  ///< and these positions only
-        std::optional<std::int64_t> date{};  ///< ns since 1970, if that is what it was told by
+        std::uint64_t ticks = 0;             ///< the first tick that is not before it
+        std::optional<position_range> of{};  ///< if set, only these positions
+        std::optional<std::int64_t> date{};  ///< ns since 1970, if it was given as a date
     };
-    /// `shared`: several traces are read together; times and shares are those of the whole.
+    /// Finds a place; nothing if the trace cannot tell it, as when its clock is not known.
+    /// `shared`: the span of several traces read together, to which times and shares then refer.
     [[nodiscard]] std::optional<place> find(const when& what,
                                             const std::optional<common_span>& shared = {}) const {
         using form = when::form;
@@ -115,8 +116,8 @@ public:
         const auto& time = in_.time();
         if (!time.known()) return std::nullopt;
         const common_span all = shared.value_or(span());
-        // Of several traces: so long after the begin or before the end that they share, whatever
-        // was done to the date in between.
+        // With several traces: this long after their shared begin, or before their shared end, even
+        // if the date was set in between.
         const auto after_begin = [&](std::int64_t date) {
             if (time.jumps().empty()) return place{first_date(date)};
             return place{relative(impl::minus(date, span().begin))};
@@ -153,8 +154,8 @@ public:
                                : impl::plus(all.first, static_cast<std::int64_t>(length * part)));
     }
 
-    /// Adds [from, to) to what is wanted; false if one of them cannot be told. What is wanted of an
-    /// empty range is nothing: `from` exceeds `to` in the filter then.
+    /// Adds [from, to) to the filter; false if one of them cannot be found. For an empty range
+    /// `from` exceeds `to` in the filter.
     [[nodiscard]] bool limit(filter& what, const std::optional<when>& from,
                              const std::optional<when>& to,
                              const std::optional<common_span>& shared = {}) const {
@@ -178,11 +179,11 @@ public:
                 found->of->from = 0;
                 what.positions.push_back(*found->of);
             }
-            // Of its own lane, what comes before a record at the very same time, too.
+            // With a record as the end, earlier ones of its lane at the same time are included.
             const bool before = to->what != when::form::record;
             if (went_back() && found->date) {
                 end_date = found->date;
-            } else if (before && found->ticks == 0) {  // before all: a range that has nothing
+            } else if (before && found->ticks == 0) {  // before everything: an empty range
                 want_nothing(what);
             } else if (before || to->lane != 0) {
                 what.to = (std::min)(what.to, found->ticks - (before ? 1 : 0));
@@ -200,7 +201,7 @@ public:
         return true;
     }
 
-    /// True if nothing of the trace can be in what is wanted of its time.
+    /// True if the trace has nothing in the filter's range of time.
     [[nodiscard]] bool outside(const filter& what) const noexcept {
         return extent_.empty || what.from > what.to || what.from > extent_.last ||
                what.to < extent_.first;
@@ -223,13 +224,12 @@ private:
         what.to = 0;
     }
 
-    /// A date was there twice.
+    /// Whether some date came twice.
     [[nodiscard]] bool went_back() const noexcept {
         const auto jumps = in_.time().jumps();
         return std::any_of(jumps.begin(), jumps.end(), [](const auto& j) { return j.step < 0; });
     }
-    /// The ticks whose dates are in [from, to), where dates went back: between two such places they
-    /// ascend.
+    /// The ticks whose dates are in [from, to), one range for each stretch in which dates ascend.
     [[nodiscard]] std::vector<tick_range> parts(const std::optional<std::int64_t>& from,
                                                 const std::optional<std::int64_t>& to) const {
         std::vector<tick_range> out;
@@ -253,9 +253,9 @@ private:
 
     static constexpr std::uint64_t after_ever = ~std::uint64_t{0};
 
-    /// The first tick of a part whose time by `clock` is `ns` or later: its begin if all that was
-    /// recorded there is, the tick behind its end if none is; by galloping on where the trace does
-    /// not go so far yet.
+    /// The first tick of a part whose time by `clock` is `ns` or later: the part's begin if its
+    /// whole recorded time is later, the tick after its end if none is. Beyond the end of the trace
+    /// it searches in steps that double.
     template <class Clock>
     [[nodiscard]] std::uint64_t first_at(std::int64_t ns, const Clock& clock,
                                          const tick_range& part = {0, after_ever - 1}) const {
@@ -290,7 +290,7 @@ private:
         place found;
         found.of = position_range{what.lane, what.at};
         if (what.lane == 0) return found;
-        // Where it is lost, the time of the next that is there.
+        // If the record is lost, the time of the next one that is there.
         filter one;
         one.lanes = {what.lane};
         one.positions = {*found.of};

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Times in ns, and distances between them, that stop at the ends of 64 bits: what a damaged clock
-/// says must not become a time at the other end.
+/// Sums and differences of times in ns that stop at the ends of 64 bits, so that a damaged clock
+/// does not wrap to a time at the other end.
 
 #include <cstdint>
 #include <limits>

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// When a trace begins and ends, without reading it: by the lane table, a few entries of the index
-/// and the newest sub-buffers of the lanes that may hold the last record.
+/// Finds when a trace begins and ends, without reading all of it: from the lane table, a few
+/// entries of the index and the newest sub-buffers of the lanes that may hold the last record.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,8 +22,8 @@ namespace trace_ring::inline v1::reduce {
 
 /// In ticks of the trace's clock.
 struct time_extent {
-    bool empty = true;        ///< no sub-buffer is there
-    std::uint64_t first = 0;  ///< when the oldest sub-buffer that is there was opened
+    bool empty = true;        ///< the trace has no sub-buffer
+    std::uint64_t first = 0;  ///< when its oldest sub-buffer was opened
     std::uint64_t last = 0;   ///< of the last record
 };
 
@@ -35,7 +35,7 @@ public:
 
     [[nodiscard]] time_extent find() {
         const sub_buffer_order order(in_);
-        // Sub-buffers are opened about in the order of positions: within some dozens.
+        // Sub-buffers are opened nearly in the order of positions: a few dozen places off at most.
         constexpr std::uint64_t edge = 256;
         const std::uint64_t limit = in_.plan().sub_buffer_limit;
         if (order.size() > 2 * edge) {
@@ -51,7 +51,7 @@ public:
                 note(slot);
         }
         if (out_.empty) return out_;
-        // Those that may end last, first; one that is open may go on for ever.
+        // Latest possible end first; an open sub-buffer may end at any later time.
         std::sort(ends_.begin(), ends_.end(),
                   [](const end& a, const end& b) { return a.latest > b.latest; });
         for (const end& each : ends_) {
@@ -114,7 +114,7 @@ private:
 
 }  // namespace impl
 
-/// The tables as they are. In the order of lanes, and a few copies of sub-buffers.
+/// By the tables as they are. Linear in the lanes, plus a few copies of sub-buffers.
 [[nodiscard]] inline time_extent extent_of(const tables& in) {
     return impl::extent_search(in).find();
 }

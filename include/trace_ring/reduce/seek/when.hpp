@@ -3,8 +3,14 @@
 #pragma once
 
 /// @file
-/// A place in a trace as a person means it. What it is in a certain trace, range.hpp tells; texts
-/// for it are a program's (trace-reduce has `13:00:03.25`, `+1.5s`, `25%`, `3:1500`).
+/// A place in a trace as a person gives it: a date, a duration, a share or a position. range.hpp
+/// finds it in a trace; texts for it are up to the program (trace-reduce has `13:00:03.25`,
+/// `+1.5s`, `25%`, `3:1500`).
+/// @code
+///   trace_ring::reduce::when last_second;
+///   last_second.what = trace_ring::reduce::when::form::before_end;
+///   last_second.ns = 1'000'000'000;
+/// @endcode
 
 #include <cstdint>
 #include <optional>
@@ -28,7 +34,7 @@ struct when {
     std::int64_t ns = 0;                 ///< never negative
     std::optional<std::int32_t> zone{};  ///< seconds east of Greenwich; none: local time
     std::uint64_t share = 0;             ///< in units of 10^-11 of the whole, up to `whole`
-    std::uint32_t lane = 0;              ///< 0: each lane
+    std::uint32_t lane = 0;              ///< 0: every lane
     position at = 0;
 
     static constexpr std::uint64_t whole = 100'000'000'000;

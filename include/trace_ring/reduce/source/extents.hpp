@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Bytes that lie in several places of something larger, as one row: a recorder's mapping in a core
-/// dump may be several segments of it.
+/// Bytes in several places of something larger, read as one row: a recorder's mapping may be
+/// several segments of a core dump.
 /// @code
 ///   the row    |0        a|a       a+b|
 ///   extents    {offset x, a bytes}, {offset y, b bytes}, ...
@@ -16,24 +16,24 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Bytes of something larger, and where they stand there.
+/// Bytes of something larger, by their offset there.
 struct extent {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
 };
 
-/// Extents, one after the other. Their bytes can be counted in 64 bits, and so can each offset.
+/// Extents, one after the other. The number of their bytes and each offset fit into 64 bits.
 class extent_list {
 public:
-    /// Puts one behind the others; false, and nothing, if it is more than can be counted.
+    /// Adds an extent at the end; false, and no change, if 64 bits cannot count the bytes.
     bool add(extent one) {
         if (one.bytes > ~size_ || one.bytes > ~one.offset) return false;
         if (one.bytes != 0) list_.push_back({size_, one});
         size_ += one.bytes;
         return true;
     }
-    /// The same for a part of this row, of which there is as much as there is: `into` gets it in
-    /// terms of what this row is made of.
+    /// Adds to `into` the part of this row that `of` names, as far as the row has it, in extents of
+    /// what this row is made of. False as in `add`.
     bool translate(extent of, extent_list& into) const {
         bool added = true;
         visit(of.offset, of.bytes, [&](std::uint64_t, extent there) {
@@ -45,8 +45,8 @@ public:
 
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
-    /// Calls `visit(at, extent)` for what the bytes from `offset` on are made of, `at` being where
-    /// they stand in the row, until it returns false. Logarithmic, then linear in the extents.
+    /// Calls `visit(at, extent)` for the extents of the bytes from `offset` on, with `at` as their
+    /// offset in the row, until it returns false. Logarithmic, then linear in the extents.
     template <class Visit>
     void visit(std::uint64_t offset, std::uint64_t bytes, Visit&& visit) const {
         if (offset >= size_) return;
@@ -69,7 +69,7 @@ private:
         std::uint64_t at;
         extent from;
     };
-    std::vector<part> list_;  ///< none is empty; by `at`, without gaps
+    std::vector<part> list_;  ///< by `at`, without gaps; no part is empty
     std::uint64_t size_ = 0;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The system's calls for files as `source` makes them.
+/// The system calls on files that `source` makes.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -17,8 +17,8 @@ namespace trace_ring::inline v1::reduce {
 
 namespace impl {
 
-// Offsets are 64 bits wide in programs of either word size. Only glibc on 32-bit machines has, by
-// default, an off_t that is not.
+// Offsets are 64 bits wide in programs of either word size. Only glibc on 32-bit machines has a
+// narrower off_t by default.
 #if defined(__GLIBC__) && __SIZEOF_POINTER__ == 4
 using file_status = struct stat64;
 inline constexpr int open_flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_LARGEFILE;

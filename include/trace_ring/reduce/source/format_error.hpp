@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What a reader says of bytes that make no sense. Two ways, told apart by what can go on: damage
-/// is noted and read around, a format_error is thrown where nothing can be read at all.
+/// The two ways in which a reader reports bytes that make no sense: damage is noted and reading
+/// continues around it; a format_error is thrown if nothing can be read at all.
 
 #if !defined(__cpp_exceptions)
 #error "trace_ring: reading a trace needs exceptions; recording it does not"

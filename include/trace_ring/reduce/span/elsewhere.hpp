@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The spans of a trace that did not nest, or ended in another thread: known before they are read,
-/// so that what is written as it is read can give each a line of its own.
+/// Finds the spans of a trace that did not nest, or ended in another thread, before the trace is
+/// read, so that an exporter that writes while it reads can give each a line of its own.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace trace_ring::inline v1::reduce {
 
 using span_places = std::unordered_set<span_place, span_place_hash>;
 
-/// Where the spans began whose ends say so, of those that are there now. Reads the whole trace, if
-/// it says that there is one; memory is for each of them some 40 bytes.
+/// The places where spans began whose ends say so. Reads the whole trace if the file says that it
+/// has such ends; memory is some 40 bytes for each.
 [[nodiscard]] inline span_places begun_elsewhere(const tables& in) {
     span_places out;
     if (!in.ring().ended_elsewhere) return out;
@@ -38,7 +38,7 @@ using span_places = std::unordered_set<span_place, span_place_hash>;
             if (record_word::bytes(word) != layout::span_end_record::bytes) return;
             out.insert({static_cast<std::uint32_t>(words[at + 2]), words[at + 1] - 1});
         };
-        static_cast<void>(walk_records(words, head, visit));  // what is damaged, reading tells
+        static_cast<void>(walk_records(words, head, visit));  // the cursor reports damage
     }
     return out;
 }

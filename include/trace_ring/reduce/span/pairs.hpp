@@ -3,17 +3,18 @@
 #pragma once
 
 /// @file
-/// Which end belongs to which begin: the one rule for statistics and for all that draw spans.
-/// - An end that says where its span began ends that one, whichever thread and process it is from.
-/// - Any other ends the span of its event that was begun last, in its lane, and has not ended. (In
-///   the lane of a processor: by its thread, whichever processors that was on.) What was begun
-///   after that one and has not ended has lost its end.
-/// - Where records of a lane are missing that had been written, or its time goes back, the second
-///   rule does not reach over that: they may have been begins or ends. (Of one that was never
-///   written, too long say, the writer knows, and the ends of spans around it say where they began.)
-/// What is left has no other end, and so no length. In files of version 1 no end says where its
-/// span began: if one comes whose span was passed over by an end of a span around it, the two did
-/// not nest, and which is whose is not known.
+/// Finds which end belongs to which begin, by one rule for statistics and all exporters of spans.
+/// - An end that says where its span began ends that span, whatever its thread and process.
+/// - Any other end ends the span of its event that was begun last, in its lane, and is still open.
+///   (In the lane of a processor: by its thread, on whichever processors.) Spans that were begun
+///   after that one and are still open have lost their ends.
+/// - The second rule does not apply across a place where written records of a lane are missing, or
+///   where its time goes back: the missing ones may be begins or ends. (The writer knows of a
+///   record that was never written, as one too long; the ends of spans around it say where they
+///   began.)
+/// A span that is left has no end, and so no length. In files of version 1 no end says where its
+/// span began: if an end comes whose span was passed over by the end of a span around it, the two
+/// did not nest, and it is not known which end belongs to which.
 
 #include <algorithm>
 #include <cstddef>
@@ -36,7 +37,7 @@ struct span_place_hash {
     }
 };
 
-/// A span that has begun; `kept`: what the caller wants to remember of it.
+/// A span that has begun; `kept` is whatever the caller wants to remember of it.
 template <class Kept>
 struct begun_span {
     const event_type* type = nullptr;
@@ -45,25 +46,24 @@ struct begun_span {
     Kept kept{};
 };
 
-/// What an end has found.
+/// The result of an end.
 template <class Kept>
 struct ended_span {
     std::optional<begun_span<Kept>> begun;
-    bool not_nested =
-        false;  ///< nothing, because spans that did not nest do not say which is whose
+    bool not_nested = false;  ///< no begin is known, because the spans did not nest
 };
 
-/// The spans of one trace that are open. Records come in the order of their times, or at least of
-/// each lane and with a begin before its end. Memory for `most` spans; those that began first are
-/// then given up. Constant time for each call, over all of them.
+/// The open spans of one trace. Records must come in the order of their times, or at least in order
+/// for each lane and with a begin before its end. Memory for `most` spans; beyond that the spans
+/// that began first are given up. Constant time for each call, on average.
 template <class Kept>
 class span_pairs {
 public:
     using begun = begun_span<Kept>;
     static constexpr std::size_t most = std::size_t{1} << 20;
 
-    /// A record that begins a span, of an event that is known. `given_up(begun&)` is called for one
-    /// that is given up for want of room.
+    /// A record that begins a span, of an event that is known. `given_up(begun&)` is called for a
+    /// span that is given up for want of room.
     template <class GivenUp>
     void begin(const record_view& record, Kept kept, GivenUp&& given_up) {
         const span_place place{record.lane().number, record.position()};
@@ -78,7 +78,7 @@ public:
         stack_of(record.lane()).push({place, &record.type()}, gone());
     }
 
-    /// A record that ends one. `passed(begun&)` is called for those that have lost their ends.
+    /// A record that ends a span. `passed(begun&)` is called for spans that have lost their ends.
     template <class Passed>
     [[nodiscard]] ended_span<Kept> end(const record_view& record, Passed&& passed) {
         ended_span<Kept> out;
@@ -100,7 +100,7 @@ public:
         for (;;) {
             const entry last = in.pop();
             if (last.type == type) {
-                take(last.place, keep);  // nothing, if another process has ended it already
+                take(last.place, keep);  // nothing, if an end elsewhere has ended it already
                 return out;
             }
             if (!take(last.place, passed)) continue;
@@ -109,9 +109,9 @@ public:
         }
     }
 
-    /// Records of this lane are missing here that were written, or its time goes back.
-    /// `left(begun&)` is called for each that is open there, the innermost first: only an end that
-    /// says so will still end it.
+    /// Written records of this lane are missing here, or its time goes back. `left(begun&)` is
+    /// called for each span that is open there, the innermost first: from here on only an end that
+    /// says where it began can end it.
     template <class Left>
     void gap(const lane_info& lane, Left&& left) {
         const auto clear = [&](stack& each) {
@@ -123,11 +123,11 @@ public:
         };
         if (!lane.cpu) return clear(stack_of(lane));
         for (auto& [key, each] : stacks_) {
-            if (key >> 63 != 0) clear(each);  // of whichever threads were there
+            if (key >> 63 != 0) clear(each);  // of all threads in lanes of processors
         }
     }
 
-    /// Those that are still open, in no order.
+    /// Visits the spans that are still open, in no order.
     template <class Visit>
     void for_each_open(Visit&& visit) const {
         for (const auto& [place, each] : open_) visit(each);
@@ -138,13 +138,13 @@ private:
         span_place place;
         const event_type* type = nullptr;
     };
-    /// What was begun in one lane, or by one thread of a processor's, and not ended by the second
-    /// rule: in it are also spans that have ended by the first.
+    /// The spans begun in one lane, or by one thread in lanes of processors, and not ended by the
+    /// second rule; some may have ended by the first.
     struct stack {
         std::vector<entry> entries;
         std::unordered_map<const event_type*, std::size_t> open;  // how often in `entries`
-        std::vector<const event_type*> passed;  // over, by the end of an outer one
-        std::size_t look_at = 64;               // entries
+        std::vector<const event_type*> passed;  // over, by the end of an outer span
+        std::size_t look_at = 64;               // entries at which ended ones are removed
 
         template <class Gone>
         void push(const entry& one, const Gone& gone) {
@@ -189,9 +189,9 @@ private:
     }
 
     std::unordered_map<span_place, begun, span_place_hash> open_;
-    std::deque<span_place> order_;  // as they began; some have ended
+    std::deque<span_place> order_;  // in the order of their begins; some have ended
     std::unordered_map<std::uint64_t, stack> stacks_;
-    stack* last_ = nullptr;  // it stays where it is
+    stack* last_ = nullptr;  // elements of the map do not move
     std::uint64_t last_key_ = 0;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The readings of clocks that a trace file has.
+/// Reads the clock readings of a trace file.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// Those that are not being replaced just now, as they lie there. Throws std::bad_alloc.
+/// The readings that are not being replaced, in the order of the file. Throws std::bad_alloc.
 [[nodiscard]] inline std::vector<clock_triple> read_clock_triples(const source& from,
                                                                   const layout::plan& plan) {
     using layout::clock_entry;
@@ -27,11 +27,11 @@ namespace trace_ring::inline v1::reduce {
     std::vector<std::uint64_t> words(size);
     std::vector<std::uint64_t> again(size);
     (void)from.read(plan.clocks, words.data(), size * 8);
-    // A triple that is replaced just now would be a mixture: its number differs.
+    // A triple that is being replaced would be a mixture: its number differs between the reads.
     // order: clocks.look:A pairs with clocks.write:A
     thread_fence(acquire);
     (void)from.read(plan.clocks, again.data(), size * 8);
-    // Positions of several rings are in no order.
+    // Positions of several rings have no common order.
     std::uint64_t quota = 0;
     (void)from.read(
         plan.ring + offsetof(ring_state, quotas) + offsetof(ring_state::quota, sub_buffers), &quota,

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// The dictionary of a trace file as a reader holds it: event types whose every offset and length
-/// has been checked, so that decoding a record need only check the record. An entry that makes no
-/// sense is left out, and said to be damaged; the records of its event are then shown as raw bytes.
+/// The dictionary of a trace file: event types whose every offset and length has been checked, so
+/// that decoding a record need only check the record. An entry that makes no sense is left out and
+/// reported as damaged; the records of its event are then shown as raw bytes.
 
 #include <algorithm>
 #include <cstddef>
@@ -35,13 +35,13 @@ struct field_info {
     std::uint16_t count = 1;   ///< elements of a fixed array, else 1
     std::uint16_t offset = 0;  ///< in the payload; of a variable field: of its length word
     bool flow = false;         ///< its elements, u64, are numbers of flows: record/event.hpp
-    /// Of its elements' values, integers; null: they have none.
+    /// The names of its values, if it has integers; null: none.
     std::shared_ptr<const value_names> values{};
 
     [[nodiscard]] bool variable() const noexcept { return form == field_form::variable; }
 };
 
-/// One event type. For all fields, what lies in the fixed part lies within `fixed_bytes`.
+/// One event type. The fixed parts of all fields lie within `fixed_bytes`.
 struct event_type {
     static constexpr std::size_t npos = ~std::size_t{0};
 
@@ -51,19 +51,19 @@ struct event_type {
     event_kind kind = event_kind::instant;
     std::optional<std::uint32_t> total;  ///< column of its total
     std::uint32_t fixed_bytes = 0;       ///< of the payload before variable-length data
-    bool variable = false;               ///< some field is
+    bool variable = false;               ///< it has a variable-length field
     std::vector<field_info> fields;
-    std::uint64_t offset = 0;  ///< of its entry in the file
+    std::uint64_t offset = 0;  ///< of its entry in the file, in bytes
     std::size_t number = 0;    ///< its place in `dictionary::types()`
 
-    /// Which field has this name; npos if none. Linear.
+    /// The index of the field with this name; npos if there is none. Linear.
     [[nodiscard]] std::size_t find(std::string_view field) const noexcept {
         for (std::size_t i = 0; i < fields.size(); ++i) {
             if (fields[i].name == field) return i;
         }
         return npos;
     }
-    /// The same, and EVENT.FIELD, if this is the event and no field is called so.
+    /// The same, and also finds EVENT.FIELD if this is the event and no field has that whole name.
     [[nodiscard]] std::size_t find_named(std::string_view field) const noexcept {
         const std::size_t own = find(field);
         const bool of_event =
@@ -74,7 +74,7 @@ struct event_type {
 
 class dictionary {
 public:
-    /// All types, in the order of the file. Addresses stay as they are when more are added.
+    /// All types, in the order of the file. Addresses stay when more are added.
     [[nodiscard]] const std::deque<event_type>& types() const noexcept { return types_; }
 
     /// The type of event `id` of the numbering `root`; null if it is not known.
@@ -91,8 +91,8 @@ public:
         return id < only_.size() && only_[id].families == 1 ? only_[id].type : nullptr;
     }
 
-    /// Reads the dictionary, which lies at `offset` in the file, and adds what is new since it was
-    /// read last. What makes no sense is added to `damages`. Linear in its bytes.
+    /// Reads the dictionary, which lies at `offset` in the file, and adds the entries that are new
+    /// since the last call. Bad entries are added to `damages`. Linear in its bytes.
     void add(std::span<const std::uint64_t> words, std::uint64_t offset,
              std::uint32_t process_count, std::uint32_t totals_per_lane,
              std::vector<damage>& damages) {
@@ -101,15 +101,15 @@ public:
         if (seen_.size() < units) seen_.resize(units);
         const std::size_t before = types_.size();
         std::vector<std::size_t> aliases;
-        bool in_step = true;  // at the end of a sound entry, not somewhere in one never finished
+        bool in_step = true;  // after a sound entry, not inside one that was never finished
         for (std::size_t unit = 0; unit < units;) {
             entry_reader entry{words.subspan(unit * unit_words),
                                offset + unit * layout::dictionary_unit};
             const auto magic = entry.get<std::uint32_t>(offsetof(layout::type_entry, magic));
             if (magic != layout::type_magic && magic != layout::alias_magic &&
                 magic != layout::free_magic) {
-                // Zero: not used yet, or claimed by a writer that died before it was done; then
-                // any part of the entry may follow, and is passed over.
+                // Zero: not used yet, or claimed by a writer that died before it was done. In the
+                // second case any part of the entry may follow, and is skipped.
                 if (magic != 0 && in_step && seen_[unit].hash != 1) {
                     seen_[unit] = {1, nullptr};
                     damages.push_back({entry.offset, "not an entry of the dictionary"});
@@ -121,7 +121,7 @@ public:
             const std::size_t length =
                 std::max<std::size_t>(entry.sane_bytes() / layout::dictionary_unit, 1);
             in_step = entry.sane_bytes() != 0;
-            // Where nothing refers to it any more, another entry may have taken its place.
+            // Another entry may have taken the place of one that nothing refers to any more.
             const std::uint64_t hash = entry.hash(length * unit_words);
             if (magic == layout::alias_magic) aliases.push_back(unit);
             if (magic == layout::type_magic && hash != seen_[unit].hash) {
@@ -165,13 +165,13 @@ private:
         [[nodiscard]] std::string text(std::size_t at, std::size_t bytes) const {
             return {reinterpret_cast<const char*>(words.data()) + at, bytes};
         }
-        /// Bytes of the whole entry; 0 if the number cannot be right.
+        /// Bytes of the whole entry; 0 if the stated number is impossible.
         [[nodiscard]] std::uint32_t sane_bytes() const noexcept {
             const auto bytes = get<std::uint32_t>(offsetof(layout::type_entry, bytes));
             return bytes % layout::dictionary_unit == 0 && bytes <= words.size() * 8 ? bytes : 0;
         }
 
-        /// Of its first words: never 0 or 1.
+        /// A hash of its first `count` words: never 0 or 1.
         [[nodiscard]] std::uint64_t hash(std::size_t count) const noexcept {
             std::uint64_t sum = 0;
             for (const std::uint64_t word : words.first((std::min)(count, words.size()))) {
@@ -271,7 +271,7 @@ private:
             }
             return {};
         }
-        /// The names of values, of an entry that has been parsed. What makes no sense is left out.
+        /// Reads the names of values of a parsed entry. Names that make no sense are left out.
         [[nodiscard]] damage parse_names(event_type& type) const {
             std::size_t at = sizeof(layout::type_entry) +
                              sizeof(layout::field_entry) * type.fields.size() + type.name.size();
@@ -290,7 +290,7 @@ private:
         type.number = types_.size();
         return types_.emplace_back(std::move(type));
     }
-    /// Numbers of a numbering that mean types which are described for another.
+    /// Adds the numbers by which one numbering means types that are described for another.
     void add_aliases(const entry_reader& entry, std::uint32_t process_count,
                      std::vector<damage>& damages) {
         using layout::alias_entry;
@@ -322,8 +322,8 @@ private:
         return (root * 0x9E3779B1U) ^ (id * 0x85EBCA6BU >> 7) ^ id;
     }
 
-    // Open addressing, at most half full. A number given twice in one numbering means the type that
-    // was met later: nothing that can be read refers to the older one.
+    // Open addressing, at most half full. If a numbering has a number twice, the later type counts:
+    // no record that can be read refers to the older one.
     void rehash() {
         std::size_t size = 16;
         while (size < types_.size() * 2) size *= 2;
@@ -351,7 +351,7 @@ private:
     std::vector<const event_type*> slots_;
     struct seen {
         std::uint64_t hash = 0;            // of the entry that was read there; 1: of none
-        const event_type* type = nullptr;  // that it describes
+        const event_type* type = nullptr;  // described by that entry
     };
     std::vector<seen> seen_;  // by unit
 };

@@ -3,20 +3,20 @@
 #pragma once
 
 /// @file
-/// What a trace's ticks are worth. The recorder reads its clock, CLOCK_MONOTONIC and CLOCK_REALTIME
-/// together now and then; between two such readings a time is on the line through them, outside on
-/// the line through the first and the last.
+/// Turns a trace's ticks into times. The recorder reads its clock, CLOCK_MONOTONIC and
+/// CLOCK_REALTIME together now and then. A time between two such readings is on the line through
+/// them; one outside is on the line through the first and the last.
 ///
-/// Where the clocks do not go on evenly between two readings (the date was set, the machine slept
-/// or started again), nobody knows when within them. Then what lies between is told by the line of
-/// the earlier one, and dates jump at the later one: once, through no hour that never was.
+/// If the clocks jumped between two readings (the date was set, the machine slept or started
+/// again), it is not known when. Then times between them follow the line of the earlier one, and
+/// dates jump at the later one: once, and no date in between is shown.
 /// @code
-///   dates   o----o----o---------.         `jumps()` has the interval between the last two readings,
-///                                         within which a date may be off by the step
-///                               o----o
-///   ticks   ------------------------->
+///   dates  o----o----o---------.         `jumps()` has the interval between the last two readings,
+///                                        within which a date may be off by the step
+///                              o----o
+///   ticks  ------------------------->
 /// @endcode
-/// This is the one place where ticks become times: all that shows or asks for times goes by it.
+/// This is the one place where ticks become times: all code that shows or asks for times uses it.
 
 #include <algorithm>
 #include <cstddef>
@@ -30,21 +30,21 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// A place where the clocks did not go on evenly.
+/// A place where the clocks jumped.
 struct timeline_jump {
     std::uint64_t from = 0;  ///< ticks: it happened after this,
     std::uint64_t to = 0;    ///< and before or at this, where dates jump
-    std::int64_t step = 0;   ///< ns by which they do
+    std::int64_t step = 0;   ///< ns by which dates jump
     bool anew = false;       ///< the trace's clock began anew
 };
 
 class timeline {
 public:
-    /// Ticks that mean nothing: every time is 0.
+    /// Without a clock: every time is 0.
     timeline() = default;
 
-    /// `ticks_per_second` is the recorder's estimate, used where readings are too near each other
-    /// to tell a rate. The readings may be in any order and may contradict each other.
+    /// `ticks_per_second` is the recorder's estimate, used where readings are too close together to
+    /// give a rate. The readings may be in any order and may contradict each other.
     timeline(std::vector<clock_triple> readings, std::uint64_t ticks_per_second)
         : eras_(readings, ticks_per_second), readings_(std::move(readings)) {
         constexpr double shortest_baseline_ns = 1e7;
@@ -62,7 +62,7 @@ public:
             const auto ns = static_cast<double>(b.monotonic - a.monotonic);
             if (ns < shortest_baseline_ns) continue;
             // A counter that was stopped, restarted or moved to another machine shows as a rate far
-            // from the one it had. 1 % is more than any clock is slewed by.
+            // from the stated one. No clock is slewed by more than 1 %.
             const double rate =
                 ns / static_cast<double>(std::max<std::uint64_t>(b.ticks - a.ticks, 1));
             if (stated > 0 && (rate > stated * 1.01 || rate < stated * 0.99)) consistent_ = false;
@@ -79,30 +79,30 @@ public:
         for (std::size_t i = 1; i < readings_.size(); ++i) draw(i, stated_rate);
     }
 
-    /// True if ticks can be told in nanoseconds and dates.
+    /// True if ticks can be converted to nanoseconds and dates.
     [[nodiscard]] bool known() const noexcept { return !readings_.empty() && ns_per_tick_ > 0; }
     /// False: the readings contradict each other or the stated rate, so the counter jumped or began
-    /// anew while the trace was taken; times are then what the nearest readings say.
+    /// anew while the trace was taken. Times then follow the nearest readings.
     [[nodiscard]] bool consistent() const noexcept { return consistent_; }
     [[nodiscard]] std::span<const clock_triple> readings() const noexcept { return readings_; }
     [[nodiscard]] double ns_per_tick() const noexcept { return ns_per_tick_; }
-    /// A length in ticks, in ns.
+    /// Converts a length in ticks to ns.
     [[nodiscard]] double ns(double ticks) const noexcept { return ticks * ns_per_tick_; }
-    /// How far off a time may be at a reading, in ns: half of the widest.
+    /// How far off a time at a reading may be, in ns: half of the widest reading.
     [[nodiscard]] double uncertainty_ns() const noexcept {
         std::uint64_t widest = 0;
         for (const auto& reading : readings_) widest = (std::max)(widest, reading.width);
         return ns(static_cast<double>(widest)) / 2;
     }
 
-    /// Where the clocks did not go on evenly, oldest first.
+    /// Where the clocks jumped, oldest first.
     [[nodiscard]] std::span<const timeline_jump> jumps() const noexcept { return jumps_; }
-    /// How the file's ticks become those that are read.
+    /// The conversion of the file's ticks to raised ticks.
     [[nodiscard]] const clock_eras& eras() const noexcept { return eras_; }
 
-    /// Ns since 1970; 0 if not known. Logarithmic in the number of readings; but constant for one
-    /// who asks for times in a row, of which most lie between the same two, and hands in the same
-    /// `hint` with each, 0 at first.
+    /// Ns since 1970; 0 if not known. Logarithmic in the number of readings. With the same `hint`
+    /// for each of many times in a row, 0 at first, it is constant where two follow each other
+    /// between the same readings.
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks) const noexcept {
         std::size_t hint = 0;
         return realtime_ns(ticks, hint);
@@ -110,8 +110,8 @@ public:
     [[nodiscard]] std::int64_t realtime_ns(std::uint64_t ticks, std::size_t& hint) const noexcept {
         return at(ticks, hint, &clock_triple::realtime, &line::realtime);
     }
-    /// The same, but that dates before one that was set back are told as if it had been before: so
-    /// they never go back, and are an order among several traces.
+    /// The same, but dates before one that was set back are moved back with it: so they never go
+    /// back, and give an order among several traces.
     [[nodiscard]] std::int64_t order_ns(std::uint64_t ticks) const noexcept {
         auto ns = static_cast<std::uint64_t>(realtime_ns(ticks));
         for (const auto& jump : jumps_) {
@@ -119,8 +119,8 @@ public:
         }
         return static_cast<std::int64_t>(ns);
     }
-    /// Ns since the first reading, taken when the trace was set up; negative before. It is not
-    /// moved by a date that is set, and never goes back.
+    /// Ns since the first reading, which is taken when the trace is set up; negative before.
+    /// Setting the date does not change it, and it never goes back.
     [[nodiscard]] std::int64_t relative_ns(std::uint64_t ticks) const noexcept {
         std::size_t hint = 0;
         return relative_ns(ticks, hint);
@@ -130,13 +130,13 @@ public:
     }
 
 private:
-    /// From one reading to the next, in ns a tick.
+    /// The rates between one reading and the next, in ns per tick.
     struct line {
         double realtime, elapsed;
-        std::uint64_t most = ~std::uint64_t{0};  ///< ns, to which it goes where the clocks jump
+        std::uint64_t most = ~std::uint64_t{0};  ///< ns, at which it stops if the clocks jump
     };
 
-    /// Draws the line from reading `i` - 1 to `i`.
+    /// Computes the line from reading `i` - 1 to `i`.
     void draw(std::size_t i, double ticks_per_second) {
         const auto& a = readings_[i - 1];
         auto& b = readings_[i];
@@ -157,13 +157,13 @@ private:
         if (is_rate && !by.anew) lines_[i].realtime = lines_[i].elapsed = rate;
         jumps_.push_back({std::clamp(b.since, a.ticks, b.ticks), b.ticks, by.step, by.anew});
     }
-    /// As the file has it.
+    /// A reading with the file's ticks.
     [[nodiscard]] clock_snapshot as_read(const clock_triple& from) const noexcept {
         return {from.ticks - eras_.shift(from.era), from.monotonic, from.realtime,
                 from.width / 2 + from.width % 2};
     }
 
-    /// The first reading after `ticks`. `hint`: where to look first, whatever it is.
+    /// The first reading after `ticks`. `hint`, which may be any number, is tried first.
     [[nodiscard]] std::size_t after(std::uint64_t ticks, std::size_t hint) const noexcept {
         if (hint <= readings_.size() && (hint == 0 || readings_[hint - 1].ticks <= ticks) &&
             (hint == readings_.size() || ticks < readings_[hint].ticks)) [[likely]] {
@@ -180,14 +180,14 @@ private:
         if (!known()) return 0;
         hint = after(ticks, hint);
         const line& here = lines_[hint];
-        // If nobody knows how long it was, the dates go on as they were.
+        // If the length of the jump is not known, dates continue at the old rate.
         const bool any = here.most == 0 && clock == &clock_triple::realtime;
         return along(readings_[hint == 0 ? 0 : hint - 1], ticks, here.*rate,
                      any ? ~std::uint64_t{0} : here.most, clock);
     }
 
-    /// The difference is scaled, not the value: a double holds days of it to the nanosecond. The
-    /// numbers may come from a damaged file, so the result is bounded before it is an integer.
+    /// Scales the difference, not the value: a double holds days of it to the nanosecond. The
+    /// numbers may come from a damaged file, so the result is bounded before it becomes an integer.
     [[nodiscard]] static std::int64_t along(const clock_triple& from, std::uint64_t ticks,
                                             double rate, std::uint64_t most,
                                             std::uint64_t clock_triple::*clock) noexcept {
@@ -203,7 +203,7 @@ private:
 
     clock_eras eras_;
     std::vector<clock_triple> readings_;
-    std::vector<line> lines_;  // by the reading that ends it
+    std::vector<line> lines_;  // by the reading at their end
     std::vector<timeline_jump> jumps_;
     double ns_per_tick_ = 0;
     bool consistent_ = true;

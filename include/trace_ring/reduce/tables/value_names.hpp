@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The names of an enumeration's values, as a reader holds them.
+/// The names of an enumeration's values, by which a reader can show and find them.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,11 +25,11 @@ namespace trace_ring::inline v1::reduce {
 class value_names {
 public:
     struct entry {
-        std::uint64_t value = 0;  ///< as a cast of it to this type has it
-        std::string name;         ///< as in the file: any bytes, but not none
+        std::uint64_t value = 0;  ///< cast to this type
+        std::string name;         ///< as in the file: any bytes, at least one
     };
 
-    /// Of two names of one value the first is taken.
+    /// If a value has two names the first counts.
     explicit value_names(std::vector<entry> all) : all_(std::move(all)) {
         std::stable_sort(all_.begin(), all_.end(),
                          [](const entry& a, const entry& b) { return a.value < b.value; });
@@ -37,16 +37,16 @@ public:
         all_.erase(std::unique(all_.begin(), all_.end(), same), all_.end());
     }
 
-    /// Those that have a name; ascending, as unsigned numbers.
+    /// The values with names; ascending, as unsigned numbers.
     [[nodiscard]] std::span<const entry> all() const noexcept { return all_; }
-    /// Empty if it has none. Logarithmic.
+    /// The name of a value; empty if it has none. Logarithmic.
     [[nodiscard]] std::string_view find(std::uint64_t value) const noexcept {
         const auto at =
             std::lower_bound(all_.begin(), all_.end(), value,
                              [](const entry& a, std::uint64_t b) { return a.value < b; });
         return at != all_.end() && at->value == value ? at->name : std::string_view();
     }
-    /// Some value has this name. Linear.
+    /// Whether some value has this name. Linear.
     [[nodiscard]] bool has(std::string_view name) const noexcept {
         return std::any_of(all_.begin(), all_.end(),
                            [name](const entry& each) { return each.name == name; });
@@ -58,7 +58,7 @@ private:
 
 namespace impl {
 
-/// The value can be one of this type's, an integer's.
+/// Whether a field of this type, an integer's, can have this value.
 [[nodiscard]] constexpr bool holds(field_type type, std::uint64_t value) noexcept {
     const std::size_t bits = 8 * size_of(type);
     if (bits == 64) return true;
@@ -68,8 +68,8 @@ namespace impl {
     return above == 0 || above == ~std::uint64_t{0} >> (bits - 1);
 }
 
-/// Reads what the dictionary has behind the texts of an entry, and calls `put(field, names)`. False
-/// if it makes no sense: what was put by then is right. Memory is linear in the words.
+/// Reads the names behind the texts of a dictionary entry, and calls `put(field, names)`. False if
+/// they make no sense: the names put before are right. Memory is linear in the words.
 template <class Fields, class Put>
 [[nodiscard]] bool read_value_names(std::span<const std::uint64_t> words, const Fields& fields,
                                     Put&& put) {
@@ -85,8 +85,8 @@ template <class Fields, class Put>
         std::shared_ptr<const value_names> names;
         field_type type{};
     };
-    std::map<std::uint64_t, list> lists;  // by what fields say of them
-    std::size_t next = 0;                 // value that no list has had so far
+    std::map<std::uint64_t, list> lists;  // by the word that fields have for them
+    std::size_t next = 0;                 // the first value that is in no list yet
     for (std::size_t i = 0; i < shape.fields; ++i) {
         const std::uint64_t word = words[1 + i];
         const std::size_t which = word & 0xFFFFU;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Who wrote a trace: processes, lanes, and the ring that they shared, as a reader holds them.
+/// Who wrote a trace: processes, lanes, and the ring that they shared, copied from the file.
 
 #include <algorithm>
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace trace_ring::inline v1::reduce {
 struct table_row {
     std::span<const std::uint64_t> words;  ///< the whole table
     std::uint64_t table = 0;               ///< where it lies in the file
-    std::size_t at = 0;                    ///< where the row begins in it, in bytes
+    std::size_t at = 0;                    ///< where the row begins in the table, in bytes
 
     template <class T>
     [[nodiscard]] T get(std::size_t field) const noexcept {
@@ -32,7 +32,7 @@ struct table_row {
         std::memcpy(&value, bytes() + field, sizeof(T));
         return value;
     }
-    /// Up to `most` bytes, or as many as come before a zero.
+    /// A text of up to `most` bytes, which ends before the first zero.
     [[nodiscard]] std::string text(std::size_t field, std::size_t most) const {
         const auto* from = reinterpret_cast<const char*>(bytes() + field);
         return {from, std::find(from, from + most, '\0')};
@@ -52,17 +52,17 @@ private:
 struct process_info {
     std::uint32_t slot = 0;
     std::uint32_t pid = 0;
-    std::uint32_t root = 0;               ///< the numbering of event types that it goes by
+    std::uint32_t root = 0;               ///< the numbering of its event types: a slot
     std::optional<std::uint32_t> parent;  ///< slot of the process it was forked from
     std::uint32_t word = 0;               ///< its word size in bytes, 4 or 8
     layout::presence state = layout::presence::free;
     std::uint64_t start = 0;     ///< clock ticks since boot, as /proc/PID/stat says
     std::uint64_t attached = 0;  ///< trace clock
     std::uint64_t departed = 0;  ///< trace clock; 0: it lives, or was killed
-    std::uint32_t uses = 0;      ///< processes that have had the entry, this one too
+    std::uint32_t uses = 0;      ///< processes that have had the entry, including this one
     std::string name;            ///< any bytes
 
-    /// `note(offset, what)` is told what makes no sense; it is replaced by what does no harm.
+    /// Calls `note(offset, what)` for what makes no sense, and replaces it by a harmless value.
     template <class Note>
     [[nodiscard]] static process_info from(const table_row& row, std::uint32_t slot,
                                            std::uint32_t process_count, const Note& note) {
@@ -104,28 +104,28 @@ struct process_info {
 /// One writer: a thread, or what interrupted it (depth above 0).
 struct lane_info {
     std::uint32_t number = 0;
-    bool listed = false;  ///< in the file's table; a lane long gone is known by its records alone
+    bool listed = false;  ///< in the file's table; false: known by its records alone
     std::optional<std::uint32_t> process;  ///< slot
     std::optional<std::uint32_t> root;     ///< the numbering of event types of its records
     std::uint32_t pid = 0;
     std::uint32_t thread = 0;  ///< kernel thread id
     std::uint32_t depth = 0;
-    std::optional<std::uint32_t> cpu;  ///< whose lane it is, where lanes are not of threads
+    std::optional<std::uint32_t> cpu;  ///< its processor, where lanes belong to processors
     std::string name;                  ///< of the thread; any bytes
     layout::presence state = layout::presence::free;
     std::uint64_t written = 0;  ///< records in closed sub-buffers
-    /// Records before this one were consumed by draining sessions, or told to them as lost.
+    /// Records before this one were consumed by draining sessions, or reported to them as lost.
     position drained = 0;
     position newest = no_position;
     loss_counts lost;  ///< refused, too long, nested, abandoned: as the writer counted
     std::uint64_t began = 0;
     std::uint64_t ended = 0;      ///< 0 while live
     std::uint64_t offset = 0;     ///< of its entry in the file
-    std::size_t row = 0;          ///< of its entry: which row of the totals is its own
+    std::size_t row = 0;          ///< of its entry in the table, and of its totals
     std::uint64_t looked = 0;     ///< which look at the tables found it last; see tables::is_gone
-    std::uint32_t handed_on = 0;  ///< times that another thread went on in it
+    std::uint32_t handed_on = 0;  ///< how often it was handed on to another thread
 
-    /// The lane as another thread than its first has it: whose records those are, and no more.
+    /// The lane as another thread recorded in it: only the identity of the records, no counts.
     [[nodiscard]] lane_info as_guest(const owner_record& who,
                                      const std::vector<process_info>& processes) const {
         lane_info guest;
@@ -140,7 +140,7 @@ struct lane_info {
         guest.state = state;
         guest.offset = offset;
         guest.name = name;
-        // Of a lane whose own entry is gone; its process's may be another's since.
+        // For a lane whose entry is gone; the entry of its process may belong to another by now.
         if (!process && who.process < processes.size() && processes[who.process].pid != 0 &&
             processes[who.process].uses <= 1) {
             guest.process = who.process;
@@ -154,9 +154,9 @@ struct lane_info {
         return guest;
     }
 
-    /// Takes over what the table says of it; `note` as above. `later` is the same row read again: a
-    /// lane's newest sub-buffer is told before, its count of records after, so that the count holds
-    /// all records before that sub-buffer.
+    /// Takes over what the table says; `note` as above. `later` is the same row read again: the
+    /// newest sub-buffer is taken from the first read and the count of records from the second, so
+    /// that the count includes all records before that sub-buffer.
     template <class Note>
     void update(const table_row& from, const table_row& later,
                 const std::vector<process_info>& processes, const Note& note) {
@@ -184,7 +184,7 @@ struct lane_info {
         cpu.reset();
         if (const auto after = u32(offsetof(lane_entry, cpu)); after != 0) cpu = after - 1;
         written = later.get<std::uint64_t>(offsetof(lane_entry, written));
-        // A lane whose entry is being given to another says no more what sessions had of it.
+        // A lane whose entry is being given to another does not say what sessions consumed.
         const auto consumed = later.get<std::uint64_t>(offsetof(lane_entry, drained));
         if (consumed != layout::taken_from_sessions) drained = consumed;
         newest = u64(offsetof(lane_entry, newest));
@@ -200,16 +200,16 @@ struct lane_info {
     }
 };
 
-/// The words of the ring that a reader needs.
+/// The ring's state, as far as a reader needs it.
 struct ring_info {
     position cursor = no_position;  ///< sub-buffer position claimed last
-    std::uint64_t capacity = 0;     ///< sub-buffers there are
+    std::uint64_t capacity = 0;     ///< number of sub-buffers
     std::uint64_t refused_without_lane = 0;
     std::uint64_t types_without_room = 0;
     bool ended_elsewhere = false;      ///< there are ends that say where their spans began
     std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
-    std::uint64_t folded_written = 0;  ///< what they wrote
-    loss_counts folded_lost;           ///< what they lost, as they counted
+    std::uint64_t folded_written = 0;  ///< records that these lanes wrote
+    loss_counts folded_lost;           ///< records that they lost, by their own count
 
     [[nodiscard]] static ring_info from(const table_row& words) {
         using layout::ring_state;

@@ -3,10 +3,15 @@
 #pragma once
 
 /// @file
-/// Whether an expression makes sense for the events that there are, before any record is read. A
-/// name that no event has for a field is a mistake, and so is a comparison that makes no sense for
-/// every event that has what it asks for. Of events for which it does not and others for which it
-/// does, it is right: it selects nothing of the former.
+/// Checks whether an expression makes sense for a trace's events, before any record is read. It is
+/// a mistake to name a field that no event has, or to compare what no event allows to be compared.
+/// What makes sense for some events only is no mistake: it selects no records of the others.
+/// @code
+///   const trace_ring::reduce::tables* const traces[] = {&trace.about()};
+///   if (const auto wrong = trace_ring::reduce::where::find_mistake(condition, traces)) {
+///       complain(wrong->column, wrong->what);
+///   }
+/// @endcode
 
 #include <algorithm>
 #include <array>
@@ -34,13 +39,13 @@ namespace trace_ring::inline v1::reduce::where {
 
 class checker {
 public:
-    /// For traces that are read together: what makes sense for one of them does. Both must outlive
-    /// it.
+    /// For traces that are read together: it is enough if one of them allows it. Both arguments
+    /// must outlive the checker.
     checker(const expression& what, std::span<const tables* const> traces)
         : what_(what), traces_(traces) {}
 
-    /// The first mistake in the text's order; nothing if there is none. Linear in the expression
-    /// and the number of events, but for conditions within conditions.
+    /// The mistake that comes first in the text; nothing if there is none. Linear in the expression
+    /// and the number of events, except for conditions within conditions.
     [[nodiscard]] std::optional<mistake> find() {
         for (const auto* trace : traces_) {
             for (const auto& type : trace->events().types()) {
@@ -52,8 +57,7 @@ public:
         }
         names(what_);
         if (first_) return first_;
-        // Not where an event's name has already decided; and what is decided for all events, then
-        // for each of them.
+        // First the parts that an event's name leaves open; then all parts not judged by then.
         for (const bool decided : {true, false}) {
             for_each_type([&](const tables& in, const event_type* type) {
                 condition({in, type, true}, what_, decided);
@@ -67,7 +71,7 @@ public:
     }
 
 private:
-    /// What was found of one comparison, or other condition.
+    /// The findings on one comparison, or other condition.
     struct judgement {
         bool sound = false;  // for some event
         std::optional<mistake> why;
@@ -110,7 +114,7 @@ private:
         for (const auto& each : fields_) to.look(each);
         return to.found();
     }
-    /// Of an EVENT.FIELD: the event's fields, or where else the field is.
+    /// For an EVENT.FIELD that does not exist: the event's fields, or the events with that field.
     [[nodiscard]] std::string other_places(std::string_view name) const {
         constexpr std::size_t most = 8;
         std::set<std::string> same_event;
@@ -133,7 +137,7 @@ private:
         }
         return out;
     }
-    /// Looks at all conditions of an expression; `decided`: only as far as the answer is open.
+    /// Judges all conditions of an expression; `decided`: only until the answer is known.
     void condition(const setting& where, const expression& at, bool decided) {
         switch (at.what) {
             case form::all_of:

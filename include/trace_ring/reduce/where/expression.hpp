@@ -3,13 +3,18 @@
 #pragma once
 
 /// @file
-/// A condition on records, as a tree: what a parser makes of a text (trace-reduce has one), or a
-/// program puts together. It means something only with a trace's dictionary: see predicate.hpp.
+/// A condition on records, as a tree: a parser makes it from a text (trace-reduce has one), or a
+/// program builds it. predicate.hpp applies it to a trace, by the trace's dictionary.
+/// @code
+///   using namespace trace_ring::reduce::where;
+///   const auto price = expression::of_name("price");
+///   auto large = expression::compare(price, comparison::more, expression::of(number::of(9.5)));
+/// @endcode
 ///
-/// What a name stands for, unless it was written as the name of a field:
+/// The meaning of a name, unless it was written as the name of a field:
 /// | name | what it is of a record |
 /// |---|---|
-/// | time, latest | since the trace began, and the upper bound where the clock was not read; in ns |
+/// | time, latest | ns since the trace began, and the upper bound if the time is an interval |
 /// | ticks | the trace clock's own count |
 /// | event | the name of its event |
 /// | thread | the thread's id or name, by what it is compared with |
@@ -31,15 +36,15 @@
 namespace trace_ring::inline v1::reduce::where {
 
 enum class form : std::uint8_t {
-    constant,  ///< `value`; of a duration, in ns
-    duration,
-    text,   ///< `word`
-    truth,  ///< `value`, 1 or 0
-    name,   ///< `word`
-    field,  ///< `word`, whatever else it may stand for
+    constant,  ///< `value`
+    duration,  ///< `value`, in ns
+    text,      ///< `word`
+    truth,     ///< `value`, 1 or 0
+    name,      ///< `word`
+    field,     ///< `word`, even if it is also a name of the table above
     // These have parts.
     element,   ///< of a field, number `value`
-    negated,   ///< its only part, so many times as `signs` has
+    negated,   ///< its only part, once for each of `signs`
     sum,       ///< `signs[i]`, + or -, before `parts[i]`; the first is +
     product,   ///< `signs[i]`, * / % or &, before `parts[i]`; the first is *
     compared,  ///< two parts by `sign`
@@ -52,13 +57,13 @@ enum class form : std::uint8_t {
 
 enum class comparison : std::uint8_t { equal, unequal, less, at_most, more, at_least };
 
-/// What holds of numbers where this does not.
+/// The comparison that holds of two numbers if and only if this one does not.
 [[nodiscard]] constexpr comparison opposite(comparison sign) noexcept {
     constexpr comparison all[] = {comparison::unequal, comparison::equal,   comparison::at_least,
                                   comparison::more,    comparison::at_most, comparison::less};
     return all[static_cast<std::size_t>(sign)];
 }
-/// With its sides exchanged.
+/// The comparison with its sides exchanged.
 [[nodiscard]] constexpr comparison mirrored(comparison sign) noexcept {
     switch (sign) {
         case comparison::less:
@@ -81,8 +86,8 @@ struct expression {
     std::string word;
     std::vector<expression> parts;
     std::string signs;
-    std::size_t column = 0;  ///< where in the text it begins, in bytes from 0
-    std::size_t length = 0;  ///< of it in the text; of what is in the middle, the operator
+    std::size_t column = 0;  ///< where it begins in the text, in bytes from 0
+    std::size_t length = 0;  ///< its length there; for an operator between parts, the operator's
 
     [[nodiscard]] static expression of(number value) {
         expression made;
@@ -110,7 +115,7 @@ struct expression {
         made.parts.push_back(std::move(right));
         return made;
     }
-    /// All of some, any of some, or none of one.
+    /// All or any of several conditions, or none of one.
     [[nodiscard]] static expression join(form how, std::vector<expression> parts) {
         expression made;
         made.what = how;
@@ -119,14 +124,14 @@ struct expression {
     }
 };
 
-/// What is wrong with an expression, and where in its text: in bytes.
+/// A mistake in an expression, and its place in the text, in bytes.
 struct mistake {
     std::size_t column = 0;
     std::size_t length = 0;
     std::string what;
 };
 
-/// What a name may stand for.
+/// The meanings of a name.
 enum class named : std::uint8_t {
     time,
     latest,

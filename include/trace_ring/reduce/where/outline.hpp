@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What can be told of an expression before any record is read: of which lanes none can be wanted,
-/// by what the tables say of them, and from which time to which.
+/// What an expression says before any record is read: which lanes cannot be wanted, by the tables,
+/// and the range of time in which records can be.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace trace_ring::inline v1::reduce::where {
 
 class outline {
 public:
-    /// Both must outlive it.
+    /// Both arguments must outlive the outline.
     outline(const tables& in, const expression& of) : of_(&of) {
         switch (of.what) {
             case form::all_of:
@@ -48,7 +48,7 @@ public:
         }
     }
 
-    /// Some lane may be left out by what is known of it.
+    /// Whether it may leave out lanes by what the tables say of them.
     [[nodiscard]] bool chooses_lanes() const noexcept {
         return (leaf_ && leaf_->constant() != truth::yes) ||
                std::any_of(parts_.begin(), parts_.end(),
@@ -57,20 +57,20 @@ public:
     /// False: no record of this lane can be wanted.
     [[nodiscard]] bool may_want(const lane_info& lane) const { return may_be(lane).yes; }
 
-    /// Ticks from and to which all that can be wanted lies; nothing if nothing can be.
+    /// The range of ticks in which all wanted records lie; nothing if no record can be wanted.
     [[nodiscard]] std::optional<range> ticks(const timeline& time) const {
         return ticks(time, ascends(time), true);
     }
 
 private:
-    /// What it may come to.
+    /// The answers that are possible.
     struct possible {
         bool yes = true;
         bool no = true;
     };
     [[nodiscard]] possible may_be(const lane_info& lane) const {
         if (leaf_) {
-            // Of a lane that was handed on the records alone tell whose they are.
+            // In a lane that was handed on only the records say which thread they are from.
             if (uses_thread_ && lane.handed_on != 0) return {};
             const truth is = leaf_->of(lane);
             return {is == truth::yes, is == truth::no};
@@ -87,7 +87,7 @@ private:
         return all;
     }
 
-    /// From and to which the answer may be so.
+    /// The range of ticks in which `answer` is possible.
     [[nodiscard]] std::optional<range> ticks(const timeline& time, bool ascends,
                                              bool answer) const {
         if (of_->what == form::none_of) return parts_[0].ticks(time, ascends, !answer);
@@ -141,7 +141,7 @@ private:
             }
         }
         for (const auto& part : at.parts) {
-            // A condition that is compared with another is asked of records.
+            // Two conditions that are compared with each other are asked of records.
             if (part.what >= form::compared || part.what == form::truth) uses_record_ = true;
             look(part);
         }
@@ -149,7 +149,7 @@ private:
 
     const expression* of_;
     std::vector<outline> parts_;
-    std::optional<leaf> leaf_;  // if it asks of lanes alone
+    std::optional<leaf> leaf_;  // if it depends on the lane alone
     bool uses_record_ = false;
     bool uses_thread_ = false;
 };

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// An expression as a filter has it: made ready for each event of a trace when its first record
-/// comes, and asked for 64 records at a time.
+/// An expression as a filter's condition: compiled for each event of a trace at its first record,
+/// and asked of 64 records at a time.
 /// @code
 ///   using namespace trace_ring::reduce::where;
 ///   auto trace = trace_ring::reduce::trace_file::open("orders.trace");
@@ -14,8 +14,8 @@
 ///   what.condition = std::make_shared<predicate>(trace.about(), std::move(large));
 ///   auto cursor = trace.forward(what);
 /// @endcode
-/// What the expression says of names that no event has, and of what cannot be compared, is unknown,
-/// and selects nothing; `check` (check.hpp) tells of it beforehand.
+/// Names that no event has, and comparisons that make no sense, are unknown and select nothing;
+/// `find_mistake` (check.hpp) reports them beforehand.
 
 #include <algorithm>
 #include <bit>
@@ -42,14 +42,14 @@
 
 namespace trace_ring::inline v1::reduce::where {
 
-/// Of one trace, whose tables must outlive it. Not to be used by two threads at once.
+/// For one trace, whose tables must outlive it. Not for two threads at once.
 class predicate : public condition {
 public:
     predicate(const tables& in, expression what)
         : in_(in), what_(std::move(what)), outline_(in, what_) {}
 
-    /// Ticks from and to which all that can be wanted lies, as the clock is known now; nothing if
-    /// nothing can be. For `filter::from` and `filter::to`, and so for a seek by the index.
+    /// The range of ticks in which all wanted records lie, by the clock readings so far; nothing if
+    /// no record can be wanted. For `filter::from` and `filter::to`, so that the index is used.
     [[nodiscard]] std::optional<range> ticks() const { return outline_.ticks(in_.time()); }
 
     [[nodiscard]] bool chooses_lanes() const override { return outline_.chooses_lanes(); }
@@ -94,7 +94,7 @@ public:
         return found;
     }
 
-    /// Of one record.
+    /// The answer for one record.
     [[nodiscard]] truth ask(const record_view& record) const {
         const record_run alone = record_run::of(record, 1, 1, 1);
         const masks found = ready(record.known() ? &record.type() : nullptr, record.has_fields())
@@ -103,7 +103,7 @@ public:
     }
 
 private:
-    /// How the clock is known: with other readings times are others.
+    /// Identifies the clock readings: with other readings records have other times.
     struct readings {
         std::size_t count = 0;
         std::uint64_t last = 0;

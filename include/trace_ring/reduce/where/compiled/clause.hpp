@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// A condition made ready for the records of one event: what the dictionary decides is decided, the
-/// rest is asked of up to 64 records at once, by bits. The logic has three values: where a record
-/// has not what a comparison asks for, it is unknown; and so is what that leaves open.
+/// A condition compiled for the records of one event: what the dictionary decides is computed once,
+/// the rest is asked of up to 64 records at once, one bit each. The logic has three values: if a
+/// record lacks what a comparison asks for, the answer is unknown.
 
 #include <cstdint>
 #include <optional>
@@ -21,8 +21,8 @@ namespace trace_ring::inline v1::reduce::where {
 
 class clause {
 public:
-    /// What makes no sense for records of this event is unknown of them. The expression must
-    /// outlive it.
+    /// Compiles an expression, which must outlive the clause. What makes no sense for records of
+    /// this event is unknown.
     [[nodiscard]] static clause make(const expression& of, const setting& where) {
         clause made;
         switch (of.what) {
@@ -52,7 +52,7 @@ public:
         return how_ == how::leaf ? leaf_.constant() : std::nullopt;
     }
 
-    /// Asks of those records of a block whose bits are in `asked`; other bits mean nothing.
+    /// Asks the records of a block whose bits are in `asked`; the other bits mean nothing.
     [[nodiscard]] masks which(const block& of, std::uint64_t asked) const {
         masks found;
         switch (how_) {
@@ -112,9 +112,9 @@ private:
             if (how_ == how::none) {
                 if (known) return decide(static_cast<truth>(2 - static_cast<int>(*known)));
             } else if (known == (all ? truth::no : truth::yes)) {
-                return decide(*known);  // whatever the others say
+                return decide(*known);  // the other parts cannot change it
             } else if (known) {
-                if (*known != truth::unknown || unknown) continue;  // changes nothing
+                if (*known != truth::unknown || unknown) continue;  // cannot change the answer
                 unknown = true;
             }
             parts_.push_back(std::move(one));
@@ -126,7 +126,7 @@ private:
         }
     }
 
-    /// Two conditions that are equal, or not.
+    /// Compares the answers of two conditions, for equal or different.
     void match(const expression& of, const setting& where) {
         how_ = of.sign == comparison::equal ? how::same : how::different;
         for (const auto& part : of.parts) parts_.push_back(make(part, where));

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// One comparison, made ready for the records of one event: a range of keys (ranges.hpp) where a
-/// field of a fixed place or the time is compared with what is known; else values, record by
-/// record. Asked for up to 64 records at once, by bits.
+/// One comparison, compiled for the records of one event. A field at a fixed place, or the time,
+/// compared with a constant is a range of keys (ranges.hpp); any other comparison computes values
+/// record by record. Asked of up to 64 records at once, one bit each.
 
 #include <algorithm>
 #include <bit>
@@ -37,7 +37,7 @@ namespace trace_ring::inline v1::reduce::where {
 
 enum class truth : std::uint8_t { no, unknown, yes };
 
-/// Of records in a row, bit by bit; those in neither are unknown.
+/// The answers for records in a row, one bit each; a record in neither mask is unknown.
 struct masks {
     std::uint64_t yes = 0;
     std::uint64_t no = 0;
@@ -48,13 +48,13 @@ struct masks {
     }
 };
 
-/// Some records of a run: at most 64.
+/// At most 64 records of a run.
 struct block {
     const record_run& run;
     std::size_t begin = 0;
     std::size_t count = 0;
 
-    /// Where the header of the first lies.
+    /// The address of the first record's header.
     [[nodiscard]] const std::byte* at() const noexcept {
         return run.front().payload().data() - record_header_bytes +
                static_cast<std::ptrdiff_t>(begin) * run.stride();
@@ -64,8 +64,8 @@ struct block {
 
 class leaf {
 public:
-    /// Of a form that compares, or the name of what is true or not. What makes no sense for records
-    /// of this event is unknown of them. The expression must outlive it.
+    /// Compiles a comparison, or the name of a truth value; the expression must outlive the leaf.
+    /// What makes no sense for records of this event is unknown.
     [[nodiscard]] static leaf make(const expression& of, const setting& where) {
         leaf made;
         switch (of.what) {
@@ -94,12 +94,12 @@ public:
         if (how_ != how::constant) return std::nullopt;
         return decided_;
     }
-    /// The same for all records of a lane as one thread has it.
+    /// Whether the answer is the same for all records of one thread in a lane.
     [[nodiscard]] bool of_lane() const noexcept { return how_ == how::constant || lane_only_; }
-    /// Asks of a lane alone, which must do.
+    /// The answer for a lane without a record. Only if `of_lane()`.
     [[nodiscard]] truth of(const lane_info& lane) const { return ask({&lane, nullptr}); }
 
-    /// Asks of those records of a block whose bits are in `asked`; other bits mean nothing.
+    /// Asks the records of a block whose bits are in `asked`; the other bits mean nothing.
     [[nodiscard]] masks which(const block& of, std::uint64_t asked) const {
         masks found;
         switch (how_) {
@@ -127,9 +127,9 @@ public:
 private:
     enum class how : std::uint8_t {
         constant,
-        field,  // one of the fixed part lies in `ranges_`, or not: `negated_`
+        field,  // a field of the fixed part lies in `ranges_`, or not: `negated_`
         ticks,  // likewise the record's time
-        // These ask for values, record by record:
+        // These compute values, record by record:
         compared,
         among,
         like,
@@ -169,7 +169,7 @@ private:
                     add_ranges(terms_[1 - i], where, called);
                     return;
                 }
-                // Values of an enumeration have the order of their numbers.
+                // Values of an enumeration are ordered by their numbers.
                 terms_[1 - i] = term::make(of.parts[1 - i], where, false);
                 terms_[i] = term::of(called[0].with);
                 add_ranges(terms_[1 - i], where, {{sign, called[0].with}});
@@ -227,7 +227,7 @@ private:
         add_ranges(terms_[0], where, {{comparison::equal, {}}});
     }
 
-    /// What all values are known of is decided, and what one is not known of.
+    /// Decides the answer if all values are known, or if one is known to be unknown.
     bool settled() {
         bool all = true;
         for (const auto& each : terms_) {
@@ -249,7 +249,7 @@ private:
         number with;
         std::optional<number> up_to{};
     };
-    /// The values of an enumeration that have this name, if the term is one of its fields.
+    /// The values of an enumeration that have this name, if the term is a field of it.
     [[nodiscard]] static std::vector<bound> values_called(const term& what, std::string_view name) {
         std::vector<bound> found;
         if (what.by_name() == nullptr) return found;
@@ -258,7 +258,7 @@ private:
         }
         return found;
     }
-    /// Asks by ranges from now on, if the term can be asked so.
+    /// Asks by ranges from here on, if the term allows it.
     void add_ranges(const term& what, const setting& where, const std::vector<bound>& bounds) {
         const field_info* const field = what.fixed_field();
         const timeline& time = where.in.time();
@@ -362,7 +362,7 @@ private:
     comparison sign_ = comparison::equal;
     field_type type_ = field_type::u64;
     bool negated_ = false;
-    bool lane_only_ = false;  // its terms are
+    bool lane_only_ = false;  // all terms are the same for one thread in a lane
     std::size_t offset_ = 0;
     std::vector<range> ranges_;
     std::vector<term> terms_;

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Comparing with a constant, made quick: whatever the types and the operator, it asks whether the
-/// value lies in a range, once values are turned into keys, unsigned integers in the same order. So
-/// one loop does for all, of a load, a subtraction and a comparison a record.
+/// Compares with a constant quickly: for each type and operator it asks whether the value lies in a
+/// range, after values are turned into keys, unsigned integers in the same order. So one loop
+/// serves all types, with a load, a subtraction and a comparison for each record.
 
 #include <algorithm>
 #include <bit>
@@ -23,7 +23,7 @@
 
 namespace trace_ring::inline v1::reduce::where {
 
-/// Of keys, both ends included.
+/// A range of keys, both ends included.
 struct range {
     std::uint64_t low = 0;
     std::uint64_t high = 0;
@@ -39,7 +39,7 @@ inline constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
 [[nodiscard]] inline std::uint64_t key_of(std::int64_t value) noexcept {
     return static_cast<std::uint64_t>(value) ^ top_bit;
 }
-/// Those of NaNs lie beyond both infinities'.
+/// The keys of NaNs lie beyond those of both infinities.
 [[nodiscard]] inline std::uint64_t key_of(double value) noexcept {
     const auto bits = std::bit_cast<std::uint64_t>(value);
     return (bits & top_bit) != 0 ? ~bits : bits | top_bit;
@@ -76,9 +76,9 @@ public:
         }
     }
 
-    /// Of all values but those that are not numbers.
+    /// The keys of all values except NaNs.
     [[nodiscard]] range all() const noexcept { return all_; }
-    /// All values are numbers.
+    /// Whether all values are numbers (no NaNs).
     [[nodiscard]] bool whole() const noexcept { return what_ != of::real; }
     [[nodiscard]] number value(std::uint64_t key) const noexcept {
         switch (what_) {
@@ -98,14 +98,14 @@ private:
     range all_;
 };
 
-/// The keys from `low` to `high` that compare so with `constant`, where `value(key)` never
-/// descends. Unequal: those that are equal. Not a number: none. About 130 calls.
+/// The keys within `within` whose values compare with `constant` by `sign`; `value(key)` must never
+/// descend. For `unequal`: the keys of equal values. For a NaN: none. About 130 calls of `value`.
 template <class Value>
 [[nodiscard]] std::optional<range> keys_compared(range within, comparison sign,
                                                  const number& constant, const Value& value) {
     if (constant.is_nan()) return std::nullopt;
-    // How many keys, from the lowest on, have values below the constant, or not above it.
-    const auto first = [&](auto holds) -> std::optional<std::uint64_t> {  // of those for which not
+    // The lowest key for which `holds` is false.
+    const auto first = [&](auto holds) -> std::optional<std::uint64_t> {
         if (holds(value(within.high))) return std::nullopt;
         std::uint64_t low = within.low;
         std::uint64_t high = within.high;
@@ -147,7 +147,7 @@ template <class Value>
     return range{*not_less, greater ? *greater - 1 : within.high};
 }
 
-/// Sorted, without overlaps.
+/// Sorts the ranges and joins those that overlap.
 inline void unite(std::vector<range>& ranges) {
     std::sort(ranges.begin(), ranges.end(),
               [](const range& a, const range& b) { return a.low < b.low; });
@@ -162,8 +162,8 @@ inline void unite(std::vector<range>& ranges) {
     if (!ranges.empty()) ranges.resize(kept + 1);
 }
 
-/// Which of up to 64 values lie in the ranges, as bits. They are of this type, from `at` on, so
-/// many bytes apart.
+/// Which of up to 64 values lie in the ranges, as bits. The values are of this type, the first at
+/// `at`, `stride` bytes apart.
 [[nodiscard]] inline std::uint64_t which_within(const std::vector<range>& ranges, field_type type,
                                                 const std::byte* at, std::ptrdiff_t stride,
                                                 std::size_t count);

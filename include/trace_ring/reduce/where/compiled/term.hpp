@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Values of the records of one event: what an expression's names and arithmetic come to once it is
-/// known where its fields lie.
+/// A value of the records of one event: the names and the arithmetic of an expression, compiled for
+/// where the event's fields lie.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,14 +26,14 @@
 
 namespace trace_ring::inline v1::reduce::where {
 
-/// For which records an expression is made ready.
+/// The records for which an expression is compiled.
 struct setting {
     const tables& in;
     const event_type* type = nullptr;  ///< null: an event that the dictionary lacks
-    bool has_fields = false;           ///< false: they cannot be told, or the record has none
+    bool has_fields = false;           ///< false: fields cannot be read, or the record has none
 };
 
-/// What is asked: a record, or a lane alone.
+/// Where a value is read from: a record, or a lane alone.
 struct subject {
     const lane_info* lane = nullptr;
     const record_view* record = nullptr;
@@ -60,7 +60,7 @@ struct value {
     [[nodiscard]] static value of_text(std::string_view t) noexcept { return {state::text, {}, t}; }
 };
 
-/// A number of a field, as its type has it.
+/// A field's value as a number, by the field's type.
 [[nodiscard]] inline number number_of(const field_value& of) noexcept {
     switch (of.type()) {
         case field_type::i8:
@@ -84,7 +84,8 @@ public:
         made.folded_ = value::of(constant);
         return made;
     }
-    /// `as_text`: what has a name and a number is wanted by name. The expression must outlive it.
+    /// Compiles an expression, which must outlive the term. `as_text`: a value that has a name and
+    /// a number is read as its name.
     [[nodiscard]] static term make(const expression& of, const setting& where, bool as_text) {
         term made;
         made.in_ = &where.in;
@@ -124,31 +125,31 @@ public:
         if (source_ == source::constant) return own();
         return folded_;
     }
-    /// It is a number that lies in each record's fixed part.
+    /// The field, if the term is a number that lies in each record's fixed part; else null.
     [[nodiscard]] const field_info* fixed_field() const noexcept {
         return source_ == source::field && field_->form != field_form::variable &&
                        element_ < field_->count && of_->what != form::text && !is_text()
                    ? field_
                    : nullptr;
     }
-    /// Where it lies then, in the payload.
+    /// Where `fixed_field()` lies in the payload, in bytes.
     [[nodiscard]] std::size_t offset() const noexcept {
         return field_->offset + element_ * size_of(field_->type);
     }
-    /// The names of its values, if it is wanted by name and is no text by itself.
+    /// The names of its values, if they are read as names and it is no text itself; else null.
     [[nodiscard]] const value_names* by_name() const noexcept {
         return source_ == source::field && as_text_ ? field_->values.get() : nullptr;
     }
-    /// One of these as a number, as the field's type has it.
+    /// One of these values as a number, by the field's type.
     [[nodiscard]] number number_as(std::uint64_t value) const noexcept {
         return field_->type >= field_type::i8 ? number::of(static_cast<std::int64_t>(value))
                                               : number::of(value);
     }
-    /// It is what this name stands for, and nothing else.
+    /// Whether the term is just the value of this name.
     [[nodiscard]] bool is(named what) const noexcept {
         return source_ == source::name && name_ == what;
     }
-    /// The same for all records of a lane as one thread has it.
+    /// Whether it is the same for all records of one thread in a lane.
     [[nodiscard]] bool of_lane() const noexcept {
         if (source_ == source::name) return name_ >= named::thread && name_ <= named::lane;
         if (source_ == source::field) return false;
@@ -263,7 +264,7 @@ private:
         return one ? value::of(number_of(one)) : value{};
     }
 
-    /// As exporters show it: by its name, else its number.
+    /// The text that exporters show: the value's name, else its number.
     [[nodiscard]] std::string_view shown(const field_value& of) const {
         if (const std::string_view name = of.name(); !name.empty()) return name;
         digits_ = of.type() >= field_type::i8 ? std::to_string(of.i64()) : std::to_string(of.u64());

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Times as ranges of ticks, where that can be told for sure: then no record's time is computed,
-/// and the index tells which sub-buffers have none.
+/// Turns times into ranges of ticks, where the clock allows it: then no record's time is computed,
+/// and the index tells which sub-buffers have no such record.
 
 #include <cstdint>
 #include <limits>
@@ -18,15 +18,14 @@
 
 namespace trace_ring::inline v1::reduce::where {
 
-/// The time since the trace began, in ns; nothing if the clock's ticks cannot be told in ns.
+/// The time since the trace began, in ns; nothing if ticks cannot be converted to ns.
 [[nodiscard]] inline std::optional<std::int64_t> since_begin(const timeline& time,
                                                              std::uint64_t ticks) noexcept {
     if (!time.known()) return std::nullopt;
     return time.relative_ns(ticks);
 }
 
-/// True if later ticks are never told as earlier: as long as the clock did not jump. Linear in the
-/// readings.
+/// True if a later tick never has an earlier time: the clock did not jump. Linear in the readings.
 [[nodiscard]] inline bool ascends(const timeline& time) noexcept {
     if (!time.known() || !time.consistent()) return false;
     std::int64_t last = (std::numeric_limits<std::int64_t>::min)();
@@ -42,7 +41,7 @@ namespace trace_ring::inline v1::reduce::where {
     return all && rises(~std::uint64_t{0});
 }
 
-/// The ticks whose time compares so with so many ns, where it ascends.
+/// The ticks whose time compares with `ns` by `sign`; only where times ascend.
 [[nodiscard]] inline std::optional<range> ticks_compared(const timeline& time, comparison sign,
                                                          const number& ns) {
     return keys_compared({0, ~std::uint64_t{0}}, sign, ns, [&time](std::uint64_t ticks) {

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What kind of value each part of an expression has for the records of one event: number, time,
-/// text or condition; not there, if the event has no such field; or none at all, and why.
+/// Finds the kind of value that each part of an expression has for the records of one event:
+/// number, time, text or condition; missing, if the event has no such field; or wrong, and why.
 
 #include <algorithm>
 #include <cstddef>
@@ -60,7 +60,7 @@ namespace impl {
     return {kind::number, type == field_type::f32 || type == field_type::f64};
 }
 
-/// `as_text`: what has a name and a number is wanted by name.
+/// `as_text`: a value that has a name and a number is read as its name.
 [[nodiscard]] inline kind_of kind_of_field(const expression& what, const event_type* type,
                                            bool as_text) {
     const bool indexed = what.what == form::element;
@@ -75,7 +75,7 @@ namespace impl {
     return field.values != nullptr && as_text ? kind_of{kind::text} : kind_of_elements(field.type);
 }
 
-/// The names that values of a field have; null if it is no field, or they have none.
+/// The names of a field's values; null if it is no field, or its values have none.
 [[nodiscard]] inline const value_names* names_of_values(const expression& what,
                                                         const event_type* type) noexcept {
     const bool field = what.what == form::field || what.what == form::element ||
@@ -85,7 +85,7 @@ namespace impl {
     return at == event_type::npos ? nullptr : type->fields[at].values.get();
 }
 
-/// `with` is compared with a field: wrong if it must be the name of a value, and none has it.
+/// The kind of `with`, compared with a field: wrong if the field's values have names, but not this.
 [[nodiscard]] inline kind_of kind_of_value_name(const expression& field, const expression& with,
                                                 const event_type* type) {
     const value_names* const names = names_of_values(field, type);
@@ -127,9 +127,9 @@ namespace impl {
 
 [[nodiscard]] kind_of find_kind(const expression& what, const event_type* type, bool as_text);
 
-/// The operands of an operator, each looked at once: nesting must not multiply.
+/// The operands of an operator, each looked at once: nested operators must not multiply the work.
 struct operands {
-    kind_of all{kind::number};  ///< missing if one is, wrong if one is or is no number
+    kind_of all{kind::number};  ///< missing if one is; wrong if one is, or is no number
     std::vector<kind> each;
 
     operands(const expression& what, const event_type* type) {
@@ -192,7 +192,7 @@ struct operands {
     return of.all;
 }
 
-/// `as_text`: what has a name and a number is wanted by name.
+/// `as_text`: a value that has a name and a number is read as its name.
 [[nodiscard]] inline kind_of find_kind(const expression& what, const event_type* type,
                                        bool as_text) {
     switch (what.what) {
@@ -223,13 +223,13 @@ struct operands {
 
 }  // namespace impl
 
-/// The kinds of what is compared; the second is wrong if they cannot be.
+/// The kinds of two compared parts; the second is wrong if they cannot be compared.
 struct kinds_compared {
     kind_of left;
     kind_of right;
 };
 
-/// `right` is part of `whole`.
+/// `whole` is the comparison, or the part of a set, to which a mistake refers.
 [[nodiscard]] inline kinds_compared compared_kinds(const expression& whole, const expression& left,
                                                    const expression& right,
                                                    const event_type* type) {
@@ -263,7 +263,7 @@ struct kinds_compared {
     return found;
 }
 
-/// True if a value cannot depend on a record.
+/// True if the value cannot depend on a record.
 [[nodiscard]] inline bool is_constant(const expression& what) noexcept {
     if (what.what == form::name || what.what == form::field || what.what == form::element) {
         return false;

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The name that somebody may have meant who wrote another.
+/// Suggests the name that was meant by a mistyped one.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace trace_ring::inline v1::reduce::where {
 
-/// Letters to be added, left out, exchanged with others or with their neighbours.
+/// The number of letters to add, leave out, change, or exchange with their neighbours.
 [[nodiscard]] inline std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> before(b.size() + 1);
     std::vector<std::size_t> last(b.size() + 1);
@@ -34,10 +34,10 @@ namespace trace_ring::inline v1::reduce::where {
     return last[b.size()];
 }
 
-/// Names are looked at one by one; the nearest of them is kept.
+/// Looks at names one by one and keeps the nearest.
 class nearest {
 public:
-    /// One letter of `share` may be wrong, and one in any case. `name` must outlive it.
+    /// One letter in `share` may differ, and at least one. `name` must outlive it.
     nearest(std::string_view name, std::size_t share)
         : name_(name), best_(std::max<std::size_t>(1, name.size() / share) + 1) {}
 
@@ -48,7 +48,7 @@ public:
             found_ = other;
         }
     }
-    /// Empty if none is near.
+    /// The nearest name; empty if none is near enough.
     [[nodiscard]] std::string_view found() const noexcept { return found_; }
 
 private:

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Numbers as expressions over records have them: whole ones from -2^63 to 2^64-1, so that signed
-/// and unsigned fields of 64 bits are the same kind of thing, and doubles. Comparing two is exact,
-/// whatever they are; nothing is converted that would change by it.
+/// The numbers of expressions: whole ones from -2^63 to 2^64-1, so that signed and unsigned 64-bit
+/// fields are of one kind, and doubles. Comparisons are exact, also between a whole number and a
+/// double: neither is converted to the other with a loss.
 
 #include <cmath>
 #include <compare>
@@ -38,7 +38,7 @@ public:
     [[nodiscard]] bool is_nan() const noexcept { return floating_ && std::isnan(real_); }
     [[nodiscard]] bool is_zero() const noexcept { return floating_ ? real_ == 0 : size_ == 0; }
 
-    /// Exact; unordered if one is not a number.
+    /// Exact; unordered if one is a NaN.
     [[nodiscard]] friend std::partial_ordering operator<=>(const number& a,
                                                            const number& b) noexcept {
         if (a.floating_ && b.floating_) return a.real_ <=> b.real_;
@@ -55,8 +55,8 @@ public:
         return std::is_eq(a <=> b);
     }
 
-    // Of whole numbers the result is whole, and where it would lie outside of what there is, the
-    // nearest that there is. With a double among them it is what doubles give.
+    // The result of whole numbers is whole; one out of range becomes the nearest in range. With a
+    // double the result is a double.
 
     [[nodiscard]] friend number operator+(const number& a, const number& b) noexcept {
         if (a.floating_ || b.floating_) return of(a.real() + b.real());
@@ -71,7 +71,7 @@ public:
     [[nodiscard]] friend number operator-(const number& a) noexcept {
         return a.floating_ ? of(-a.real_) : number(!a.negative_, a.size_);
     }
-    /// Not a + -b: the greatest whole number has no negative.
+    /// Not a + -b: the negative of the greatest whole number is out of range.
     [[nodiscard]] friend number operator-(const number& a, const number& b) noexcept {
         if (a.floating_ || b.floating_) return of(a.real() - b.real());
         number turned;
@@ -95,7 +95,7 @@ public:
         if (a.floating_ || b.floating_) return of(std::fmod(a.real(), b.real()));
         return {a.negative_, a.size_ % b.size_};
     }
-    /// The bits that both have, where a negative number has ones without end on its left. Both are
+    /// The bits that both have; a negative number has ones without end on its left. Both must be
     /// whole.
     [[nodiscard]] friend number operator&(const number& a, const number& b) noexcept {
         const std::uint64_t both = a.bits() & b.bits();
@@ -116,7 +116,7 @@ private:
         }
         return a.negative_ ? b.size_ <=> a.size_ : a.size_ <=> b.size_;
     }
-    /// A whole number and a double.
+    /// Compares a whole number with a double.
     [[nodiscard]] static std::partial_ordering order(const number& a, double b) noexcept {
         if (std::isnan(b)) return std::partial_ordering::unordered;
         if (b >= 0x1p64) return std::partial_ordering::less;
@@ -129,7 +129,7 @@ private:
         return std::is_neq(by_whole) ? by_whole : whole <=> b;
     }
 
-    std::uint64_t size_ = 0;  // of a whole number, without its sign
+    std::uint64_t size_ = 0;  // the magnitude of a whole number
     double real_ = 0;
     bool negative_ = false;
     bool floating_ = false;
