@@ -6,9 +6,9 @@
 /// What a program that records includes: events, the recorder, its control, and the sessions that
 /// empty it. Rings of your own are in rings.hpp, readers in reading.hpp.
 /// @code
-///   struct order_sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>> {};
+///   struct sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>> {};
 ///   trace_ring::recorder recorder{{.file = "orders.trace"}};
-///   recorder.record<order_sent>(42);
+///   recorder.record<sent>(42);
 /// @endcode
 
 // what is written

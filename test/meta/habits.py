@@ -53,6 +53,7 @@ UMBRELLAS = ("trace_ring.hpp", "rings.hpp", "reading.hpp", "exporting.hpp", "das
              "x86.hpp")
 SEAM = "atomic.hpp"  # the one header that knows Boost, and memory orders
 LONGEST = 400
+WIDEST = 100  # columns, those of comments that the formatter leaves alone included
 MOST_IN_A_FOLDER = 9  # the header that holds a folder's parts together, and eight parts
 
 # What only the seam to the atomics may name.
@@ -208,6 +209,8 @@ def check_headers(root):
         for number, line in enumerate(lines, 1):
             if path != SEAM and OTHER_ATOMICS.search(code_of(line)):
                 yield fault(path, number, f"atomics and Boost come through {SEAM}")
+            if len(line) > WIDEST:
+                yield fault(path, number, f"over {WIDEST} columns")
         for number in broken_rows(lines):
             yield fault(path, number, "a table's row has not the columns of the table")
         if len(lines) > LONGEST:
@@ -421,6 +424,7 @@ PLANTED = [
     ("includes", "reduce/parts.hpp", TOP + "#include <trace_ring/reduce/reader.hpp>\n",
      "reduce/reader.hpp:7"),
     ("headers", "ring/ring.hpp", TOP + "int n;\n" * 395, "ring/ring.hpp:401"),
+    ("headers", "ring/ring.hpp", TOP + "int n;\n/// " + "w" * 97 + "\n", "ring/ring.hpp:8"),
     ("headers", "ring/ring.hpp", "#pragma once\n/// @file\n", "ring/ring.hpp:1"),
     ("headers", "ring/ring.hpp", TOP.replace("@file", "file"), "ring/ring.hpp:1"),
     ("headers", "ring/detail/word.hpp", TOP, "ring/detail/word.hpp:1"),
