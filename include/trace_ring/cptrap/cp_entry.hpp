@@ -4,8 +4,8 @@
 
 /// @file
 /// The 16-byte entry of CP's own trace table (VM/370, VM/SP). Its type codes are those of the VM/SP
-/// System Programmer's Guide; that the code is the first byte is this library's reading, and the
-/// other bytes are opaque: their layouts are not known here.
+/// System Programmer's Guide. This library takes the first byte as the code; the other bytes are
+/// opaque, because their layouts are not known here.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace trace_ring::inline v1::record {
 
-/// What CP traces. The values are the type codes.
+/// The events that CP traces. The values are the type codes.
 enum class cp_event : std::uint8_t {
     external_interrupt = 0x01,
     svc_interrupt = 0x02,
@@ -43,12 +43,12 @@ enum class cp_event : std::uint8_t {
     start_io_fast = 0x18,
 };
 
-/// True for the codes above. A foreign table may hold others; read them as numbers.
+/// True for the codes above. A foreign table may hold other codes; treat them as numbers.
 [[nodiscard]] constexpr bool known(cp_event event) noexcept {
     return static_cast<std::uint8_t>(event) >= 0x01 && static_cast<std::uint8_t>(event) <= 0x18;
 }
 
-/// Or-ed into the type code by the attached processor.
+/// The attached processor sets this bit in the type code.
 inline constexpr std::byte attached_processor{0x40};
 
 /// 16 bytes: the type code, then 15 opaque ones. On a 16-byte boundary in a host's ring.
@@ -58,11 +58,11 @@ struct alignas(16) cp_entry {
     std::byte code{};
     std::byte payload[15]{};
 
-    /// The event, whichever processor it happened on.
+    /// The event, without the bit for the processor.
     [[nodiscard]] constexpr cp_event event() const noexcept {
         return static_cast<cp_event>(code & ~attached_processor);
     }
-    /// Whether the attached processor traced it, rather than the main one.
+    /// The attached processor traced it, not the main one.
     [[nodiscard]] constexpr bool attached() const noexcept {
         return (code & attached_processor) != std::byte{0};
     }

@@ -4,8 +4,8 @@
 
 /// @file
 /// CP's own trace table (VM/370, VM/SP) in a guest's storage: a relative of the DAS table with the
-/// other advance rule. Software keeps it, so there is no gate, no exception for an entry that lies
-/// askew, and a wrap on equality alone.
+/// other advance rule. Software writes it, so there is no gate and no exception for a misaligned
+/// entry, and it wraps only on equality.
 /// @code
 ///   X'0C'  TRACSTRT   the first entry
 ///   X'10'  TRACEND    the byte after the last entry
@@ -24,11 +24,11 @@ namespace trace_ring::inline v1::cp {
 inline constexpr std::uint32_t start_location = 0x0C, end_location = 0x10, current_location = 0x14;
 inline constexpr std::uint32_t entry_bytes = 16;
 
-/// Stores `entry` where TRACCURR points and moves TRACCURR on by an interlocked update, so that
-/// both processors of a guest may do so at once. An entry's address is the low 24 bits of
-/// TRACCURR, as the machine would take them. Protection is not looked for: CP runs with key zero.
-/// A TRACEND that is not a multiple of 16 past TRACSTRT is never met, and the table then runs on
-/// through storage: that is how the original behaves.
+/// Advances TRACCURR by an interlocked update and stores `entry` where it pointed, so both
+/// processors of a guest may do so at once. An entry's address is the low 24 bits of TRACCURR, as
+/// on the machine. Protection is not tested, because CP runs with key zero. If TRACEND is not a
+/// multiple of 16 past TRACSTRT, the table never wraps and continues through storage, as the
+/// original does.
 template <guest_storage Storage>
 trace_result trace(Storage& storage, const record::cp_entry& entry) {
     if (const auto met = storage.test(start_location, 12, guest_access::unprotected);

@@ -3,24 +3,24 @@
 #pragma once
 
 /// @file
-/// CPTRAP's CP interface (VM/SP): code at any number of places hands over data with a code, which
-/// is recorded if CPTRAP is active and the code is chosen. Source: VM/SP System Programmer's Guide,
-/// "Passing CP Data to the CPTRAP File"; the layouts are in cptrap/record.hpp.
+/// CPTRAP's CP interface (VM/SP): programs pass data with a code, and a record is made if CPTRAP is
+/// active and the code is chosen. Source: VM/SP System Programmer's Guide, "Passing CP Data to the
+/// CPTRAP File"; the layouts are in cptrap/record.hpp.
 /// @code
 ///   struct trap_trace : trace_ring::policies<trace_ring::record::cptrap_record<>,
 ///                                            trace_ring::full::discard_newest> {};
 ///   trace_ring::ring<trap_trace> ring;          // or a recorder: any number of threads
 ///   trace_ring::cptrap::trapok trapok;          // inactive
-///   trace_ring::cptrap::interface trap(trapok, ring);
+///   trace_ring::cptrap::cp_interface trap(trapok, ring);
 ///
 ///   trap.hand_over(3, bytes);                   // returns at once
 ///   constexpr auto what = trace_ring::record::cptrap_selection().code(3);
 ///   trapok.start(what);
 ///   trap.hand_over(3, bytes);                   // recorded
 /// @endcode
-/// CP's own wrap table is another ring and goes on by itself: what of it CPTRAP is to have as well
-/// is given to `entry`. The layout of what a virtual machine hands over (MONITOR CALL 0,10) is not
-/// known, so there is no interface for that; its parameter list is the same.
+/// CP's own wrap table is another ring, independent of CPTRAP: `entry` records an entry of it in
+/// CPTRAP, too. The layout of the data that a virtual machine passes (MONITOR CALL 0,10) is not
+/// known, so there is no interface for them; their parameter list is the same.
 
 #include <algorithm>
 #include <array>
@@ -38,22 +38,22 @@
 
 namespace trace_ring::inline v1::cptrap {
 
-/// Whether CPTRAP is active, and what is chosen: one word, as TRAPOK's is. Constant-initialised,
+/// Whether CPTRAP is active, and what is chosen: one word, like TRAPOK's. Constant-initialised as
 /// inactive. Any thread; signal-safe.
 class trapok {
 public:
     constexpr trapok() noexcept = default;
 
-    /// Activates CPTRAP, or chooses anew. `what` must outlive all that may still ask: other threads
-    /// may do so for a moment after `stop`.
+    /// Activates CPTRAP, or changes the selection. `what` must outlive its use: other threads may
+    /// use it for a moment after `stop` or another `start`.
     void start(const record::cptrap_selection& what) noexcept {
         // order: cptrap.start:A pairs with cptrap.ask:A
         chosen_.store(&what, release);
     }
     void stop() noexcept {
-        chosen_.store(nullptr, relaxed);  // relaxed: nothing is published by it
+        chosen_.store(nullptr, relaxed);  // relaxed: it publishes no other data
     }
-    /// What is chosen; null: inactive. One load.
+    /// The selection; null if inactive. One load.
     [[nodiscard]] const record::cptrap_selection* active() const noexcept {
         // order: cptrap.ask:A pairs with cptrap.start:A
         return chosen_.load(acquire);
@@ -63,14 +63,15 @@ private:
     atomic_pointer<const record::cptrap_selection> chosen_{};
 };
 
-/// What a recorder records of CPTRAP: `type` and `code` are the record's, `data` what follows its
-/// header. The length is the data's own.
+/// A CPTRAP record as a recorder's event: `type` and `code` are the record's, `data` the bytes
+/// after its header. The length is that of the data.
 struct trap_event
     : trace_ring::event<"cptrap", field<"type", std::uint8_t>, field<"code", std::uint16_t>,
                         field<"data", std::span<const std::uint8_t>>> {};
 
-/// A ring whose records are bytes: of record::cptrap_record or record::sub_buffers. A CPTRAP record
-/// is its payload, whose first byte is also the record's id; what pads it to 8 is zero.
+/// A ring whose records are bytes: with record::cptrap_record or record::sub_buffers. The payload
+/// is a CPTRAP record, padded with zeros to a multiple of 8; its first byte is also the record's
+/// id.
 template <class S>
 concept ring_of_bytes = requires(S& sink, std::span<const std::byte> bytes) {
     { sink.write_bytes(std::uint16_t{1}, bytes) } -> std::convertible_to<bool>;
@@ -83,28 +84,28 @@ concept recorder_of_events = requires(S& sink, std::span<const std::uint8_t> dat
         } -> std::convertible_to<bool>;
 };
 
-/// What came of handing data over.
+/// The result of passing data to CPTRAP.
 enum class outcome : std::uint8_t {
     stored,
     inactive,      ///< CPTRAP is not active: returned at once
     not_selected,  ///< its type or code is not chosen
-    refused,       ///< the ring had no room, or its gate is shut; it counts what it loses
-    exception,     ///< of a guest's call: an access to its storage met an exception
+    refused,       ///< the ring had no room (it counts the loss), or its gate is closed
+    exception,     ///< only of a guest's call: an access to its storage met an exception
 };
 
-/// The same of a guest's call.
+/// The result of a guest's call.
 struct call_result {
     outcome what = outcome::inactive;
     program_exception exception = program_exception::none;  ///< none unless `what` is exception
-    std::uint32_t address = 0;  ///< exception: where the bytes begin whose access met it
+    std::uint32_t address = 0;  ///< exception: the address of the bytes whose access met it
 
     friend constexpr bool operator==(const call_result&, const call_result&) noexcept = default;
 };
 
 namespace impl {
 
-/// Copies bytes of a guest's storage, at any alignment. Storage is looked at by whole words, which
-/// no page and no protected area divides; it does not wrap.
+/// Copies bytes of a guest's storage, at any alignment. It fetches whole words, because no page and
+/// no protected area divides a word; it does not wrap at the end of storage.
 template <guest_storage Storage>
 [[nodiscard]] program_exception fetch_bytes(Storage& storage, std::uint32_t address,
                                             std::span<std::byte> into) {
@@ -126,17 +127,16 @@ template <guest_storage Storage>
 
 }  // namespace impl
 
-/// One interface; any number of them may ask one trapok and store into one ring. A ring of
-/// sub-buffers has one writer, so its interfaces are one thread's; a recorder's, or those of a ring
-/// with claim::per_cpu, any thread's. Signal-safe where the ring is. Refers to both: they must
-/// outlive it.
+/// One interface; any number of them may use one trapok and one ring or recorder. A ring of
+/// sub-buffers with one writer allows interfaces on one thread only; a recorder, or a ring with
+/// claim::per_cpu, on any. Signal-safe if the ring is. Both must outlive it.
 template <class Sink>
 requires(ring_of_bytes<Sink> || recorder_of_events<Sink>) class cp_interface {
 public:
     constexpr cp_interface(const trapok& gate, Sink& sink) noexcept : gate_(&gate), sink_(&sink) {}
 
-    /// TRAPOK: hands over `data` with an individualizing code. At most the first 264 bytes are
-    /// taken, and nothing tells if there were more.
+    /// TRAPOK: records `data` with an individualizing code. Longer data are cut to 264 bytes
+    /// without any sign.
     outcome hand_over(std::uint16_t code, std::span<const std::byte> data) const noexcept {
         const auto* const what = gate_->active();
         if (what == nullptr) return outcome::inactive;
@@ -144,8 +144,8 @@ public:
         return put(record::cptrap_type::cp_interface, code, data);
     }
 
-    /// An entry of CP's trace table, which itself goes on: recorded as this library's own type
-    /// table_entry, if its event is chosen.
+    /// Records an entry of CP's trace table as this library's type table_entry, if its event is
+    /// chosen. The table itself is not affected.
     outcome entry(const record::cp_entry& one) const noexcept {
         const auto* const what = gate_->active();
         if (what == nullptr) return outcome::inactive;
@@ -154,10 +154,10 @@ public:
                    std::as_bytes(std::span{&one, 1}));
     }
 
-    /// The same as CP in a guest calls it: `list` is what register 1 holds, the address of an
-    /// 8-byte parameter list without boundary requirement. Addresses have 24 bits. Nothing of the
-    /// guest is changed, its condition code among it, and while CPTRAP is inactive nothing is
-    /// looked at.
+    /// `hand_over` as CP in a guest calls it: `list` is the contents of register 1, the address of
+    /// an 8-byte parameter list at any boundary. Addresses have 24 bits. It changes nothing of the
+    /// guest, its condition code included; while CPTRAP is inactive it does not access the guest's
+    /// storage.
     template <guest_storage Storage>
     call_result call(Storage& storage, std::uint32_t list) const {
         const auto* const what = gate_->active();

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// CPTRAP's record of CP interface data (VM/SP), and the parameter list that asks for one, as bytes
+/// CPTRAP's record of CP interface data (VM/SP), and the parameter list that requests one, as bytes
 /// at any alignment. Words are big-endian. Source: VM/SP System Programmer's Guide, "Passing CP
 /// Data to the CPTRAP File".
 /// @code
@@ -16,12 +16,17 @@
 ///          +----+----+--------+--------+--------+----- - -
 ///          0    1    2        4        6        8
 /// @endcode
-/// At most 264 bytes of data are taken; of more, the first 264, **and nothing tells so**: that is
-/// how the original behaves. What this library records in its own formats is never cut silently.
+/// Longer data are cut to their first 264 bytes **without any sign**, because the original does so.
+/// Records in this library's own formats are never cut silently.
 ///
 /// The layouts of the types X'3D' and X'3E', and of trace-table entries in a CPTRAP file, are not
-/// known. What this library adds are types of its own, all from X'C0' on, all with the header
-/// above.
+/// known. This library adds types of its own, all from X'C0' on, all with the header above.
+/// @code
+/// std::array<std::byte, trace_ring::record::cptrap_most_bytes> bytes;
+/// const auto length = trace_ring::record::put_cptrap(
+///     bytes, trace_ring::record::cptrap_type::cp_interface, 3, data);
+/// const auto seen = trace_ring::record::view_cptrap(std::span(bytes).first(length));
+/// @endcode
 
 #include <algorithm>
 #include <cstddef>
@@ -38,11 +43,11 @@ namespace trace_ring::inline v1::record {
 
 /// The first byte of a record.
 enum class cptrap_type : std::uint8_t {
-    none = 0x00,          ///< no record: ends a spool record (a choice of this library's)
+    none = 0x00,          ///< no record: ends a spool record (this library's choice)
     cp_interface = 0x3F,  ///< CP interface data
-    first_own = 0xC0,     ///< from here on: this library's own
-    table_entry = 0xC5,   ///< its own: an entry of CP's trace table; the code is the entry's
-    lost = 0xD3,          ///< its own: records are missing here; the code is the cause
+    first_own = 0xC0,     ///< from here on: this library's own types
+    table_entry = 0xC5,   ///< own: an entry of CP's trace table; the code is the entry's
+    lost = 0xD3,          ///< own: records are missing here; the code is the cause
 };
 
 inline constexpr std::size_t cptrap_list_bytes = 8;
@@ -53,7 +58,7 @@ inline constexpr std::size_t cptrap_most_bytes = cptrap_header_bytes + cptrap_mo
 /// The parameter list that register 1 addresses.
 struct cptrap_list {
     std::byte length_bytes[2]{};   ///< of the data
-    std::byte code_bytes[2]{};     ///< individualizing: making it unique is the caller's business
+    std::byte code_bytes[2]{};     ///< individualizing: the caller makes it unique
     std::byte address_bytes[4]{};  ///< of the data
 
     [[nodiscard]] constexpr std::uint16_t length() const noexcept {
@@ -122,7 +127,7 @@ struct cptrap_header {
         store_big(out.length_bytes, 0, length);
         return out;
     }
-    /// As it lies, the reserved bytes as well.
+    /// Copies all bytes, the reserved ones included.
     [[nodiscard]] static constexpr cptrap_header load(
         std::span<const std::byte, cptrap_header_bytes> from) noexcept {
         cptrap_header out = of(static_cast<cptrap_type>(from[0]), load_big<std::uint16_t>(from, 2),
@@ -148,9 +153,9 @@ static_assert(offsetof(cptrap_header, reserved_at_end) == 6);
 static_assert(std::is_trivially_copyable_v<cptrap_header> &&
               std::is_standard_layout_v<cptrap_header>);
 
-/// Lays a record into `into`: the header, then at most the first 264 bytes of `data`, with no sign
-/// of it if there were more. How many bytes it has; 0 if `into` is too small, which is then
-/// untouched. Signal-safe; linear in the data.
+/// Lays out a record in `into`: the header, then at most the first 264 bytes of `data`, without a
+/// sign that there were more. Returns its length in bytes; 0, and nothing changes, if `into` is too
+/// small. Signal-safe; linear in the data.
 constexpr std::size_t put_cptrap(std::span<std::byte> into, cptrap_type type, std::uint16_t code,
                                  std::span<const std::byte> data) noexcept {
     const std::size_t taken = (std::min)(data.size(), cptrap_most_data);
@@ -162,18 +167,19 @@ constexpr std::size_t put_cptrap(std::span<std::byte> into, cptrap_type type, st
     return bytes;
 }
 
-/// One record where it lies. Of a type without the header (cptrap_lengths) only `type` and `bytes`.
+/// One record in place. If its type has no header (cptrap_lengths), only `type` and `bytes` are
+/// set.
 struct cptrap_view {
     cptrap_type type = cptrap_type::none;
     bool headed = false;               ///< it has the header, and so a code
-    std::uint16_t code = 0;            ///< individualizing; of own types: see cptrap_type
-    std::span<const std::byte> bytes;  ///< all of it
+    std::uint16_t code = 0;            ///< individualizing; for own types see cptrap_type
+    std::span<const std::byte> bytes;  ///< the whole record
 
-    /// What follows the header.
+    /// The bytes after the header.
     [[nodiscard]] constexpr std::span<const std::byte> data() const noexcept {
         return headed ? bytes.subspan(cptrap_header_bytes) : std::span<const std::byte>{};
     }
-    /// A table_entry's entry; empty of other types.
+    /// The entry in a table_entry; empty for other types.
     [[nodiscard]] constexpr std::optional<cp_entry> entry() const noexcept {
         if (type != cptrap_type::table_entry || data().size() != sizeof(cp_entry)) return {};
         cp_entry out;
@@ -181,15 +187,15 @@ struct cptrap_view {
         std::copy_n(data().data() + 1, sizeof out.payload, out.payload);
         return out;
     }
-    /// What a `lost` tells; empty of other types, and of a cause that is none.
+    /// The loss in a `lost`; empty for other types, and for an unknown cause.
     [[nodiscard]] constexpr std::optional<loss> lost() const noexcept {
         if (type != cptrap_type::lost || data().size() != 8 || code >= loss_cause_count) return {};
         return loss{no_position, load_big<std::uint64_t>(data()), static_cast<loss_cause>(code)};
     }
 };
 
-/// The record that begins `bytes`, if it has the header, and its length is sound: at least 8, no
-/// more than there is and, of interface data, at most 272. Signal-safe, constant time.
+/// The record at the beginning of `bytes`, if it has the header and a valid length: at least 8, at
+/// most all bytes and, for interface data, at most 272. Signal-safe, constant time.
 [[nodiscard]] constexpr std::optional<cptrap_view> view_cptrap(
     std::span<const std::byte> bytes) noexcept {
     if (bytes.size() < cptrap_header_bytes) return {};

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// CPTRAP records as the record policy of a ring: one by one thread, one by processor with a lane
-/// for each, or one for each thread.
+/// CPTRAP records as the record policy of a ring: one ring for a single writer, a ring for each
+/// thread, or one with a lane for each processor.
 /// @code
 ///   struct trap_trace : trace_ring::policies<trace_ring::record::cptrap_record<>,
 ///                                            trace_ring::full::discard_newest> {};
@@ -17,9 +17,9 @@
 ///       if (const auto seen = trap_trace::record_policy::see(item)) use(seen->code, seen->data());
 ///   }
 /// @endcode
-/// In the ring a CPTRAP record, to the bit, is a payload, padded with zeros to a multiple of 8; the
-/// record's id is its type. What is not asked before it is recorded stands here;
-/// cptrap/interface.hpp asks whether CPTRAP is active, and for what is chosen.
+/// In the ring an exact CPTRAP record is the payload, padded with zeros to a multiple of 8; the
+/// record's id is its type. This policy records without asking; cptrap/interface.hpp first asks
+/// whether CPTRAP is active and the record is chosen.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@
 
 namespace trace_ring::inline v1::record {
 
-/// The CPTRAP record that is a ring's payload under an id; empty if it is none, or the id another.
+/// The CPTRAP record in a ring's payload; empty if it is none, or its type is not `id`.
 /// Signal-safe, constant time.
 [[nodiscard]] constexpr std::optional<cptrap_view> see_cptrap(
     std::uint16_t id, std::span<const std::byte> payload) noexcept {
@@ -49,30 +49,32 @@ namespace trace_ring::inline v1::record {
     return seen;
 }
 
-/// In sub-buffers of `Bytes`, as record::sub_buffers<Bytes>.
+/// The record policy, in sub-buffers of `Bytes`, like record::sub_buffers<Bytes>.
 template <std::size_t Bytes = 4096>
 struct cptrap_record : sub_buffers<Bytes> {
     static constexpr std::size_t most_bytes = cptrap_most_bytes;
 
-    /// A record of any type that has the header: at most 264 bytes of data, silently.
+    /// Lays out a record of any type that has the header. Longer data are silently cut to 264
+    /// bytes.
     [[nodiscard]] static constexpr laid_out lay_out(std::span<std::byte> into, cptrap_type type,
                                                     std::uint16_t code,
                                                     std::span<const std::byte> data) noexcept {
         return {static_cast<std::uint16_t>(type), put_cptrap(into, type, code, data)};
     }
-    /// CP interface data.
+    /// Lays out CP interface data.
     [[nodiscard]] static constexpr laid_out lay_out(std::span<std::byte> into, std::uint16_t code,
                                                     std::span<const std::byte> data) noexcept {
         return lay_out(into, cptrap_type::cp_interface, code, data);
     }
-    /// This library's type table_entry.
+    /// Lays out an entry of CP's trace table, as this library's type table_entry.
     [[nodiscard]] static laid_out lay_out(std::span<std::byte> into,
                                           const cp_entry& entry) noexcept {
         return lay_out(into, cptrap_type::table_entry, std::to_integer<std::uint16_t>(entry.code),
                        std::as_bytes(std::span{&entry, 1}));
     }
 
-    /// What a reader of the ring gives: it has an `id` and a `payload`. Empty if it is no record.
+    /// The CPTRAP record in a reader's item, which has an `id` and a `payload`. Empty if it is
+    /// none.
     template <class Item>
     [[nodiscard]] static constexpr std::optional<cptrap_view> see(const Item& item) noexcept {
         return see_cptrap(item.id, std::as_bytes(item.payload));

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Which CPTRAP records are wanted, by type and by code: asked by writers before they store, and by
-/// readers. A bit for each number there can be, so that each answer is one load; made at compile
-/// time or at run time.
+/// Selects CPTRAP records by type and by code. Writers ask it before they store, and readers, too.
+/// It has a bit for each number, so that an answer takes one load; it can be made at compile time
+/// or at run time.
 /// @code
 ///   constexpr auto what = trace_ring::record::cptrap_selection()
 ///                             .event(trace_ring::record::cp_event::start_io)
@@ -30,14 +30,15 @@ public:
     [[nodiscard]] constexpr bool contains(std::size_t number) const noexcept {
         return number < Count && (words_[number / 64] >> number % 64 & 1U) != 0;
     }
-    /// What is no number of the set's is left out.
+    /// Ignores a number that is not below `Count`.
     constexpr void insert(std::size_t number) noexcept {
         if (number < Count) words_[number / 64] |= std::uint64_t{1} << number % 64;
     }
     constexpr void erase(std::size_t number) noexcept {
         if (number < Count) words_[number / 64] &= ~(std::uint64_t{1} << number % 64);
     }
-    /// Both ends belong to it. By words, as compilers count the steps of a constant.
+    /// Inserts the numbers from `first` to `last`, both included. By words, because compilers limit
+    /// the steps of a constant expression.
     constexpr void insert(std::size_t first, std::size_t last) noexcept {
         while (first <= last && first < Count) {
             if (first % 64 == 0 && last - first >= 63) {
@@ -54,7 +55,7 @@ private:
     std::array<std::uint64_t, Count / 64> words_{};
 };
 
-/// Nothing at first. 8224 bytes: keep one for all who ask, and pass it by reference.
+/// Selects nothing at first. It has 8224 bytes: keep one for all users, and pass it by reference.
 class cptrap_selection {
 public:
     [[nodiscard]] static constexpr cptrap_selection everything() noexcept {
@@ -64,25 +65,25 @@ public:
         return out;
     }
 
-    /// Records of a type, of interface data those whose code is chosen, too. The trace table's
-    /// entries are chosen by their events, each of which is a type here.
+    /// Adds records of a type; interface data also need a chosen code. Entries of the trace table
+    /// are chosen by their events, each of which is a type here.
     constexpr cptrap_selection& type(cptrap_type which) noexcept {
         types_.insert(static_cast<std::size_t>(which));
         return *this;
     }
-    /// Entries of CP's trace table, on whichever processor.
+    /// Adds entries of CP's trace table, of any processor.
     constexpr cptrap_selection& event(cp_event which) noexcept {
         types_.insert(static_cast<std::size_t>(which));
         return *this;
     }
-    /// Interface data with a code.
+    /// Adds interface data with a code.
     constexpr cptrap_selection& code(std::uint16_t which) noexcept { return codes(which, which); }
-    /// Interface data with a code from `first` to `last`, both included.
+    /// Adds interface data with a code from `first` to `last`, both included.
     constexpr cptrap_selection& codes(std::uint16_t first, std::uint16_t last) noexcept {
         codes_.insert(first, last);
         return type(cptrap_type::cp_interface);
     }
-    /// Interface data with any code.
+    /// Adds interface data with any code.
     constexpr cptrap_selection& any_code() noexcept { return codes(0, 0xFFFF); }
     constexpr cptrap_selection& without(cptrap_type which) noexcept {
         types_.erase(static_cast<std::size_t>(which));
@@ -93,7 +94,7 @@ public:
         return *this;
     }
 
-    /// Interface data with this code is wanted. This and all below: constant time, signal-safe.
+    /// Interface data with this code is chosen. All `takes`: constant time, signal-safe.
     [[nodiscard]] constexpr bool takes(std::uint16_t code) const noexcept {
         return takes(cptrap_type::cp_interface) && codes_.contains(code);
     }

@@ -3,22 +3,22 @@
 #pragma once
 
 /// @file
-/// CPTRAP's spool file, to be written: records are packed into spool records of 4 KiB
-/// (cptrap/spool_record.hpp), each of which is appended whole by one write. Who records never does
-/// file input or output: a session drains the ring into the spool.
+/// Writes CPTRAP's spool file: packs records into spool records of 4 KiB (cptrap/spool_record.hpp),
+/// and appends each of these by one write. Threads that record never do file input or output: a
+/// session drains the ring into the spool.
 /// @code
 ///   trace_ring::cptrap::spool spool("cptrap.file");
 ///   trace_ring::drain::session session(ring);
-///   while (goes_on) spool.take(session);   // what is complete
-///   spool.finish(session);                 // all, and the last spool record
+///   while (running) spool.take(session);   // the complete records
+///   spool.finish(session);                 // all records, and the last spool record
 /// @endcode
-/// What was appended survives the process. A power failure is another matter: nothing is forced to
-/// the disk. A write that was interrupted leaves a torn spool record at the end, which readers name
-/// and a spool that goes on with the file completes.
+/// Appended records survive the process, but not a power failure: nothing is forced to the disk. An
+/// interrupted write leaves a torn spool record at the end. Readers report it, and a spool that
+/// continues the file completes it.
 ///
-/// A disk that is full is an error that stands in `error()` until a write succeeds; what is not
-/// taken meanwhile is counted, and told in the file, as this library's own type `lost`, before what
-/// comes next. So is what the ring lost.
+/// If the disk is full, `error()` says so until a write succeeds. Records that are refused
+/// meanwhile are counted; a record of this library's type `lost` tells of them in the file, before
+/// the next record. Records that the ring lost are told in the same way.
 
 #include <unistd.h>
 
@@ -39,25 +39,25 @@
 
 namespace trace_ring::inline v1::cptrap {
 
-/// Says that a spool goes on with a file that is there.
+/// Tag: the spool continues an existing file.
 struct go_on_t {};
 inline constexpr go_on_t go_on{};
 
-/// One thread's at a time. The file has one writer: another process is refused. Within a process
-/// that is not told, and closing any other descriptor of the file lets go of it.
+/// Used by one thread at a time. The file has one writer: a spool refuses a file that another
+/// spool, of this process or another, has opened to write.
 class spool {
 public:
     static constexpr std::uint64_t no_limit = std::uint64_t{1} << 62;
 
-    /// Makes the file; `limit` is the most it may grow to, in bytes. Throws setup_error if it
-    /// exists, or cannot be made.
+    /// Creates the file, which may grow to `limit` bytes. Throws setup_error if it exists, or
+    /// cannot be created.
     explicit spool(const std::string& path, std::uint64_t limit = no_limit)
         : spool(storage::create_file(path), path, limit) {}
-    /// Goes on with a file. If its last spool record is torn, what is whole of it is kept and
-    /// written again with what comes; what is not is counted as one record damaged, at least.
+    /// Continues a file. If its last spool record is torn, its whole records are kept and written
+    /// again with later ones; the rest counts as one damaged record.
     spool(go_on_t, const std::string& path, std::uint64_t limit = no_limit)
         : spool(storage::open_file(path), path, limit) {}
-    /// Takes a descriptor over, to be read and written at offsets; `name` is for messages.
+    /// Owns a descriptor, which is read and written at offsets; `name` is for messages.
     spool(file_descriptor file, std::string name, std::uint64_t limit = no_limit)
         : file_(std::move(file)), name_(std::move(name)), limit_(limit) {
         if (storage::lock_byte(file_.get(), record::spool_lock_offset) ==
@@ -69,11 +69,12 @@ public:
     }
     spool(const spool&) = delete;
     spool& operator=(const spool&) = delete;
-    /// As `flush`; what cannot be written is lost, so ask `flush` before.
+    /// Calls `flush`. Records that cannot be written are lost: call `flush` before, and check it.
     ~spool() { flush(); }
 
-    /// Takes one CPTRAP record, as it is. False, and counted as lost: there is no room in the file
-    /// (refused), it is longer than a spool record (too long), or it is none (damaged).
+    /// Takes one CPTRAP record as it is. False, and the record counts as lost, if the file has no
+    /// room (refused), if it is longer than a spool record (too long), or if it is no CPTRAP record
+    /// (damaged).
     bool append(std::span<const std::byte> one) noexcept {
         const auto seen = record::view_cptrap(one);
         if (!seen || seen->bytes.size() != one.size() || seen->type == record::cptrap_type::none) {
@@ -86,7 +87,7 @@ public:
         ++records_;
         return true;
     }
-    /// Lays CP interface data out and takes it: at most 264 bytes, silently.
+    /// Lays out CP interface data and takes the record. Longer data are silently cut to 264 bytes.
     bool append(std::uint16_t code, std::span<const std::byte> data) noexcept {
         std::array<std::byte, record::cptrap_most_bytes> bytes;
         const std::size_t length =
@@ -94,16 +95,16 @@ public:
         return append(std::span<const std::byte>(bytes.data(), length));
     }
 
-    /// Takes what is complete in the ring of a drain::session, and consumes it. How many records
-    /// were taken. Throws what the session throws.
+    /// Takes and consumes the complete records in the ring of a drain::session. Returns how many.
+    /// Throws what the session throws.
     template <class Session>
     std::uint64_t take(Session& session) {
         const std::uint64_t before = records_;
         session.for_each([&](const auto& portion) { take_portion(session, portion); });
         return records_ - before;
     }
-    /// Takes all there is, to the last record, and the ring's last losses; then as `flush`, whose
-    /// error is in `error()`.
+    /// Takes all records, to the last one, and the ring's last losses; then calls `flush`, whose
+    /// error is in `error()`. Returns the number of records.
     template <class Session>
     std::uint64_t finish(Session& session) {
         const std::uint64_t before = records_;
@@ -121,19 +122,19 @@ public:
         return records_ - before;
     }
 
-    /// Ends the spool record that is being filled, with what losses are to be told, and appends it;
-    /// what comes next begins another one. False: it could not be written, see `error()`; it is
-    /// kept, and tried again with the next.
+    /// Adds the losses that are not yet told to the current spool record, and appends it to the
+    /// file; the next record begins another one. False: it could not be written, see `error()`; it
+    /// is kept, and the next write tries again.
     bool flush() noexcept { return make_room(0) && write(); }
 
-    /// Why the last write failed, an errno; 0: it did not. ENOSPC: no room; EFBIG: the limit that
-    /// was given, or the process's own.
+    /// The errno of the last write; 0 if it succeeded. ENOSPC: no room; EFBIG: the limit that was
+    /// given, or the process's own.
     [[nodiscard]] int error() const noexcept { return error_; }
-    /// Records taken, those on the way included.
+    /// Records taken, with those that are not yet in the file.
     [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
-    /// Records taken that are not in the file yet.
+    /// Records taken that are not yet in the file.
     [[nodiscard]] std::uint32_t unwritten() const noexcept { return unwritten_; }
-    /// What is missing, by cause: what the ring told, and what was not taken.
+    /// Records lost by the ring or by the spool, by cause.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
     /// Spool records in the file.
     [[nodiscard]] std::uint64_t spool_records() const noexcept { return next_; }
@@ -147,9 +148,9 @@ private:
         untold_[static_cast<std::size_t>(cause)] += count;
         return false;
     }
-    /// Room for a record of so many bytes, behind the losses that the file does not tell yet: they
-    /// are put in only with what comes after them, or one loss would be told as many. False: the
-    /// spool record is full, and cannot be written.
+    /// Makes room for a record of `bytes`, and puts the losses that are not yet told before it.
+    /// They are put in only together with the next record, because otherwise one loss would become
+    /// many entries. False: the spool record is full, and cannot be written.
     bool make_room(std::size_t bytes) noexcept {
         std::size_t losses = 0;
         for (const auto count : untold_) losses += count != 0 ? loss_bytes : 0;
@@ -159,9 +160,9 @@ private:
         }
         if (!write()) return false;
         tell();
-        return bytes <= page_.room() || write();  // it fills a spool record alone
+        return bytes <= page_.room() || write();  // the record needs a whole spool record
     }
-    /// There is room.
+    /// Adds the losses that are not yet told. There is room for them.
     void tell() noexcept {
         for (std::size_t i = 0; i < loss_cause_count; ++i) {
             if (untold_[i] == 0) continue;
@@ -189,7 +190,7 @@ private:
         } while (written < 0 && errno == EINTR);
         if (written != static_cast<ssize_t>(bytes)) {
             error_ = written < 0 ? errno : ENOSPC;
-            // A part of it is no spool record. If it stays all the same, readers name it.
+            // Remove the partly written spool record. If that fails, readers report it as torn.
             if (written > 0) {
                 static_cast<void>(::ftruncate64(file_.get(), static_cast<off64_t>(at)) == 0);
             }
@@ -212,14 +213,14 @@ private:
             session.source().visit(portion, [this](const auto& one) { this->take_record(one); });
         if (there < portion.records()) lose(loss_cause::damaged, portion.records() - there);
     }
-    /// The payload of a ring's record: a CPTRAP record, and less than 8 zeros.
+    /// Takes the payload of a ring's record: a CPTRAP record, and less than 8 zeros.
     template <class Record>
     void take_record(const Record& one) noexcept {
         const auto seen = record::see_cptrap(one.id, std::as_bytes(one.payload));
         seen ? append(seen->bytes) : lose(loss_cause::damaged);
     }
 
-    /// What is whole of a torn last spool record becomes the one that is being filled.
+    /// Moves the whole records of a torn last spool record to the current one.
     void mend(std::size_t torn) {
         std::array<std::byte, record::spool_record_bytes> bytes;
         const ssize_t got = ::pread64(file_.get(), bytes.data(), torn,
@@ -239,7 +240,7 @@ private:
     file_descriptor file_;
     std::string name_;
     std::uint64_t limit_;
-    std::uint64_t next_ = 0;  ///< number of the spool record that is being filled
+    std::uint64_t next_ = 0;  ///< number of the current spool record
     record::spool_page page_;
     int error_ = 0;
     std::uint32_t unwritten_ = 0;

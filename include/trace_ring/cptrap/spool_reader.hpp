@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Reading a CPTRAP spool file (cptrap/spool_record.hpp), also one that is still being written:
-/// forward and backward from any spool record, what is chosen by type and by code. A terminal may
-/// turn round wherever it is.
+/// Reads a CPTRAP spool file (cptrap/spool_record.hpp), also one that is still being written:
+/// forward and backward from any spool record, only records chosen by type and by code. The
+/// direction may change at any item.
 /// @code
 ///   auto file = trace_ring::reduce::spool_reader::open("cptrap.file");
 ///   file.select(trace_ring::record::cptrap_selection().codes(0x100, 0x1FF));
@@ -37,31 +37,31 @@
 
 namespace trace_ring::inline v1::reduce {
 
-/// What a reader finds. Spans are good until the reader comes to another spool record.
+/// One item of a spool file. Spans are valid until the reader loads another spool record.
 struct spool_item {
     enum class kind : std::uint8_t {
-        end,         ///< there is no more this way, for now
-        record,      ///< `record`: also of a type that is not understood, if its length is known
-        unreadable,  ///< from `offset` on, as far as `bytes` go, nothing can be told apart
-        torn,        ///< the file ends within the spool record: what is missing would begin there
+        end,         ///< no more in this direction, for now
+        record,      ///< `record`: also of an unknown type, if its length is known
+        unreadable,  ///< the bytes at `offset` cannot be divided into records
+        torn,        ///< the file ends within the spool record: the missing bytes begin here
     };
     kind what = kind::end;
-    record::spool_end why = record::spool_end::whole;  ///< of what is unreadable or torn
+    record::spool_end why = record::spool_end::whole;  ///< the cause if unreadable or torn
     std::uint64_t number = 0;                          ///< of the spool record, from 0
     std::size_t index = 0;                             ///< in the spool record, from 0
     std::uint64_t offset = 0;                          ///< in the file
-    std::span<const std::byte> bytes;                  ///< all of the record, or what is unreadable
+    std::span<const std::byte> bytes;                  ///< the whole record, or the bad bytes
     record::cptrap_view record{};
 
-    /// Something was found.
+    /// Not the end.
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return what != kind::end; }
     [[nodiscard]] constexpr std::string_view cause() const noexcept {
         return what == kind::torn ? to_string(record::spool_end::cut) : to_string(why);
     }
 };
 
-/// Movable; one thread's. Reads one spool record at a time into memory of its own, and trusts
-/// nothing in it.
+/// Movable; used by one thread. Reads one spool record at a time into its own memory, and checks
+/// every number in it.
 class spool_reader {
 public:
     /// Throws std::system_error if the file cannot be opened, format_error if it is no regular
@@ -77,16 +77,16 @@ public:
     explicit spool_reader(source from) : from_(std::move(from)), page_(words) {}
 
     [[nodiscard]] const std::string& name() const noexcept { return from_.name(); }
-    /// Bytes there are now.
+    /// Bytes of the file now.
     [[nodiscard]] std::uint64_t size() const noexcept { return from_.size(); }
-    /// Spool records there are now, a torn last one included.
+    /// Spool records of the file now, a torn last one included.
     [[nodiscard]] std::uint64_t spool_records() const noexcept {
         const std::uint64_t bytes = size();
         return bytes / record::spool_record_bytes + (bytes % record::spool_record_bytes != 0);
     }
 
-    /// True if another process has the file open to write to it. Of this very process the system
-    /// does not tell; of memory it is not known, and false.
+    /// True if a spool, of this process or another, has the file open to write to it. Always false
+    /// for memory.
     [[nodiscard]] bool live() const noexcept {
         if (from_.fd() < 0) return false;
         impl::lock_type lock{};
@@ -97,22 +97,22 @@ public:
         return impl::lock_query(from_.fd(), lock) == 0 && lock.l_type != F_UNLCK;
     }
 
-    /// From now on only records that are chosen. What is unreadable, torn or lost comes always.
+    /// From now on returns only chosen records, and always unreadable, torn and lost ones.
     void select(const record::cptrap_selection& what) { what_ = what; }
     void select_everything() noexcept { what_.reset(); }
-    /// While `asked` is not 0, `next` and `previous` go to no further spool record and answer
-    /// `end`: what is passed over may be the whole file. For a program that a signal interrupts;
-    /// `asked` must outlive the reader.
+    /// While `asked` is not 0, `next` and `previous` load no other spool record and return `end`.
+    /// For a program that a signal interrupts, because one call may skip records up to the end of
+    /// the file; `asked` must outlive the reader.
     void stop_when(const volatile std::sig_atomic_t& asked) noexcept { stop_ = &asked; }
-    /// Lengths of types beyond those this library knows. What is being read is read again, and goes
-    /// on from the beginning of its spool record.
+    /// Sets lengths of types that this library does not know. Reads the current spool record again,
+    /// from its beginning.
     void lengths(const record::cptrap_lengths& known) {
         lengths_ = known;
         go_to(at_);
     }
 
-    /// Between two spool records: `next` gives the first item of spool record `number`, `previous`
-    /// the last one of that before. Beyond the end: the end. Constant time.
+    /// Moves before spool record `number`: `next` then returns its first item, `previous` the last
+    /// one of the spool record before. A number beyond the end means the end. Constant time.
     void go_to(std::uint64_t number) noexcept {
         const std::uint64_t there = spool_records();
         at_ = number < there ? number : there;
@@ -121,11 +121,11 @@ public:
         items_.clear();
     }
     void go_to_end() noexcept { go_to(spool_records()); }
-    /// The spool record that is being read, or that `next` would begin.
+    /// The current spool record, or the one that `next` would load.
     [[nodiscard]] std::uint64_t at() const noexcept { return at_; }
 
-    /// The item after the place where the reader stands, and steps over it. `end`: there is none
-    /// yet; ask again later if the file is still being written.
+    /// Returns the item after the reader's place, and moves behind it. `end` if there is none yet:
+    /// call it again later if the file is still being written.
     [[nodiscard]] spool_item next() {
         for (;;) {
             if (!loaded_ && !load(at_)) return {};
@@ -140,7 +140,8 @@ public:
             }
         }
     }
-    /// The item before it, and steps back over that. `end`: this is the file's beginning.
+    /// Returns the item before the reader's place, and moves before it. `end` at the file's
+    /// beginning.
     [[nodiscard]] spool_item previous() {
         for (;;) {
             while (index_ > 0) {
@@ -151,7 +152,7 @@ public:
             if (load(at_ - 1)) {
                 index_ = items_.size();
             } else {
-                go_to(at_ - 1);  // the file was cut: at most to where it ends now
+                go_to(at_ - 1);  // the file was truncated: go_to stops at its end
             }
         }
     }
@@ -165,8 +166,8 @@ private:
                one.record.type == record::cptrap_type::lost || what_->takes(one.record);
     }
 
-    /// Reads a spool record and finds what is in it; stands before the first item. False, and
-    /// nothing changes: there is none.
+    /// Reads a spool record and finds its items; moves before the first one. False if there is no
+    /// such spool record; then nothing changes.
     bool load(std::uint64_t number) {
         constexpr std::size_t all = record::spool_record_bytes;
         if (number > ~std::uint64_t{0} / all || number * all >= from_.size()) return false;
@@ -209,11 +210,11 @@ private:
         }
         return true;
     }
-    /// The torn spool record that was read to its end may have been completed meanwhile: then what
-    /// is new in it comes next.
+    /// Loads a torn spool record again that has been read to its end. True if it has become longer:
+    /// then the new items come next.
     bool grown() {
         const std::size_t before = got_;
-        const std::size_t known = index_ == 0 ? 0 : index_ - 1;  // but for `torn`, the last
+        const std::size_t known = index_ == 0 ? 0 : index_ - 1;  // without `torn`, the last item
         if (from_.size() <= at_ * record::spool_record_bytes + before) return false;
         if (!load(at_) || got_ <= before) return false;
         index_ = known < items_.size() ? known : items_.size();
@@ -224,13 +225,13 @@ private:
     std::optional<record::cptrap_selection> what_;
     record::cptrap_lengths lengths_;
     const volatile std::sig_atomic_t* stop_ = nullptr;
-    std::vector<std::uint64_t> page_;   ///< what is being read
-    std::vector<std::uint64_t> spare_;  ///< where the next one is read into
+    std::vector<std::uint64_t> page_;   ///< the current spool record
+    std::vector<std::uint64_t> spare_;  ///< for the next one
     std::vector<spool_item> items_;
     std::uint64_t at_ = 0;
     std::size_t got_ = 0;
     bool loaded_ = false;
-    std::size_t index_ = 0;  ///< of the item after the place where the reader stands
+    std::size_t index_ = 0;  ///< of the item after the reader's place
 };
 
 }  // namespace trace_ring::inline v1::reduce

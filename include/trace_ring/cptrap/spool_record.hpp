@@ -3,16 +3,17 @@
 #pragma once
 
 /// @file
-/// How CPTRAP records lie in a file: spool records of 4096 bytes, one after the other, all data.
+/// The layout of CPTRAP records in a file: spool records of 4096 bytes, one after the other, with
+/// nothing else between them.
 /// @code
 ///   0                                                                    4096
 ///   +----------+------------------+-----+------------------+-------------+
 ///   | record   | record           | ... | record           | 0 0 ... 0 0 |
 ///   +----------+------------------+-----+------------------+-------------+
 /// @endcode
-/// That the file is made of spool records of 4 KiB is CPTRAP's. How records are packed there is not
-/// known; what follows is this library's choice: records lie at every offset, none spans two spool
-/// records, and a zero first byte ends the spool record, whose tail is zero.
+/// Spool records of 4 KiB are CPTRAP's. How CPTRAP packs records in them is not known, so this is
+/// the library's choice: records lie at any offset, none spans two spool records, and a zero first
+/// byte ends the spool record, whose tail is zero.
 
 #include <algorithm>
 #include <array>
@@ -26,26 +27,27 @@
 namespace trace_ring::inline v1::record {
 
 inline constexpr std::size_t spool_record_bytes = 4096;
-/// The byte of a spool file that its writer keeps locked (fcntl) while it has it, far above any
+/// The byte of a spool file that its writer locks (fcntl) while it has the file, far above any
 /// file's end.
 inline constexpr std::uint64_t spool_lock_offset = (std::uint64_t{1} << 62) + 0x3F;
 
-/// How long records are, by type: what a reader has to know of those it does not understand.
+/// The lengths of records by type, which a reader needs to skip records of types that it does not
+/// know.
 class cptrap_lengths {
 public:
-    /// What this library knows: interface data, and its own types, bear the header.
+    /// The types that this library knows: interface data and its own types, which have the header.
     constexpr cptrap_lengths() noexcept {
         by_header(cptrap_type::cp_interface);
         for (auto type = static_cast<std::size_t>(cptrap_type::first_own); type < 256; ++type)
             bytes_[type] = headed;
     }
-    /// Records of this type have the header, which says how long they are.
+    /// Records of this type have the header, which holds their length.
     constexpr cptrap_lengths& by_header(cptrap_type type) noexcept {
         bytes_[static_cast<std::size_t>(type)] = headed;
         return *this;
     }
-    /// All records of this type have `bytes` bytes, 2 to 4096, the type included, and no header. 0:
-    /// their length is not known.
+    /// Records of this type have `bytes` bytes, 2 to 4096, with the type, and no header. 0: their
+    /// length is unknown.
     constexpr cptrap_lengths& fixed(cptrap_type type, std::uint16_t bytes) noexcept {
         bytes_[static_cast<std::size_t>(type)] = bytes == headed ? std::uint16_t{0} : bytes;
         return *this;
@@ -57,7 +59,7 @@ public:
     [[nodiscard]] constexpr bool has_header(cptrap_type type) const noexcept {
         return bytes_[static_cast<std::size_t>(type)] == headed;
     }
-    /// Of one that has no header.
+    /// Bytes of a record of a type without the header.
     [[nodiscard]] constexpr std::size_t bytes(cptrap_type type) const noexcept {
         return bytes_[static_cast<std::size_t>(type)];
     }
@@ -69,12 +71,12 @@ private:
 
 /// Why a walk through a spool record ended.
 enum class spool_end : std::uint8_t {
-    whole,         ///< nothing follows: the end, or a zero first byte and a zero tail
-    cut,           ///< there is less than a spool record, and what follows is not there
-    unknown_type,  ///< a type whose length is not known
+    whole,         ///< all was read: the end, or a zero first byte and a zero tail
+    cut,           ///< the bytes end before the spool record does
+    unknown_type,  ///< a type whose length is unknown
     bad_length,    ///< a length that no record of that type can have
-    spans,         ///< a record that would go on beyond the spool record
-    tail,          ///< bytes that are not zero behind a zero first byte
+    spans,         ///< a record that would reach beyond the spool record
+    tail,          ///< bytes that are not zero after a zero first byte
 };
 
 [[nodiscard]] constexpr std::string_view to_string(spool_end end) noexcept {
@@ -96,8 +98,8 @@ struct spool_stop {
 };
 
 /// Calls `visit(offset, const cptrap_view&)` for each record of a spool record, in order. `bytes`
-/// may be fewer than 4096, when the file was cut; of more, the first 4096 count. Trusts nothing it
-/// reads; linear; does not allocate.
+/// may be fewer than 4096, if the file is truncated; of more, only the first 4096 are read. Checks
+/// every number that it reads; linear; does not allocate.
 template <class Visit>
 constexpr spool_stop walk_spool(std::span<const std::byte> bytes, const cptrap_lengths& lengths,
                                 Visit&& visit) {
@@ -140,8 +142,8 @@ constexpr spool_stop walk_spool(std::span<const std::byte> bytes, const cptrap_l
 /// A spool record that is being filled.
 class spool_page {
 public:
-    /// Puts a record behind those that are there; false, and nothing, if it does not fit, or is
-    /// empty, or begins with a zero byte.
+    /// Appends a record. False, and nothing changes, if it does not fit, is empty, or begins with a
+    /// zero byte.
     constexpr bool add(std::span<const std::byte> record) noexcept {
         if (record.empty() || record[0] == std::byte{0} || record.size() > room()) return false;
         std::copy(record.begin(), record.end(),
@@ -155,12 +157,12 @@ public:
         used_ = 0;
         records_ = 0;
     }
-    /// All 4096, the tail zero.
+    /// All 4096 bytes; the tail is zero.
     [[nodiscard]] constexpr std::span<const std::byte, spool_record_bytes> bytes() const noexcept {
         return bytes_;
     }
     [[nodiscard]] constexpr std::size_t used() const noexcept { return used_; }
-    /// Bytes that are left.
+    /// Bytes that are free.
     [[nodiscard]] constexpr std::size_t room() const noexcept { return bytes_.size() - used_; }
     [[nodiscard]] constexpr std::uint32_t records() const noexcept { return records_; }
 

@@ -3,12 +3,16 @@
 #pragma once
 
 /// @file
-/// A host's ring advanced as the historic tables are: by three control words (current, first, last)
-/// and a swap of current, with the rules of controls.hpp. There are no positions: a current
-/// that has come round to the same entry is the same word again, so nobody can tell one lap from
-/// another and nothing is counted. Meant for tables that are to look like the originals, in a
-/// debugger or to a tool that knows them; compare_exchange is the same claim with positions, and
-/// counts.
+/// Claims that advance a host's ring as the historic tables do: by three control words (current,
+/// first, last) and a swap of current, with the rules of controls.hpp. There are no positions:
+/// after a lap current is the same word again, so laps cannot be told apart and nothing is counted.
+/// For tables that must look like the originals, in a debugger or to a tool that knows them;
+/// compare_exchange is the same claim with positions and counts.
+/// @code
+/// struct like_das : trace_ring::policies<trace_ring::record::das_entry,
+///                                        trace_ring::claim::das_pointers> {};
+/// inline trace_ring::ring<like_das> table;
+/// @endcode
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +22,7 @@
 
 namespace trace_ring::inline v1::claim {
 
-/// What a control word of a host's ring designates an entry by.
+/// The form in which a control word names an entry.
 struct pointers {
     using word = std::uintptr_t;  ///< its address: for rings of one process
     [[nodiscard]] static word first(const std::byte* base) noexcept {
@@ -30,8 +34,8 @@ struct offsets {
     [[nodiscard]] static word first(const std::byte*) noexcept { return 0; }
 };
 
-/// The claim. Any number of threads; a swap fails only where another one claimed; signal-safe. It
-/// cannot refuse or wait, so it goes with full::overwrite_oldest, and as it does not count it goes
+/// The claim. Any number of threads; a swap fails only if another thread claimed; signal-safe. It
+/// cannot refuse or wait, so it goes with full::overwrite_oldest; it does not count, so it goes
 /// with bare tables. In the ring's line, own[0] is current, own[1] first, own[2] last. A table of
 /// offsets must be smaller than 4 GiB.
 template <class Designation, class Rule>
@@ -42,7 +46,7 @@ struct control_words {
     static constexpr bool asks_first = false;
     static constexpr bool counts = false;
 
-    /// Sets the words up so that the first entry is the first one used.
+    /// Sets up the words so that the first entry is used first.
     template <class Table>
     static void prepare(line& shared, Table& table) noexcept {
         const word first = Designation::first(table.base());
@@ -61,7 +65,7 @@ struct control_words {
         for (;;) {
             const auto next = Rule::advance(at, size);
             std::uint64_t found = at.current;
-            // relaxed: the words say where an entry lies, not what is in it; entries may be torn
+            // relaxed: the words only say where an entry lies; entries may be torn
             if (shared.own[0].compare_exchange_weak(found, next.current, relaxed))
                 return {static_cast<word>(next.entry - at.first) / size, no_position};
             at.current = static_cast<word>(found);
@@ -70,8 +74,8 @@ struct control_words {
     static void commit(line&, const ticket&) noexcept {}
     static void discard(line&, const ticket&) noexcept {}
 
-    /// The index of the slot used last; of the last slot of all, in an unused ring. Whether its
-    /// record is complete is not told.
+    /// The index of the slot used last; in an unused ring, of the table's last slot. The record in
+    /// it may be incomplete.
     template <class Table>
     [[nodiscard]] static std::uint64_t newest(const line& shared, const Table& table) noexcept {
         const auto size = static_cast<word>(table.stride());

@@ -16,8 +16,8 @@
 ///     never        no                 ESA/390 (post-increment): see `reaches_page_end`
 /// @endcode
 /// A control word is an unsigned number: a guest's 32-bit word, a host's pointer or an index. The
-/// addition drops its carry and the compare takes all bits, so that with 32-bit words the rule is
-/// the machine's, to the bit. Source: System/370 Principles of Operation, GA22-7000-10,
+/// addition drops its carry and the compare takes all bits, so with 32-bit words the rule is
+/// exactly the machine's. Source: System/370 Principles of Operation, GA22-7000-10,
 /// "Trace-Table-Entry Header".
 
 #include <concepts>
@@ -32,15 +32,15 @@ struct controls {
     friend constexpr bool operator==(const controls&, const controls&) noexcept = default;
 };
 
-/// What a step yields: where the record goes, and the current-entry control after it.
+/// The result of a step: the entry for the record, and the current-entry control after it.
 template <std::unsigned_integral Word>
 struct step {
     Word entry = 0, current = 0;
     friend constexpr bool operator==(const step&, const step&) noexcept = default;
 };
 
-/// Wraps at the end and anywhere past it, so that no step leaves [.., last) but one that began
-/// outside it; a table whose size is no multiple of the entry's lets its last entry run over.
+/// Wraps at the end and anywhere past it, so a step leaves [.., last) only if it began outside. If
+/// the table's size is no multiple of the entry's, its last entry reaches beyond the end.
 struct at_or_past {
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr bool wraps(Word next, Word last) noexcept {
@@ -48,8 +48,8 @@ struct at_or_past {
     }
 };
 
-/// Wraps on an equal compare alone: steps that miss `last` run on beyond the table, so the table's
-/// size must be a multiple of the entry's.
+/// Wraps only if the compare is equal: steps that miss `last` continue beyond the table, so the
+/// table's size must be a multiple of the entry's.
 struct only_at {
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr bool wraps(Word next, Word last) noexcept {
@@ -57,7 +57,7 @@ struct only_at {
     }
 };
 
-/// Never wraps: something else ends the table.
+/// Never wraps: another rule ends the table.
 struct never {
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr bool wraps(Word, Word) noexcept {
@@ -65,7 +65,7 @@ struct never {
     }
 };
 
-/// Current is the entry last used: the one it designates at first is not used first.
+/// Current is the entry last used: the entry that it names at first is not the first one used.
 template <class WrapTest>
 struct pre_increment {
     template <std::unsigned_integral Word>
@@ -80,7 +80,7 @@ struct pre_increment {
     [[nodiscard]] static constexpr Word before(Word, Word last, Word size) noexcept {
         return static_cast<Word>(last - size);
     }
-    /// The entry used last; in an unused table, the one that would have been.
+    /// The entry used last; in an unused table, the one before the first to be used.
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr Word newest(const controls<Word>& at, Word) noexcept {
         return at.current;
@@ -102,7 +102,7 @@ struct post_increment {
         return first;
     }
     /// The entry used last, in a table whose size is a multiple of the entry's; in an unused one,
-    /// the one that would have been.
+    /// the one before the first to be used.
     template <std::unsigned_integral Word>
     [[nodiscard]] static constexpr Word newest(const controls<Word>& at, Word size) noexcept {
         return static_cast<Word>((at.current == at.first ? at.last : at.current) - size);
@@ -114,23 +114,22 @@ using cp_rule = post_increment<only_at>;     ///< CP's own trace table, VM/370 a
 using esa390_rule = post_increment<never>;   ///< ESA/390: one word a processor, and no swap
 
 /// ESA/390 has no bounds: an entry of `size` bytes whose end reaches or passes a 4 KiB boundary is
-/// not stored and raises the trace-table exception, and the control program supplies a new page.
+/// not stored. It raises the trace-table exception, and the control program supplies a new page.
 template <std::unsigned_integral Word>
 [[nodiscard]] constexpr bool reaches_page_end(Word entry, Word size) noexcept {
     return ((entry ^ static_cast<Word>(entry + size)) & ~Word{0xFFF}) != 0;
 }
 
-/// Bytes of a DAS entry, and the power of two it is aligned to.
+/// Bytes of a DAS entry, and its alignment.
 inline constexpr std::uint32_t das_entry_bytes = 32;
 
-/// Whether a new current-entry control may stand: bits 27-31 zero. Otherwise the machine recognizes
-/// a specification exception.
+/// Whether a new current-entry control is valid: bits 27-31 are zero. Otherwise the machine
+/// recognizes a specification exception.
 [[nodiscard]] constexpr bool on_entry_boundary(std::uint32_t control) noexcept {
     return control % das_entry_bytes == 0;
 }
 
-/// The 24-bit logical address in a control word: bits 0-7 took part in the compare, and address
-/// nothing.
+/// The 24-bit logical address in a control word: bits 0-7 take part only in the compare.
 [[nodiscard]] constexpr std::uint32_t entry_address(std::uint32_t control) noexcept {
     return control & 0x00FFFFE0U;
 }

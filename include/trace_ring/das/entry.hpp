@@ -4,9 +4,16 @@
 
 /// @file
 /// The entry of a System/370 DAS trace table: 32 bytes on a 32-byte boundary (System/370 Principles
-/// of Operation, GA22-7000-10, "Trace Entry"). The layout that a machine gives them for PROGRAM
-/// CALL, PROGRAM TRANSFER and SET SECONDARY ASN is not known here, so the payload is opaque: what
-/// it means is between the one who fills it and the one who reads it.
+/// of Operation, GA22-7000-10, "Trace Entry"). This library does not know the layout that a machine
+/// gives them for PROGRAM CALL, PROGRAM TRANSFER and SET SECONDARY ASN, so the payload is opaque:
+/// the program that fills it and the one that reads it agree on its meaning.
+/// @code
+/// trace_ring::record::das_entry entry;
+/// entry.fill(std::uint16_t{0x190}, std::uint64_t{42});
+/// std::uint16_t device;
+/// std::uint64_t program;
+/// entry.unpack(device, program);
+/// @endcode
 
 #include <cstddef>
 #include <cstring>
@@ -16,17 +23,17 @@
 
 namespace trace_ring::inline v1::record {
 
-/// 32 opaque bytes, in a host's ring as in a guest's table. A fresh one is all zero.
+/// 32 opaque bytes, in a host's ring or a guest's table. A new one is all zero.
 struct alignas(32) das_entry {
     using family = trace_ring::family::record;
 
     std::byte payload[32]{};
 
     /// Packs `values` into the payload, in order and without gaps, in the host's byte order; the
-    /// rest becomes zero. What does not fit, or cannot be copied as bytes, does not compile.
-    /// `long` and pointers have other sizes in the other data model: name the width where both
-    /// meet. (For a guest's big-endian words use store_big of data_model.hpp on the payload.)
-    /// Signal safe, constant time.
+    /// rest becomes zero. Values that do not fit, or cannot be copied as bytes, do not compile.
+    /// `long` and pointers have other sizes in the other data model: where programs of both share
+    /// entries, use types of a fixed width. (For a guest's big-endian words use store_big of
+    /// data_model.hpp on the payload.) Signal-safe, constant time.
     template <class... Values>
     void fill(const Values&... values) noexcept {
         static_assert((std::is_trivially_copyable_v<Values> && ...),
@@ -38,7 +45,7 @@ struct alignas(32) das_entry {
         std::memset(payload + at, 0, sizeof payload - at);
     }
 
-    /// Reads values back, as a `fill` with the same types in the same order packed them.
+    /// Reads the values that a `fill` with the same types in the same order has packed.
     template <class... Values>
     void unpack(Values&... values) const noexcept {
         static_assert((std::is_trivially_copyable_v<Values> && ...),

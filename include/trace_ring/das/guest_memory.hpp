@@ -3,9 +3,14 @@
 #pragma once
 
 /// @file
-/// The simplest model of `guest_storage`: a guest's storage as an array of bytes, logical addresses
-/// that are indices into it, and a list of regions that refuse. For tests, and for hosts without
-/// paging.
+/// The simplest model of `guest_storage`: a guest's storage as an array of bytes, with logical
+/// addresses as indices into it, and a list of regions that refuse access. For tests, and for hosts
+/// without paging.
+/// @code
+/// alignas(8) std::byte bytes[65536]{};
+/// trace_ring::guest_memory storage(bytes);
+/// trace_ring::das::trace(storage, entry);
+/// @endcode
 
 #include <cstddef>
 #include <cstdint>
@@ -17,33 +22,33 @@
 
 namespace trace_ring::inline v1 {
 
-/// A stretch of guest storage that is not plain, [first, first + bytes).
+/// A region of guest storage that refuses some accesses: [first, first + bytes).
 struct guest_region {
     enum class kind : std::uint8_t {
-        no_segment,         ///< any access meets segment translation
-        no_page,            ///< any access meets page translation
-        segment_protected,  ///< stores meet protection
-        key_protected,      ///< stores of programs would meet protection; those of tracing do not
+        no_segment,         ///< any access: segment translation
+        no_page,            ///< any access: page translation
+        segment_protected,  ///< a store: protection
+        key_protected,      ///< a program's store: protection; tracing is not affected
     };
     std::uint32_t first = 0, bytes = 0;
     kind what = kind::no_page;
 };
 
-/// Guest storage in `bytes`, whose words are big-endian. Owns nothing: `bytes` and `regions` must
-/// outlive it, and `bytes` begins on a doubleword boundary. Beyond its end everything meets
-/// addressing. Several threads may trace through one such object, or through several over the same
-/// bytes: these are only ever touched as relaxed atomic words, ordered by `swap` and `serialize`.
-/// The regions must not change meanwhile.
+/// Guest storage in `bytes`, with big-endian words. Owns nothing: `bytes` and `regions` must
+/// outlive it, and `bytes` begins on a doubleword boundary. An access beyond its end is an
+/// addressing exception. Several threads may trace through one such object, or through several over
+/// the same bytes: these are only accessed as relaxed atomic words, ordered by `swap` and
+/// `serialize`. The regions must not change meanwhile.
 class guest_memory {
 public:
-    /// Stores below it meet low-address protection, where that is on.
+    /// With low-address protection, stores below this address meet protection.
     static constexpr std::uint32_t low_addresses = 512;
 
     explicit guest_memory(std::span<std::byte> bytes, std::span<const guest_region> regions = {},
                           bool low_address_protection = false) noexcept
         : bytes_(bytes), regions_(regions), low_address_protection_(low_address_protection) {}
 
-    /// Linear in the number of regions; of several that refuse, the first one's exception counts.
+    /// Linear in the number of regions; if several refuse, the first one's exception is returned.
     [[nodiscard]] program_exception test(std::uint32_t address, std::uint32_t bytes,
                                          guest_access access) const noexcept {
         const std::uint64_t end = std::uint64_t{address} + bytes;
@@ -65,7 +70,7 @@ public:
     }
 
     [[nodiscard]] std::uint32_t fetch(std::uint32_t address) const noexcept {
-        // relaxed: the machine orders storage by serialization alone, see `serialize`
+        // relaxed: the machine orders storage only by serialization, see `serialize`
         return record::big_endian(word(address).load(relaxed));
     }
 
@@ -88,8 +93,9 @@ public:
     }
 
     void serialize() noexcept {
-        // Who fetches a current-entry control and then serializes sees all that its swapper had
-        // stored before. The swapper's entry comes after the swap, and may not be there yet.
+        // A processor that fetches a current-entry control and then serializes sees all stores
+        // before the swap that set it. The entry itself is stored after the swap, so it may be
+        // incomplete.
         // order: guest.serialize:B pairs with guest.swap:A
         thread_fence(seq_cst);
     }

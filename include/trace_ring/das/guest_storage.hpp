@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// What a host (an emulator, a hypervisor, a test) supplies so that this library can trace into the
-/// storage of its System/370 guest: the concept `guest_storage`. Translation, protection, reference
-/// and change recording, storage-alteration events and the byte order of words are the host's.
-/// Neither allocation nor atomics nor threads are used here.
+/// The concept `guest_storage`, which a host (an emulator, a hypervisor, a test) models so that
+/// this library can trace into the storage of its System/370 guest. The host is responsible for
+/// translation, protection, reference and change recording, storage-alteration events and the byte
+/// order of words. This header uses no allocation, atomics or threads.
 
 #include <concepts>
 #include <cstddef>
@@ -26,38 +26,39 @@ enum class program_exception : std::uint16_t {
     translation_specification = 0x0012,
 };
 
-/// Which exceptions a test of access is to look for. Key-controlled protection is never among them:
-/// it does not apply to DAS tracing.
+/// The exceptions that a test of access checks for. Key-controlled protection is never among them,
+/// because it does not apply to DAS tracing.
 enum class guest_access : std::uint8_t {
     unprotected,      ///< addressing and translation
     protected_store,  ///< addressing and translation, low-address and segment protection of a store
 };
 
 /// A guest's storage as tracing sees it. Addresses are logical, 24 bits, in the address space that
-/// is current when the traced instruction begins. Every word fetched or swapped lies on a word
-/// boundary and every DAS entry on a 32-byte one, so that none of them crosses a page.
+/// is current when the traced instruction begins. Each word that is fetched or swapped lies on a
+/// word boundary and each DAS entry on a 32-byte one, so none of them crosses a page.
 ///
 /// | expression                   | result            | meaning                                  |
 /// |------------------------------|-------------------|------------------------------------------|
-/// | `s.test(address, n, access)` | program_exception | what such an access to n bytes would     |
-/// |                              |                   | meet, or none; changes nothing           |
+/// | `s.test(address, n, access)` | program_exception | the exception that such an access to n   |
+/// |                              |                   | bytes would meet, or none; changes       |
+/// |                              |                   | nothing                                  |
 /// | `s.fetch(address)`           | std::uint32_t     | the word's value, read in one piece; the |
 /// |                              |                   | guest holds it big-endian                |
-/// | `s.swap(address, was, word)` | bool              | interlocked: where the word is `was`,    |
-/// |                              |                   | stores `word`, true; else puts what it   |
-/// |                              |                   | found into `was`, false                  |
-/// | `s.store(address, bytes)`    |                   | stores an entry, in pieces and more than |
-/// |                              |                   | once if it likes                         |
+/// | `s.swap(address, was, word)` | bool              | interlocked: if the word is `was`,       |
+/// |                              |                   | stores `word` and returns true; else     |
+/// |                              |                   | sets `was` to the word, returns false    |
+/// | `s.store(address, bytes)`    |                   | stores an entry; it may do so in pieces, |
+/// |                              |                   | and more than once                       |
 /// | `s.serialize()`              |                   | the machine's serialization and          |
 /// |                              |                   | checkpoint synchronization               |
 ///
-/// `test` may leave by throwing or by longjmp instead of yielding an exception: nothing has been
-/// stored when it is called. `swap` must not fail for ever where nobody else stores.
+/// `test` may throw or longjmp instead of returning an exception: nothing has been stored when it
+/// is called. `swap` must not fail for ever if no other processor stores.
 ///
-/// `fetch`, `swap` and `store` come only after a `test` of the same bytes that met nothing; what
-/// another processor of the guest does to the mapping in between is for the host to hold off.
-/// The concept asks for no more, so that a host without paging needs five short functions; see
-/// das/guest_memory.hpp for such a one.
+/// `fetch`, `swap` and `store` are called only after a `test` of the same bytes that met no
+/// exception; the host must keep the guest's other processors from changing the mapping in between.
+/// The concept asks for no more, so a host without paging needs five short functions, as in
+/// das/guest_memory.hpp.
 template <class S>
 concept guest_storage = requires(S& s, std::uint32_t address, std::uint32_t& expected,
                                  std::uint32_t word, std::span<const std::byte> bytes) {
@@ -68,14 +69,14 @@ concept guest_storage = requires(S& s, std::uint32_t address, std::uint32_t& exp
     s.serialize();
 };
 
-/// What came of tracing one instruction.
+/// The result of tracing one instruction.
 struct trace_result {
     enum class outcome : std::uint8_t { traced, gate_closed, exception };
 
     outcome what = outcome::gate_closed;
     program_exception exception = program_exception::none;  ///< none unless `what` is exception
-    /// Traced: where the entry lies. Exception: the logical address whose access met it, or for a
-    /// specification exception the one that is ill-formed.
+    /// Traced: the entry's address. Exception: the logical address whose access met it; of a
+    /// specification exception, the address that is ill-formed.
     std::uint32_t address = 0;
 
     [[nodiscard]] constexpr bool traced() const noexcept { return what == outcome::traced; }

@@ -3,10 +3,15 @@
 #pragma once
 
 /// @file
-/// System/370 DAS tracing into a guest's storage, to the bit: what PROGRAM CALL, PROGRAM TRANSFER
-/// and SET SECONDARY ASN do when they are traced. For emulators: this header needs no other of the
-/// library's rings, no atomics and no run-time support. Source: System/370 Principles of Operation,
-/// GA22-7000-10, "DAS Tracing".
+/// System/370 DAS tracing into a guest's storage, exactly as the machine does it when PROGRAM CALL,
+/// PROGRAM TRANSFER and SET SECONDARY ASN are traced. For emulators: this header needs no ring, no
+/// atomics and no run-time support. Source: System/370 Principles of Operation, GA22-7000-10, "DAS
+/// Tracing".
+/// @code
+/// const auto result = trace_ring::das::trace(storage, entry);  // storage: a guest_storage
+/// if (result.what == trace_ring::trace_result::outcome::exception) interrupt(result.exception);
+/// @endcode
+/// The table as it lies in storage:
 /// @code
 ///  word 84      +-+-------+---------------------------+-----+
 ///               |G|ignored|   header origin           |0 0 0|   G: the gate
@@ -16,7 +21,7 @@
 ///         +4    first-entry control
 ///         +8    last-entry control      one past the last entry
 /// @endcode
-/// Exceptions by priority; on any of them the current-entry control is as it was:
+/// Exceptions by priority; each of them leaves the current-entry control as it was:
 /// | | met at | kind |
 /// |---|---|---|
 /// | 1   | word 84, access, protection excepted               | access |
@@ -27,8 +32,8 @@
 /// | 5   | the entry, with protection                         | access |
 /// 3.A is tested before 3.B here.
 ///
-/// An entry may be seen half filled: there is no sequence number and no commit flag, so entries at
-/// and shortly behind current can still be filling while other processors trace.
+/// A reader may see a half-filled entry: there is no sequence number and no commit flag, so while
+/// other processors trace, the entries at current and shortly before it may be incomplete.
 
 #include <cstddef>
 #include <cstdint>
@@ -43,10 +48,10 @@ namespace trace_ring::inline v1::das {
 
 /// Logical address of the trace-table designation.
 inline constexpr std::uint32_t designation_location = 84;
-/// Logical address of the CPU identity byte, which a machine's entries hold among other things.
+/// Logical address of the CPU identity byte, which is part of a machine's entries.
 inline constexpr std::uint32_t cpu_identity_location = 795;
 
-/// Logical addresses have 24 bits: what carries beyond them is dropped.
+/// Logical addresses have 24 bits: a carry beyond them is dropped.
 inline constexpr std::uint32_t address_mask = 0x00FFFFFF;
 
 /// Offsets in the trace-table-entry header.
@@ -56,17 +61,17 @@ inline constexpr std::uint32_t current_offset = 0, first_offset = 4, last_offset
 struct designation {
     std::uint32_t word = 0;
 
-    /// Bit 0, the DAS-trace control: whether anything is traced.
+    /// Bit 0, the DAS-trace control: tracing is on.
     [[nodiscard]] constexpr bool gate_open() const noexcept { return word >> 31 != 0; }
-    /// Bits 29-31 are zero. Looked at only where the gate is open.
+    /// Bits 29-31 are zero. Tested only if the gate is open.
     [[nodiscard]] constexpr bool well_formed() const noexcept { return (word & 7U) == 0; }
-    /// Bits 8-28 with three zeros appended: where the header lies. Bits 1-7 are ignored.
+    /// Bits 8-28 with three zeros appended: the header's address. Bits 1-7 are ignored.
     [[nodiscard]] constexpr std::uint32_t header() const noexcept { return word & 0x00FFFFF8U; }
 };
 
-/// Whether first and last are fetched again when another processor changed current first. The
-/// machine does not say: they are fetched without regard to the interlock. So it is a choice, and
-/// it shows only where somebody changes the bounds in that moment.
+/// Whether first and last are fetched again if another processor changed current first. The manual
+/// does not say: the machine fetches them without regard to the interlock. So it is a choice, which
+/// makes a difference only if a program changes the bounds at that moment.
 struct fetch_bounds_once {
     static constexpr bool again = false;
 };
@@ -76,9 +81,9 @@ struct fetch_bounds_on_each_try {
 
 /// Traces one instruction: makes `entry` the newest of the guest's table, if the gate is open.
 ///
-/// Any number of the guest's processors may do so at once, each with a Storage of its own or a
-/// shared one. Lock-free where `swap` is: a failed swap means that another processor traced.
-/// Throws nothing of its own; passes on what Storage throws, at a time when nothing is stored.
+/// Any number of the guest's processors may trace at once, each with a Storage of its own or a
+/// shared one. Lock-free if `swap` is: a failed swap means that another processor traced. Throws
+/// only what Storage throws, before anything is stored.
 template <class Bounds = fetch_bounds_once, guest_storage Storage>
 trace_result trace(Storage& storage, const record::das_entry& entry) {
     using enum guest_access;
@@ -123,14 +128,14 @@ trace_result trace(Storage& storage, const record::das_entry& entry) {
     }
 }
 
-/// Walks the table from the oldest entry to the newest, as the controls stand now, and calls
+/// Walks the table from the oldest entry to the newest, by the controls as they are now, and calls
 /// `visit(std::uint32_t address, const record::das_entry&)` for each.
 ///
-/// Entries that were never used look like any other: the table itself does not tell (a visitor may
-/// know by content). Where current lies outside the cycle that the bounds make (so before the first
-/// use), the walk is one pass from the first entry to the last. Yields the last entry visited, or
-/// the exception at which the walk ended; the gate is not looked at. Meant for a table at rest: an
-/// entry that is being filled is read as it lies.
+/// The table does not tell unused entries from used ones; a visitor may know by their content. If
+/// current lies outside the cycle that the bounds make (as before the first use), the walk is one
+/// pass from the first entry to the last. Returns the last entry visited, or the exception that
+/// ended the walk. Ignores the gate. For a table at rest: an entry that is being filled is read as
+/// it is.
 template <guest_storage Storage, class Visit>
 trace_result walk(Storage& storage, Visit&& visit) {
     using enum guest_access;
@@ -151,7 +156,7 @@ trace_result walk(Storage& storage, Visit&& visit) {
     const auto newest = at.current;
     for (unsigned wraps = 0;;) {
         const auto next = claim::das_rule::advance(at, claim::das_entry_bytes).current;
-        // Twice through the first entry is once around, whether or not the newest was met.
+        // The first entry for the second time: the walk has been once around.
         if (next == at.first && ++wraps == 2)
             return trace_result::at(claim::entry_address(at.current));
         if (!claim::on_entry_boundary(next))

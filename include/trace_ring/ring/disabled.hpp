@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What a ring is where TRACE_RING_DISABLE is defined: the same names, and nothing behind them. A
-/// reservation is empty as a constant, so what depends on it is compiled away; there is no storage.
+/// The ring where TRACE_RING_DISABLE is defined: the same names, which do nothing. A reservation is
+/// a constant empty one, so code that depends on it is compiled away; there is no storage.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace trace_ring::inline v1 {
 
-/// A reader of nothing.
+/// A reader that has no records.
 template <class Item>
 class empty_reader {
 public:
@@ -40,7 +40,7 @@ struct disabled_types {
 };
 template <class Layout>
 requires(Layout::kind == record::layout::sub_buffers) struct disabled_types<Layout> {
-    /// Stands for the reservation's own members.
+    /// Replaces the members of a real reservation.
     struct element {};
     using item = sub_buffer_item;
 };
@@ -85,7 +85,7 @@ public:
     [[nodiscard]] static constexpr std::uint64_t vacant() noexcept { return 0; }
     [[nodiscard]] static constexpr loss_counts lost() noexcept { return {}; }
     [[nodiscard]] static constexpr bool stopped() noexcept { return false; }
-    /// With claim::per_cpu.
+    /// Members of a ring with claim::per_cpu.
     [[nodiscard]] static constexpr std::size_t lanes() noexcept { return 0; }
     [[nodiscard]] const disabled_ring& lane(std::size_t) const noexcept { return *this; }
     [[nodiscard]] static constexpr std::uint64_t written() noexcept { return 0; }

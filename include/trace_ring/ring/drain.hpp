@@ -3,9 +3,12 @@
 #pragma once
 
 /// @file
-/// A ring of sub-buffers as a drainable: the consumer that takes no copies. What it has not given
-/// back the writer leaves alone, for it has no room then: so only rings that do not overwrite can
-/// be drained in place, and what a session that died held is simply not consumed.
+/// A ring of sub-buffers as a drainable: a consumer that makes no copies. The writer does not reuse
+/// a sub-buffer before it is consumed; so only rings that do not overwrite can be drained in place,
+/// and a sub-buffer held by a session that died is simply not consumed.
+/// @code
+/// trace_ring::drain::session session(ring);  // calls drainable_of(ring)
+/// @endcode
 
 #include <unistd.h>
 
@@ -25,19 +28,19 @@
 
 namespace trace_ring::inline v1 {
 
-/// One thread's at a time, and of a session's alone; beside it there is no other consumer. Room
-/// comes free in order: what is kept, or held, keeps also what comes after it from being used
-/// again, until it is consumed, by this session or a later one.
+/// Used by one session, on one thread at a time, with no other consumer beside it. Room comes free
+/// in order: a sub-buffer that is kept or held keeps those after it from being used again, until
+/// this session or a later one consumes it.
 template <kind_of_ring Kind>
 requires(!Kind::full_policy::overwrites) class sub_buffer_drain {
 public:
     using ring_type = sub_buffer_ring<Kind>;
     using portion = drained_sub_buffer;
 
-    /// Null: of a ring that is compiled away, which has nothing.
+    /// Null stands for a ring that is compiled away and has no records.
     explicit sub_buffer_drain(ring_type* ring) noexcept : ring_(ring) {}
 
-    /// Throws setup_error: EBUSY, and the pid, if there is a session already.
+    /// Throws setup_error (EBUSY, with the pid) if another session drains the ring.
     void attach() {
         if (ring_ == nullptr) return;
         auto& owner = ring_->control().session_owner;
@@ -52,7 +55,7 @@ public:
             // order: ring.session:A pairs with ring.session:B
         } while (!owner.compare_exchange_strong(before, storage::process_word::own(), acquire));
         process_ = ::getpid();
-        // relaxed, both: this side's own words
+        // relaxed, both: only the consuming side writes them
         next_ = ring_->control().consumed.load(relaxed) + 1;
         expected_ = (std::max)(ring_->control().drained.load(relaxed),
                                ring_->control().consumed_records.load(relaxed));  // relaxed: own
@@ -63,14 +66,14 @@ public:
     }
     void detach() noexcept {
         if (ring_ == nullptr || process_ != ::getpid())
-            return;  // a child of a fork has no part in it
+            return;  // in the child of a fork: the session is the parent's
         process_ = 0;
         // order: ring.session:B pairs with ring.session:A
         ring_->control().session_owner.store(0, release);
     }
 
-    /// The next closed one. Its records are plain memory until it is consumed: the writer has left
-    /// it, and asks what is consumed before it comes back.
+    /// Takes the next closed sub-buffer. Its records are plain memory until it is consumed: the
+    /// writer does not use it again before that.
     [[nodiscard]] bool take(portion& out) {
         while (process_ != 0 && next_ <= ring_->produced()) {
             const sub_buffer_header& sub = at(next_);
@@ -79,7 +82,7 @@ public:
             if (state.pos == next_ && state.state == active) {
                 return false;
             }
-            // relaxed, to the end: the writer has left it
+            // relaxed, to the end: the writer does not write to a closed sub-buffer
             const std::uint32_t commit = sub.commit.load(relaxed);
             const std::uint32_t bytes = commit_word::offset(commit);
             const bool sound = state.pos == next_ && state.state == closed &&
@@ -87,7 +90,7 @@ public:
                                bytes >= sizeof(sub_buffer_header) && bytes % 8 == 0 &&
                                bytes <= ring_type::sub_buffer_bytes;
             held_.push_back({next_, 0, false});
-            if (!sound) {  // how much that is, the next one tells
+            if (!sound) {  // the next one tells how many records it had
                 damaged_ = true;
                 given_back(next_++, expected_, true);
                 continue;
@@ -109,7 +112,7 @@ public:
         return what.visit(visit);
     }
 
-    /// What is complete in the sub-buffer that is being filled.
+    /// Takes a copy of the complete records in the sub-buffer that is being filled.
     [[nodiscard]] bool take_open(portion& out) {
         if (process_ == 0 || next_ != ring_->produced()) return false;
         sub_buffer_copy head;
@@ -125,14 +128,14 @@ public:
         return true;
     }
 
-    /// How far the session and its ring are. What lies in the sub-buffer that is being filled
-    /// counts as unread, and cannot be taken before it is closed: take_open has it.
+    /// How far the session and its ring are. Records in the sub-buffer that is being filled count
+    /// as unread; `take` returns them when it is closed, `take_open` before.
     [[nodiscard]] notify::standing standing() const noexcept {
         if (ring_ == nullptr) return {};
         const notify::progress at = ring_->filled_now();
         const std::uint64_t passed = (next_ - 1) * ring_type::sub_buffer_bytes;
         if (passed >= at.bytes) return {at, at};
-        // All that there is has been taken as a copy.
+        // All records have been taken, the last ones as a copy.
         if (next_ == ring_->produced() && expected_ >= at.records) return {at, at};
         notify::standing now{ring_->filled(expected_, passed), at};
         if (next_ == ring_->produced()) {
@@ -140,13 +143,13 @@ public:
         }
         return now;
     }
-    /// Arms the ring's notifier from where the session is. False: there is something to take.
+    /// Arms the ring's notifier for news after the session's place. False: there is more to take.
     [[nodiscard]] bool rearm() noexcept requires(notify::arms<typename Kind::notify_policy>) {
         if (ring_ == nullptr) return true;
         return ring_->notifier().arm(ring_->control().notified, [this] { return standing(); });
     }
 
-    /// What the writer lost since, or while the ring was stopped.
+    /// Records that the writer lost after the last sub-buffer taken, or while the ring was stopped.
     [[nodiscard]] loss_counts rest() noexcept {
         loss_counts out;
         if (process_ == 0) return out;
@@ -173,7 +176,7 @@ private:
         return *reinterpret_cast<const sub_buffer_header*>(ring_->slot_at(ring_->index_of(p)));
     }
 
-    /// What was handed over before is left out, what is missing before it is told with it.
+    /// Leaves out records that the session has had, and adds the losses before the others.
     void place(portion& what, std::uint32_t refused, std::uint32_t too_long,
                std::uint32_t nested) noexcept {
         if (open_ != what.at()) told_ = {};
@@ -192,7 +195,8 @@ private:
         open_ = what.at();
         told_ = {refused, too_long, nested};
     }
-    /// Up to `most` of what the ring counts and no session was told; told with that.
+    /// Up to `most` of the losses that the ring has counted and no session was told of; they count
+    /// as told from here on.
     [[nodiscard]] std::uint64_t tell(loss_cause cause, std::uint64_t most) noexcept {
         auto& c = ring_->control();
         const auto& all = cause == loss_cause::refused    ? c.refused
@@ -201,7 +205,7 @@ private:
         auto& told = cause == loss_cause::refused    ? c.told_refused
                      : cause == loss_cause::too_long ? c.told_too_long
                                                      : c.told_nested;
-        // relaxed, to the end: counters, and this side's own words
+        // relaxed, to the end: counters, and words that only the consuming side writes
         const std::uint64_t before = told.load(relaxed);
         const std::uint64_t more = (std::min)(most, all.load(relaxed) - before);
         told.store(before + more, relaxed);
@@ -211,7 +215,7 @@ private:
     void give_back(const portion& what, bool consumed) noexcept {
         const position end = what.first() + what.records();
         auto& drained = ring_->control().drained;
-        // relaxed, both: this side's own word
+        // relaxed, both: only the consuming side writes it
         if (consumed && end > drained.load(relaxed)) drained.store(end, relaxed);
         if (!what.copied()) given_back(what.at(), end, consumed);
     }
@@ -223,7 +227,7 @@ private:
         }
         while (!held_.empty() && held_.front().consumed) {
             auto& c = ring_->control();
-            c.consumed_records.store(held_.front().end, relaxed);  // relaxed: this side's own word
+            c.consumed_records.store(held_.front().end, relaxed);  // relaxed: own word
             // order: ring.drained:A pairs with ring.admit_alone:A
             c.consumed.store(held_.front().at, release);
             held_.pop_front();
@@ -231,17 +235,17 @@ private:
     }
 
     ring_type* ring_;
-    pid_t process_ = 0;  ///< whose session this is; 0: none
+    pid_t process_ = 0;  ///< the process that attached; 0: none
     position next_ = 1;
     std::uint64_t expected_ = 0;
     bool damaged_ = false;
-    position open_ = no_position;  ///< what `told_` is of
+    position open_ = no_position;  ///< the sub-buffer that `told_` belongs to
     counts told_;
-    std::deque<holding> held_;  ///< handed over, and not consumed with all before
+    std::deque<holding> held_;  ///< taken, and not yet released to the writer
     std::vector<std::uint64_t> words_;
 };
 
-/// What drain::session makes of a ring of sub-buffers that does not overwrite.
+/// drain::session calls this for a ring of sub-buffers that does not overwrite.
 template <kind_of_ring Kind>
 requires(!Kind::full_policy::overwrites)
     [[nodiscard]] sub_buffer_drain<Kind> drainable_of(sub_buffer_ring<Kind>& ring) {

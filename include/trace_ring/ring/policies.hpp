@@ -10,8 +10,8 @@
 ///                                        trace_ring::full::overwrite_oldest,
 ///                                        trace_ring::storage::inline_bytes<64 * 1024>> {};
 /// @endcode
-/// In any order, each family at most once. The name is what a debugger and a test's id show. What a
-/// list leaves out:
+/// In any order, each family at most once. A debugger and a test's id show the name. A family that
+/// the list leaves out has its default:
 ///
 /// | family  | default                                                                        |
 /// |---------|--------------------------------------------------------------------------------|
@@ -23,8 +23,7 @@
 /// | clock   | `clock::tsc` for sub-buffers, `clock::none` for tables                         |
 /// | gate    | `gate::always`                                                                 |
 ///
-/// A list that cannot work is refused where it is written, by one static_assert that names the
-/// rule.
+/// A list that cannot work is refused where it is written, by one static_assert with the rule.
 
 #include <cstddef>
 #include <cstdint>
@@ -69,8 +68,8 @@ struct first_of<Family, Default, First, Rest...> {
 template <class Family, class Default, class... P>
 using pick = typename first_of<Family, Default, P...>::type;
 
-/// A policy that is not what its family asks for has been refused: the rest of the list is looked
-/// at as if the default stood there, so that one fault gives one message.
+/// Replaces a policy that does not model its family by the default. The policy has been refused by
+/// then; the rest of the list is checked with the default, so that one fault gives one message.
 template <bool Models, class Policy, class Default>
 using or_default = std::conditional_t<Models, Policy, Default>;
 
@@ -94,13 +93,14 @@ inline constexpr std::uint64_t fewest_slots = Layout::kind == record::layout::su
 template <class Layout>
 [[nodiscard]] consteval std::uint64_t records_in_slot() {
     if constexpr (Layout::kind == record::layout::sub_buffers) {
-        return (Layout::bytes - 64) / 8;  // without header, and of no payload
+        return (Layout::bytes - 64) / 8;  // behind the header, records without payload
     } else {
         return 1;
     }
 }
 
-/// A ring of so many slots that does not overwrite can come to the mark of its notify policy.
+/// Whether a ring of `slot_count` slots can reach the threshold of its notify policy; true if it
+/// overwrites.
 template <class Kind>
 [[nodiscard]] constexpr bool can_tell([[maybe_unused]] std::uint64_t slot_count) noexcept {
     using layout = typename Kind::record_policy;
@@ -113,7 +113,7 @@ template <class Kind>
     }
 }
 
-/// Slots in a fixed storage; 0: another.
+/// Slots in a fixed storage; 0 for other storage.
 template <class Storage, class Layout>
 [[nodiscard]] consteval std::uint64_t fixed_slots() {
     if constexpr (storage::fixed<Storage>) {
@@ -222,7 +222,8 @@ public:
     using gate_policy = impl::or_default<gate_models, named_gate, gate::always>;
 
 private:
-    // What cannot work together, each rule once; looked at only where each policy is one by itself.
+    // Rules for policies that cannot work together, each once; checked only if every policy is
+    // valid by itself.
     static constexpr bool sound = (names_a_family<P> && ...) && record_models && claim_models &&
                                   full_models && notify_models && storage_models && clock_models &&
                                   gate_models;
@@ -261,7 +262,7 @@ private:
     static_assert(!sound || roomy,
                   "trace_ring::policies: the storage is too small for a ring of these records");
 
-    /// As Kind is not complete here.
+    /// The list's own policies, because Kind is not complete here.
     struct told {
         using record_policy = policies::record_policy;
         using full_policy = policies::full_policy;

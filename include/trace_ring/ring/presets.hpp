@@ -3,8 +3,11 @@
 #pragma once
 
 /// @file
-/// Useful lists of policies by name. Each is a few lines to copy where a list of one's own is
-/// wanted, for a short name in the debugger.
+/// Useful lists of policies by name, which give a ring a short name in the debugger. Each is a few
+/// lines, to copy for a list of your own.
+/// @code
+/// inline trace_ring::ring<trace_ring::presets::recent<step>> last_steps;
+/// @endcode
 ///
 /// | preset               | writers | layout      | when full              | for                  |
 /// |----------------------|---------|-------------|------------------------|----------------------|

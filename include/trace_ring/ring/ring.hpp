@@ -16,10 +16,10 @@
 ///     slot.commit();                        // not committed: discarded, and the reader knows
 /// }
 /// @endcode
-/// Members: table/table.hpp for records of one size, sub_buffers/ring.hpp for those of variable
-/// length, per_cpu/ring.hpp for those by many threads, frame.hpp for all. A ring in static storage
-/// with storage::inline_bytes needs no constructor to have run; others take the storage's arguments
-/// and may throw.
+/// Members: table/table.hpp for records of one size, sub_buffers/ring.hpp for records of variable
+/// length, per_cpu/ring.hpp for those by many threads, policies/frame.hpp for all. A ring in static
+/// storage with storage::inline_bytes is ready before any constructor has run; others take the
+/// storage's arguments and may throw.
 
 #include <type_traits>
 
@@ -38,7 +38,7 @@ namespace trace_ring::inline v1 {
 namespace impl {
 struct no_ring {};
 
-/// The class that does the work for a kind.
+/// The class that implements the ring of a kind.
 template <class Kind>
 [[nodiscard]] consteval auto ring_for() {
     if constexpr (!kind_of_ring<Kind>) {

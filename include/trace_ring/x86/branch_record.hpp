@@ -4,9 +4,8 @@
 
 /// @file
 /// The branch record of the x86 debug store: from, to, flags, each as wide as an address of the
-/// layout in force (Intel SDM volume 3, "Branch Trace Store"). Which layout is in force is the
-/// processor's business: the 64-bit one always where CPUID reports DTES64, else the 32-bit one but
-/// in IA-32e mode.
+/// layout in force (Intel SDM volume 3, "Branch Trace Store"). The processor decides which layout
+/// is in force: the 64-bit one if CPUID reports DTES64, or in IA-32e mode; else the 32-bit one.
 /// @code
 ///              from   to   flags   size
 ///   ilp32        0     4     8      12
@@ -24,8 +23,8 @@
 namespace trace_ring::inline v1::record {
 
 /// One taken branch, interrupt (from is the return address) or exception (from is the faulting
-/// address). Little-endian, as the processor writes it. Both addresses zero is padding; in a trace
-/// that Linux hands over, a zero `from` begins and a zero `to` ends a stretch.
+/// address). Little-endian, as the processor writes it. A record with both addresses zero is
+/// padding; in a trace from Linux a zero `from` begins a run of branches, and a zero `to` ends it.
 template <data_model Model>
 struct branch_record {
     using family = trace_ring::family::record;
@@ -36,10 +35,10 @@ struct branch_record {
     alignas(Model::pointer_alignment) address flags = 0;
 
     /// Bit 4 of the flags: the branch was predicted. Processors of the Core and Atom families do
-    /// not set it, so false says "mispredicted" on older ones only.
+    /// not set it, so false means "mispredicted" only on older ones.
     [[nodiscard]] constexpr bool predicted() const noexcept { return (flags >> 4 & 1U) != 0; }
 
-    /// A record that says nothing, as tracers put between buffers.
+    /// An empty record, which tracers put between buffers.
     [[nodiscard]] constexpr bool padding() const noexcept { return from == 0 && to == 0; }
 
     friend constexpr bool operator==(const branch_record&, const branch_record&) noexcept = default;

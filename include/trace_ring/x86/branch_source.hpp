@@ -3,31 +3,36 @@
 #pragma once
 
 /// @file
-/// What all sources of branch records have in common: the neutral record, the gap between two of
-/// them, and the concept *branch_source*. A source is a debug store, a PMU's memory ring, samples
-/// of a counter, a processor's register stack, or a program that is stepped; also those of other
-/// processors, so that each field of a record may be absent (ARM's BRBE has records of the source
-/// or of the target alone).
+/// The interface of all sources of branch records: the neutral record, the gap between two records,
+/// and the concept *branch_source*. A source is a debug store, a PMU's memory ring, samples of a
+/// counter, a processor's register stack, or a program that is stepped. Other processors have
+/// sources, too, so each field of a record may be absent (ARM's BRBE has records of only the source
+/// or only the target).
+/// @code
+/// source.read(trace_ring::x86::visiting{
+///     [](const trace_ring::x86::branch& one) { use(one.from(), one.to()); },
+///     [](const trace_ring::x86::branch_gap& gap) { report(gap.count); }});
+/// @endcode
 ///
 /// | expression     | result         | meaning                                                    |
 /// |----------------|----------------|------------------------------------------------------------|
-/// | `S::character` | a constant     | of type `branch_character`: what records look like, in     |
-/// |                |                | what order and by what way they come                       |
+/// | `S::character` | a constant     | of type `branch_character`: the fields, the order and the  |
+/// |                |                | delivery of its records                                    |
 /// | `s.read(v)`    | number         | calls `v(const branch&)` for each record that is there     |
 /// |                |                | now, and `v(const branch_gap&)` where some are missing, in |
-/// |                |                | the order of `character`. None is handed over twice. How   |
-/// |                |                | many records there were; 0 is "none now"                   |
-/// | `s.ended()`    | `bool`         | no more will come: noexcept                                |
-/// | `s.lost()`     | `loss_counts`  | what was lost so far, by cause, in records: the sum of all |
-/// |                |                | gaps, one of unknown length as one record                  |
+/// |                |                | the order of `character`; each record once. Returns the    |
+/// |                |                | number of records; 0 is "none now"                         |
+/// | `s.ended()`    | `bool`         | there will be no more records: noexcept                    |
+/// | `s.lost()`     | `loss_counts`  | records lost so far, by cause: the sum of all gaps; one of |
+/// |                |                | unknown length counts as one record                        |
 ///
-/// `s` is used by one thread at a time. `read` may throw what derives from std::system_error, and
-/// what `v` throws. It takes as long as there are records, or as the source says.
+/// `s` is used by one thread at a time. `read` may throw exceptions derived from std::system_error,
+/// and those of `v`. It is linear in the records, unless the source says otherwise.
 ///
 /// The smallest valid model is the register stack in test/x86: an array and its number. The concept
-/// is not weaker: without gaps a reader would join two stretches that do not meet. It is not
-/// stronger: who is started and stopped how differs, and so does where a record's bytes lie; what
-/// has them in a row in memory is a *drainable* as well (drain/drainable.hpp).
+/// is not weaker: without gaps a reader would join two runs that do not meet. It is not stronger:
+/// sources differ in how they are started and stopped, and in where a record's bytes lie; a source
+/// whose records lie in a row in memory is also a *drainable* (drain/drainable.hpp).
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -41,8 +46,8 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// What kind of transfer of control a record is. `unknown` where a source does not tell: a debug
-/// store never does, and the instruction at `from` would have to be looked at.
+/// The kind of transfer of control. `unknown` if the source does not tell: a debug store never
+/// does, because that would need the instruction at `from`.
 enum class branch_kind : std::uint8_t {
     unknown,
     conditional,
@@ -51,13 +56,13 @@ enum class branch_kind : std::uint8_t {
     call,
     indirect_call,
     function_return,
-    interrupt_return,  ///< iret, and the return from a signal's handler that a kernel makes of it
+    interrupt_return,  ///< iret, by which a kernel also returns from a signal's handler
     system_call,
     system_return,
     interrupt,  ///< `from` is the address it returns to
     exception,  ///< `from` is the faulting address
     signal,     ///< to a signal's handler; `from` is the instruction not executed
-    other,      ///< of the instruction set, and none of these: a transaction's abort, a far branch
+    other,      ///< none of these: a transaction's abort, a far branch
 };
 inline constexpr std::size_t branch_kind_count = 14;
 
@@ -72,7 +77,7 @@ inline constexpr std::size_t branch_kind_count = 14;
                : "invalid";
 }
 
-/// Whether an instruction of the program said so: neither the kernel nor the processor of its own.
+/// Whether an instruction of the program made the transfer, not the kernel or the processor.
 [[nodiscard]] constexpr bool is_branch_instruction(branch_kind kind) noexcept {
     return kind >= branch_kind::conditional && kind <= branch_kind::function_return;
 }
@@ -80,7 +85,7 @@ inline constexpr std::size_t branch_kind_count = 14;
     return kind == branch_kind::call || kind == branch_kind::indirect_call;
 }
 
-/// At which privilege a branch was taken.
+/// The privilege at which a branch was taken.
 enum class branch_privilege : std::uint8_t { unknown, user, kernel, hypervisor };
 
 /// One taken branch. 24 bytes, the same for programs of 32 and 64 bits:
@@ -89,8 +94,8 @@ enum class branch_privilege : std::uint8_t { unknown, user, kernel, hypervisor }
 ///   23 u8  bits: 0 from is there, 1 to is there, 2 prediction is there, 3 predicted,
 ///          4 cycles are there, 5-6 privilege, 7 zero
 /// @endcode
-/// A record with `to` alone begins a stretch there, one with `from` alone ends a stretch: what came
-/// before, or after, was not recorded or is not to be told. An address that is absent reads as 0.
+/// A record with only `to` begins a run of branches, one with only `from` ends it: the branches
+/// before it, or after it, were not recorded or must not be shown. An absent address reads as 0.
 class branch {
 public:
     constexpr branch() noexcept = default;
@@ -117,15 +122,15 @@ public:
     [[nodiscard]] constexpr bool complete() const noexcept { return has_from() && has_to(); }
     [[nodiscard]] constexpr branch_kind kind() const noexcept { return kind_; }
 
-    /// Of the program, as the system numbers them; 0 where the source does not tell.
+    /// The program's thread, by the system's number; 0 if the source does not tell.
     [[nodiscard]] constexpr std::uint32_t thread() const noexcept { return thread_; }
     [[nodiscard]] constexpr bool has_prediction() const noexcept {
         return (bits_ & prediction_bit) != 0;
     }
-    /// Only where `has_prediction()`: false says "mispredicted" there.
+    /// Valid only if `has_prediction()`: false means "mispredicted" then.
     [[nodiscard]] constexpr bool predicted() const noexcept { return (bits_ & predicted_bit) != 0; }
     [[nodiscard]] constexpr bool has_cycles() const noexcept { return (bits_ & cycles_bit) != 0; }
-    /// Since the record before; the largest number is "that many, or more".
+    /// Cycles since the record before; the largest number means "this many, or more".
     [[nodiscard]] constexpr std::uint16_t cycles() const noexcept { return cycles_; }
     [[nodiscard]] constexpr branch_privilege privilege() const noexcept {
         return static_cast<branch_privilege>(bits_ >> privilege_shift & 3U);
@@ -170,26 +175,26 @@ private:
 static_assert(sizeof(branch) == 24 && alignof(branch) == 8);
 static_assert(std::is_trivially_copyable_v<branch> && std::is_standard_layout_v<branch>);
 
-/// Records are missing here, or may be: those on both sides do not meet.
+/// Records are or may be missing here: those on both sides do not meet.
 struct branch_gap {
-    std::uint64_t count = 0;  ///< records; 0: nobody knows how many, perhaps none
+    std::uint64_t count = 0;  ///< records; 0: unknown, perhaps none
     loss_cause cause = loss_cause::overwritten;
-    std::uint32_t thread = 0;  ///< 0: of whatever thread the source follows
+    std::uint32_t thread = 0;  ///< 0: any thread that the source follows
 
     friend constexpr bool operator==(const branch_gap&, const branch_gap&) noexcept = default;
 };
 
 enum class branch_order : std::uint8_t { oldest_first, newest_first };
 
-/// By what way the records come.
+/// The way in which a source gets its records.
 enum class branch_delivery : std::uint8_t {
     memory_ring,     ///< the processor stores them: many, in a row
     register_stack,  ///< the processor keeps the last few in registers
     sample,          ///< an interrupt, or a stop, for each
 };
 
-/// What a source says of its records before there are any. A field that is true may yet be absent
-/// in a record; one that is false is absent in all.
+/// A source's constant description of its records. A field that is true here may be absent in some
+/// records; one that is false is absent in all.
 struct branch_character {
     branch_order order = branch_order::oldest_first;
     branch_delivery delivery = branch_delivery::memory_ring;
@@ -198,8 +203,8 @@ struct branch_character {
     bool tells_cycles = false;
     bool tells_privilege = false;
     bool tells_thread = false;
-    /// Records may hold addresses of another privilege than the one that was asked for: whoever
-    /// shows them to others takes them out first.
+    /// Records may hold addresses of another privilege than the chosen one: remove them before you
+    /// show records to other users.
     bool foreign_privilege = false;
 
     friend constexpr bool operator==(const branch_character&,
@@ -207,7 +212,7 @@ struct branch_character {
 };
 
 namespace impl {
-/// What `read` is checked with.
+/// A visitor to check `read` with.
 struct any_branch_visitor {
     void operator()(const branch&) const noexcept {}
     void operator()(const branch_gap&) const noexcept {}
@@ -224,7 +229,7 @@ concept branch_source = std::same_as<decltype(S::character), const branch_charac
     { c.lost() } -> std::convertible_to<loss_counts>;
 };
 
-/// Both visits in one object: `source.read(visiting(for_a_branch, for_a_gap))`.
+/// Both visits in one object: `source.read(visiting{for_a_branch, for_a_gap})`.
 template <class... Visits>
 struct visiting : Visits... {
     using Visits::operator()...;

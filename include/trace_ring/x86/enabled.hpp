@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Included first by every header of x86/: these are there only with the flag, and only where the
-/// processor is an x86.
+/// Refuses to compile without the flag, and for processors that are not x86. Every header of x86/
+/// includes it first.
 
 #if !defined(__x86_64__) && !defined(__i386__)
 #error "trace_ring/x86 is the debug store of x86 processors: this target is none"

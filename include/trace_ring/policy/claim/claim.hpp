@@ -3,43 +3,43 @@
 #pragma once
 
 /// @file
-/// The claim family: who advances the cursor of a ring, and how.
+/// The claim family: how writers advance the cursor of a ring.
 ///
 /// | expression           | result          | meaning                                             |
 /// |----------------------|-----------------|-----------------------------------------------------|
 /// | `C::family`          | `family::claim` |                                                     |
 /// | `C::many_writers`    | `bool`          | constant: threads (processes) may claim at once     |
-/// | `C::asks_first`      | `bool`          | constant: it asks `table.admits(p)` and heeds the   |
-/// |                      |                 | answer before the cursor moves, so that it can be   |
-/// |                      |                 | refused and can wait                                |
+/// | `C::asks_first`      | `bool`          | constant: it calls `table.admits(p)` before the     |
+/// |                      |                 | cursor moves, so that it can refuse and wait        |
 /// | `C::counts`          | `bool`          | constant: `line.cursor` holds 64-bit positions. If  |
-/// |                      |                 | not, the ring has no live readers, only a look at   |
-/// |                      |                 | the newest entries (`ring::newest`)                 |
+/// |                      |                 | not, the ring has no live readers, only access to   |
+/// |                      |                 | the newest entry (`ring::newest`)                   |
 /// | `C::take(l, t)`      | `ticket`        | a slot that is the caller's until it commits or     |
 /// |                      |                 | discards it; false if there was none. Noexcept,     |
 /// |                      |                 | takes no lock, signal-safe                          |
 /// | `C::commit(l, k)`    |                 | the record of ticket `k` is complete                |
-/// | `C::discard(l, k)`   |                 | ticket `k` comes to nothing                         |
-/// | `C::prepare(l, t)`   |                 | optional: sets up a zero line, once, alone          |
+/// | `C::discard(l, k)`   |                 | ticket `k` gets no record                           |
+/// | `C::prepare(l, t)`   |                 | optional: sets up a zero line, once, before others  |
+/// |                      |                 | use it                                              |
 ///
 /// `l` is the ring's `claim::line`, shared by all writers and all zero at first; `t` is the table,
-/// of which a claim may ask:
+/// which a claim may ask:
 ///
 /// | expression        | result          | meaning                                               |
 /// |-------------------|-----------------|-------------------------------------------------------|
-/// | `t.capacity()`    | `std::uint64_t` | slots there are                                       |
+/// | `t.capacity()`    | `std::uint64_t` | number of slots                                       |
 /// | `t.base()`        | `std::byte*`    | the first slot                                        |
 /// | `t.stride()`      | `std::uint32_t` | bytes from one slot to the next                       |
-/// | `t.index_of(p)`   | `std::uint64_t` | the slot that position `p` falls on                   |
+/// | `t.index_of(p)`   | `std::uint64_t` | the slot of position `p`                              |
 /// | `t.admits(p)`     | `bool`          | there is room for position `p`; may wait or grow, as  |
 /// |                   |                 | the full policy says; a refusal has been counted      |
-/// | `t.hold(p)`       | `bool`          | position `p`'s slot is the caller's. False: someone   |
-/// |                   |                 | else has it, `p` stays vacant, and was counted so     |
-/// | `t.count(cause)`  |                 | one record lost, for a cause that the writer counts   |
+/// | `t.hold(p)`       | `bool`          | the slot of position `p` is the caller's. False:      |
+/// |                   |                 | another writer has it; `p` was counted as vacant      |
+/// | `t.count(cause)`  |                 | counts one lost record, for a cause of the writer's   |
 ///
 /// The smallest valid model is the foreign one in test/policy: a cursor that is loaded and stored.
 /// The concept is not weaker: without `asks_first` a ring could not tell which full policies fit.
-/// It is not stronger: a claim need not count positions, as the historic ones do not.
+/// It is not stronger: a claim need not count positions; the historic ones do not.
 
 #include <concepts>
 #include <cstddef>
@@ -55,13 +55,13 @@ namespace trace_ring::inline v1::claim {
 
 /// The words of a claim, two cache lines. Same offsets in every data model.
 struct line {
-    // What readers and all writers look at.
+    // Loaded by readers and all writers.
     shared_atomic<std::uint64_t> cursor;  ///< newest position claimed or, by one writer, committed
     shared_atomic<std::uint64_t> reserved[2];
     shared_atomic<std::uint64_t> own[5];  ///< for the claim's own use
 
-    // What one writer alone stores at each step. Beside the cursor each of these stores would have
-    // to get the line back from a consumer that waits for the next position.
+    // Stored by a single writer at each step. In the cursor's line each store would have to get the
+    // line back from a consumer that waits for the next position.
     shared_atomic<std::uint32_t> open;  ///< single_writer: 1 while a record is open
     shared_atomic<std::uint32_t> reserved2;
     shared_atomic<std::uint64_t> touched;  ///< bare tables: newest position whose slot was opened
@@ -71,7 +71,7 @@ static_assert(sizeof(line) == 128 && alignof(line) == 8 && std::is_standard_layo
 static_assert(offsetof(line, own) == 24 && offsetof(line, open) == 64 &&
               offsetof(line, touched) == 72);
 
-/// A slot taken. `pos` is no_position where the claim does not count.
+/// A claimed slot. `pos` is no_position if the claim does not count positions.
 struct ticket {
     static constexpr std::uint64_t none = ~std::uint64_t{0};
 
@@ -81,7 +81,7 @@ struct ticket {
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return index != none; }
 };
 
-/// What the concept is checked with; nowhere defined.
+/// A table to check the concept with; declared only.
 struct table_archetype {
     std::uint64_t capacity() const noexcept;
     std::byte* base() const noexcept;
@@ -107,7 +107,7 @@ concept policy = in_family<C, trace_ring::family::claim> &&
     noexcept;
 };
 
-/// It has something to set up, so a ring with it is not ready before its constructor has run.
+/// A claim that has something to set up, so a ring with it is not ready before its constructor ran.
 template <class C>
 concept prepares = policy<C> && requires(line& shared, table_archetype& table) {
     { C::prepare(shared, table) }
@@ -115,14 +115,14 @@ concept prepares = policy<C> && requires(line& shared, table_archetype& table) {
 };
 
 /// A claim that shares nothing between processors: the ring keeps a lane for each, and asks the
-/// claim for no slots. claim::per_cpu is the one model.
+/// claim for no slots. claim::per_cpu is the only model.
 template <class C>
 concept by_cpu = in_family<C, trace_ring::family::claim> && requires {
     requires C::a_lane_each_cpu && C::many_writers && !C::asks_first && C::counts;
 };
 
-/// A claim gives up after so many laps of slots that are all held by others: only where more
-/// writers are stopped in mid-record than there are slots.
+/// A claim gives up after this many laps of slots that are all held by others. That happens only if
+/// more writers are stopped within a record than there are slots.
 inline constexpr std::uint64_t laps_before_refusal = 2;
 
 }  // namespace trace_ring::inline v1::claim

@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// The cursor is swapped from the position last used to the next one, and a writer whose swap fails
-/// tries again with what it found: the DAS rule over 64-bit positions (das/controls.hpp has it over
-/// the historic control words). Room is asked for before the swap, so a ring with this claim can
-/// refuse and wait. Any number of threads and processes; lock-free; signal-safe.
+/// Swaps the cursor from the last position to the next one; a writer whose swap fails tries again
+/// with the position that it found. It is the DAS rule over 64-bit positions (das/controls.hpp has
+/// it over the historic control words). It asks for room before the swap, so a ring with this claim
+/// can refuse and wait. Any number of threads and processes; lock-free; signal-safe.
 
 #include <cstdint>
 
@@ -22,8 +22,8 @@ struct compare_exchange {
 
     template <class Table>
     [[nodiscard]] static ticket take(line& shared, Table& table) noexcept {
-        // relaxed, all of them: a position is a number; what lies in its slot is ordered by the
-        // slot's own sequence word
+        // relaxed, all of them: a position is only a number; the slot's sequence word orders the
+        // record in it
         std::uint64_t last = shared.cursor.load(relaxed);
         for (std::uint64_t missed = 0;;) {
             const position p = last + 1;

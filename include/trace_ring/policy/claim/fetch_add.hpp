@@ -3,11 +3,12 @@
 #pragma once
 
 /// @file
-/// One locked add gives the ticket; no writer makes another one try again. The ticket alone would
-/// tear when a writer sleeps a lap, so a sequenced table swaps the slot's sequence too, and who
-/// finds it newer or in flight claims again. The cursor has moved before room could be asked for,
-/// so this claim can neither refuse nor wait: it goes with full::overwrite_oldest. Any number of
-/// threads and processes; wait-free but for held slots; signal-safe.
+/// Claims a position by one locked add, so writers never make one another try again. If a writer
+/// slept for a lap, two would have the same slot: so a sequenced table also swaps the slot's
+/// sequence word, and a writer that finds it newer or held claims another position. The cursor
+/// moves before it can ask for room, so this claim can neither refuse nor wait: it goes with
+/// full::overwrite_oldest. Any number of threads and processes; wait-free except for held slots;
+/// signal-safe.
 
 #include <cstdint>
 
@@ -24,10 +25,9 @@ struct fetch_add {
     template <class Table>
     [[nodiscard]] static ticket take(line& shared, Table& table) noexcept {
         for (std::uint64_t missed = 0; missed <= laps_before_refusal * table.capacity(); ++missed) {
-            // relaxed: a position is a number; what lies in its slot is ordered by the slot's own
-            // sequence word
+            // relaxed: a position is only a number; the slot's sequence word orders the record
             const position p = shared.cursor.fetch_add(1, relaxed) + 1;
-            // Always room in the end; a ring that grows does so here.
+            // There is always room, by overwriting; a ring that grows does so here.
             if (table.admits(p) && table.hold(p)) return {table.index_of(p), p};
         }
         table.count(loss_cause::refused);

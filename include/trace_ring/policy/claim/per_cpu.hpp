@@ -3,22 +3,24 @@
 #pragma once
 
 /// @file
-/// Each processor has a lane of its own, written by whichever thread runs there: memory is bounded
-/// by processors, however many threads there are. Clock, copy and commit of a record are one
-/// restartable sequence (ring/per_cpu/section.hpp): a thread that is preempted, migrated or
-/// interrupted by a signal before the last store has done nothing, and begins again. So there is no
-/// locked instruction, and no record is ever open for others to find.
-///
+/// Each processor has its own lane, written by the threads that run there: the memory depends on
+/// the number of processors, not of threads. Clock, copy and commit of a record are one restartable
+/// sequence (ring/per_cpu/section.hpp): a thread that is preempted, migrated or interrupted by a
+/// signal before the last store has committed nothing, and starts again. So there is no locked
+/// instruction, and no other thread ever finds an open record.
+/// @code
+/// struct by_cpu : trace_ring::policies<trace_ring::claim::per_cpu, trace_ring::storage::heap> {};
+/// trace_ring::ring<by_cpu> ring(64 << 20);  // bytes, shared by all lanes
+/// @endcode
 /// Any number of threads and their signal handlers; not the child of a vfork, which shares its
-/// parent's words but not its place. Where the system has no restartable sequences
-/// (a C library before glibc 2.35, or told not to register; a kernel, filter or emulator without
-/// them; a machine other than x86-64 and aarch64; ThreadSanitizer) the ring claims whole lanes
-/// instead, one locked instruction a record, and is otherwise the same.
+/// parent's rseq words but may run on another processor. Some systems have no restartable
+/// sequences: a C library before glibc 2.35, or told not to register; a kernel, filter or emulator
+/// without them; a machine other than x86-64 and aarch64; ThreadSanitizer. There the ring claims
+/// whole lanes by one locked instruction a record, and is otherwise the same.
 ///
-/// A recorder has it, too: recorder/cpu/recorder.hpp. Of rings, only those of records of variable
-/// length, in storage::heap or storage::mapped, with
-/// full::overwrite_oldest and notify::never: what it needs of a ring is not a slot at a time, so it
-/// is no claim::policy with `take` and `commit`, but models claim::by_cpu.
+/// Recorders have this claim, too (recorder/cpu/recorder.hpp). Of rings only those of records of
+/// variable length have it, in storage::heap or storage::mapped, with full::overwrite_oldest and
+/// notify::never. It does not claim single slots, so it models claim::by_cpu and not claim::policy.
 
 #include <trace_ring/policy/claim/claim.hpp>
 

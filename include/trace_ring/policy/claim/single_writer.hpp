@@ -3,15 +3,14 @@
 #pragma once
 
 /// @file
-/// One thread writes, by plain stores: no locked instruction on its path. It has at most one open
-/// record. What begins meanwhile (in a signal handler on the same thread, or in the caller itself)
-/// finds the record open, is refused and counted as nested; the flight recorder has lanes for it,
-/// a plain ring has not.
+/// One thread writes, by plain stores without a locked instruction. It has at most one open record.
+/// A record that begins meanwhile (in a signal handler on the same thread, or in the caller itself)
+/// is refused and counted as nested; the flight recorder has lanes for such records.
 ///
 /// A second thread that writes without synchronising with the first is misuse, as it would be for a
-/// plain variable. A record whose writer left it by longjmp stays open: ring::abandon() closes it.
+/// plain variable. A record that its writer left by longjmp stays open until ring::abandon().
 ///
-/// The cursor moves when a record is committed, so that readers of any layout know how far records
+/// The cursor moves when a record is committed, so it tells readers of any layout how far records
 /// are complete.
 
 #include <trace_ring/policy/claim/claim.hpp>
@@ -27,14 +26,14 @@ struct single_writer {
     template <class Table>
     [[nodiscard, gnu::always_inline]] static inline ticket take(line& shared,
                                                                 Table& table) noexcept {
-        // relaxed: the word is for handlers on this thread, and fences keep its place among the
-        // instructions; readers look at the cursor and the slot
+        // relaxed: only handlers on this thread read the word, and the signal fences order it;
+        // readers use the cursor and the slot
         if (shared.open.load(relaxed) != 0) [[unlikely]] {
             table.count(loss_cause::nested);
             return {};
         }
-        // Open before the position is read: whatever begins from here on is told apart, and what
-        // began and ended before has moved the cursor that is read now.
+        // Set before the position is read: a handler's record that begins from here on is refused,
+        // and one that ended before has moved the cursor that is read now.
         shared.open.store(1, relaxed);  // relaxed: as above
         signal_fence(seq_cst);
         const position p = shared.cursor.load(relaxed) + 1;  // relaxed: this thread's own word

@@ -3,23 +3,23 @@
 #pragma once
 
 /// @file
-/// The clock family: what time a record bears.
+/// The clock family: where a record's time comes from.
 ///
 /// | expression              | result          | meaning                                          |
 /// |-------------------------|-----------------|--------------------------------------------------|
 /// | `C::family`             | `family::clock` |                                                  |
 /// | `C::kind`               | `std::uint32_t` | constant: a `clock_kind`, as files store it      |
-/// | `C::now()`              | `std::uint64_t` | ticks; never goes back on one thread where       |
-/// |                         |                 | `usable()`; no lock, no allocation, signal-safe  |
-/// | `C::usable()`           | `bool`          | here and now: ticks are steady and agree between |
-/// |                         |                 | processors. Asked once, at set-up; signal-safe   |
+/// | `C::now()`              | `std::uint64_t` | ticks; if `usable()`, never goes back on one     |
+/// |                         |                 | thread; no lock, no allocation, signal-safe      |
+/// | `C::usable()`           | `bool`          | on this machine ticks are steady and agree       |
+/// |                         |                 | between processors. Asked at set-up; signal-safe |
 /// | `C::ticks_per_second()` | `double`        | an estimate, good enough to show a time and to   |
-/// |                         |                 | bridge two snapshots; 0 where ticks mean nothing |
+/// |                         |                 | bridge two snapshots; 0 if ticks mean nothing    |
 ///
 /// The smallest valid model is clock::none. It is not weaker: without `usable` a trace could not
 /// fall back to another clock, and without `kind` its reader would not know that it did. It is not
-/// stronger: ticks need not be nanoseconds nor begin at a known time; what they are worth is told
-/// by snapshots (snapshot.hpp).
+/// stronger: ticks need not be nanoseconds nor begin at a known time; snapshots give their value
+/// (snapshot.hpp).
 
 #include <concepts>
 #include <cstdint>

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The processor's own clock as who records reads it. Whether it is to be trusted, and how fast it
-/// ticks, says clock::tsc (tsc.hpp), which sites need not know.
+/// Reads the processor's own counter. clock::tsc (tsc.hpp) says whether it can be trusted, and how
+/// fast it ticks; trace points do not need to know that.
 
 #include <cstdint>
 
@@ -26,9 +26,9 @@ struct counter {
     static constexpr std::uint32_t kind = static_cast<std::uint32_t>(clock_kind::monotonic);
 #endif
 
-    /// A reading in two halves: who compares or stores one alone pays no shift.
+    /// A reading in two halves: comparing or storing one of them needs no shift.
     struct halves {
-        std::uintptr_t low;  ///< 32 bits of it: as wide as a register, so that it is not widened
+        std::uintptr_t low;  ///< 32 bits, in a whole register, so that no instruction widens it
         std::uint32_t high;
     };
 

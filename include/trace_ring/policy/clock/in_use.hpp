@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A clock with its fall-back: the one asked for where it is usable on this machine, else
-/// CLOCK_MONOTONIC. What a trace says of its clock is `kind()`.
+/// A clock with its fall-back: the given clock if it is usable on this machine, else
+/// CLOCK_MONOTONIC. A trace names its clock by `kind()`.
 
 #include <cstdint>
 

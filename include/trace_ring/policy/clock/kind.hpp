@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// The kinds of clocks, as files and rings tell them.
+/// The kinds of clocks, as files and rings name them.
 
 #include <cstdint>
 
 namespace trace_ring::inline v1 {
 
-/// What ticks count, as a trace file names it. Values are part of the format.
+/// The clock that a trace's ticks are of. Values are part of the format.
 enum class clock_kind : std::uint32_t {
     none = 0,           ///< no time at all
     tsc = 1,            ///< x86 time stamp counter

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// CLOCK_MONOTONIC in nanoseconds: more than twice the cost of the time stamp counter, right on
-/// every machine.
+/// CLOCK_MONOTONIC in nanoseconds: slower than the time stamp counter, but correct on every
+/// machine.
 
 #include <time.h>
 

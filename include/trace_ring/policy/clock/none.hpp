@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// No clock: records bear no time, and nothing is read.
+/// No clock: records have no time.
 
 #include <cstdint>
 

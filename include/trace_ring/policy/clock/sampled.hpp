@@ -3,11 +3,16 @@
 #pragma once
 
 /// @file
-/// A clock that is read once in N records. Reading it is most of what a timed record costs; the
-/// records in between bear the last reading, marked as the beginning of an interval. Their order
-/// within the lane is exact, and so is the bound: they were written between that reading and the
-/// next one in their lane, which a reader tells (`record_view::latest`). Nobody makes an instant
-/// up.
+/// A clock that is read once in N records, because reading it is most of a timed record's cost. The
+/// records in between have the last reading, marked as the beginning of an interval. Their order
+/// within the lane is exact, and so is the interval: they were written between that reading and the
+/// next one in their lane, which a reader gives as `record_view::latest`. No time is made up.
+/// @code
+/// struct sampled_trace {
+///     using clock = trace_ring::clock::sampled<16>;
+/// };
+/// trace_ring::basic_recorder<sampled_trace> recorder(options);  // trace_ring::recorder_options
+/// @endcode
 
 #include <cstdint>
 
@@ -18,7 +23,7 @@ namespace trace_ring::inline v1::clock {
 
 /// `Base` is read at least once every `Records` records of a lane, at the start of each sub-buffer,
 /// and for the next record after a pause that the program announces (`basic_recorder::pause_ends`).
-/// A ring that does not sample its clock reads it each time.
+/// A ring that cannot sample reads the clock for each record.
 template <std::uint32_t Records, policy Base = tsc>
 struct sampled : Base {
     static_assert(Records >= 1 && Records <= 4096,

@@ -3,9 +3,16 @@
 #pragma once
 
 /// @file
-/// What a trace clock's ticks are worth: snapshots of it beside CLOCK_MONOTONIC and CLOCK_REALTIME,
-/// and the line through two of them. A trace holds at least two, one from its beginning, one from
-/// its end; times between are on the line, with the uncertainty that the snapshots state.
+/// Converts a trace clock's ticks to time: snapshots of the clock beside CLOCK_MONOTONIC and
+/// CLOCK_REALTIME, and the line through two of them. A trace holds at least two, from its beginning
+/// and its end; times between lie on the line, with the uncertainty that the snapshots state.
+/// @code
+/// const auto first = trace_ring::take_snapshot<trace_ring::clock::tsc>();
+/// // ... later
+/// const auto last = trace_ring::take_snapshot<trace_ring::clock::tsc>();
+/// const trace_ring::time_scale scale(first, last, trace_ring::clock::tsc::ticks_per_second());
+/// scale.monotonic_ns(trace_ring::clock::tsc::now());
+/// @endcode
 
 #include <time.h>
 
@@ -17,8 +24,8 @@
 
 namespace trace_ring::inline v1 {
 
-/// Reads the three clocks together, some times, and returns the narrowest: an interruption between
-/// the reads widens one, rarely all. Takes a few hundred ns. Signal-safe.
+/// Reads the three clocks together a few times and returns the narrowest reading, because an
+/// interruption between the reads widens one, rarely all. Signal-safe.
 template <clock::policy Clock>
 [[nodiscard]] inline clock_snapshot take_snapshot() noexcept {
     constexpr int tries = 5;
@@ -34,15 +41,15 @@ template <clock::policy Clock>
     return best;
 }
 
-/// Ticks to nanoseconds, by the line through two snapshots. Where these lie too near each other to
-/// tell a rate (or contradict each other: the counter jumped), the stated rate is used instead.
+/// Ticks to nanoseconds, by the line through two snapshots. If these are too close to give a rate,
+/// or contradict each other because the counter jumped, the stated rate is used instead.
 class time_scale {
 public:
-    /// A rate is taken from snapshots at least this far apart: their uncertainty, some tens of ns,
-    /// then weighs less than 10 parts in a million.
+    /// A rate is taken only from snapshots at least this far apart: then their uncertainty (tens of
+    /// ns) changes the rate by less than 10 parts in a million.
     static constexpr std::uint64_t shortest_baseline_ns = 10'000'000;
 
-    /// Ticks worth nothing: every time is 0.
+    /// For a clock without ticks: every time is 0.
     constexpr time_scale() noexcept = default;
 
     constexpr time_scale(const clock_snapshot& first, const clock_snapshot& last,
@@ -56,8 +63,8 @@ public:
         }
         const double by_line = static_cast<double>(last.monotonic - first.monotonic) /
                                static_cast<double>(last.ticks - first.ticks);
-        // A stopped or restarted counter (a moved virtual machine) shows as a rate far from the
-        // one it had: reported, never smoothed over. 1 % is beyond any clock's slewing.
+        // A counter that stopped or restarted (a moved virtual machine) gives a rate far from the
+        // stated one: that is reported, never smoothed over. No clock is slewed by as much as 1 %.
         if (ns_per_tick_ > 0 && (by_line > ns_per_tick_ * 1.01 || by_line < ns_per_tick_ * 0.99)) {
             consistent_ = false;
             return;
@@ -65,13 +72,12 @@ public:
         ns_per_tick_ = by_line;
     }
 
-    /// CLOCK_MONOTONIC at `ticks`, in ns. Ticks before the first snapshot are as good as later
-    /// ones.
+    /// CLOCK_MONOTONIC at `ticks`, in ns. `ticks` may lie before the first snapshot.
     [[nodiscard]] constexpr std::uint64_t monotonic_ns(std::uint64_t ticks) const noexcept {
         return shifted(origin_.monotonic, ticks);
     }
-    /// CLOCK_REALTIME at `ticks`, in ns since 1970, as that clock stood at the first snapshot:
-    /// later changes by an administrator are not followed, so the order of records is kept.
+    /// CLOCK_REALTIME at `ticks`, in ns since 1970, as the clock was set at the first snapshot.
+    /// Later changes of the clock are ignored, so the order of records is kept.
     [[nodiscard]] constexpr std::uint64_t realtime_ns(std::uint64_t ticks) const noexcept {
         return shifted(origin_.realtime, ticks);
     }
@@ -84,8 +90,8 @@ public:
 private:
     [[nodiscard]] constexpr std::uint64_t shifted(std::uint64_t base,
                                                   std::uint64_t ticks) const noexcept {
-        // The difference is scaled, not the value: a double holds days of it to the nanosecond.
-        // Limited before it becomes an integer, for ticks may come from a damaged file.
+        // Scales the difference, not the value: a double holds days of it to the nanosecond. It is
+        // limited before it becomes an integer, because ticks may come from a damaged file.
         const bool back = ticks < origin_.ticks;
         const double length =
             static_cast<double>(back ? origin_.ticks - ticks : ticks - origin_.ticks) *

@@ -6,14 +6,14 @@
 /// The processor's own counter: the time stamp counter on x86, the generic timer on aarch64,
 /// CLOCK_MONOTONIC elsewhere. Reading it is the floor that a record's cost is measured against.
 ///
-/// Whether it may be believed is asked once, at set-up, of `usable()`; whoever finds it false reads
-/// clock::monotonic instead, and names that in the trace. The read itself is not serialised: it may
-/// move by some tens of cycles against its neighbours, which a serialising read would cost twice.
+/// `usable()` says whether it can be trusted. A ring or a recorder asks it at set-up; if it is
+/// false, they read clock::monotonic instead, and the trace says so. The read is not serialising:
+/// it may move among neighbouring instructions by tens of cycles. A serialising read costs more.
 ///
 /// Facts: CPUID leaf 80000007 EDX[8] says that the TSC ticks at a constant rate in every state of
 /// the processor; leaf 15 gives its rate as crystal Hz * EBX / EAX (Intel SDM volume 3, "Time-stamp
-/// counter"). The kernel drops "tsc" from its available clock sources when its watchdog finds the
-/// processors disagree.
+/// counter"). The kernel removes "tsc" from its available clock sources when its watchdog finds
+/// that the processors disagree.
 
 #include <fcntl.h>
 #include <time.h>
@@ -48,8 +48,8 @@ namespace impl {
     return false;
 }
 
-/// The verdict on the TSC, from what the processor says and what the kernel found: the kernel's
-/// word counts for more, for it has watched the counter; without it, the processor's.
+/// Whether the TSC can be trusted, by the kernel's clock sources or, if these cannot be read, by
+/// the processor. The kernel comes first, because it has watched the counter.
 [[nodiscard]] constexpr bool believable(bool invariant, std::string_view current_source,
                                         std::string_view available_sources) noexcept {
     if (has_word(current_source, "tsc")) return true;
@@ -57,7 +57,7 @@ namespace impl {
     return invariant;
 }
 
-/// What a short file of the system holds; empty if it cannot be read. Signal-safe.
+/// The text of a short file of the system; empty if it cannot be read. Signal-safe.
 template <std::size_t N>
 [[nodiscard]] inline std::string_view short_file(const char* name, char (&buffer)[N]) noexcept {
     const int file = ::open(name, O_RDONLY | O_CLOEXEC);
@@ -67,7 +67,7 @@ template <std::size_t N>
     return size > 0 ? std::string_view(buffer, static_cast<std::size_t>(size)) : std::string_view{};
 }
 
-/// Ticks a second by comparison with CLOCK_MONOTONIC over 2 ms: good to about 20 parts in a
+/// Ticks a second, by comparison with CLOCK_MONOTONIC over 2 ms: accurate to about 20 parts in a
 /// million on an idle machine. Signal-safe.
 template <class Clock>
 [[nodiscard]] inline double calibrated() noexcept {
@@ -76,7 +76,7 @@ template <class Clock>
     };
     const auto read = [] {
         pair best{0, 0, ~std::uint64_t{0}};
-        for (int i = 0; i < 8; ++i) {  // the narrowest of some: an interruption widens one
+        for (int i = 0; i < 8; ++i) {  // keep the narrowest: an interruption widens a reading
             const std::uint64_t before = Clock::now();
             const std::uint64_t ns = monotonic::now();
             const std::uint64_t width = Clock::now() - before;
@@ -93,8 +93,8 @@ template <class Clock>
            static_cast<double>(last.ns - first.ns);
 }
 
-/// What `tsc::usable` found out, for the whole process. A test may say `no` before it asks: the
-/// part of a processor whose counter is not steady.
+/// The result of `tsc::usable`, for the whole process. A test may store `no` first, to play a
+/// processor whose counter is not steady.
 enum class verdict : std::uint8_t { unknown, no, yes };
 inline constinit atomic<std::uint8_t> verdict_on_tsc{static_cast<std::uint8_t>(verdict::unknown)};
 
@@ -104,9 +104,9 @@ struct tsc : counter {
     using family = trace_ring::family::clock;
 
     /// Ticks are steady and agree between processors. The first call reads two files of the
-    /// system; later ones read one word. Keeps errno.
+    /// system; later ones load one word. Keeps errno.
     [[nodiscard]] static bool usable() noexcept {
-        // relaxed: a pure function's value: any thread's is right
+        // relaxed: every thread finds the same value
         auto known = static_cast<impl::verdict>(impl::verdict_on_tsc.load(relaxed));
         if (known == impl::verdict::unknown) {
             known = found() ? impl::verdict::yes : impl::verdict::no;
@@ -116,15 +116,15 @@ struct tsc : counter {
         return known == impl::verdict::yes;
     }
 
-    /// The first call may take 2 ms, asleep; later ones read one word. Keeps errno.
+    /// The first call may sleep for 2 ms; later ones load one word. Keeps errno.
     [[nodiscard]] static double ticks_per_second() noexcept {
         static constinit atomic<std::uint64_t> rate{0};  // in 1/1024 ticks a second: integers only
-        std::uint64_t known = rate.load(relaxed);        // any thread's estimate will do
+        std::uint64_t known = rate.load(relaxed);        // relaxed: any thread's estimate will do
         if (known == 0) {
             const int saved = errno;
             const auto estimate = static_cast<std::uint64_t>(measured() * 1024.0);
             errno = saved;
-            // relaxed: one word, and it alone; the first estimate is kept, so that all agree
+            // relaxed: a word by itself; the first estimate is kept, so that all threads agree
             known = rate.compare_exchange_strong(known, estimate, relaxed) ? estimate : known;
         }
         return static_cast<double>(known) / 1024.0;
@@ -159,8 +159,8 @@ private:
         unsigned b = 0;
         unsigned c = 0;
         unsigned d = 0;
-        // Under a hypervisor leaf 15 may tell of the host, which a moved guest no longer sits on.
-        // Leaf 16 is left alone: it is rounded to a megahertz.
+        // Under a hypervisor leaf 15 may describe a host that the guest has moved away from. Leaf
+        // 16 is not used, because it is rounded to a megahertz.
         const bool guest = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c >> 31 & 1U) != 0;
         if (!guest && __get_cpuid(0x15, &a, &b, &c, &d) != 0 && a != 0 && b != 0 && c != 0)
             return static_cast<double>(c) * b / a;

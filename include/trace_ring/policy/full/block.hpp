@@ -3,11 +3,14 @@
 #pragma once
 
 /// @file
-/// The writer waits until the consumer has made room, at most for the time given; after that the
-/// record is refused and counted, so that a dead consumer cannot hold the program. Waiting is by
-/// looking: first a short spin, then sleeps that double up to a millisecond; it needs nothing of
-/// the consumer and works between processes. A system call on the write path, in exchange for
-/// losing nothing; not for signal handlers.
+/// The writer waits until the consumer has made room, up to a time limit; then the record is
+/// refused and counted, so that a dead consumer cannot stop the program. The writer polls: first it
+/// spins briefly, then it sleeps, up to a millisecond at a time. So it needs no help from the
+/// consumer, and works between processes. Not for signal handlers.
+/// @code
+/// struct jobs : trace_ring::policies<trace_ring::record::sequenced<int>,
+///                                    trace_ring::full::block<std::chrono::seconds(1)>> {};
+/// @endcode
 
 #include <time.h>
 
@@ -51,7 +54,7 @@ struct block {
         if (r.memory == 0) r.memory = now;
         const std::uint64_t waited = now - r.memory;
         if (waited >= static_cast<std::uint64_t>(Limit.ns)) return answer::refuse;
-        std::uint64_t nap = 20'000;  // ns; less is all overhead of the call
+        std::uint64_t nap = 20'000;  // ns; a shorter sleep would be mostly the call's overhead
         for (std::uint64_t i = spins; i < r.attempt && nap < 1'000'000; ++i) nap *= 2;
         const std::uint64_t left = static_cast<std::uint64_t>(Limit.ns) - waited;
         sleep_ns(nap < left ? nap : left);
@@ -76,7 +79,7 @@ private:
         const int saved = errno;
         const timespec nap{static_cast<time_t>(ns / 1'000'000'000U),
                            static_cast<long>(ns % 1'000'000'000U)};
-        ::nanosleep(&nap, nullptr);  // a signal may cut it short: the caller looks again
+        ::nanosleep(&nap, nullptr);  // a signal may cut it short: the caller checks again
         errno = saved;
     }
 };

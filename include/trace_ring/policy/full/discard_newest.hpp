@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What is there stays until it is consumed: a record for which there is no room is refused and
-/// counted. Recording goes on as soon as the consumer has made room.
+/// Keeps records until they are consumed: a record without room is refused and counted. Recording
+/// continues when the consumer has made room.
 
 #include <trace_ring/policy/full/full.hpp>
 

@@ -3,11 +3,16 @@
 #pragma once
 
 /// @file
-/// The ring grows, by steps, up to the limit of its storage or until the system has no more to
-/// give; then it does what the user chose. For a complete trace, or a long one in a small start.
-/// Growing is a system call by the writer that comes to the end, and rare if steps are large.
-///
-/// Records wrap only once the ring has stopped growing: until then position p lies in slot p - 1.
+/// The ring grows by steps, up to the limit of its storage or until the system refuses more memory;
+/// then it acts by a second policy. For a complete trace, or a long one that starts small. Growing
+/// is a system call by the writer that reaches the end, and rare if steps are large.
+/// @code
+/// struct all : trace_ring::policies<
+///                  trace_ring::full::extend<1 << 20, trace_ring::full::discard_newest>,
+///                  trace_ring::storage::mapped> {};
+/// trace_ring::ring<all> ring(1 << 20, 1 << 30);  // bytes at first, and at most
+/// @endcode
+/// Positions wrap only when the ring has stopped growing: until then position p lies in slot p - 1.
 
 #include <cstdint>
 
@@ -15,7 +20,7 @@
 
 namespace trace_ring::inline v1::full {
 
-/// `Step` in bytes. `Then` is what happens at the limit: overwrite_oldest, discard_newest or stop.
+/// `Step` is in bytes. `Then` is the policy at the limit: overwrite_oldest, discard_newest or stop.
 template <std::uint64_t Step, policy Then>
 struct extend {
     static_assert(Step > 0, "full::extend needs a step above zero");

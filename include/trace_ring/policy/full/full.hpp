@@ -3,27 +3,27 @@
 #pragma once
 
 /// @file
-/// The full family: what happens where the next record would take the place of one that has not
-/// been consumed, or lies beyond the bytes there are.
+/// The full family: what a ring does with a record whose slot still holds an unconsumed one, or
+/// would lie behind the end of the storage.
 ///
 /// | expression        | result         | meaning                                                |
 /// |-------------------|----------------|--------------------------------------------------------|
 /// | `F::family`       | `family::full` |                                                        |
-/// | `F::overwrites`   | `bool`         | constant: there is always room, the oldest goes;       |
-/// |                   |                | `when_full` is called for want of bytes alone          |
+/// | `F::overwrites`   | `bool`         | constant: there is always room, by overwriting the     |
+/// |                   |                | oldest; `when_full` is called only to get more bytes   |
 /// | `F::waits`        | `bool`         | constant: `when_full` may sleep                        |
 /// | `F::grows`        | `bool`         | constant: `when_full` asks the storage for more bytes  |
 /// | `F::stops`        | `bool`         | constant: it may answer `stop`                         |
-/// | `F::when_full(r)` | `full::answer` | asked again after each `retry`, with the same `r`;     |
+/// | `F::when_full(r)` | `full::answer` | called again after each `retry`, with the same `r`;    |
 /// |                   |                | noexcept. Signal-safe unless it waits                  |
 ///
 /// `r` is the `full::room`:
 ///
 /// | expression      | result | meaning                                                         |
 /// |-----------------|--------|-----------------------------------------------------------------|
-/// | `r.grow(bytes)` | `bool` | the storage has grown by so much, now or by another writer      |
-/// | `r.attempt`     | number | how often this record has been answered `retry`                 |
-/// | `r.memory`      | number | the policy's own, between attempts; 0 at first                  |
+/// | `r.grow(bytes)` | `bool` | the storage has grown by `bytes`, now or by another writer      |
+/// | `r.attempt`     | number | how many `retry` answers this record has had                    |
+/// | `r.memory`      | number | for the policy, kept between attempts; 0 at first               |
 ///
 /// The smallest valid model is full::discard_newest. The concept is not weaker: without its
 /// constants a ring could not refuse a claim or a storage that does not fit.
@@ -36,15 +36,15 @@
 
 namespace trace_ring::inline v1::full {
 
-/// What a full policy decides about one record.
+/// A full policy's decision about one record.
 enum class answer : std::uint8_t {
-    retry,      ///< look again: there may be room now
-    overwrite,  ///< take the oldest one's place
-    refuse,     ///< lose this record, count it
+    retry,      ///< check again: there may be room now
+    overwrite,  ///< overwrite the oldest record
+    refuse,     ///< lose this record, and count it
     stop,       ///< lose this one and all later ones, until ring::restart()
 };
 
-/// The view of a ring that a full policy has.
+/// A ring as a full policy sees it.
 class room {
 public:
     /// `how(context, bytes)` makes the storage larger.

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The flight recorder: the newest records are kept, the oldest go, read or not. Never waits.
+/// Keeps the newest records: the oldest are overwritten, read or not. Never waits.
 
 #include <trace_ring/policy/full/full.hpp>
 

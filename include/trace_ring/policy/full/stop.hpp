@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// One shot: the first record without room ends recording until ring::restart(), so that what led
-/// up to a moment stays whole, without gaps, however much follows. What comes later is counted.
+/// One shot: the first record without room ends recording until ring::restart(). So the records
+/// that led up to a moment stay complete, without gaps. Later records are refused and counted.
 
 #include <trace_ring/policy/full/full.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// No gate: every record is written, and nothing is asked.
+/// No gate: every record is written, without a test.
 
 #include <trace_ring/policy/gate/gate.hpp>
 

@@ -3,7 +3,12 @@
 #pragma once
 
 /// @file
-/// A flag that any thread may set: one relaxed load and one branch for each record while closed.
+/// A gate that any thread may set at run time: one relaxed load and one branch for each record.
+/// @code
+/// struct io_trace : trace_ring::policies<trace_ring::gate::flag> {};
+/// inline trace_ring::ring<io_trace> io_ring;
+/// io_ring.gate().close();  // until open()
+/// @endcode
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/policy/gate/gate.hpp>
@@ -17,13 +22,13 @@ public:
     constexpr flag() noexcept = default;
 
     [[nodiscard]] bool is_open() const noexcept {
-        return open_.load(relaxed);  // relaxed: nothing else is learnt from it
+        return open_.load(relaxed);  // relaxed: it guards no other data
     }
-    /// Other threads follow soon; a record that is open on one of them is still committed.
+    /// Other threads see it soon; a record that one of them has open is still committed.
     void open() noexcept { set(true); }
     void close() noexcept { set(false); }
     void set(bool is_open) noexcept {
-        open_.store(is_open, relaxed);  // relaxed: nothing is published by it
+        open_.store(is_open, relaxed);  // relaxed: it publishes no other data
     }
 
 private:

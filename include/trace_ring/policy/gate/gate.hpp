@@ -3,16 +3,16 @@
 #pragma once
 
 /// @file
-/// The gate family: whether tracing is on. Asked first, once a record.
+/// The gate family: whether tracing is on. A ring asks its gate first, once for each record.
 ///
-/// | expression    | result         | meaning                                                   |
-/// |---------------|----------------|-----------------------------------------------------------|
-/// | `G::family`   | `family::gate` |                                                           |
-/// | `g.is_open()` | `bool`         | records are written. Noexcept, signal-safe, any thread;   |
-/// |               |                | may be a moment late, on any thread but the one that set it |
+/// | expression    | result         | meaning                                                    |
+/// |---------------|----------------|------------------------------------------------------------|
+/// | `G::family`   | `family::gate` |                                                            |
+/// | `g.is_open()` | `bool`         | records are written. Noexcept, signal-safe, any thread;    |
+/// |               |                | threads other than the one that set it may see it late     |
 ///
-/// A gate is a default-constructible, constant-initialised object; the ring holds it, and gives it
-/// out as `ring.gate()` to be set in the gate's own way. The smallest valid model is gate::always.
+/// A gate is a default-constructible, constant-initialised object. The ring holds it, and returns
+/// it by `ring.gate()`, to be set in the gate's own way. The smallest valid model is gate::always.
 
 #include <concepts>
 

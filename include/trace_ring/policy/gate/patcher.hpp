@@ -3,20 +3,20 @@
 #pragma once
 
 /// @file
-/// Changes the machine code of gate::static_key's sites while other threads run through it; the
-/// one place that knows how. What a site is, and why it may be patched, is said in static_key.hpp.
+/// Changes the machine code of gate::static_key's sites while other threads run through it.
+/// static_key.hpp says what a site is, and why it may be patched.
 ///
-/// A pass over all sites of the process brings each to what its key says. It is idempotent: it
-/// compares each site with what it should be, so it does not matter who asked, or how often.
-/// For each page with a site to change: mprotect to writable (still executable: others run there),
+/// A pass over all sites of the process makes each one do what its key says. It compares each site
+/// with the code that it should have, so passes may be repeated, by any thread. For each page with
+/// a site to change: mprotect to writable (and still executable, because other threads run there),
 /// one aligned 8-byte store a site, mprotect back. At the end one membarrier that synchronises
-/// cores: after it no thread executes what it had fetched before.
+/// cores: after it no thread executes code that it had fetched before.
 ///
-/// What is not as expected is left as it is: text that the program headers do not call readable and
-/// executable alone, a site that holds neither its jumps nor its no-op (a debugger's breakpoint), a
-/// system that refuses writable text (SELinux, seccomp, PR_SET_MDWE) or has no such membarrier.
+/// A site stays as it is if its text is not readable and executable alone by the program headers,
+/// if it holds neither its jumps nor its no-op (a debugger's breakpoint, say), or if the system
+/// refuses writable text (SELinux, seccomp, PR_SET_MDWE) or has no such membarrier.
 ///
-/// Sanitizers and valgrind need no option: both are taken account of.
+/// Sanitizers and valgrind need no option.
 
 #include <link.h>
 #include <linux/membarrier.h>
@@ -33,14 +33,13 @@
 
 namespace trace_ring::inline v1::gate::impl {
 
-/// What a key says, and what its sites are patched to.
+/// The state of a key, and the instruction that its sites are patched to.
 ///
-/// | wanted | instruction at the site         | who makes the move                              |
-/// |--------|---------------------------------|-------------------------------------------------|
-/// | born   | a jump to the test of this word | nobody: open since the start; or the text is to |
-/// |        |                                 | be left alone                                   |
-/// | closed | a no-op: on to the next         | close()                                         |
-/// | open   | a jump to where tracing goes on | open()                                          |
+/// | wanted | instruction at the site         | who makes the move                               |
+/// |--------|---------------------------------|--------------------------------------------------|
+/// | born   | a jump to the test of this word | none: open since the start, or leave_text_alone  |
+/// | closed | a no-op                         | close()                                          |
+/// | open   | a jump to the traced code       | open()                                           |
 enum class wanted : std::uint32_t { closed, open, born };
 
 class patcher;
@@ -49,32 +48,32 @@ struct key {
     constexpr explicit key(wanted at_first) noexcept : word(static_cast<std::uint32_t>(at_first)) {}
 
     [[nodiscard]] wanted says() const noexcept {
-        return static_cast<wanted>(word.load(relaxed));  // relaxed: nothing else is learnt from it
+        return static_cast<wanted>(word.load(relaxed));  // relaxed: it guards no other data
     }
-    /// Before a pass.
+    /// Sets the state; a pass over the sites must follow.
     void say(wanted w) noexcept {
         word.store(static_cast<std::uint32_t>(w), relaxed);  // relaxed: the lock orders it
     }
 
     atomic<std::uint32_t> word;
-    /// Who patches the key's sites. Libraries that share a key but not the patcher (symbols hidden
-    /// from each other one by one) would undo each other's work: the first has it.
+    /// The patcher of the key's sites: the first that meets the key. Two patchers (of libraries
+    /// that share the key but hide the patcher's symbol) would undo each other's work.
     atomic_pointer<patcher> owner;
-    /// Sites that stand against what the key says: it is open, and they are no-ops.
+    /// Sites that do the opposite of what the key says: it is open, and they are no-ops.
     atomic<std::uint32_t> stuck{0};
-    /// Sites that are not patched to what the key says, for whatever reason.
+    /// Sites that are not patched to what the key says, for any reason.
     atomic<std::uint32_t> unpatched{0};
-    /// Written within a pass alone.
+    /// Written only within a pass.
     std::uint32_t counted_stuck = 0;
     std::uint32_t counted_unpatched = 0;
 };
 
-/// One site, as the assembler leaves it in a section of its own: distances from each field to what
-/// it stands for, so that a library has nothing to relocate.
+/// The entry of a site, which the assembler puts in a section of its own. Each field is the
+/// distance from itself to its target, so that a library has nothing to relocate.
 struct site {
     std::int32_t code;    ///< the five bytes
     std::int32_t ask;     ///< the test of the key's word
-    std::int32_t traced;  ///< where tracing goes on
+    std::int32_t traced;  ///< the traced code
     std::int32_t named;   ///< the library's pointer to the key
 
     static constexpr std::uint64_t bytes = 0xFF'FFFF'FFFF;
@@ -86,8 +85,8 @@ struct site {
     [[nodiscard]] std::uintptr_t at() const noexcept { return from(code); }
     [[nodiscard]] key& of() const noexcept { return **reinterpret_cast<key**>(from(named)); }
 
-    /// The aligned word, the only one that changes. Bytes before the site in it may be prefixes of
-    /// the instruction, or another instruction: they stay.
+    /// The aligned word that holds the site. Its bytes before the site may be prefixes of the
+    /// instruction, or another instruction: they do not change.
     [[nodiscard]] shared_atomic<std::uint64_t>& word() const noexcept {
         return word_at<std::uint64_t>(reinterpret_cast<void*>(at() & ~std::uintptr_t{7}), 0);
     }
@@ -104,10 +103,10 @@ struct site {
         const std::uint64_t i = instruction();
         return i == as(wanted::born) || i == as(wanted::closed) || i == as(wanted::open);
     }
-    /// By one instruction, and not by the seam to the atomics: ThreadSanitizer wants to keep books
-    /// of what is stored through it, and has none of text.
+    /// Stores by one instruction of its own, not by atomic.hpp: ThreadSanitizer records atomic
+    /// stores, and has no memory for records of text.
     void become(wanted w) const noexcept {
-        // relaxed: the lock keeps others off the word
+        // relaxed: the lock keeps other threads off the word
         const std::uint64_t rest = word().load(relaxed) & ~(bytes << shift());
         [[maybe_unused]] const std::uint64_t all = rest | as(w) << shift();
 #if defined(__x86_64__)
@@ -118,8 +117,8 @@ struct site {
 
 private:
 #if defined(__x86_64__)
-    /// Valgrind runs a translation of the code, and would go on with that of the old. It knows a
-    /// request by four rotations that together do nothing; processors see only them.
+    /// Valgrind runs a translation of the code, and would continue with that of the old code. It
+    /// recognises a request by four rotations that together do nothing.
     void tell_valgrind() const noexcept {
         constexpr std::uint64_t discard_translations = 0x1002;
         const std::uint64_t request[]{discard_translations, at(), 5, 0, 0, 0};
@@ -137,19 +136,19 @@ static_assert(sizeof(site) == 16 && alignof(site) == 4);
 
 class library;
 
-/// One a process. Constant-initialised and never destroyed.
+/// Patches the sites of the process; one object a process. Constant-initialised, never destroyed.
 class [[gnu::visibility("default")]] patcher {
 public:
     constexpr patcher() noexcept = default;
 
-    /// Brings every site to what its key says. Returns when no thread runs older code. Any thread,
-    /// signal handlers too: signals are blocked meanwhile, and errno is kept.
+    /// Makes every site do what its key says. Returns when no thread runs older code. Any thread,
+    /// signal handlers too: it blocks signals meanwhile, and keeps errno.
     void bring_up_to_date() noexcept {
         const holding held(*this);
         pass();
     }
 
-    /// As they were born, all sites, from now on.
+    /// Puts all sites back as they were born, and patches no more.
     void leave_text_alone() noexcept {
         const holding held(*this);
         alone_ = true;
@@ -160,7 +159,7 @@ public:
     inline void remove(library & l) noexcept;
 
 private:
-    /// Of text, wherever there are sites.
+    /// Size of a page of text, on all machines with sites.
     static constexpr std::uintptr_t page_bytes = 4096;
     static constexpr int text = PROT_READ | PROT_EXEC;
 
@@ -170,7 +169,8 @@ private:
     [[nodiscard]] static bool protect(std::uintptr_t page, int how) noexcept {
         return ::mprotect(reinterpret_cast<void*>(page), page_bytes, how) == 0;
     }
-    /// Registering is for good, and cheap when done before; children inherit it or do it again.
+    /// Registering lasts as long as the process, and is cheap when repeated; children inherit it or
+    /// register again.
     [[nodiscard]] static bool can_synchronise() noexcept {
         return barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) &&
                barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
@@ -184,8 +184,8 @@ private:
     template <class F>
     void for_each_site(F f) noexcept;
 
-    /// The lock: the process that holds it, so that a child forked meanwhile knows that nobody
-    /// does.
+    /// The lock. It holds the pid of its holder, so that a child forked meanwhile knows that no
+    /// thread of its own has it.
     class holding {
     public:
         explicit holding(patcher& p) noexcept : patcher_(p) {
@@ -197,8 +197,8 @@ private:
             // order: gate.take:A pairs with gate.give:A
             while (!p.holder_.compare_exchange_strong(holder, self, acquire)) {
                 if (holder == self) {
-                    // Not sched_yield, which a thread of high priority may do for ever; nor the
-                    // library's function, in which a thread may be cancelled.
+                    // Not sched_yield, because a thread of high priority could spin for ever; nor
+                    // nanosleep() of the C library, because a thread may be cancelled in it.
                     const timespec moment{0, 50'000};
                     ::syscall(SYS_nanosleep, &moment, nullptr);
                     holder = 0;
@@ -223,7 +223,7 @@ private:
     };
 
     atomic<std::uint32_t> holder_{0};
-    // To the end: read and written under the lock.
+    // The members from here on are read and written under the lock.
     bool inherited_ = false;  ///< forked in the middle of a pass
     bool alone_ = false;
     library* first_ = nullptr;
@@ -231,13 +231,13 @@ private:
 
 [[gnu::visibility("default")]] inline constinit patcher the_patcher;
 
-/// The sites of one library, or of the program itself. Registered while it is loaded; when it is
-/// unloaded, or the process exits, they become again as they were born, and work on.
+/// The sites of one library, or of the program itself, registered while it is loaded. When it is
+/// unloaded, or the process exits, they are put back as they were born, and still work.
 class library {
 public:
     library(const site* first, const site* last, const ElfW(Ehdr) * file) noexcept
         : first_(first), last_(last) {
-        // Two arrays to the compiler, which may take it that they have two addresses.
+        // To the compiler these are two arrays, so it may assume that their addresses differ.
         __asm__("" : "+r"(first_), "+r"(last_));
         if (first_ == last_) return;
         if (file != nullptr) find_text(*file);
@@ -260,8 +260,8 @@ public:
 private:
     friend class patcher;
 
-    /// The segment that holds the sites, if it is mapped as text usually is: its protection has to
-    /// be put back exactly.
+    /// Finds the segment that holds the sites, if it is mapped readable and executable: its
+    /// protection has to be restored exactly.
     void find_text(const ElfW(Ehdr) & file) noexcept {
         const auto start = reinterpret_cast<std::uintptr_t>(&file);
         const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(start + file.e_phoff);
@@ -316,16 +316,16 @@ inline void patcher::remove(library& l) noexcept {
     }
 }
 
-/// Whether the key is this patcher's. The first that meets one has it.
+/// Whether this patcher patches the key's sites. The first one that meets the key does.
 inline bool patcher::owns(key& k) noexcept {
     patcher* owner = nullptr;
-    // relaxed: only the patcher's address is learnt, and it is there since before the first thread
+    // relaxed: only the patcher's address is read, and it exists since before the first thread
     return k.owner.compare_exchange_strong(owner, this, relaxed) || owner == this;
 }
 
 inline void patcher::pass() noexcept {
     if (inherited_) {
-        // Forked in the middle of a pass: nobody puts back what it had made writable.
+        // Forked in the middle of a pass: pages may still be writable that no thread will restore.
         for_each_site([](const library& l, const site& s, key&) {
             if (l.is_patchable(s)) (void)protect(page_of(s), text);
         });
@@ -336,7 +336,7 @@ inline void patcher::pass() noexcept {
         k.counted_unpatched = 0;
     });
     bool changed = false;
-    bool able = true;  // until the system was asked
+    bool able = true;  // until the system has been asked
     std::uintptr_t writable = 0;
     const auto make_writable = [&writable](std::uintptr_t page) {
         if (page == writable) return true;

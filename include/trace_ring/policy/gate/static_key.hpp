@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A gate in the machine code: closed, it is one no-op in the path of the program, and nothing is
-/// loaded or compared. For gates that are closed nearly always, or asked very often.
+/// A gate in the machine code: while closed it is one no-op, which loads and compares nothing. For
+/// gates that are nearly always closed, or asked very often.
 /// @code
 /// struct io_trace : trace_ring::policies<..., trace_ring::gate::static_key<io_trace>> {};
 /// inline trace_ring::ring<io_trace> io_ring;
@@ -12,13 +12,13 @@
 /// trace_ring::gate::static_key<io_trace>::open();
 /// @endcode
 ///
-/// **The key is a type**, as machine code names it: all rings of the kind open and close together,
-/// and so does all else that names the same type. There is one key a type and process where there
-/// is one inline variable of the type: where a library hides its symbols, or is loaded with
-/// RTLD_LOCAL (clang), the key is the library's own.
+/// **The key is a type**, because machine code can name it: all rings of the kind open and close
+/// together, with all other gates that name the type. A process has one key a type, as it has one
+/// inline variable; but a library that hides its symbols, or is loaded with RTLD_LOCAL (clang), has
+/// a key of its own.
 ///
-/// **A site** is each place where a compiler has put is_open(), by `asm goto`; here in two of the
-/// places that it may have in aligned words:
+/// **A site** is a place where a compiler has put is_open(), by `asm goto`. Two of the places that
+/// it may have in aligned words:
 /// ```
 ///    |                       |                       |
 ///           E9 .. .. .. ..                                born    jmp ask     closed? : tracing
@@ -27,38 +27,37 @@
 ///                       2E 2E E9 .. .. .. ..             born    cs cs jmp ask
 /// ```
 /// It is five bytes within one aligned word of eight, so that one store changes it, and a processor
-/// that fetches it sees the one instruction or the other. Where the five would cross the word's
-/// end, CS prefixes, which neither jump nor no-op minds, fill the word: they belong to the
-/// instruction, never change, and it is still one.
+/// that fetches it gets either the old instruction or the new one. If the five bytes would cross
+/// the word's end, CS prefixes fill the word: they are part of the instruction, have no effect on
+/// jump or no-op, and never change.
 ///
-/// Beside it an entry of 16 bytes goes to the section `trace_ring_sites_v1`: distances from itself
-/// to the site, its two targets and the key, so nothing is relocated, and the section is
-/// read-only. It is in the site's own group, so that of an inline function or template that many
-/// translation units have compiled the linker keeps one with its entries. Each library has the
-/// section of its own, found by the linker's hidden start and stop symbols, and registers it by a
-/// constructor, before which, as after its destructor, sites are as born: correct at any time, also
-/// before main, after exit, in a library that was loaded long after the key was closed.
+/// For each site an entry of 16 bytes goes to the section `trace_ring_sites_v1`: distances from
+/// itself to the site, its two targets and the key. So nothing is relocated, and the section is
+/// read-only. The entry is in the site's own section group: if many translation units compile an
+/// inline function or template, the linker keeps one copy with its entries. Each library has its
+/// own section, found by the linker's hidden start and stop symbols, and registers it by a
+/// constructor. Before that, and after the destructor, sites are as born, which is correct at any
+/// time: before main, after exit, in a library that is loaded long after the key was closed.
 ///
-/// **It never has to be patched.** As born, a site jumps to a test of the key's word, out of line:
-/// gate::flag and a jump. It stays so as long as the key is open since the start (a program that
-/// never closes it changes no text), and where patcher.hpp says that text is left alone: no
-/// writable text, no membarrier(PRIVATE_EXPEDITED_SYNC_CORE) (before Linux 4.16). is_patched()
-/// tells. There are sites on x86-64, with g++ or clang, in any code model but the large one;
-/// anywhere else, and where TRACE_RING_NO_PATCHED_CODE is defined (for each translation unit alone,
-/// as it likes), is_open() is the test of the word itself.
+/// **It never has to be patched.** As born, a site jumps to a test of the key's word, out of line,
+/// like gate::flag. It stays so while the key is open since the start (a program that never closes
+/// it changes no text), and where patcher.hpp leaves text alone: no writable text, or no
+/// membarrier(PRIVATE_EXPEDITED_SYNC_CORE) (before Linux 4.16). is_patched() tells. Sites exist on
+/// x86-64, with g++ or clang, in any code model but the large one. Elsewhere, and in translation
+/// units that define TRACE_RING_NO_PATCHED_CODE, is_open() is the test of the word itself.
 ///
 /// A program that will give up the right to write to its text (seccomp, SELinux) calls
-/// leave_text_alone() before: a site that is a no-op by then could not be opened any more. open()
+/// leave_text_alone() first: a site that is a no-op by then could not be opened any more. open()
 /// and close() return false when that has happened.
 ///
-/// - Threads: open() and close() from any, also at once: all sites end as the key's word says. When
-///   they return, every thread asks the new code.
-/// - Handlers: open(), close() and is_open() are safe in them. Signals wait while text is changed;
+/// - Threads: any may call open() and close(), also at the same time: all sites end as the key's
+///   word says. When they return, every thread runs the new code.
+/// - Handlers: open(), close() and is_open() are signal-safe. Signals wait while text is changed;
 ///   errno is kept.
-/// - Fork: the child has the key as it was, and sets its own; also if it was forked while another
-///   thread changed text. A child of vfork sets no key.
-/// - Cost: is_open() is one no-op while closed, one jump while open (what is to be recorded a
-///   compiler may have copied to a register before). Setting looks at each site of the process, and
+/// - Fork: the child inherits the key's state and then has its own, also if another thread changed
+///   text during the fork. A child of vfork must not set a key.
+/// - Cost: is_open() is one no-op while closed and one jump while open (before it a compiler may
+///   load values to be recorded into registers). Setting is linear in the sites of the process, and
 ///   makes two system calls for each page of changed sites and three more: tens of microseconds.
 
 #include <link.h>
@@ -80,22 +79,22 @@
 
 namespace trace_ring::inline v1::gate {
 
-/// What a key says before anybody has set it.
+/// The state of a key before it is set.
 enum class initially : bool { open, closed };
 
 namespace impl {
 
-/// The key of a type: one a process.
+/// The key of a type; one a process.
 template <class Key, initially AtFirst>
 inline constinit key key_of{AtFirst == initially::open ? wanted::born : wanted::closed};
 
-/// What sites name the key by: in the library, so that its distance is known to the linker.
+/// A pointer to the key that sites name: it is in the library, so the linker knows its distance.
 template <class Key, initially AtFirst>
 struct key_here {
     [[gnu::visibility("hidden")]] static constexpr key* pointer = &key_of<Key, AtFirst>;
 };
 
-// Weak, as there may be no site left. The linker defines them.
+// Defined by the linker. Weak, because there may be no site left.
 extern "C" {
 extern const site trace_ring_first_site_v1[] __asm__("__start_trace_ring_sites_v1")
     __attribute__((weak, visibility("hidden")));
@@ -105,7 +104,7 @@ extern const ElfW(Ehdr) trace_ring_this_file_v1 __asm__("__ehdr_start")
     __attribute__((weak, visibility("hidden")));
 }
 
-/// One a library: a template, so that there is none where nobody has a site.
+/// One object a library; a template, so that a library without sites has none.
 template <class = void>
 struct library_here {
     [[gnu::visibility("hidden")]] static inline library instance{
@@ -153,7 +152,7 @@ public:
 #endif
     }
 
-    /// False if there are sites that cannot be changed (any more), and do not follow.
+    /// Opens the gate. False if there are sites that can no longer be changed and stay closed.
     static bool open() noexcept {
         return set(true);
     }
@@ -164,7 +163,7 @@ public:
         the_key().say(is_open ? impl::wanted::open : impl::wanted::closed);
 #if defined(__x86_64__) && defined(__LP64__)
         impl::patcher* const owner = the_key().owner.load(relaxed);  // relaxed: set once
-        // A site that is being loaded now has the key's word before this pass, or in it.
+        // A library that is being loaded now reads the key's word before this pass, or in it.
         (owner != nullptr ? *owner : impl::the_patcher).bring_up_to_date();
         return the_key().stuck.load(relaxed) == 0;  // relaxed: stored by the pass, or a later one
 #else
@@ -172,8 +171,8 @@ public:
 #endif
     }
 
-    /// Each site that the process has by now is patched: to a no-op, or to a jump to where tracing
-    /// goes on. False for a key that is open since the start. A report.
+    /// Each site that the process has by now is patched: to a no-op, or to a jump to the traced
+    /// code. False for a key that is open since the start. May be out of date when it returns.
     [[nodiscard]] static bool is_patched() noexcept {
         const impl::key& key = the_key();
         // relaxed, all: a report
@@ -187,7 +186,7 @@ private:
     }
     [[nodiscard, gnu::always_inline]] static bool says_open() noexcept {
 #if TRACE_RING_PATCHED_CODE
-        // Volatile: otherwise a loop loads it first, for a site that is a no-op.
+        // Volatile: otherwise a compiler may load it before a loop, even while the site is a no-op.
         impl::key* const volatile& here = impl::key_here<Key, AtFirst>::pointer;
         const impl::key& key = *here;
 #else
@@ -197,8 +196,8 @@ private:
     }
 };
 
-/// Puts each site of the process back as it was born, and patches no more: keys are flags from now
-/// on. For a program that is about to give up the right to write to its text. Signal-safe; any
+/// Puts each site of the process back as it was born, and patches no more: from now on keys are
+/// flags. For a program that is about to give up the right to write to its text. Signal-safe; any
 /// thread.
 inline void leave_text_alone() noexcept {
     impl::the_patcher.leave_text_alone();

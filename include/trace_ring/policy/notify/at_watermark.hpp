@@ -3,14 +3,25 @@
 #pragma once
 
 /// @file
-/// The reader is told when so much is unread: once for each crossing, and not again before it has
-/// read and armed the mark anew, which is refused as long as more than the lower mark is unread.
+/// Tells the reader when a threshold of unread records is reached: once for each crossing, and not
+/// again before the reader has read and armed the mark again. Arming is refused while more than the
+/// lower mark is unread.
+/// @code
+/// struct jobs : trace_ring::policies<
+///                   trace_ring::record::sequenced<int>, trace_ring::full::discard_newest,
+///                   trace_ring::notify::at_watermark<trace_ring::notify::percent(50)>> {};
+/// inline trace_ring::ring<jobs> queue;
 ///
-/// One word, the mark, says all. It belongs to the reader while it is disarmed, and whoever swaps
-/// it away while it is armed, a writer or the reader itself, has that crossing for himself.
+/// auto consumer = queue.consumer();
+/// trace_ring::drain::listener listener(queue, consumer);
+/// if (listener.wait(std::chrono::seconds(1))) {  // half of the ring is unread
+/// }
+/// @endcode
+/// One word, the mark, holds the whole state. While it is disarmed it belongs to the reader. While
+/// it is armed, the one thread that swaps it away, a writer or the reader, handles the crossing.
 /// @code
 ///  mark      0               at first: armed at one threshold from the ring's beginning
-///            n << 1 | 1      armed: the ring comes to n records or bytes, or further
+///            n << 1 | 1      armed: the ring reaches n records or bytes, or more
 ///            n << 1          armed: the record at n is committed, however far the ring is
 ///            ~0              disarmed
 ///
@@ -21,19 +32,19 @@
 ///  full fence            pass:A        sleep on the word
 ///  mark again: swap                    the word has changed, the mark is disarmed: read
 /// @endcode
-/// Of a commit and the load of the mark behind it a processor may let the load go first. So the
-/// reader, who is about to sleep, makes the fence for all (barrier.hpp): each writer either sees
-/// the mark, or has its commit seen by the reader. A writer that passes no mark pays a load and a
-/// comparison, and nobody a system call whom nobody waits for. Where the system has no such barrier
-/// the reader says so, once, and then each record makes a full fence of its own: the mark that
-/// writers compare with stays 0, and the true one is `line::armed`.
+/// A processor may load the mark before the commit in front of it is visible. So the reader, before
+/// it sleeps, makes a barrier for all threads (barrier.hpp): each writer either sees the mark, or
+/// the reader sees its commit. A writer that does not cross the mark pays a load and a comparison,
+/// and makes no system call if no reader waits. Where the system has no such barrier, the reader
+/// tells the writers once, and then each record makes a full fence: the mark that writers compare
+/// with stays 0, and the true one is `line::armed`.
 ///
-/// A record that is committed after later ones, which have passed the mark, would be told to
-/// nobody: a reader that finds it open waits for that very record.
+/// If a record is committed after later ones have crossed the mark, no writer would tell of it: so
+/// a reader that finds it open waits for exactly that record.
 ///
-/// With a threshold of age the mark holds a time: 1, the next record is the oldest unread; else
-/// when that one is too old. Only a record, or a listener's own look, tells. While it is armed each
-/// record reads CLOCK_MONOTONIC.
+/// With a threshold of age the mark holds 1 (the next record will be the oldest unread one) or the
+/// time at which the oldest one is too old. Then a later record tells, or the listener finds out by
+/// itself. While the mark is armed, each record reads CLOCK_MONOTONIC.
 
 #include <time.h>
 
@@ -50,8 +61,8 @@
 
 namespace trace_ring::inline v1::notify {
 
-/// `Lower` is in per cent of the threshold. A threshold above what an overwriting ring can hold is
-/// `circular`: nobody is ever told. Of a ring that does not overwrite it is refused.
+/// `Lower` is in per cent of the threshold. A threshold that is more than an overwriting ring can
+/// hold acts as `circular`: it is never reached. A ring that does not overwrite refuses it.
 template <threshold Mark, way Way = by_futex, unsigned Lower = 50>
 class at_watermark : public Way {
     static_assert(Mark.of == measure::nothing || Mark.amount > 0,
@@ -76,48 +87,48 @@ public:
     [[gnu::always_inline]] void passed(line& shared, progress at) noexcept {
         // order: notify.commit:A pairs with notify.arm:B
         signal_fence(seq_cst);
-        // relaxed: the fence above, and the barrier of whoever arms
+        // relaxed: the fence above, and the barrier of the reader that arms
         const std::uint64_t now = shared.mark.load(relaxed);
         if constexpr (by_age) {
             if (now != disarmed) [[unlikely]]
                 aged(shared, at);
         } else {
-            // By single words, which stay in registers.
+            // As single words, which stay in registers.
             if (crossing(Mark.counted(at)) >= now) [[unlikely]]
                 reached(shared, at.records, at.bytes, at.most_records, at.most_bytes);
         }
     }
 
-    /// A writer found no room: further the ring does not come.
+    /// A writer found no room, so the ring cannot come closer to the mark.
     [[gnu::noinline, gnu::cold]] void full(line& shared, progress at) noexcept {
-        // No fence: it has stored nothing that a reader could have missed.
+        // No fence: the writer has stored nothing that a reader could have missed.
         auto& word = word_of(shared);
-        // relaxed: the swap looks again
+        // relaxed: the swap compares again
         for (std::uint64_t now = word.load(relaxed); now != disarmed;) {
-            // Who waits for one open record is not helped by being woken.
+            // A reader that waits for one open record could not read it if it were woken now.
             if (!by_age && now != unset && (now & 1U) == 0) return;
-            // relaxed: what follows is behind a fence
+            // relaxed: `announce` makes a fence
             if (!word.compare_exchange_weak(now, disarmed, relaxed)) continue;
             announce(shared, at);
             return;
         }
     }
 
-    /// At set-up: others may map the ring. Where this process cannot take part in barriers, all
-    /// writers fence from now on.
+    /// At set-up, for a ring that other processes may map. If this process cannot take part in
+    /// barriers, all writers fence from now on.
     void attach(line& shared) noexcept {
         across_ = true;
         if (!take_part_in_barriers()) let_writers_fence(shared);
     }
-    /// Before the first record: the first mark is counted from here.
+    /// Before the first record: counts the first mark from `at`.
     void begin(line& shared, progress at) noexcept {
         if constexpr (watches) {
             // relaxed: the ring is not shared yet
             shared.mark.store(by_age ? on_next : first(Mark.counted(at), at), relaxed);
         }
     }
-    /// The mark is not above the maximum: a ring can hold so much. It may be full before, if its
-    /// records are large; a writer that finds no room tells in any case.
+    /// The threshold is at most what a ring of this size can hold. The ring may be full earlier, if
+    /// its records are large; a writer that finds no room tells in any case.
     [[nodiscard]] static constexpr bool reaches(std::uint64_t most_records,
                                                 std::uint64_t most_bytes) noexcept {
         return (Mark.of != measure::records || Mark.amount <= most_records) &&
@@ -126,9 +137,9 @@ public:
 
     // --- The reader's side: one at a time ---
 
-    /// Arms the mark one threshold from what has been read, and tells whether it is armed: `look()`
-    /// returns the reader's `standing`. False: read on, there is enough, or what was waited for is
-    /// there. A system call; noexcept if `look` is.
+    /// Arms the mark one threshold after the records that have been read; `look()` returns the
+    /// reader's `standing`. False if it is not armed, because there is enough to read, or the
+    /// record that was waited for is there. Makes a system call; noexcept if `look` is.
     template <class Look>
     [[nodiscard]] bool arm(line& shared, Look&& look) noexcept {
         if constexpr (!watches) {
@@ -152,24 +163,24 @@ public:
             return false;
         }
     }
-    /// False: it was disarmed, so somebody has told, or is about to.
+    /// False: it was disarmed already, so a writer has told, or is about to.
     bool disarm(line& shared) noexcept {
         if (!watches) return true;
-        // relaxed: one word, and who swaps it decides
+        // relaxed: one word, and only the swap matters
         return word_of(shared).exchange(disarmed, relaxed) != disarmed;
     }
-    /// Nobody has told since it was armed.
+    /// No writer has told since it was armed.
     [[nodiscard]] bool is_armed(line& shared) noexcept {
         // order: notify.wait:C pairs with notify.pass:A, notify.age:B
         return !watches || word_of(shared).load(acquire) != disarmed;
     }
-    /// For a reader that waits until `deadline` (ns): when to look by itself. With a threshold of
-    /// age it tells, as a writer would, if it is time.
+    /// For a reader that waits until `deadline`: the time to look by itself, both in ns. With a
+    /// threshold of age it tells, as a writer would, if the oldest record is too old.
     [[nodiscard]] std::uint64_t look_by_itself(line& shared, std::uint64_t deadline) noexcept {
         if constexpr (!by_age) {
             return deadline;
         } else {
-            // relaxed: looked at again
+            // relaxed: `aged` loads it again
             const std::uint64_t until = word_of(shared).load(relaxed);
             if (until == disarmed) return deadline;
             const std::uint64_t now = now_ns();
@@ -181,7 +192,7 @@ public:
             return (std::min)(deadline, until);
         }
     }
-    /// Sleeps until the word is no longer `seen`, or till `deadline`; or for no reason.
+    /// Sleeps while the word is `seen`, at most until `deadline` (ns). May wake for no reason.
     void sleep(line& shared, std::uint32_t seen, std::uint64_t deadline) noexcept {
         sleep_on(shared.word, seen, deadline, across_);
     }
@@ -194,9 +205,9 @@ public:
 
 private:
     static constexpr std::uint64_t unset = 0;
-    static constexpr std::uint64_t on_next = 1;  ///< of age
+    static constexpr std::uint64_t on_next = 1;  ///< only with a threshold of age
     static constexpr std::uint64_t disarmed = ~std::uint64_t{0};
-    static constexpr std::uint64_t never = disarmed - 1;  ///< armed, and above all that comes
+    static constexpr std::uint64_t never = disarmed - 1;  ///< armed, and never reached
 
     [[nodiscard]] static constexpr std::uint64_t crossing(std::uint64_t n) noexcept {
         return n << 1 | 1U;
@@ -204,18 +215,18 @@ private:
     [[nodiscard]] static constexpr std::uint64_t exactly(std::uint64_t n) noexcept {
         return n << 1;
     }
-    /// The mark one threshold from `from`.
+    /// The mark one threshold after `from`.
     [[nodiscard]] static constexpr std::uint64_t first(std::uint64_t from,
                                                        const progress& ring) noexcept {
         return reaches(ring.most_records, ring.most_bytes) ? crossing(from + Mark.distance(ring))
                                                            : never;
     }
 
-    /// What the mark is to be; unset: enough is unread to read on.
+    /// The mark to arm; `unset` if enough is unread.
     [[nodiscard]] static std::uint64_t goal(const standing& now) noexcept {
         if constexpr (by_age) {
             if (now.at.bytes <= now.read.bytes) return on_next;
-            // What cannot be read yet is as old as this look, at least.
+            // The age of a record that cannot be read yet counts from now.
             return now.blocked() ? now_ns() + Mark.amount : unset;
         } else {
             const std::uint64_t read = Mark.counted(now.read), at = Mark.counted(now.at);
@@ -233,7 +244,7 @@ private:
                        : to;
         }
     }
-    /// By what a reader sees, who has armed the mark at `to`.
+    /// The mark `to`, which this reader armed, is reached, as far as the reader sees.
     [[nodiscard]] static constexpr bool is_reached(std::uint64_t to, const standing& now) noexcept {
         if constexpr (by_age) {
             return to == on_next && now.at.bytes > now.read.bytes;
@@ -243,7 +254,8 @@ private:
             return !now.blocked() || exactly(Mark.counted(now.until)) != to;
         }
     }
-    /// By the writer that has come to `at`. From a lap on, what was waited for is gone.
+    /// The mark `to` is passed, for the writer that has reached `at`. The record that a reader
+    /// waits for is overwritten after a lap, so a mark that is older than that counts as passed.
     [[nodiscard]] static constexpr bool is_passed(std::uint64_t to, const progress& at) noexcept {
         const std::uint64_t now = Mark.counted(at);
         if ((to & 1U) != 0) return crossing(now) >= to;
@@ -257,7 +269,7 @@ private:
         // order: notify.pass:A pairs with notify.arm:C, notify.wait:C
         thread_fence(seq_cst);
         auto& word = word_of(shared);
-        std::uint64_t now = word.load(relaxed);  // relaxed: the swap looks again
+        std::uint64_t now = word.load(relaxed);  // relaxed: the swap compares again
         for (;;) {
             if (now == unset) {
                 const std::uint64_t to = first(0, at);
@@ -265,14 +277,14 @@ private:
                 continue;
             }
             if (!is_passed(now, at)) return;
-            // relaxed: what comes before is behind the fence above, what follows behind the next
+            // relaxed: earlier accesses are behind the fence above, later ones behind the next
             if (!word.compare_exchange_weak(now, disarmed, relaxed)) continue;
             announce(shared, at);
             return;
         }
     }
 
-    /// The mark may hold a time that has come.
+    /// Tells if the mark holds a time that has come; sets that time if this is the first record.
     [[gnu::noinline]] void aged(line& shared, progress at) noexcept {
         if (fences(shared)) {
             // order: notify.age:A pairs with notify.arm:C
@@ -280,7 +292,7 @@ private:
         }
         auto& word = word_of(shared);
         const std::uint64_t time = now_ns();
-        // relaxed: the swap looks again
+        // relaxed: the swap compares again
         for (std::uint64_t now = word.load(relaxed); now != disarmed;) {
             if (now > on_next && time < now) return;
             const bool begins = now <= on_next;
@@ -302,24 +314,24 @@ private:
     }
 
     [[nodiscard]] static bool fences(const line& shared) noexcept {
-        return shared.fenced.load(relaxed) != 0;  // relaxed: it only comes to be 1
+        return shared.fenced.load(relaxed) != 0;  // relaxed: it only ever becomes 1
     }
     [[nodiscard]] static shared_atomic<std::uint64_t>& word_of(line& shared) noexcept {
         return fences(shared) ? shared.armed : shared.mark;
     }
 
-    /// There is no barrier: from now on writers fence.
+    /// The system has no barrier: makes writers fence from now on.
     void let_writers_fence(line& shared) noexcept {
         if (fences(shared)) return;
-        // relaxed, all: who sees one of them and not yet another finds a mark that was passed long
-        // ago, or none, and looks at the true one
+        // relaxed, all: a writer that sees one of the stores and not yet the others finds a mark
+        // that was passed long ago, or none, and so loads the true one
         shared.fenced.store(1, relaxed);
         const std::uint64_t before = shared.mark.exchange(unset, relaxed);  // relaxed: as above
         std::uint64_t none = unset;
         // relaxed: as above
         static_cast<void>(shared.armed.compare_exchange_strong(none, before, relaxed));
-        // Only this once nothing makes sure that each writer knows. What it has stored by now, and
-        // has not fenced, leaves its processor within nanoseconds.
+        // Writers that do not know yet have not fenced their last stores. Those stores leave their
+        // processors within nanoseconds, so a short sleep is enough.
         const timespec moment{0, 1'000'000};
         ::nanosleep(&moment, nullptr);
     }
@@ -330,7 +342,7 @@ private:
         return arm(shared, look);
     }
 
-    bool across_ = false;  ///< others may map the ring, too
+    bool across_ = false;  ///< other processes may map the ring
 };
 static_assert(policy<at_watermark<records(1)>> && policy<at_watermark<circular>>);
 static_assert(hears_of_full<at_watermark<percent(50), by_callback>> &&

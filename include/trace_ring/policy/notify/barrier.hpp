@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// A full fence that one thread makes for all: by membarrier, so that those who are on the hot path
-/// need none. Linux 4.14 has it for the threads of one process, Linux 4.16 for those of all
-/// processes that have registered; a system call, and microseconds.
+/// A full fence that one thread makes for all, by membarrier, so that threads on the hot path need
+/// none. Linux has it since 4.14 for the threads of one process, and since 4.16 for those of all
+/// processes that have registered. It is a system call, and takes microseconds.
 
 #if !defined(TRACE_RING_ATOMICS_HEADER)  // a model of atomics has a barrier of its own
 #include <linux/membarrier.h>
@@ -29,17 +29,17 @@ namespace impl {
 }
 }  // namespace impl
 
-/// When it returns, each thread of this process, or (`across`) of those that have registered, has
-/// made all its accesses before it visible, and sees all that this thread did before. False: the
-/// system has none. Signal-safe.
+/// When it returns, each thread of this process, or (`across`) of all registered processes, has
+/// made its earlier accesses visible, and sees all earlier stores of this thread. False: the system
+/// has no such barrier. Signal-safe.
 [[nodiscard]] inline bool barrier_for_all(bool across) noexcept {
     if (across) return impl::membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
-    // Registering is for good, and cheap; children inherit it.
+    // Registering lasts as long as the process, and is cheap; children inherit it.
     return impl::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
            (impl::membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
             impl::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
 }
-/// From now on the threads of this process take part in barriers across processes.
+/// Makes the threads of this process take part in barriers across processes from now on.
 [[nodiscard]] inline bool take_part_in_barriers() noexcept {
     return impl::membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
 }

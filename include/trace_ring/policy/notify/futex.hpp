@@ -24,22 +24,22 @@ namespace trace_ring::inline v1::notify {
 inline constexpr std::uint64_t no_deadline = ~std::uint64_t{0};
 
 #if !defined(TRACE_RING_ATOMICS_HEADER)
-/// Sleeps as long as the word is `seen`, until it is woken, a signal comes, or CLOCK_MONOTONIC is
-/// `deadline` (ns). For no reason, too: the caller looks again.
+/// If the word is `seen`, sleeps until it is woken, a signal comes, or CLOCK_MONOTONIC reaches
+/// `deadline` (ns). It may also return for no reason: the caller checks the word again.
 inline void sleep_on(shared_atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t deadline,
                      bool across) noexcept {
     struct {
-        long seconds, ns;  // as the kernel has it for this call, whatever time_t is
+        long seconds, ns;  // the kernel's types for this call, whatever time_t is
     } until{static_cast<long>(deadline / 1'000'000'000U),
             static_cast<long>(deadline % 1'000'000'000U)};
-    // Longs of 32 bits: the caller looks again in 68 years.
+    // A long of 32 bits holds 68 years: the caller checks again then.
     if (deadline / 1'000'000'000U > static_cast<unsigned long>(INT_MAX)) until.seconds = INT_MAX;
     const int saved = errno;
     ::syscall(SYS_futex, &word, across ? FUTEX_WAIT_BITSET : FUTEX_WAIT_BITSET_PRIVATE, seen,
               deadline == no_deadline ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
     errno = saved;
 }
-/// Signal-safe.
+/// Wakes all threads that sleep on the word. Signal-safe.
 inline void wake_all_on(shared_atomic<std::uint32_t>& word, bool across) noexcept {
     const int saved = errno;
     ::syscall(SYS_futex, &word, across ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr,

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Nobody is told; a reader looks when it likes.
+/// No reader is told of records; it polls the ring when it likes.
 
 #include <trace_ring/policy/notify/notify.hpp>
 

@@ -3,36 +3,37 @@
 #pragma once
 
 /// @file
-/// The notify family: how a reader is told that there is something to read.
+/// The notify family: how a reader is told that there are records to read.
 ///
 /// | expression         | result           | meaning                                              |
 /// |--------------------|------------------|------------------------------------------------------|
 /// | `N::family`        | `family::notify` |                                                      |
 /// | `N::watches`       | `bool`           | constant: false, and the ring never calls it         |
 /// | `n.passed(l, at)`  |                  | a record was published or discarded, and the ring is |
-/// |                    |                  | filled up to `at`. By the writer, on its own thread, |
-/// |                    |                  | with no record of its open; noexcept, signal-safe    |
+/// |                    |                  | filled up to `at`. Called by the writer, on its own  |
+/// |                    |                  | thread, when it has no record open; noexcept,        |
+/// |                    |                  | signal-safe                                          |
 ///
 /// Refinements:
 ///
 /// | expression         | result           | meaning                                              |
 /// |--------------------|------------------|------------------------------------------------------|
-/// | `n.full(l, at)`    |                  | *hears_of_full*: a writer found no room; while its   |
-/// |                    |                  | claim is under way. Else as `passed`. `at.records`   |
-/// |                    |                  | is 0 in a ring of sub-buffers                        |
-/// | `n.attach(l)`      |                  | *attaches*: the ring was made at run time, so that   |
-/// |                    |                  | other processes may map it, too: noexcept            |
-/// | `n.begin(l, at)`   |                  | *begins*: the ring numbers its records from behind   |
-/// |                    |                  | `at` on, before the first: noexcept                  |
+/// | `n.full(l, at)`    |                  | *hears_of_full*: a writer found no room. Called in   |
+/// |                    |                  | the middle of its claim, otherwise like `passed`.    |
+/// |                    |                  | `at.records` is 0 in a ring of sub-buffers           |
+/// | `n.attach(l)`      |                  | *attaches*: the ring was made at run time, so other  |
+/// |                    |                  | processes may map it, too: noexcept                  |
+/// | `n.begin(l, at)`   |                  | *begins*: the ring will number its records from      |
+/// |                    |                  | after `at` on; before the first one: noexcept        |
 /// | `N::reaches(r, b)` | `bool`           | *is_bounded*: a ring that holds `r` records and `b`  |
 /// |                    |                  | bytes at most is large enough; constexpr             |
 /// | `n.arm(l, look)`   | `bool`           | *arms*: see at_watermark                             |
 ///
-/// `l` is the ring's `notify::line`: words shared with readers (and other processes) and all zero
-/// at first, so that a futex, or who to signal, has its place; what only this process knows (a
-/// callback, an eventfd) is in the object `n` itself, which the ring holds and gives out as
-/// `ring.notifier()`. A notifier is default-constructible and constant-initialised. The smallest
-/// valid model is notify::never.
+/// `l` is the ring's `notify::line`: words shared with readers (and other processes), all zero at
+/// first, for a futex, say, or for the process to signal. State of this process only (a callback,
+/// an eventfd) is in the object `n`, which the ring holds and returns by `ring.notifier()`. A
+/// notifier is default-constructible and constant-initialised. The smallest valid model is
+/// notify::never.
 
 #include <concepts>
 #include <cstddef>
@@ -45,22 +46,23 @@
 
 namespace trace_ring::inline v1::notify {
 
-/// How far a ring has come since its beginning: both only grow. Bytes are those of the ring that
-/// were passed, what a record's slot or header and a sub-buffer's unused end cost included.
+/// How far a ring is filled since its beginning; both numbers only grow. Bytes are the ring's own,
+/// with those of slots, headers and unused ends of sub-buffers.
 struct progress {
     position records = 0;
     std::uint64_t bytes = 0;
-    // What the ring can hold at most: the distance from which nothing of what was there is left.
+    // The most that the ring can hold: anything further back is overwritten.
     std::uint64_t most_records = 0;
     std::uint64_t most_bytes = 0;
 };
 
-/// What a reader sees of its ring and of itself.
+/// How far a reader and its ring are, as the reader sees it.
 struct standing {
-    progress read;  ///< it has read so far, or given up
-    progress at;    ///< the ring is filled so far
-    /// What comes next cannot be read before the ring has come so far; all zero if it can be. If
-    /// `exactly`, a record of many writers that is still open: then that very one is waited for.
+    progress read;  ///< up to here the reader has read or given up
+    progress at;    ///< up to here the ring is filled
+    /// The next record cannot be read before the ring has reached this; all zero if it can be read
+    /// now. If `exactly`, the next record is one of many writers' that is still open, and the
+    /// reader waits for that one.
     progress until{};
     bool exactly = false;
 
@@ -69,14 +71,14 @@ struct standing {
 
 /// The words that a notifier shares with readers, a cache line of their own.
 struct line {
-    shared_atomic<std::uint64_t> mark;     ///< what writers compare with: see at_watermark
-    shared_atomic<std::uint32_t> word;     ///< changes with each notification: to wait on
-    shared_atomic<std::uint32_t> waiters;  ///< readers that wait on it
+    shared_atomic<std::uint64_t> mark;     ///< writers compare with it: see at_watermark
+    shared_atomic<std::uint32_t> word;     ///< changes with each notification; readers wait on it
+    shared_atomic<std::uint32_t> waiters;  ///< number of readers that wait on it
     shared_atomic<std::uint64_t> armed;    ///< the mark, where writers fence
-    shared_atomic<std::uint64_t> whom;     ///< who is sent a signal
+    shared_atomic<std::uint64_t> whom;     ///< the thread or process to signal
     shared_atomic<std::uint32_t> fenced;   ///< 1: writers fence, as no reader can do it for them
     shared_atomic<std::uint32_t> reserved;
-    shared_atomic<std::uint64_t> own[3];  ///< for a notifier of one's own
+    shared_atomic<std::uint64_t> own[3];  ///< for your own notifier
 };
 static_assert(sizeof(line) == 64 && alignof(line) == 8 && std::is_standard_layout_v<line>);
 static_assert(offsetof(line, word) == 8 && offsetof(line, waiters) == 12);

@@ -4,8 +4,8 @@
 
 /// @file
 /// How much is unread when a reader is told: `records(n)`, `bytes(n)`, `percent(n)` of the ring's
-/// bytes, `age(duration)` of the oldest, or `circular`: never, as with a threshold of the debug
-/// store that lies above its buffer's maximum.
+/// bytes, `age(duration)` of the oldest record, or `circular`: never. The debug store calls a
+/// buffer circular if its threshold is above its maximum.
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@
 namespace trace_ring::inline v1::notify {
 
 enum class measure : std::uint8_t {
-    nothing,  ///< of `circular`
+    nothing,  ///< for `circular`
     records,
     bytes,    ///< as in `progress`
     percent,  ///< of the bytes that the ring has for records
@@ -26,15 +26,15 @@ struct threshold {
     std::uint64_t amount = 0;
     measure of = measure::nothing;
 
-    /// What is compared: records or bytes.
+    /// The number in `at` that is compared: records or bytes.
     [[nodiscard]] constexpr std::uint64_t counted(const progress& at) const noexcept {
         return of == measure::records ? at.records : at.bytes;
     }
-    /// The most of it that the ring can hold.
+    /// The most records or bytes that the ring can hold.
     [[nodiscard]] constexpr std::uint64_t most(const progress& at) const noexcept {
         return of == measure::records ? at.most_records : at.most_bytes;
     }
-    /// So much of it is the threshold; at least 1.
+    /// The threshold in records or bytes; at least 1.
     [[nodiscard]] constexpr std::uint64_t distance(const progress& at) const noexcept {
         if (of != measure::percent) return amount;
         const std::uint64_t part =

@@ -3,15 +3,28 @@
 #pragma once
 
 /// @file
-/// The ways in which at_watermark tells, beside the futex that a waiting reader always has.
+/// The ways in which at_watermark tells, beside the futex that every waiting reader has.
+/// @code
+/// struct jobs : trace_ring::policies<
+///                   trace_ring::record::sequenced<int>,
+///                   trace_ring::notify::at_watermark<trace_ring::notify::records(100),
+///                                                    trace_ring::notify::by_eventfd>> {};
+/// inline trace_ring::ring<jobs> queue;
+///
+/// queue.notifier().tell(fd);        // of eventfd()
+/// auto consumer = queue.consumer();
+/// while (!consumer.rearm()) {       // when it is armed, poll fd
+///     while (const auto item = consumer.next()) use(item);
+/// }
+/// @endcode
 ///
 /// | expression       | meaning                                                               |
 /// |------------------|-----------------------------------------------------------------------|
 /// | `w.told(l, at)`  | called by the writer that passes the mark, on its thread: noexcept,   |
-/// |                  | signal-safe, errno as it was                                          |
+/// |                  | signal-safe, keeps errno                                              |
 ///
-/// A way is default-constructible and constant-initialised, and a base of the notifier: what is set
-/// there is set by `ring.notifier().tell(...)`. The smallest valid model is by_futex.
+/// A way is default-constructible and constant-initialised. It is a base of the notifier, so
+/// `ring.notifier().tell(...)` sets it. The smallest valid model is by_futex.
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -32,26 +45,27 @@ concept way = std::default_initializable<W> && requires(W& w, line& shared, prog
     noexcept;
 };
 
-/// By drain::listener alone, in any process.
+/// Tells only a drain::listener, in any process.
 struct by_futex {
     static constexpr void told(line&, progress) noexcept {}
 };
 static_assert(way<by_futex>);
 
-/// What by_callback calls: by the writer that passes the mark, on its thread (in a signal handler
-/// if it records in one), with no record of its open, so that it may record; but where a writer
-/// found no room, and its claim is under way. An object of the user's, which must outlive its use
-/// by the ring: make it static, or take it out and know that no writer is in it.
+/// The function that by_callback calls. The writer that passes the mark calls it, on its thread (in
+/// a signal handler if it records in one). It has no record open then, so the function may record;
+/// except if the writer found no room, because then it is in the middle of a claim. The object is
+/// the user's and must outlive its use by the ring: make it static, or remove it when no writer can
+/// be calling it.
 struct callback {
     void (*call)(void* context, progress at) noexcept = nullptr;
     void* context = nullptr;
 };
 
-/// A function of this process, whichever of its threads passes the mark. Writers of other processes
-/// have their own, or none.
+/// Tells by a function of this process, on the thread that passes the mark. Writers of other
+/// processes have their own function, or none.
 class by_callback {
 public:
-    /// Sets who is told, or nobody (nullptr). Any thread, at any time.
+    /// Sets the function, or none (nullptr). Any thread, at any time.
     void tell(const callback* whom) noexcept {
         whom_.store(whom, release);  // order: notify.tell:A pairs with notify.told:A
     }
@@ -65,18 +79,18 @@ private:
 };
 static_assert(way<by_callback>);
 
-/// An eventfd, to be polled with whatever else. Numbers of files are a process's own: each process
-/// that writes sets its own for the same eventfd, inherited or received.
+/// Tells by an eventfd, which a reader can poll together with other files. Each process that writes
+/// sets its own file descriptor of the same eventfd, inherited or received.
 class by_eventfd {
 public:
-    /// `fd` of an eventfd, or -1: nobody. Any thread; close it when no writer can be telling it.
+    /// Sets `fd` of an eventfd, or none (-1). Any thread; close it when no writer can be using it.
     void tell(int fd) noexcept { fd_.store(fd + 1, relaxed); }  // relaxed: the kernel's object
     void told(line&, progress) noexcept {
         const int fd = fd_.load(relaxed) - 1;  // relaxed: as above
         if (fd < 0) return;
         const int saved = errno;
         const std::uint64_t one = 1;
-        // It fails only where the count cannot grow, and then its reader has been told.
+        // It fails only if the count is at its maximum, and then its reader has been told.
         static_cast<void>(::write(fd, &one, sizeof one) == 0);
         errno = saved;
     }
@@ -86,19 +100,19 @@ private:
 };
 static_assert(way<by_eventfd>);
 
-/// Who gets a signal: a process, or one thread of it.
+/// A signal, and the process or thread that gets it.
 struct signalled {
     pid_t process = 0;
-    pid_t thread = 0;  ///< 0: whichever of its threads does not block the signal
+    pid_t thread = 0;  ///< 0: any of its threads that does not block the signal
     int signal = 0;    ///< 1 to 127
 };
 
-/// A signal, also to another process, as far as kill() may. A process that ends must take itself
-/// out, or its pid may come to be another's.
+/// Tells by a signal, to this or to another process, as far as kill() may. A process must call
+/// `quiet` before it ends, because another one may get its pid.
 class by_signal {
 public:
-    /// Sets who is told, in the ring's line and so for all its writers. False: out of bounds. Any
-    /// thread, any process.
+    /// Sets the signal and its receiver, in the ring's line and so for all its writers. False: a
+    /// number is out of bounds. Any thread, any process.
     bool tell(line& shared, const signalled& whom) noexcept {
         if (whom.process <= 0 || whom.process > most_pid || whom.thread < 0 ||
             whom.thread > most_pid || whom.signal <= 0 || whom.signal > 127)
@@ -106,10 +120,10 @@ public:
         const auto number = [](auto n) { return static_cast<std::uint64_t>(n); };
         const std::uint64_t word =
             number(whom.signal) << 56 | number(whom.process) << 28 | number(whom.thread);
-        shared.whom.store(word, relaxed);  // relaxed: one word says all
+        shared.whom.store(word, relaxed);  // relaxed: one word holds all of it
         return true;
     }
-    /// Nobody.
+    /// No signal from now on.
     void quiet(line& shared) noexcept { shared.whom.store(0, relaxed); }  // relaxed: as above
 
     void told(line& shared, progress) noexcept {
@@ -117,7 +131,7 @@ public:
         const auto process = static_cast<pid_t>(word >> 28 & most_pid);
         const auto thread = static_cast<pid_t>(word & most_pid);
         const auto signal = static_cast<int>(word >> 56);
-        // Others may write to the line: never to a group, nor to all.
+        // A faulty process may have written to the line: never signal a group, or all processes.
         if (process == 0 || signal == 0) return;
         const int saved = errno;
         if (thread != 0) {

@@ -3,12 +3,10 @@
 #pragma once
 
 /// @file
-/// Files of the system's, for the storage policies and for trace files: allocated before they are
-/// used, so that a full disk is an error here and not a SIGBUS later. File offsets are 64 bits long
-/// also where off_t is not.
-/// Everything here is set-up: it throws `setup_error` and is not signal-safe, unless it says so.
-/// What begins with `try_` leaves it to the caller to say what failed: nothing is returned, and
-/// errno says why.
+/// Files for the storage policies and for traces: allocated before they are used, so that a full
+/// disk is an error here and not a SIGBUS later. File offsets have 64 bits, whatever off_t has.
+/// Everything here is for set-up: it throws `setup_error` and is not signal-safe, unless it says
+/// so. A function named `try_...` returns an empty object on failure, and errno says why.
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -58,7 +56,7 @@ private:
 
 namespace storage {
 
-/// Creates `path`, readable and writable by its owner alone, closed on exec. Fails if it exists.
+/// Creates `path`, readable and writable only by its owner, closed on exec. Fails if it exists.
 [[nodiscard]] inline file_descriptor try_create_file(const std::string& path) noexcept {
     return file_descriptor(
         ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -69,15 +67,16 @@ namespace storage {
     return made;
 }
 
-/// What an existing file must be beside regular.
+/// The conditions for an existing file, beside that it is a regular one.
 enum class trust {
-    any,         ///< nothing
-    any_owner,   ///< not reached through a symbolic link, which somebody else may have put in its
-                 ///< place (the kernel's own, /proc/PID/fd/N, is none)
-    same_owner,  ///< that, and a file of the user that the process acts for
+    any,         ///< none
+    any_owner,   ///< not reached through a symbolic link, which another user may have put there
+                 ///< (the kernel's own links, /proc/PID/fd/N, are allowed)
+    same_owner,  ///< not through a link, and the file belongs to the process's effective user
 };
 
-/// Opens an existing regular file for reading and writing, closed on exec. Returns why not.
+/// Opens an existing regular file for reading and writing, closed on exec. Returns the error, if
+/// any.
 [[nodiscard]] inline std::optional<setup_error> open_file(file_descriptor& fd,
                                                           const std::string& path,
                                                           trust asks = trust::any) {
@@ -100,10 +99,9 @@ enum class trust {
     return fd;
 }
 
-/// Gives the file that is complete at `made` the name `path`, unless another has it (EEXIST).
-/// Returns 0 or the error. `made` may still be there afterwards. Where the file system has neither
-/// links nor a rename that replaces nothing, an empty file holds the name for a moment.
-/// Signal-safe.
+/// Gives the complete file `made` the name `path`, unless another file has it (EEXIST). Returns 0
+/// or the error. The name `made` may still exist afterwards. If the file system has neither links
+/// nor a rename that refuses to replace, an empty file has the name for a moment. Signal-safe.
 [[nodiscard]] inline int name_file(const char* made, const char* path) noexcept {
     if (::link(made, path) == 0) return 0;
     if (errno == EEXIST) return EEXIST;
@@ -121,7 +119,8 @@ enum class trust {
     return error;
 }
 
-/// Memory with a descriptor: shared by passing it on, gone with the last who has it.
+/// Creates a memory file: shared by passing its descriptor, removed with the last descriptor or
+/// mapping of it.
 [[nodiscard]] inline file_descriptor try_create_memory_file(const char* name) noexcept {
 #if defined(SYS_memfd_create)
     constexpr unsigned close_on_exec = 1;
@@ -139,8 +138,8 @@ enum class trust {
     return made;
 }
 
-/// Whether a file would become longer than the process may make one: asking the kernel for that
-/// costs the process its life (SIGXFSZ), whether by writing, truncating or allocating. Signal-safe.
+/// Whether a file would become longer than the process may make it (RLIMIT_FSIZE). Writing,
+/// truncating or allocating beyond that kills the process by SIGXFSZ. Signal-safe.
 [[nodiscard]] inline bool exceeds_file_limit(std::uint64_t offset, std::uint64_t bytes) noexcept {
     const int saved = errno;
     struct ::rlimit64 limit {};
@@ -150,7 +149,7 @@ enum class trust {
            (offset > limit.rlim_cur || bytes > limit.rlim_cur - offset);
 }
 
-/// Size of an open file in bytes, 0 if it cannot be told. Signal-safe.
+/// Size of an open file in bytes; 0 if it is unknown. Signal-safe.
 [[nodiscard]] inline std::uint64_t file_bytes(int fd) noexcept {
     struct ::stat64 status {};
     const int saved = errno;
@@ -161,13 +160,14 @@ enum class trust {
 
 namespace impl {
 
-/// Makes the file `end` bytes long with zeros that take their blocks at once. They are appended:
-/// several may do so at the same time, and none writes over what another has stored since. The file
-/// may become somewhat longer than asked for by that. Returns 0 or the error. Signal-safe.
+/// Makes the file `end` bytes long with zeros, which get their blocks at once. The zeros are
+/// appended, so several threads may do it at the same time, and none overwrites bytes that another
+/// has stored since. The file may become a little longer than `end`. Returns 0 or the error.
+/// Signal-safe.
 [[nodiscard]] inline int append_zeros(int fd, std::uint64_t end) noexcept {
 #if defined(SYS_pwritev2)
     constexpr int at_the_end = 0x10;  // RWF_APPEND, since Linux 4.16
-    // What others append between a look at the file's length and the writing.
+    // Others may append this many bytes between reading the file's length and writing.
     constexpr std::uint64_t margin = 1 << 20;
     char zeros[512] = {};
     struct ::iovec pieces[32];
@@ -175,7 +175,7 @@ namespace impl {
     std::uint64_t written = 0;
     for (std::uint64_t now = start; now < end; now = file_bytes(fd)) {
         if (exceeds_file_limit(end, margin)) return EFBIG;
-        if (written >= end - start) return EIO;  // somebody cuts it short
+        if (written >= end - start) return EIO;  // another process truncates the file
         unsigned count = 0;
         for (std::uint64_t left = end - now; left != 0 && count < std::size(pieces); ++count) {
             const auto piece = static_cast<std::size_t>(left < sizeof zeros ? left : sizeof zeros);
@@ -195,10 +195,10 @@ namespace impl {
 
 }  // namespace impl
 
-/// Gives the file its blocks in [offset, offset + bytes), growing it if need be, so that no later
-/// store can find the disk full. Where the file system allocates nothing ahead (ramfs, ext3,
-/// exFAT), zeros are written behind the file's end, and what lies before is taken to have its
-/// blocks. Returns 0 or the error; EFBIG also beyond the process's own limit of file sizes.
+/// Allocates the file's blocks in [offset, offset + bytes), and makes it longer if needed, so that
+/// no later store can find the disk full. If the file system cannot allocate ahead (ramfs, ext3,
+/// exFAT), zeros are written behind the file's end, and the bytes before it are assumed to have
+/// their blocks. Returns 0 or the error; EFBIG also beyond the process's limit of file sizes.
 /// Signal-safe.
 [[nodiscard]] inline int allocate(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
     if (exceeds_file_limit(offset, bytes)) return EFBIG;
@@ -217,7 +217,7 @@ namespace impl {
     return error;
 }
 
-/// For what `allocate` or `populate` has not given: says what to do where that can be told.
+/// The error when `allocate` or `populate` fails, with advice if there is any.
 [[nodiscard]] inline setup_error not_allocated(const std::string& subject, const std::string& what,
                                                int error) {
     const bool never = error == EOPNOTSUPP || error == ENOSYS;
@@ -229,7 +229,7 @@ namespace impl {
 
 enum class lock_result { taken, held_by_another, failed };
 
-/// One byte of a file, or more, as the system's calls for locks have it.
+/// A region of a file in the form that the system's calls for locks take.
 [[nodiscard]] inline struct ::flock64 lock_region(short type, std::uint64_t offset,
                                                   std::uint64_t bytes = 1) noexcept {
     struct ::flock64 region {};
@@ -240,10 +240,10 @@ enum class lock_result { taken, held_by_another, failed };
     return region;
 }
 
-/// Takes the byte at `offset` for the open file that `fd` is of, without waiting. It ends with the
-/// last descriptor and the last mapping of that open file, those of a forked child included; files
-/// opened apart, in one process or several, keep each other out. Any number may have a byte that
-/// all of them ask for `shared`. Signal-safe.
+/// Locks the byte at `offset` for the open file of `fd`, without waiting. The lock ends with the
+/// last descriptor and the last mapping of that open file, also those of a forked child. Files
+/// opened separately, in one process or several, exclude one another, unless all of them ask for a
+/// `shared` lock. Signal-safe.
 inline lock_result lock_byte(int fd, std::uint64_t offset, bool shared = false) noexcept {
     struct ::flock64 region = lock_region(shared ? F_RDLCK : F_WRLCK, offset);
     const int saved = errno;
@@ -261,7 +261,7 @@ inline void unlock_byte(int fd, std::uint64_t offset) noexcept {
     errno = saved;
 }
 
-/// True if another open file has one of the bytes (or if that cannot be told). Signal-safe.
+/// True if another open file has locked one of the bytes, or if that is unknown. Signal-safe.
 [[nodiscard]] inline bool byte_is_locked(int fd, std::uint64_t offset,
                                          std::uint64_t bytes = 1) noexcept {
     struct ::flock64 region = lock_region(F_WRLCK, offset, bytes);

@@ -3,7 +3,11 @@
 #pragma once
 
 /// @file
-/// Bytes from operator new: for a ring whose size is known only when it is made, in one process.
+/// Bytes from operator new: for a ring of one process whose size is known only at run time.
+/// @code
+/// struct events : trace_ring::policies<trace_ring::storage::heap> {};
+/// trace_ring::ring<events> ring(1 << 20);  // bytes
+/// @endcode
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +24,7 @@ class heap {
 public:
     using family = trace_ring::family::storage;
 
-    /// `bytes` for records, zeroed (and so touched: no page fault is left for a writer). Throws
-    /// std::bad_alloc.
+    /// `bytes` for records, zeroed, so that writers take no page faults. Throws std::bad_alloc.
     explicit heap(std::uint64_t bytes)
         : bytes_(allocate(control_bytes + bytes)), size_(control_bytes + bytes) {}
 

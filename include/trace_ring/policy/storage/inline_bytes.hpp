@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Bytes inside the ring object itself, for rings with static storage duration: there is nothing to
-/// set up, so such a ring records before main and after static destruction, and lies in .bss until
-/// it is used.
+/// Bytes inside the ring object itself, for rings with static storage duration: they need no
+/// set-up, so such a ring records before main and after static destruction. It lies in .bss, and
+/// takes no memory before it is used.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace trace_ring::inline v1::storage {
 
-/// `Bytes` for records, the ring's own control beside them.
+/// `Bytes` for records; the ring's control comes in addition.
 template <std::uint64_t Bytes>
 class inline_bytes {
 public:

@@ -3,15 +3,15 @@
 #pragma once
 
 /// @file
-/// A sign that a process lives, which holds in every PID namespace: a lock on one byte of a file,
-/// far above its end, that lasts as long as the program that took it.
+/// A sign that a process lives, valid in every PID namespace: a lock on one byte of a file, far
+/// above its end, that lasts as long as the program that took it.
 ///
-/// A lock of the kind that belongs to a process (F_SETLK) is dropped when the process closes any
-/// descriptor of the file, as programs that turn into daemons do; one that belongs to an open file
-/// (F_OFD_SETLK) lasts as long as that, and a mapping keeps a file open whatever becomes of its
-/// descriptors. So the lock is on an open file of its own, which is kept by a page of it that is
-/// mapped, never touched, and left out of the children of a fork. It ends with the process,
-/// however that ends, and at an exec. Everything here is signal-safe.
+/// A lock of a process (F_SETLK) is dropped when the process closes any descriptor of the file, as
+/// daemons do when they start. A lock of an open file (F_OFD_SETLK) lasts as long as the open file,
+/// and a mapping keeps it open when its descriptors are closed. So the lock is on an open file of
+/// its own, kept open by one mapped page, which is never touched and not inherited by children of a
+/// fork. The lock ends at an exec, and when the process ends for any reason. Everything here is
+/// signal-safe.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -29,8 +29,8 @@
 
 namespace trace_ring::inline v1::storage {
 
-/// Opens the file of `fd` once more, to read and write; by `name` (may be null) where /proc is not
-/// there. Empty if it cannot be had, or the name is another file's.
+/// Opens the file of `fd` once more, to read and write; by `name` (may be null) if there is no
+/// /proc. Empty if that fails, or if `name` is another file by now.
 [[nodiscard]] inline file_descriptor open_again(int fd, const char* name) noexcept {
     constexpr int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     const int saved = errno;
@@ -54,8 +54,8 @@ public:
     life_lock& operator=(const life_lock&) = delete;
     ~life_lock() { release(); }
 
-    /// Takes the byte at `offset`, without waiting, in place of what was held before. `failed` also
-    /// where the file system keeps no file open for a mapping (overlayfs).
+    /// Releases any lock that it has, and locks the byte at `offset`, without waiting. `failed`
+    /// also if the file system does not keep a file open for a mapping (overlayfs).
     lock_result take(int fd, const char* name, std::uint64_t offset) noexcept {
         release();
         const int saved = errno;
@@ -64,14 +64,14 @@ public:
         errno = saved;
         return result;
     }
-    /// Not in a child of a fork: what its parent held it does not hold.
+    /// This process has the lock. False in a child of a fork, which does not inherit it.
     [[nodiscard]] bool held() const noexcept {
-        // relaxed: own word, which fork wipes
+        // relaxed: this process's own word, which is zero in a child of a fork
         return owner_ != nullptr && owner_->load(relaxed) == static_cast<std::uint32_t>(::getpid());
     }
     void release() noexcept {
         if (owner_ == nullptr) return;
-        // In a child the second page may be something else by now.
+        // In a child the second page was not inherited, and may be another mapping by now.
         ::munmap(static_cast<void*>(owner_), held() ? 2 * page : page);
         owner_ = nullptr;
     }
@@ -94,11 +94,11 @@ private:
         static_cast<void>(::madvise(memory, page, MADV_WIPEONFORK));
 #endif
         if (::madvise(second, page, MADV_DONTFORK) != 0) return lock_result::failed;
-        own.reset();  // what follows then shows whether the mapping keeps the file open
+        own.reset();  // the check below then shows whether the mapping keeps the file open
         return byte_is_locked(fd, offset) ? lock_result::taken : lock_result::failed;
     }
 
-    atomic<std::uint32_t>* owner_ = nullptr;  ///< whose it is, by pid; behind it the file's page
+    atomic<std::uint32_t>* owner_ = nullptr;  ///< the holder's pid; the file's page follows it
 };
 
 }  // namespace trace_ring::inline v1::storage

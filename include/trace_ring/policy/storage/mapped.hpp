@@ -3,8 +3,12 @@
 #pragma once
 
 /// @file
-/// Anonymous memory from the system: populated before it is used, in huge pages where they are to
-/// be had, and shared with the children of a fork. With a limit above its size it can grow.
+/// Anonymous memory from the system: populated before it is used, in huge pages if the system has
+/// them, and shared with the children of a fork. With a limit above its size it can grow.
+/// @code
+/// struct events : trace_ring::policies<trace_ring::storage::mapped> {};
+/// trace_ring::ring<events> ring(1 << 20);  // bytes
+/// @endcode
 
 #include <cerrno>
 #include <cstddef>
@@ -28,8 +32,8 @@ public:
           limit_(bytes_.size()),
           size_(bytes_.size()) {}
 
-    /// `bytes` for records at first, `limit` at most. The address space for the limit is taken now,
-    /// the memory as it is needed. Throws setup_error.
+    /// `bytes` for records at first, `limit` at most. It takes address space for the limit now, and
+    /// memory when it is needed. Throws setup_error.
     mapped(std::uint64_t bytes, std::uint64_t limit)
         : bytes_(mapping::reserve(with_control(limit > bytes ? limit : bytes))),
           limit_(bytes_.size()),
@@ -51,7 +55,7 @@ public:
         std::uint64_t now = size();
         if (bytes <= now) return true;
         if (bytes > limit_ || bytes_.populate(now, bytes - now) != 0) return false;
-        while (now < bytes) {  // the largest wins: each writer populated all of its own
+        while (now < bytes) {  // keep the largest size: each writer has populated all of its own
             if (size_.compare_exchange_weak(now, bytes, relaxed)) break;  // relaxed: as in size()
         }
         return true;

@@ -4,9 +4,8 @@
 
 /// @file
 /// Memory from the system, for the storage policies and for trace files: anonymous or in a file.
-/// Everything here is set-up: it throws `setup_error` and is not signal-safe, unless it says so.
-/// What begins with `try_` leaves it to the caller to say what failed: nothing is returned, and
-/// errno says why.
+/// Everything here is for set-up: it throws `setup_error` and is not signal-safe, unless it says
+/// so. A function named `try_...` returns an empty object on failure, and errno says why.
 
 #include <sys/mman.h>
 
@@ -41,8 +40,8 @@ public:
     }
     ~mapping() { reset(); }
 
-    /// `bytes` of zeros, shared with children of a fork, populated; huge pages where they are had
-    /// for the asking.
+    /// `bytes` of zeros, shared with children of a fork, populated; in huge pages if the system
+    /// gives them.
     [[nodiscard]] static mapping anonymous(std::uint64_t bytes) {
         mapping made =
             checked(map(-1, bytes, MAP_SHARED | MAP_ANONYMOUS), "anonymous memory", bytes);
@@ -56,20 +55,19 @@ public:
         return made;
     }
 
-    /// `bytes` of addresses shared with children of a fork, whose pages come when they are
-    /// populated.
+    /// `bytes` of address space, shared with children of a fork; `populate` gives it memory.
     [[nodiscard]] static mapping reserve(std::uint64_t bytes) {
         return checked(map(-1, bytes, shared_memory), "anonymous memory", bytes);
     }
 
-    /// The same, or with `fd` not negative as `of_file`, and behind it, from the next page on,
-    /// `slack` bytes of memory that nothing else is kept in: for stores that go astray by what
-    /// others have stored in the mapping. Only what is touched of it takes memory.
+    /// Like `reserve`, or like `of_file` if `fd` is not negative, and from the next page on `slack`
+    /// bytes of unused memory: wrong numbers in a shared mapping may make a store miss by that
+    /// much. Only touched pages of it take memory.
     [[nodiscard]] static mapping try_with_slack(int fd, std::uint64_t bytes,
                                                 std::uint64_t slack) noexcept {
         constexpr std::uint64_t page = 4096;
         const std::uint64_t inner = bytes / page * page + (bytes % page == 0 ? 0 : page);
-        if (bytes == 0 || inner < bytes) return try_of_file(fd, bytes);  // which says why not
+        if (bytes == 0 || inner < bytes) return try_of_file(fd, bytes);  // fails, and sets errno
         if (fd < 0) return map(-1, inner + slack, shared_memory);
         mapping made = addresses(-1, inner + slack, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
         if (!made) return made;
@@ -87,15 +85,15 @@ public:
         return checked(try_with_slack(fd, bytes, slack), path, bytes);
     }
 
-    /// The first `bytes` of a file, shared. The part beyond the file's end may be mapped, but must
-    /// not be touched before the file has grown.
+    /// The first `bytes` of a file, shared. The part behind the file's end must not be touched
+    /// before the file has grown.
     [[nodiscard]] static mapping try_of_file(int fd, std::uint64_t bytes) noexcept {
         return map(fd, bytes, MAP_SHARED);
     }
     [[nodiscard]] static mapping of_file(const std::string& path, int fd, std::uint64_t bytes) {
         return checked(try_of_file(fd, bytes), path, bytes);
     }
-    /// Why a `try_` of so many bytes gave nothing, by errno.
+    /// The error of a `try_` function that failed to map `bytes`, by errno.
     [[nodiscard]] static setup_error fault(const std::string& subject, std::uint64_t bytes) {
         const int error = errno;
         return {subject,
@@ -104,9 +102,9 @@ public:
                 error};
     }
 
-    /// Takes the page faults of [offset, offset + bytes) now, and locks it in memory if what the
-    /// process maps is to be. Returns 0, or the error if the memory, or a block of the file's, is
-    /// not to be had. Signal-safe.
+    /// Takes the page faults of [offset, offset + bytes) now, and locks the bytes in memory if the
+    /// process has asked for that (mlockall). Returns 0, or the error if there is no memory, or no
+    /// block of the file. Signal-safe.
     [[nodiscard]] int populate(std::uint64_t offset, std::uint64_t bytes) const noexcept {
         constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
         const int saved = errno;
@@ -119,7 +117,7 @@ public:
             error = 0;  // a kernel that does not know this advice
             constexpr std::size_t page = 4096;
             for (std::size_t at = 0; at < bytes; at += page) {
-                // relaxed: adding nothing dirties the page and, unlike a store, loses no one's data
+                // relaxed: adding 0 dirties the page and, unlike a store, loses no other's data
                 static_cast<void>(word_at<std::uint8_t>(from, at).fetch_add(0, relaxed));
             }
         }
@@ -159,9 +157,9 @@ private:
         if (made) made.allow_access();
         return made;
     }
-    /// Mapped, but not accessible. What is mapped with access after mlockall(MCL_FUTURE) is made
-    /// resident and locked at once, however much is never used; and private memory that can be
-    /// written to counts as data (RLIMIT_DATA).
+    /// Maps without access. After mlockall(MCL_FUTURE) the kernel makes accessible mappings
+    /// resident and locks them at once, also parts that are never used; and private memory that can
+    /// be written to counts as data (RLIMIT_DATA).
     [[nodiscard]] static mapping addresses(int fd, std::uint64_t bytes, int flags) noexcept {
         mapping made;
         if (bytes == 0 || bytes > SIZE_MAX / 2) {
@@ -176,8 +174,9 @@ private:
         made.unlock();
         return made;
     }
-    /// Leaves locking to `populate`. There is no page yet that the first advice could drop; it is
-    /// refused where memory is locked, and the second one only where none is taken.
+    /// Unlocks the mapping if the kernel has locked it, and leaves locking to `populate`. The first
+    /// advice fails for locked memory, and drops no page, as there is none yet; the second fails
+    /// only if the kernel takes no advice at all.
     void unlock() noexcept {
         if (::madvise(base_, bytes_, MADV_DONTNEED) == 0 || errno != EINVAL ||
             ::madvise(base_, bytes_, MADV_NORMAL) != 0) {
@@ -196,7 +195,7 @@ private:
 
     void* base_ = nullptr;
     std::size_t bytes_ = 0;
-    bool locked_ = false;  ///< what the process maps is locked in memory
+    bool locked_ = false;  ///< the kernel locks what the process maps (mlockall)
 };
 
 }  // namespace trace_ring::inline v1::storage

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Who shares memory, and whether they live: a process is named for good by its pid and when it
-/// began. Everything here is signal-safe.
+/// Names the processes that share memory, and tells whether they live: a pid and the time when the
+/// process began name it uniquely. Everything here is signal-safe.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -20,16 +20,15 @@
 
 namespace trace_ring::inline v1::storage {
 
-/// What /proc/PID/task/PID/stat, its first thread's, says of a process. /proc/PID/stat says the
-/// same, but an emulator of user programs (QEMU's linux-user) answers that name itself, and makes
-/// up when the process that asks began.
+/// Facts about a process from /proc/PID/task/PID/stat, the file of its first thread.
+/// /proc/PID/stat has the same facts, but an emulator of user programs (QEMU's linux-user) replaces
+/// that file, with a made-up start time for the process that reads it.
 struct process_facts {
-    std::uint64_t start = 0;  ///< when it began, in ticks since boot; with the pid it names a
-                              ///< process for good. 0 if it cannot be read
-    bool ended = false;       ///< it waits for its parent to notice
+    std::uint64_t start = 0;  ///< when it began, in ticks since boot; 0 if it cannot be read
+    bool ended = false;       ///< it is a zombie: its parent has not waited for it yet
 };
 
-/// Reads them. Nothing is known where /proc shows the processes of another PID namespace.
+/// Reads the facts. They are unknown if /proc shows the processes of another PID namespace.
 /// Signal-safe.
 [[nodiscard]] inline process_facts facts_of(std::uint32_t pid) noexcept {
     process_facts out;
@@ -48,7 +47,7 @@ struct process_facts {
     if (fd >= 0) ::close(fd);
     errno = saved;
     if (got <= 0) return out;
-    // The name, field 2, is in brackets and may hold anything: count from the last bracket.
+    // The name, field 2, is in brackets and may hold any characters: count from the last bracket.
     const std::string_view all(text, static_cast<std::size_t>(got));
     std::size_t at = all.rfind(')');
     const auto number_at = [&all](std::size_t from) {
@@ -63,15 +62,15 @@ struct process_facts {
         at = all.find(' ', at + 1);
         if (at == std::string_view::npos || at + 1 == all.size()) break;
         if (field == 3) dead_leader = all[at + 1] == 'Z' || all[at + 1] == 'X';
-        // Other threads may live on after the first has ended.
+        // Other threads may still live after the first has ended.
         if (field == 20) out.ended = dead_leader && number_at(at + 1) <= 1;
         if (field == 22) out.start = number_at(at + 1);
     }
     return out;
 }
 
-/// The PID namespace of the calling process, in which alone its numbers mean what they mean to it;
-/// 0 if it cannot be told. Signal-safe.
+/// The PID namespace of the calling process: its pids are valid only there. 0 if it is unknown.
+/// Signal-safe.
 [[nodiscard]] inline std::uint32_t pid_namespace() noexcept {
     struct ::stat64 status {};
     const int saved = errno;
@@ -80,9 +79,8 @@ struct process_facts {
     return known ? static_cast<std::uint32_t>(status.st_ino) : 0;
 }
 
-/// False only if no process has that pid and start, but one that has ended and waits for its
-/// parent. A start of 0 is not known; only the bits in `told` are compared. For a pid of the
-/// caller's own namespace. Signal-safe.
+/// False only if no process, or only a zombie, has that pid and start. A start of 0 is unknown;
+/// only the bits in `told` are compared. For a pid of the caller's own namespace. Signal-safe.
 [[nodiscard]] inline bool process_may_live(std::uint32_t pid, std::uint64_t start,
                                            std::uint64_t told = ~std::uint64_t{0}) noexcept {
     const int saved = errno;
@@ -94,9 +92,8 @@ struct process_facts {
     return now.start == 0 || start == 0 || (now.start & told) == (start & told);
 }
 
-/// A process in one word, from the lowest bit: its pid (24 bits, of which Linux uses 22), its PID
-/// namespace and when it began (as much of them as fits: 16 and 23 bits); the last bit is the
-/// user's. Never 0.
+/// A process in one word, from the lowest bit: its pid (24 bits, of which Linux uses 22), the low
+/// 16 bits of its PID namespace, the low 23 bits of its start; the last bit is the user's. Never 0.
 struct process_word {
     static constexpr std::uint64_t start_bits = (std::uint64_t{1} << 23) - 1;
     static constexpr std::uint64_t mark = std::uint64_t{1} << 63;
@@ -110,8 +107,8 @@ struct process_word {
     [[nodiscard]] static std::uint32_t pid(std::uint64_t word) noexcept {
         return static_cast<std::uint32_t>(word & 0xFFFFFFU);
     }
-    /// False only if the process that the word names is certainly gone: of one in another PID
-    /// namespace that cannot be told.
+    /// False only if the process that the word names is certainly gone. Always true for a process
+    /// in another PID namespace.
     [[nodiscard]] static bool may_live(std::uint64_t word) noexcept {
         const std::uint32_t space = pid_namespace() & 0xFFFFU;
         if (space == 0 || (word >> 24 & 0xFFFFU) != space) return true;

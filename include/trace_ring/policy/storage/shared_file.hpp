@@ -3,13 +3,18 @@
 #pragma once
 
 /// @file
-/// A ring in a file that several processes map, of either word size; it outlives them all. The
-/// file's space is allocated before it is used, so that a full disk is an error at set-up (or the
-/// limit reached, in a ring that grows) and never a SIGBUS. Files are made with mode 0600, never
-/// over an existing one, and closed on exec. A memory file (memfd) does the same without a name.
-///
-/// Who writes holds a lock on a byte far above the file's end as long as it lives (life_lock), so
-/// that the living are told from the dead; children of a fork do not inherit it.
+/// A ring in a file that processes of either word size map; it outlives them. The file's space is
+/// allocated before it is used: a full disk is an error at set-up (or ends growth, in a ring that
+/// grows) and never a SIGBUS. Files are created with mode 0600, never over an existing one, and
+/// closed on exec. A memory file (memfd) is the same without a name.
+/// @code
+/// struct events : trace_ring::policies<trace_ring::storage::shared_file> {};
+/// trace_ring::ring<events> ring("events.ring", 1 << 20);  // writes; bytes
+/// // in another process:
+/// trace_ring::ring<events> seen("events.ring", trace_ring::storage::as_reader);
+/// @endcode
+/// A process that writes holds a lock on a byte far above the file's end as long as it lives
+/// (life_lock), so that others can tell that it lives; children of a fork do not inherit it.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -28,11 +33,11 @@
 
 namespace trace_ring::inline v1::storage {
 
-/// Says that a process attaches to read (and consume), not to write records.
+/// Tag: the process attaches to read (and consume), not to write records.
 struct as_reader_t {};
 inline constexpr as_reader_t as_reader{};
 
-/// Says that the name is that of a memory file, which is given to others as a descriptor.
+/// Tag: the name is that of a memory file, which other processes get as a descriptor.
 struct in_memory_t {};
 inline constexpr in_memory_t in_memory{};
 
@@ -40,8 +45,8 @@ class shared_file {
 public:
     using family = trace_ring::family::storage;
 
-    /// Makes a file with `bytes` for records, which may grow to `limit`. Throws setup_error if the
-    /// file exists, or the disk has no room; no file is left behind then.
+    /// Creates a file with `bytes` for records, which may grow to `limit`. Throws setup_error if
+    /// the file exists, or the disk has no room; it leaves no new file behind then.
     explicit shared_file(std::string path, std::uint64_t bytes, std::uint64_t limit = 0)
         : name_(std::move(path)), file_(create_file(name_)), fresh_(true) {
         if (const auto fault = create(bytes, limit)) {
@@ -49,13 +54,13 @@ public:
             fail_setup(*fault);
         }
     }
-    /// The same in memory. `name` is for messages and /proc alone.
+    /// The same in memory. `name` is only for messages and /proc.
     shared_file(in_memory_t, std::string name, std::uint64_t bytes, std::uint64_t limit = 0)
         : name_(std::move(name)), file_(create_memory_file(name_.c_str())), fresh_(true) {
         fail_setup(create(bytes, limit));
     }
 
-    /// Attaches to a ring that is there, to write. Throws setup_error.
+    /// Attaches to an existing ring, to write. Throws setup_error.
     explicit shared_file(std::string path) : shared_file(std::move(path), as_reader) {
         reads_only_ = false;
     }
@@ -64,7 +69,7 @@ public:
         : name_(std::move(path)), file_(open_file(name_)), reads_only_(true) {
         attach();
     }
-    /// Attaches by a descriptor, of which a duplicate is kept.
+    /// Attaches by a descriptor, and keeps a duplicate of it.
     explicit shared_file(const file_descriptor& file) : shared_file(file, as_reader) {
         reads_only_ = false;
     }
@@ -78,7 +83,7 @@ public:
 
     [[nodiscard]] std::byte* data() noexcept { return bytes_.data(); }
     [[nodiscard]] std::uint64_t size() const noexcept {
-        // Another process may have made the file longer since.
+        // Not cached, because another process may make the file longer.
         const std::uint64_t now = file_bytes(file_.get());
         return now < limit() ? now : limit();
     }
@@ -88,22 +93,22 @@ public:
     [[nodiscard]] bool grow(std::uint64_t bytes) noexcept {
         const std::uint64_t now = size();
         if (bytes <= now) return true;
-        // Allocating what is allocated changes nothing: writers may do it at once.
+        // Several writers may do it at once: allocating allocated blocks changes nothing.
         return bytes <= limit() && allocate(file_.get(), now, bytes - now) == 0 &&
                bytes_.populate(now, bytes - now) == 0;
     }
 
-    /// Maps as far as the ring that was found says that it may grow. Throws setup_error.
+    /// Maps at least `bytes`, the size to which the ring in the file may grow. Throws setup_error.
     void reach(std::uint64_t bytes) {
         if (bytes > limit()) bytes_ = mapping::of_file(name_, file_.get(), bytes);
     }
-    /// Takes this process's byte among the writers'.
+    /// Locks a byte of the writers' for this process; `alone`: the only one. Throws setup_error.
     void own(bool alone) {
         if (reads_only_) return;
         const std::uint64_t bytes_to_try = alone ? 1 : max_writers;
         for (std::uint64_t i = 0; i < bytes_to_try; ++i) {
             lock_result got = life_.take(file_.get(), name_.c_str(), first_lock + i);
-            // As long as the descriptor is open, at least.
+            // A plain lock lasts at least as long as the descriptor is open.
             if (got == lock_result::failed) got = lock_byte(file_.get(), first_lock + i);
             if (got == lock_result::taken) return;
             if (got == lock_result::failed) fail_setup(name_, "cannot lock the file", ENOLCK);
@@ -115,7 +120,7 @@ public:
     [[nodiscard]] bool reads_only() const noexcept { return reads_only_; }
 
     [[nodiscard]] std::string name() const { return name_; }
-    /// To be passed to another process.
+    /// The file, to be passed to another process.
     [[nodiscard]] const file_descriptor& file() const noexcept { return file_; }
 
 private:

@@ -11,26 +11,29 @@
 /// | `s.data()`  | `std::byte*`      | aligned to 64, the same as long as `s` lives             |
 /// | `s.size()`  | `std::uint64_t`   | bytes at `data()` that may be used now: a ring's control |
 /// |             |                   | (`storage::control_bytes`) and its records               |
-/// | `s.fresh()` | `bool`            | they were all zero at set-up; false: a ring lies there   |
-/// |             |                   | already, to be attached to                               |
+/// | `s.fresh()` | `bool`            | they were all zero at set-up; false: they hold a ring to |
+/// |             |                   | attach to                                                |
 ///
-/// All of them noexcept. Constructors are the storage's own: the ring forwards its arguments to
-/// them, and they throw `setup_error` (or std::bad_alloc) where there is nothing to be had.
+/// All of them are noexcept. A storage has its own constructors: the ring forwards its arguments to
+/// them, and they throw `setup_error` (or std::bad_alloc) if there are no bytes.
 /// Refinements:
 ///
 /// | expression     | result          | meaning                                                   |
 /// |----------------|-----------------|-----------------------------------------------------------|
-/// | `S::extent`    | `std::uint64_t` | *fixed*: the constant value of `size()`; the ring's slots |
-/// |                |                 | are then counted by the compiler, and such a storage is   |
+/// | `S::extent`    | `std::uint64_t` | *fixed*: the constant value of `size()`, so the number of |
+/// |                |                 | slots is a constant; such a storage is                    |
 /// |                |                 | constant-initialised                                      |
-/// | `s.limit()`    | `std::uint64_t` | *growable*: bytes it may come to, all mapped at `data()`  |
+/// | `s.limit()`    | `std::uint64_t` | *growable*: the most bytes, all mapped at `data()`        |
 /// | `s.grow(n)`    | `bool`          | *growable*: `size()` is at least `n` now. Noexcept,       |
-/// |                |                 | signal-safe, any number of writers at once; false: it is  |
-/// |                |                 | not, and will not be                                      |
-/// | `s.own(alone)` |                 | *shared*: this process writes from now on, alone if so    |
-/// |                |                 | asked; throws setup_error if another process is in the    |
-/// |                |                 | way                                                       |
-/// | `s.name()`     | `std::string`   | *shared*: what messages call it                           |
+/// |                |                 | signal-safe, any number of writers at once; false: it     |
+/// |                |                 | cannot grow so far                                        |
+/// | `s.own(alone)` |                 | *shared*: this process writes from now on, if `alone` as  |
+/// |                |                 | the only one; throws setup_error if another process       |
+/// |                |                 | prevents that                                             |
+/// | `s.name()`     | `std::string`   | *shared*: its name in messages                            |
+///
+/// A *shared* storage also has `s.reach(n)`, which maps at least `n` bytes or throws setup_error,
+/// and `s.reads_only()`: this process does not write records; noexcept.
 ///
 /// The smallest valid model is storage::inline_bytes. It is not weaker: without `fresh` a second
 /// process could not attach.
@@ -45,7 +48,7 @@
 
 namespace trace_ring::inline v1::storage {
 
-/// What a ring keeps of its own, in front of its records: ring/policies/control.hpp says what.
+/// Bytes of a ring's control, in front of its records (ring/policies/control.hpp).
 inline constexpr std::uint64_t control_bytes = 448;
 
 /// `data()` is a multiple of it.

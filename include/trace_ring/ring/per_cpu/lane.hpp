@@ -3,18 +3,18 @@
 #pragma once
 
 /// @file
-/// One lane of a ring with a lane for each processor: its sub-buffers, and how its writers, who
-/// are all the threads that run there, go on from one to the next.
+/// One lane of a ring with a lane for each processor: its sub-buffers, and how the threads that run
+/// on the processor claim the next one.
 ///
-/// Each change is a list of guards and stores that is done as a whole or, from some store on, not
-/// at all; it is then planned anew from what is there. So nobody holds anything while it is under
-/// way, and a thread that sleeps in the middle of one wakes to find its guards wrong.
+/// Each change is a list of guards and stores. Either all stores are made, or only the first few;
+/// then the change is planned again from what the lane holds. No lock is held during a change, and
+/// a thread that sleeps in the middle of one finds on waking that its guards no longer hold.
 /// @code
-///   guards: current sub-buffer, its position, its commit word          (nobody was faster)
-///   stores: next: (p + 1, reset); header; (p + 1, active)              (nobody looks there yet)
+///   guards: current sub-buffer, its position, its commit word     (no other thread was faster)
+///   stores: next: (p + 1, reset); header; (p + 1, active)         (no reader looks there yet)
 ///           old: end time
-///           lane: current = next                          last         (from now on they do)
-///   then    old: (p, active) --swap--> (p, closed)                     (for who looks afterwards)
+///           lane: current = next                          last    (from here on readers do)
+///   then    old: (p, active) --swap--> (p, closed)                (for readers that come later)
 /// @endcode
 
 #include <cstddef>
@@ -28,7 +28,7 @@
 
 namespace trace_ring::inline v1 {
 
-/// What readers see of a lane. Any thread, at any time, while the ring lives.
+/// A lane as its readers see it. Any thread, at any time, while the ring lives.
 template <std::uint32_t SubBytes>
 class cpu_lane {
 public:
@@ -39,7 +39,8 @@ public:
           number_(number),
           slots_(head->per_lane.load(relaxed)) {}  // relaxed: set up by this thread
 
-    /// The processor, or above those a lane that whoever cannot use theirs shares.
+    /// The processor's number; above those are the spare lanes, for threads that cannot use their
+    /// processor's.
     [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
     /// Sub-buffers.
     [[nodiscard]] std::uint64_t capacity() const noexcept { return slots_; }
@@ -49,7 +50,7 @@ public:
             // order: cpu.current:A pairs with cpu.install:A, cpu.install_alone:A
             const std::uint64_t word = lane().current.load(acquire);
             if (lane_word::distance(word) == 0) return no_position;
-            // relaxed: if the lane went on meanwhile, that is seen below
+            // relaxed: a lane that has claimed the next sub-buffer meanwhile is noticed below
             const auto state = stamped::from(sub_at(word).state.load(relaxed));
             // order: cpu.current:C pairs with cpu.install:A, cpu.install_alone:A
             thread_fence(acquire);
@@ -63,24 +64,24 @@ public:
             const std::uint64_t word = lane().current.load(acquire);
             if (lane_word::distance(word) == 0) return 0;
             const sub_buffer_header& sub = sub_at(word);
-            const std::uint64_t state = sub.state.load(relaxed);  // relaxed: looked at again
+            const std::uint64_t state = sub.state.load(relaxed);  // relaxed: compared again below
             const std::uint64_t before = sub.first_position.load(relaxed);  // relaxed: as above
             const std::uint32_t commit = sub.commit.load(relaxed);          // relaxed: as above
             // order: cpu.current:D pairs with cpu.install:A, cpu.install_alone:A
             thread_fence(acquire);
-            // relaxed: after the fence; a lap and the position would differ
+            // relaxed: after the fence; a sub-buffer used again has another position
             if (sub.state.load(relaxed) == state && lane().current.load(relaxed) == word)
                 return before + commit_word::records(commit);
         }
     }
-    /// Of those, how many are overwritten.
+    /// How many of them have been overwritten.
     [[nodiscard]] std::uint64_t overwritten() const noexcept {
         for (;;) {
             const position newest = produced();
             if (newest <= slots_) return 0;
             for (position p = newest - slots_ + 1; p <= newest; ++p) {
                 const auto& sub = *reinterpret_cast<sub_buffer_header*>(slot_at(index_of(p)));
-                const std::uint64_t state = sub.state.load(relaxed);  // relaxed: looked at again
+                const std::uint64_t state = sub.state.load(relaxed);  // relaxed: compared below
                 const std::uint64_t before = sub.first_position.load(relaxed);  // relaxed: as above
                 // order: cpu.current:E pairs with cpu.reset:A, cpu.reset_alone:A,
                 // cpu.install_alone:A
@@ -92,11 +93,11 @@ public:
         }
     }
 
-    /// From the oldest record on, and as new ones come.
+    /// Reads from the oldest record on, and new ones as they come.
     [[nodiscard]] sub_buffer_reader<cpu_lane> reader() const {
         return sub_buffer_reader<cpu_lane>(*this);
     }
-    /// From the newest record back.
+    /// Reads from the newest record back.
     [[nodiscard]] backward_sub_buffer_reader<cpu_lane> backward_reader() const {
         return backward_sub_buffer_reader<cpu_lane>(*this);
     }
@@ -109,16 +110,16 @@ public:
                static_cast<std::size_t>(first + (number_ * slots_ + index) * SubBytes);
     }
 
-    /// What a writer plans from.
+    /// The words of a lane that a writer plans a change from.
     struct look {
         std::uint64_t word;
-        sub_buffer_header* sub;  ///< the head, before the first
+        sub_buffer_header* sub;  ///< before the first sub-buffer: the lanes' head
         std::uint64_t state;
-        std::uint64_t commit;  ///< and above it, refused
+        std::uint64_t commit;  ///< low half; high half: `refused`
         [[nodiscard]] std::uint32_t end() const noexcept {
             return commit_word::offset(static_cast<std::uint32_t>(commit));
         }
-        /// There is room, also for the time record that must go first.
+        /// There is room, also for a time record where one must go first.
         [[nodiscard]] bool fits(std::uint32_t length, std::uint64_t time) const noexcept {
             return end() + length + (announced(time) ? 0 : time_record_bytes) <= SubBytes;
         }
@@ -127,7 +128,7 @@ public:
         }
     };
     [[nodiscard]] look now() const noexcept {
-        // relaxed, to the end: each is a guard of what is planned from it
+        // relaxed, to the end: each is a guard of the change that is planned from it
         look at{};
         at.word = lane().current.load(relaxed);
         at.sub = &sub_at(at.word);
@@ -136,9 +137,9 @@ public:
         return at;
     }
 
-    /// A time record goes in: the clock's high half has changed. `do_it(guard, store, last)` is as
-    /// rseq::store_if. `time` was read after `at`. Two of them would do no harm, so the commit
-    /// word need not be the last.
+    /// Writes a time record, because the clock's high half has changed. `do_it(guard, store, last)`
+    /// does what rseq::store_if does. `time` was read after `at`. The commit word need not be the
+    /// last store, because a second time record would do no harm.
     template <class Do>
     bool put_time(const look& at, std::uint64_t time, Do&& do_it) const noexcept {
         const std::uint64_t word = record_word::pack(record_word::time_id, time_record_bytes);
@@ -155,7 +156,7 @@ public:
         return do_it(list, list + 3, list + 6);
     }
 
-    /// The next sub-buffer becomes the lane's.
+    /// Claims the next sub-buffer for the lane, and closes the current one.
     template <class Do>
     bool go_on(const look& at, std::uint64_t time, Do&& do_it) const noexcept {
         const bool first = lane_word::distance(at.word) == 0;
@@ -171,7 +172,8 @@ public:
             before = at.sub->first_position.load(relaxed) +  // relaxed: guarded by the state
                      commit_word::records(static_cast<std::uint32_t>(at.commit));
         }
-        // The commit word before the first is the head's, and nothing else of it is touched.
+        // Before the first sub-buffer the commit word is the head's, and no other word of the head
+        // is touched.
         auto* const end_time = first ? &next.end_time : &at.sub->end_time;
         auto* const old_state = first ? &lane().current : &at.sub->state;
         const rseq::word_value list[] = {
@@ -192,7 +194,8 @@ public:
         };
         if (!do_it(list, list + 3, list + 13)) return false;
         if (!first) {
-            // A swap: this thread may have slept since, and the sub-buffer be another.
+            // A swap, because this thread may have slept since the stores, and the sub-buffer may
+            // be in use for another position.
             std::uint64_t old = at.state;
             const auto closed = static_cast<unsigned>(sub_buffer_state::closed);
             // order: cpu.close:A pairs with read:A

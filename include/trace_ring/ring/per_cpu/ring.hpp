@@ -4,13 +4,23 @@
 
 /// @file
 /// A ring of records of variable length with a lane of sub-buffers for each processor
-/// (policy/claim/per_cpu.hpp). Its storage is shared out at set-up:
+/// (policy/claim/per_cpu.hpp). Set-up divides its storage:
 /// @code
 ///   control | head | lane words: processors, two spare ones | sub-buffers of lane 0, of lane 1 ...
 /// @endcode
-/// Writing: any thread, and signal handlers in the midst of it. A record is one restartable
-/// sequence; where it fails again and again, or cannot be, the thread claims a lane as a whole, by
-/// one swap: a spare one or, where nobody has sequences, any.
+/// Writing: any thread, and signal handlers that interrupt it. A record is one restartable
+/// sequence. Where sequences keep failing or do not exist, the thread claims a whole lane by one
+/// swap: a spare one or, where the process has no sequences, any lane.
+/// @code
+/// struct by_cpu : trace_ring::policies<trace_ring::claim::per_cpu, trace_ring::storage::heap> {};
+/// trace_ring::ring<by_cpu> ring(64 << 20);       // bytes, shared by all lanes
+/// ring.write(1, std::uint64_t{42}, 3.14);        // any thread
+/// for (std::size_t i = 0; i < ring.lanes(); ++i) {
+///     auto reader = ring.lane(i).reader();
+///     while (const auto item = reader.next()) {  // a record or a loss
+///     }
+/// }
+/// @endcode
 
 #include <sched.h>
 
@@ -41,7 +51,7 @@
 namespace trace_ring::inline v1 {
 
 namespace impl {
-/// Clocks that a sequence can read: the time stamp counter, where `now` is nothing else.
+/// Clocks that a sequence can read: those whose `now` only reads the time stamp counter.
 template <class Clock>
 inline constexpr bool is_counter = std::is_same_v<Clock, clock::tsc>;
 template <std::uint32_t Records>
@@ -58,24 +68,24 @@ public:
     using lane_type = cpu_lane<frame::stride>;
 
     static constexpr std::uint32_t sub_buffer_bytes = frame::stride;
-    /// The longest payload.
+    /// The longest payload, in bytes.
     static constexpr std::size_t max_payload =
         max_record_bytes(sub_buffer_bytes) - record_header_bytes;
-    /// Lanes beyond those of processors.
+    /// Lanes beside those of the processors.
     static constexpr std::uint32_t spare_lanes = 2;
 
-    /// The arguments are the storage's. Throws setup_error where the storage is too small for two
+    /// Passes its arguments to the storage. Throws setup_error if the storage is too small for two
     /// sub-buffers in each lane of this machine, or larger than 32 GiB.
     template <class... A>
     requires std::is_constructible_v<typename frame::storage_policy, A...>
     explicit per_cpu_ring(A&&... arguments) : frame(std::forward<A>(arguments)...) { share_out(); }
 
     /// Writes one record: the values' bytes one after the other, filled up with zeros to a multiple
-    /// of 8. `id` is the caller's, 1 to 65535. False if the gate is closed or, which is counted as
-    /// refused, every lane that the thread could claim is held by others that sleep: only where it
-    /// claims lanes, after giving them the processor a few times, and at once (counted as nested)
-    /// in a handler within a record. Linear in the bytes; signal-safe; a handler that interrupts it
-    /// and writes comes first.
+    /// of 8. `id` is the caller's, 1 to 65535. False if the gate is closed. A thread that claims
+    /// lanes also gets false if threads that sleep hold all of them: after it has yielded the
+    /// processor a few times (counted as refused), or at once in a handler that interrupted a
+    /// record (counted as nested). Linear in the bytes; signal-safe; the record of a handler that
+    /// interrupts it comes first.
     template <class... T>
     [[gnu::always_inline]] bool write(std::uint16_t id, const T&... values) noexcept {
         static_assert((std::is_trivially_copyable_v<T> && ...),
@@ -116,8 +126,8 @@ public:
     bool put(const V&... values) noexcept {
         return record::put_laid_out<typename Kind::record_policy>(*this, values...);
     }
-    /// A record to be filled, with at most `Most` bytes of payload: so much it takes of the stack.
-    /// `flags` are those of record_word. Empty if the gate is closed, or it is longer.
+    /// A record to be filled, with at most `Most` bytes of payload, which lie on the stack. `flags`
+    /// are those of record_word. Empty if the gate is closed, or `bytes` is more than `Most`.
     template <std::size_t Most = max_payload>
     staged_reservation<per_cpu_ring, Most> try_reserve(std::size_t bytes, std::uint16_t id = 1,
                                                        std::uint32_t flags = 0) noexcept {
@@ -131,8 +141,8 @@ public:
         return {*this, record_word::pack(id, length, flags), bytes};
     }
 
-    /// Gives back lanes that this thread had claimed in records that it left by longjmp; it knows
-    /// that none is open. Sequences leave nothing behind.
+    /// Releases lanes that this thread claimed for records that it left by longjmp. The thread has
+    /// no record open. Only lanes that were claimed need this: sequences leave nothing behind.
     void abandon() noexcept {
         for (const lane_type& lane : lanes_) {
             // relaxed: only this thread stores its own name there
@@ -142,16 +152,16 @@ public:
         }
     }
 
-    /// Processors there can be, and the spare lanes.
+    /// One for each processor that can be there, and the spare ones.
     [[nodiscard]] std::size_t lanes() const noexcept { return lanes_.size(); }
     /// A lane to read from; it lives as long as the ring.
     [[nodiscard]] const lane_type& lane(std::size_t number) const noexcept {
         return lanes_[number];
     }
-    /// Records are restartable sequences here. False: lanes are claimed, as the file's head says.
+    /// Records are written by restartable sequences. False: each record claims a lane.
     [[nodiscard]] bool restartable() const noexcept { return area_ != 0; }
 
-    /// What is lost, by cause, in records, over the ring's whole life.
+    /// Records lost, by cause, over the ring's whole life.
     [[nodiscard]] loss_counts lost() const noexcept {
         loss_counts sum = frame::lost_by_writers();
         for (const lane_type& one : lanes_) sum.add(loss_cause::overwritten, one.overwritten());
@@ -164,12 +174,12 @@ private:
 
     static constexpr bool timed = impl::is_counter<clock_policy>;
     static constexpr bool sequences = timed || std::is_same_v<clock_policy, clock::none>;
-    /// How often a sequence may fail before the thread takes another way.
+    /// How often a sequence may fail before the thread claims a lane instead.
     static constexpr int tries = 64;
-    /// How often a thread that claims lanes looks at each of them.
+    /// How often a thread that claims a lane tries each of them.
     static constexpr std::uint32_t patience = 64;
 
-    /// What tells this thread from the others that are alive.
+    /// A number that no other living thread has.
     [[nodiscard]] static std::uint64_t self() noexcept {
         return reinterpret_cast<std::uintptr_t>(&errno);
     }
@@ -213,7 +223,7 @@ private:
         return write_slowly(header, words, count);
     }
 
-    /// By value: the caller's words need no memory, and it no frame.
+    /// By value: so the caller's words stay in registers, and the caller needs no stack frame.
     template <class... Word>
     [[gnu::noinline, gnu::cold]] bool write_few(std::uint32_t header, Word... word) noexcept {
         const std::uint64_t words[] = {word..., 0};
@@ -234,7 +244,7 @@ private:
         return done;
     }
 
-    /// Makes what a sequence did not find, and tries again.
+    /// Prepares what the sequence lacked, and tries again.
     [[nodiscard]] bool write_in_turns(std::uint32_t header, const std::uint64_t* words,
                                       std::uint32_t count) noexcept {
         for (int i = 0; i < tries; ++i) {
@@ -250,7 +260,8 @@ private:
         return false;
     }
 
-    /// Room for a record, and the clock's high half. True: it was there.
+    /// One step towards room for a record and the right high half of the clock. True: both were
+    /// there already.
     template <class Do>
     bool prepare(const lane_type& lane, std::uint32_t length, Do&& do_it) noexcept {
         const auto at = lane.now();
@@ -265,7 +276,7 @@ private:
         return false;
     }
 
-    /// The same in a lane that is this thread's alone for so long.
+    /// Writes the record in a lane that this thread claims for it.
     [[nodiscard]] bool write_alone(std::uint32_t header, const std::uint64_t* words,
                                    std::uint32_t count) noexcept {
         const auto all = static_cast<std::uint32_t>(lanes_.size()) - claimable_;
@@ -282,7 +293,8 @@ private:
                     interrupted = interrupted || found == me;
                     continue;
                 }
-                // A lane's bytes are overwritten after whoever was here before said so.
+                // A reader that sees bytes stored below also sees the state that the lane's last
+                // holder stored.
                 // order: cpu.claim:B pairs with read:C
                 thread_fence(release);
                 append_alone(lane, header, words, count);
@@ -290,7 +302,8 @@ private:
                 lane.lane().owner.store(0, release);
                 return true;
             }
-            // All are held. Where this is a handler within a record, one of them waits for it.
+            // All are held. If this handler interrupted a record, one of the lanes is held by its
+            // own thread, which cannot release it before the handler returns.
             if (interrupted) {
                 frame::count(loss_cause::nested);
                 return false;
@@ -320,23 +333,23 @@ private:
         // order: cpu.record_alone:A pairs with read:B
         at.sub->commit.store(commit + commit_word::one_record + length, release);
     }
-    /// rseq::store_if where nobody else writes: the guards hold.
+    /// rseq::store_if for a lane that no other thread writes: the guards hold.
     static bool store_all(const rseq::word_value*, const rseq::word_value* store,
                           const rseq::word_value* last) noexcept {
-        // Each after the one before.
+        // Each store is ordered after the one before it.
         // order: cpu.install_alone:A pairs with cpu.current:A, cpu.current:B, cpu.current:C,
         // cpu.current:D, cpu.current:E, read:A, read:B,
         // read:C
         for (; store < last; ++store) store->at->store(store->value, release);
-        // A release holds nothing back that comes after it: records, which must not be seen before
-        // the state says that their sub-buffer is being prepared.
+        // A release store does not hold back what follows it. Records follow, and must not be seen
+        // before the state that says that their sub-buffer is being prepared.
         // order: cpu.reset_alone:A pairs with read:C, cpu.current:E
         thread_fence(release);
         last->at->store(last->value, release);
         return true;
     }
 
-    std::ptrdiff_t area_ = 0;  ///< of the thread's words for sequences; 0: claim lanes
+    std::ptrdiff_t area_ = 0;  ///< where a thread's rseq words lie; 0: claim lanes
     lanes_head* head_ = nullptr;
     std::uint32_t claimable_ = 0;  ///< the first lane that may be claimed as a whole
     std::vector<lane_type> lanes_;

@@ -3,14 +3,15 @@
 #pragma once
 
 /// @file
-/// Whether this process has restartable sequences (rseq), and where: each thread shares a few words
-/// with the kernel, in which it finds the processor it runs on and says which instructions of its
-/// are to be begun again if it is preempted, migrated or signalled among them. glibc registers them
-/// for every thread since 2.35; nothing is registered here, for a thread has one such area.
+/// Whether this process has restartable sequences (rseq), and where. Each thread shares a few words
+/// with the kernel: they tell the thread which processor it runs on, and tell the kernel which of
+/// the thread's instructions to start again if it is preempted, migrated or signalled among them.
+/// glibc registers them for every thread since 2.35. A thread has one such area, so this library
+/// registers none of its own.
 ///
-/// Facts: the layout of `struct rseq` is the kernel's (include/uapi/linux/rseq.h); glibc's
-/// `__rseq_offset` is the distance of a thread's from its thread pointer, and `__rseq_size` is 0
-/// where registration failed or was not wanted (GLIBC_TUNABLES=glibc.pthread.rseq=0).
+/// Facts: the layout of `struct rseq` is the kernel's (include/uapi/linux/rseq.h). glibc's
+/// `__rseq_offset` is the distance of the area from the thread pointer; `__rseq_size` is 0 where
+/// registration failed or was not wanted (GLIBC_TUNABLES=glibc.pthread.rseq=0).
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 
 #include <trace_ring/atomic.hpp>
 
-// Sanitizers that follow each store do not see those of a sequence.
+// Sanitizers that follow each store do not see those made in assembly.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define TRACE_RING_NO_RSEQ
@@ -36,20 +37,20 @@
 namespace trace_ring::inline v1::rseq {
 
 extern "C" {
-// By names of our own: <sys/rseq.h> declares them, too, and not as weak. A C library that has none
-// leaves their addresses null.
+// Under names of our own, because <sys/rseq.h> declares glibc's names, and not as weak. With a C
+// library that does not define them their addresses are null.
 extern const std::ptrdiff_t trace_ring_rseq_offset __asm__("__rseq_offset") __attribute__((weak));
 extern const unsigned int trace_ring_rseq_size __asm__("__rseq_size") __attribute__((weak));
 }
 
-/// Of `struct rseq`, in bytes.
+/// Offsets in `struct rseq`, in bytes.
 inline constexpr std::ptrdiff_t cpu_id_at = 4;
 inline constexpr std::ptrdiff_t sequence_at = 8;
 
-/// What `cpu` answers for a thread that is not registered, or more.
+/// `cpu` returns this or a larger number for a thread that is not registered.
 inline constexpr std::uint32_t no_cpu = 0xFFFFFFF0U;
 
-/// The distance of a thread's area from its thread pointer; 0: there is none. Signal-safe.
+/// The distance of a thread's area from its thread pointer; 0 if there is none. Signal-safe.
 [[nodiscard]] inline std::ptrdiff_t offset() noexcept {
 #if defined(TRACE_RING_RSEQ)
     if (&trace_ring_rseq_size == nullptr || &trace_ring_rseq_offset == nullptr) return 0;
@@ -60,13 +61,13 @@ inline constexpr std::uint32_t no_cpu = 0xFFFFFFF0U;
 }
 
 #if defined(TRACE_RING_RSEQ)
-/// A thread's area, for machines that do not address relative to the thread pointer.
+/// The address of a thread's area, for machines that cannot address relative to the thread pointer.
 [[nodiscard, gnu::always_inline]] inline std::byte* area_at(std::ptrdiff_t offset) noexcept {
     return static_cast<std::byte*>(__builtin_thread_pointer()) + offset;
 }
 #endif
 
-/// The processor that this thread runs on, or did a moment ago. `offset` is not 0.
+/// The processor that this thread runs on, or ran on a moment ago. `offset` must not be 0.
 [[nodiscard]] inline std::uint32_t cpu([[maybe_unused]] std::ptrdiff_t offset) noexcept {
 #if defined(TRACE_RING_RSEQ)
     std::uint32_t id;
@@ -81,9 +82,9 @@ inline constexpr std::uint32_t no_cpu = 0xFFFFFFF0U;
 #endif
 }
 
-/// Forgets the sequence that was begun last. Each sequence that came to its end has done so itself;
-/// one that was left half-way must be before its code can be unloaded, for the kernel looks at its
-/// description when the thread is next preempted.
+/// Removes the thread's pointer to the sequence that it began last. A sequence that reaches its end
+/// does so itself. One that failed half-way leaves the pointer, and the kernel follows it when the
+/// thread is next preempted: by then the code may have been unloaded.
 inline void forget([[maybe_unused]] std::ptrdiff_t offset) noexcept {
 #if defined(TRACE_RING_RSEQ)
 #if defined(__x86_64__)
@@ -94,8 +95,8 @@ inline void forget([[maybe_unused]] std::ptrdiff_t offset) noexcept {
 #endif
 }
 
-/// One more than the highest number that a processor can ever have here, whether it is there now
-/// or not. Reads a file of the system; keeps errno.
+/// One more than the highest number that a processor of this machine can have, present or not.
+/// Reads a file of the system; keeps errno.
 [[nodiscard]] inline std::uint32_t possible_cpus() noexcept {
     const int saved = errno;
     std::uint32_t last = 0;
@@ -114,7 +115,7 @@ inline void forget([[maybe_unused]] std::ptrdiff_t offset) noexcept {
         last = static_cast<std::uint32_t>(configured - 1);
     }
     errno = saved;
-    constexpr std::uint32_t most = 8191;  // what a kernel can be built for
+    constexpr std::uint32_t most = 8191;  // the highest that a kernel can be built for
     return (last < most ? last : most) + 1;
 }
 

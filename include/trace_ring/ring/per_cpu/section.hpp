@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// A record as one restartable sequence (sequence.hpp) over the lanes of processors.
+/// Writes a record to the lane of the running processor, as one restartable sequence
+/// (sequence.hpp).
 
 #include <cstddef>
 #include <cstdint>
@@ -15,27 +16,26 @@
 
 namespace trace_ring::inline v1 {
 
-/// In front of the lanes. It is also what the lane of a processor begins with: a sub-buffer that no
-/// record fits.
+/// Lies in front of the lanes. It also stands for a lane's sub-buffer before the first one is
+/// claimed: one that is full.
 struct lanes_head {
-    shared_atomic<std::uint32_t> lanes;       ///< lane_word each, from here on
+    shared_atomic<std::uint32_t> lanes;       ///< number of lanes; a lane_word each follows
     shared_atomic<std::uint32_t> sub_offset;  ///< of the first sub-buffer, in units of 8 bytes
-    shared_atomic<std::uint32_t> cpus;        ///< lanes that are written by sequences; the first
+    shared_atomic<std::uint32_t> cpus;        ///< lanes of processors, which come first
     shared_atomic<std::uint32_t> per_lane;    ///< sub-buffers of a lane
     shared_atomic<std::uint64_t> reserved[4];
-    shared_atomic<std::uint32_t> commit;  ///< full: at the place of a sub-buffer's commit word
+    shared_atomic<std::uint32_t> commit;  ///< says full; lies where a sub-buffer's commit word does
     shared_atomic<std::uint32_t> reserved2[3];
 };
 static_assert(sizeof(lanes_head) == 64 && offsetof(lanes_head, cpus) == 8);
 static_assert(offsetof(lanes_head, commit) == offsetof(sub_buffer_header, commit));
 
-/// One lane, a cache line: read for each record, written for each sub-buffer.
+/// The words of one lane, in a cache line: read for each record, written for each sub-buffer.
 struct lane_word {
-    /// The sub-buffer in use, by its distance from the head in units of 8 bytes, and above it the
-    /// clock's high half that the lane has announced. 0: none yet.
+    /// Low half: the current sub-buffer, by its distance from the head in units of 8 bytes; 0: none
+    /// yet. High half: the clock's high half, as the lane last announced it.
     shared_atomic<std::uint64_t> current;
-    /// Where lanes are claimed as a whole: the thread that has it (where its errno lies); 0:
-    /// nobody.
+    /// Where whole lanes are claimed: the thread that holds it (the address of its errno); 0: none.
     shared_atomic<std::uint64_t> owner;
     shared_atomic<std::uint64_t> reserved[6];
 
@@ -55,14 +55,14 @@ static_assert(sizeof(lane_word) == 64 && offsetof(lane_word, current) == 0);
 
 namespace rseq {
 
-/// The most words that `append` takes one by one.
+/// The most payload words that `append` takes as arguments.
 inline constexpr std::size_t most_words = 4;
 
 #if defined(TRACE_RING_RSEQ)
 
 #if defined(__x86_64__)
-// eax: the time, read between the loads that do not wait for one another (recorder.hpp says why).
-// r9: the sub-buffer, r10d: its commit word, r11d: its first free byte.
+// eax: the time. r9: the sub-buffer, r10d: its commit word, r11d: its first free byte. The clock is
+// read between loads that do not depend on one another (recorder.hpp says why).
 #define TRACE_RING_SECTION_FIND      \
     "movl %%fs:4(%[area]), %%r8d\n"  \
     "cmpl 8(%[head]), %%r8d\n"       \
@@ -142,10 +142,11 @@ static_assert(commit_word::bias == (8 << 12) + 8);
 #define TRACE_RING_WORD "rZ"
 #endif
 
-/// Appends one record to the lane of the processor it runs on: `head`, the lanes; `header`, the
-/// record's second word; then its payload. Timed: by the processor's counter, read in the sequence.
-/// False: nothing has been committed, because the sequence was broken off, the sub-buffer is full,
-/// the clock's high half is not the lane's, or the thread is not registered; then `forget`.
+/// Appends one record to the lane of the processor it runs on. `head`: of the lanes; `header`: the
+/// second half of the record's first word; `word`: its payload. Timed: by the processor's counter,
+/// read in the sequence. False: nothing has been committed, because the sequence was interrupted,
+/// the sub-buffer is full, the clock's high half is not the lane's, or the thread is not
+/// registered; call `forget` then.
 template <std::uint32_t SubBytes, bool Timed, class... Word>
 [[nodiscard, gnu::always_inline]] inline bool append(std::ptrdiff_t area, lanes_head* head,
                                                      std::uint32_t header, Word... word) noexcept {
@@ -239,7 +240,7 @@ failed:
 
 #else
 
-// Never called: `offset` is 0 here.
+// Never called, because `offset` returns 0 here.
 template <std::uint32_t SubBytes, bool Timed, class... Word>
 [[nodiscard]] inline bool append(std::ptrdiff_t, lanes_head*, std::uint32_t, Word...) noexcept {
     return false;

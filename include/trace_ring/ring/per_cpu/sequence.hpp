@@ -3,37 +3,37 @@
 #pragma once
 
 /// @file
-/// What every restartable sequence begins and ends with, in the machine's own words: a compiler
-/// could not be told that the last store must be the last instruction. And one sequence for all
-/// that is not a record: compare some words, store some others.
+/// The begin and the end of every restartable sequence, and one general sequence: compare some
+/// words, then store some others. All of it is assembly, because a compiler cannot be told that the
+/// last store must be the last instruction.
 /// @code
 ///   the thread                                    the kernel, if it preempts, migrates, or calls
 ///   area.sequence = description of [1, 2) -> 4    a signal's handler at an instruction in [1, 2):
-///   1: cpu, lane, room?                              area.sequence = none; go on at 4
+///   1: cpu, lane, room?                              area.sequence = none; continue at 4
 ///      clock; words of the record                 elsewhere: area.sequence = none
 ///      commit word                     last
 ///   2: area.sequence = none
 ///   4: (nothing has been committed)
 /// @endcode
-/// Stores before the last may have been made when a sequence is broken off: they lie where nobody
-/// reads yet, and whoever comes next stores there again. That one has come meanwhile the thread
-/// cannot tell, so it begins anew, with the clock as with everything.
+/// An interrupted sequence may have made some of its stores, but not the last: they lie where no
+/// thread reads yet, and the next sequence stores there again. The thread cannot tell whether
+/// another one wrote meanwhile, so it starts again from the beginning and reads the clock again.
 ///
 /// A sequence makes no call, takes no locked or exclusive instruction, and ends with its last
-/// store. The kernel switches between threads with a full barrier, so that those on one processor
-/// see one another's stores in order without any of their own. Other processors see a record before
-/// its commit word: on x86 as they see all stores, on aarch64 because that one is a release.
+/// store. The kernel switches between threads with a full barrier, so that threads of one processor
+/// see one another's stores in order without barriers of their own. Other processors see a record
+/// before its commit word: on x86 because stores stay in order, on aarch64 because the commit
+/// word's store is a release.
 ///
-/// The area is cleared at the end, or a library with sequences could not be unloaded: half a
-/// nanosecond of the twelve that a record of two words takes, ten of them the clock's.
+/// The area is cleared at the end: otherwise a library with sequences could not be unloaded.
 ///
-/// A debugger that steps through a sequence breaks it off at each step, hence the word of failure
-/// instead of a jump back: who has failed often enough takes another way.
+/// A debugger that steps through a sequence interrupts it at each step. So a failed sequence
+/// returns false and does not jump back: after some failures the thread claims a lane instead.
 ///
-/// Facts: a description is version, flags, start, length, and where to go on (`struct rseq_cs` in
-/// include/uapi/linux/rseq.h). The kernel goes on there only if the four bytes before are the
+/// Facts: a description is version, flags, start, length, and where to continue (`struct rseq_cs`
+/// in include/uapi/linux/rseq.h). The kernel continues there only if the four bytes before are the
 /// signature that glibc registered (RSEQ_SIG in <sys/rseq.h>): on x86 part of an instruction that
-/// traps, on aarch64 one that does (brk 0x45e0).
+/// traps, on aarch64 a whole one (brk 0x45e0).
 
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +43,7 @@
 
 namespace trace_ring::inline v1::rseq {
 
-/// One word, to be compared or to be stored.
+/// A word to compare or to store.
 struct word_value {
     shared_atomic<std::uint64_t>* at;
     std::uint64_t value;
@@ -51,9 +51,9 @@ struct word_value {
 
 #if defined(TRACE_RING_RSEQ)
 
-// The description, and where the kernel sends a thread that it broke off. Both go into the group of
-// sections of the function around, where it has one, so that a linker that keeps one copy of an
-// inline function keeps its descriptions with it and no others.
+// The description, and the code where an interrupted thread continues. If the enclosing function is
+// in a group of sections, both join the group: a linker that keeps one copy of an inline function
+// then keeps the descriptions of that copy and no others.
 #if defined(__x86_64__)
 #define TRACE_RING_SEQUENCE_SIGNATURE \
     ".byte 0x0f, 0xb9, 0x3d\n"        \
@@ -83,8 +83,8 @@ struct word_value {
 #define TRACE_RING_SEQUENCE_END "2: movq $0, %%fs:8(%[area])\n"
 #define TRACE_RING_SEQUENCE_CLOBBERED "memory", "cc", "rax", "rdx", "r8", "r9", "r10", "r11"
 #else
-// %[area] is an address. A conditional branch reaches a megabyte: so far from the function's hot
-// part the linker may lay its cold one, hence the step in between, behind the function itself.
+// %[area] is an address. A conditional branch reaches a megabyte, and the linker may place the
+// function's cold part further away: so it branches to a jump behind the function itself.
 #define TRACE_RING_SEQUENCE_BEGIN   \
     TRACE_RING_SEQUENCE_DESCRIPTION \
     ".subsection 1\n"               \
@@ -98,9 +98,10 @@ struct word_value {
 #define TRACE_RING_SEQUENCE_CLOBBERED "memory", "cc", "x8", "x9", "x10", "x11", "x12", "x13"
 #endif
 
-/// Makes the stores from `store` up to (not including) `last` in order, and then the one at `last`,
-/// if the thread runs on `cpu` and each word from `guard` up to `store` has its value: the three
-/// lie in one array. Those before the last must do no harm if it never comes. False: it did not.
+/// If the thread runs on `cpu` and each word from `guard` up to `store` has its value, makes the
+/// stores from `store` up to `last` (not included) in order, and then the one at `last`. The three
+/// pointers are into one array. The stores before the last must do no harm without it. False: the
+/// last store was not made.
 [[nodiscard]] inline bool store_if(std::ptrdiff_t area, std::uint32_t cpu, const word_value* guard,
                                    const word_value* store, const word_value* last) noexcept {
     // order: cpu.ready:A pairs with read:A
@@ -133,8 +134,8 @@ struct word_value {
         : TRACE_RING_SEQUENCE_CLOBBERED
         : failed);
 #else
-    // Each store after those before; and what comes after the last, in this sequence or another,
-    // after all of them, for a release holds nothing back.
+    // Each store is a release, so it is ordered after those before it. The barrier orders the last
+    // store, and all later ones, after them: a release does not hold back what follows it.
     asm goto(TRACE_RING_SEQUENCE_BEGIN
              "ldr w8, [%[area], #4]\n"
              "cmp w8, %w[cpu]\n"
@@ -167,7 +168,7 @@ failed:
 
 #else
 
-// Never called: `offset` is 0 here.
+// Never called, because `offset` returns 0 here.
 [[nodiscard]] inline bool store_if(std::ptrdiff_t, std::uint32_t, const word_value*,
                                    const word_value*, const word_value*) noexcept {
     return false;

@@ -3,10 +3,10 @@
 #pragma once
 
 /// @file
-/// What a ring keeps of its own: 448 bytes in front of its records, wherever its storage lies, and
-/// the same for every kind, every process and either word size. Members are grouped by who writes
-/// them, a cache line each. All zero is a ring at its beginning, so one in static storage needs no
-/// set-up; only one in a file needs the first line to say what it is.
+/// A ring's control: 448 bytes in front of its records, in any storage, with the same layout for
+/// every kind, every process and either word size. Members are grouped by their writers, a cache
+/// line each. All bytes zero is a ring at its beginning, so a ring in static storage needs no
+/// set-up; only a ring in a file needs the first line to describe it.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,15 +28,15 @@ inline constexpr std::uint32_t ring_magic = 0x47525254;
 inline constexpr std::uint32_t ring_version = 2;
 
 struct ring_control {
-    // What the ring is. Written at set-up, but for `extent` (grows, by writers) and `stopped`.
-    shared_atomic<std::uint32_t> magic;  ///< stored last: until then there is no ring
+    // Describes the ring. Written at set-up, except `extent` (writers increase it) and `stopped`.
+    shared_atomic<std::uint32_t> magic;  ///< stored last: before that it is no ring
     shared_atomic<std::uint32_t> version;
     shared_atomic<std::uint32_t> layout;        ///< record::layout
     shared_atomic<std::uint32_t> record_bytes;  ///< of an element or a sub-buffer
     shared_atomic<std::uint32_t> stride;        ///< from one slot or sub-buffer to the next
     shared_atomic<std::uint32_t> many_writers;
-    shared_atomic<std::uint64_t> limit;   ///< bytes of the storage at most, this control included
-    shared_atomic<std::uint64_t> extent;  ///< slots << 1 | 1 once it is certain that no more come
+    shared_atomic<std::uint64_t> limit;   ///< most bytes of the storage, this control included
+    shared_atomic<std::uint64_t> extent;  ///< slots << 1 | 1 when the ring will not grow any more
     shared_atomic<std::uint64_t> origin;  ///< position before the first
     shared_atomic<std::uint32_t> clock;   ///< clock_kind
     shared_atomic<std::uint32_t> stopped;
@@ -49,17 +49,17 @@ struct ring_control {
     shared_atomic<std::uint64_t> consumed;          ///< positions up to here may be overwritten
     shared_atomic<std::uint64_t> passed_over;       ///< records it gave up waiting for
     shared_atomic<std::uint64_t> consumed_records;  ///< sub-buffers: records in those consumed
-    shared_atomic<std::uint64_t> session_owner;     ///< who drains it in place; 0: nobody
+    shared_atomic<std::uint64_t> session_owner;     ///< the process that drains it; 0: none
     shared_atomic<std::uint64_t> drained;           ///< records handed to such sessions, or lost
-    shared_atomic<std::uint64_t> told_refused;      ///< of the counts below, told to them
+    shared_atomic<std::uint64_t> told_refused;      ///< part of the counts below that they know of
     shared_atomic<std::uint64_t> told_too_long;
     shared_atomic<std::uint64_t> told_nested;
 
-    // The writers', where something is lost.
+    // The writers' counts of losses.
     shared_atomic<std::uint64_t> refused;
     shared_atomic<std::uint64_t> too_long;
     shared_atomic<std::uint64_t> nested;
-    shared_atomic<std::uint64_t> vacant;       ///< positions that never came to hold a record
+    shared_atomic<std::uint64_t> vacant;       ///< positions without a record
     shared_atomic<std::uint64_t> overwritten;  ///< sub-buffers: records; tables compute it
     shared_atomic<std::uint64_t> reserved3[3];
 
@@ -89,7 +89,7 @@ static_assert(offsetof(ring_control, vacant) == 280);
 static_assert(offsetof(ring_control, notified) == 320);
 static_assert(offsetof(ring_control, ticks) == 384);
 
-/// What a program expects of a ring that it attaches to.
+/// The properties that a ring must have for a program to attach to it.
 struct ring_shape {
     record::layout layout;
     std::uint32_t record_bytes;
@@ -98,8 +98,8 @@ struct ring_shape {
     bool grows;
 };
 
-/// What is wrong with the control at the start of `bytes` bytes; empty if nothing is. Everything
-/// that is used later to compute an address is checked here.
+/// The fault of the control at the start of `bytes` bytes; empty if it is sound. Checks every
+/// number that is later used to compute an address.
 [[nodiscard]] inline std::string_view fault_of(const ring_control& control, std::uint64_t bytes,
                                                const ring_shape& expected) noexcept {
     // order: ring.attach:A pairs with ring.publish:A
@@ -115,7 +115,7 @@ struct ring_shape {
         return "a ring of records of another size";
     if (differs(control.many_writers, expected.many_writers ? 1U : 0U))
         return "a ring with another claim";
-    // relaxed: bounds that only grow, and are checked against the bytes there are
+    // relaxed: bounds that only grow, and are checked against the real number of bytes
     const std::uint64_t extent = control.extent.load(relaxed);
     const std::uint64_t limit = control.limit.load(relaxed);  // relaxed: as above
     const std::uint64_t slot_count = (bytes - sizeof(ring_control)) / expected.stride;

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What both layouts have in common: the storage with its control, room, growth, loss, the gate,
-/// the clock. Positions here are those of slots: records of a table, sub-buffers of the other.
+/// The common base of all rings: the storage with its control, room, growth, loss, the gate, the
+/// clock. A position here is that of a slot: a record of a table, or a sub-buffer.
 
 #include <bit>
 #include <cerrno>
@@ -46,7 +46,7 @@ public:
     [[nodiscard]] gate_policy& gate() noexcept { return gate_; }
     [[nodiscard]] notify_policy& notifier() noexcept { return notify_; }
 
-    /// What the ring keeps of its own, and readers look at.
+    /// The ring's own words, which readers use, too.
     [[nodiscard]] ring_control& control() noexcept {
         return *reinterpret_cast<ring_control*>(storage_.data());
     }
@@ -54,8 +54,8 @@ public:
         return const_cast<ring_frame*>(this)->control();
     }
 
-    /// Slots there are. A fixed storage has as many as fit, a growing one too; any other a power of
-    /// two, so that no division is on the write path.
+    /// Number of slots: as many as fit in a fixed or a growing storage; in any other a power of
+    /// two, so that the hot path has no division.
     [[nodiscard]] std::uint64_t capacity() const noexcept {
         if constexpr (full_policy::grows) {
             return control().extent.load(relaxed) >> 1;  // relaxed: it only grows
@@ -66,19 +66,19 @@ public:
         }
     }
 
-    /// From one position to the next in the same slot: for readers. While more slots may come none
-    /// is used twice, however few a reader has seen of them; where each position is counted before
-    /// there is a slot for it (claim::fetch_add), there may be fewer than positions.
+    /// For readers: the distance of two positions in the same slot. While the ring can grow, no
+    /// slot is used twice. claim::fetch_add counts a position before it has a slot, so there may be
+    /// fewer slots than positions.
     [[nodiscard]] std::uint64_t lap() const noexcept {
         if constexpr (full_policy::grows) {
-            // relaxed: that no more come is told by the same word as how many there are
+            // relaxed: one word has both the number of slots and whether it is final
             const std::uint64_t extent = control().extent.load(relaxed);
             return (extent & 1U) != 0 ? extent >> 1 : ~std::uint64_t{0};
         } else {
             return capacity();
         }
     }
-    /// A reader has seen the slot of position `p`.
+    /// The slot of position `p` exists.
     [[nodiscard]] bool has_slot(position p) const noexcept {
         if constexpr (full_policy::grows) {
             const std::uint64_t extent = control().extent.load(relaxed);  // relaxed: as in lap
@@ -91,7 +91,7 @@ public:
     /// The time by the ring's clock, or by CLOCK_MONOTONIC where that is not usable.
     [[nodiscard]] static std::uint64_t now() noexcept { return clock::in_use<clock_policy>::now(); }
 
-    /// Opens a ring again that full::stop has ended. Any thread.
+    /// Restarts recording after full::stop has ended it. Any thread.
     void restart() noexcept {
         control().stopped.store(0, relaxed);  // relaxed: writers may notice late
     }
@@ -100,8 +100,8 @@ public:
         return control().stopped.load(relaxed) != 0;  // relaxed: a report
     }
 
-    /// Closes a record that its writer left by longjmp, or that a process which died had open. Only
-    /// with claim::single_writer, by the writer, when it knows that no record of its is open.
+    /// Discards a record that its writer left by longjmp, or that was open in a process that died.
+    /// Only with claim::single_writer; the writer calls it, when it knows that it has none open.
     void abandon() noexcept requires(!claim_policy::many_writers) {
         control().claimed.open.store(0, relaxed);  // relaxed: the writer's own word
     }
@@ -109,7 +109,7 @@ public:
     /// The slot of a position. Positions begin at 1.
     [[nodiscard]] std::uint64_t index_of(position p) const noexcept {
         if constexpr (full_policy::grows) {
-            // Nothing wraps while the ring can grow, so the order of slots never changes.
+            // Positions do not wrap while the ring can grow, so the order of slots never changes.
             const std::uint64_t n = capacity();
             return p - 1 < n ? p - 1 : slot_of(p, n);
         } else if constexpr (fixed_capacity != 0) {
@@ -122,16 +122,15 @@ public:
         return const_cast<ring_frame*>(this)->storage_.data() + storage::control_bytes +
                static_cast<std::size_t>(index * stride);
     }
-    /// The ring is filled up to so many records and bytes.
+    /// The ring's progress at this number of records and bytes.
     [[nodiscard, gnu::always_inline]] notify::progress filled(std::uint64_t records,
                                                               std::uint64_t bytes) const noexcept {
         return {records, bytes, capacity() * impl::records_in_slot<layout>(), capacity() * stride};
     }
 
 protected:
-    /// Attaches, or sets up. A constant-initialised ring runs no code here: all zero is its start.
-    // Sizes are often written as plain numbers: an int that is negative is too large for any
-    // storage.
+    /// Attaches, or sets up. A constant-initialised ring runs no code here: it starts as all zero.
+    // Users often write sizes as int: a negative one is too large for any storage.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
     template <class... A>
@@ -150,7 +149,7 @@ protected:
 
     static constexpr std::uint64_t fixed_capacity = impl::fixed_slots<storage_policy, layout>();
 
-    /// The gate is open, and nothing else shuts the ring.
+    /// The gate is open, the process may write, and the ring is not stopped.
     [[nodiscard, gnu::always_inline]] bool is_open() const noexcept {
         if (!gate_.is_open()) return false;
         if constexpr (storage::shared<storage_policy>) {
@@ -165,7 +164,7 @@ protected:
         return true;
     }
 
-    /// There is room for position `p`. A refusal is counted.
+    /// There is room for position `p`. Counts a refusal.
     [[nodiscard, gnu::always_inline]] bool admits(position p) noexcept {
         if constexpr (full_policy::overwrites && !full_policy::grows) {
             return true;
@@ -176,8 +175,8 @@ protected:
         }
     }
 
-    /// The slots that a lone writer comes to next lie in its consumer's cache: free ones are asked
-    /// for in time. Without, each line is waited for in its turn, and an item takes twice as long.
+    /// Prefetches free slots for a single writer: they lie in its consumer's cache, and otherwise
+    /// the writer would wait for each line in turn.
     [[gnu::always_inline]] void ask_ahead(position p) noexcept {
         if constexpr (!claim_policy::many_writers && !full_policy::overwrites &&
                       !full_policy::grows) {
@@ -193,7 +192,7 @@ protected:
         auto& word = cause == loss_cause::refused    ? c.refused
                      : cause == loss_cause::too_long ? c.too_long
                                                      : c.nested;
-        // Locked, also with one writer: what it counts as nested happens within anything else.
+        // Locked, even with one writer, because its handlers count nested records at any moment.
         word.fetch_add(n, relaxed);  // relaxed: a total
     }
     [[gnu::noinline, gnu::cold]] void count_vacant() noexcept {
@@ -203,10 +202,10 @@ protected:
     [[nodiscard]] loss_counts lost_by_writers() const noexcept {
         const auto& c = control();
         loss_counts lost;
-        lost.add(loss_cause::refused, c.refused.load(relaxed));        // relaxed: totals, all of
-        lost.add(loss_cause::too_long, c.too_long.load(relaxed));      // relaxed: them, each for
-        lost.add(loss_cause::nested, c.nested.load(relaxed));          // relaxed: itself
-        lost.add(loss_cause::abandoned, c.passed_over.load(relaxed));  // relaxed: as above
+        lost.add(loss_cause::refused, c.refused.load(relaxed));        // relaxed: a total
+        lost.add(loss_cause::too_long, c.too_long.load(relaxed));      // relaxed: a total
+        lost.add(loss_cause::nested, c.nested.load(relaxed));          // relaxed: a total
+        lost.add(loss_cause::abandoned, c.passed_over.load(relaxed));  // relaxed: a total
         return lost;
     }
 
@@ -238,8 +237,8 @@ private:
         }
     }
 
-    /// Signed: a position that was looked up long ago may have been consumed meanwhile, by way of
-    /// another writer; the swap finds out.
+    /// Signed: if the writer computed `p` long ago, another writer may have used that position and
+    /// it may be consumed by now. The swap that follows fails then.
     [[nodiscard]] static constexpr bool within(position p, position consumed,
                                                std::uint64_t slot_count) noexcept {
         return static_cast<std::int64_t>(p - consumed) <= static_cast<std::int64_t>(slot_count);
@@ -278,7 +277,7 @@ private:
         return false;
     }
 
-    /// No more slots come: from now on positions wrap.
+    /// Ends growth: from now on positions wrap.
     void finish_growing() noexcept {
         if constexpr (full_policy::grows) {
             control().extent.fetch_or(1, relaxed);  // relaxed: a bound that never changes again
@@ -295,7 +294,7 @@ private:
             const std::uint64_t wanted = bytes < limit - now ? now + bytes : limit;
             const std::uint64_t more = (wanted - storage::control_bytes) / stride;
             if (more <= slot_count || !storage_.grow(wanted)) {
-                // Only if nobody else had more luck meanwhile.
+                // Only if no other writer has made the ring grow meanwhile.
                 // relaxed: as in finish_growing
                 if (word.compare_exchange_strong(extent, extent | 1U, relaxed)) return false;
                 return extent >> 1 > slot_count;
@@ -343,7 +342,7 @@ private:
             own();
             capacity_ = extent >> 1;
             if constexpr (!claim_policy::many_writers) {
-                // Alone by its lock: what a writer before it left open is nobody's any more.
+                // The lock makes this the only writer, so a record left open is a dead writer's.
                 if (writes_) abandon();
             }
         }

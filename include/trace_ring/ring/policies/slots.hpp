@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// Slots of a table: how a record is put into one, and how it is copied out while writers go on.
+/// Slots of a table: how a record is stored in one, and copied out while writers continue.
 /// @code
 ///  sequenced, writer                             reader
 ///  hold:   seq (older, done) -> (p, writing)     seq: (p, committed)?            read:A
@@ -18,8 +18,8 @@
 ///  cursor = p                        advance:A   acquire fence                   look:B
 ///                                                touched less than a lap on? else overrun
 /// @endcode
-/// With many writers a bare slot has no mark of its own: nothing tells a record that is being
-/// filled, as in the historic tables.
+/// A bare slot has no mark of its own: with many writers a reader cannot recognise a record that is
+/// being filled. The historic tables are like that.
 
 #include <array>
 #include <bit>
@@ -33,7 +33,7 @@
 
 namespace trace_ring::inline v1::table_slots {
 
-/// The widest word that cuts slots of `bytes` without a rest, at most the machine's own.
+/// The widest word, at most the machine's own, that divides `Bytes`.
 template <std::size_t Bytes>
 using word_for = std::conditional_t<
     Bytes % 8 == 0 && sizeof(void*) == 8, std::uint64_t,
@@ -44,10 +44,10 @@ using word_for = std::conditional_t<
 template <class T>
 using words_of = std::array<word_for<sizeof(T)>, sizeof(T) / sizeof(word_for<sizeof(T)>)>;
 
-/// Up to so many words a copy is written out, so that the words stay in registers.
+/// A copy of at most this many words is unrolled, so that the words stay in registers.
 inline constexpr std::size_t written_out = 16;
 
-/// Stores an object's bytes as shared words. `to` is aligned to the word.
+/// Stores an object's bytes as shared words. `to` must be aligned to the word.
 template <class T>
 [[gnu::always_inline]] inline void store(std::byte* to, const T& value) noexcept {
     const auto words = std::bit_cast<words_of<T>>(value);
@@ -66,55 +66,55 @@ template <class T>
     }
 }
 
-/// Copies an object's bytes out, word by word.
+/// Copies an object's bytes from a slot, word by word.
 template <class T>
 inline void load(T& value, const std::byte* from) noexcept {
     words_of<T> words;
     using word = typename words_of<T>::value_type;
     for (std::size_t i = 0; i < words.size(); ++i) {
-        // relaxed: whether it may be used is decided by what is loaded after the fence
+        // relaxed: a load after a fence decides whether the copy may be used
         words[i] = word_at<word>(from, i * sizeof(word)).load(relaxed);
     }
     value = std::bit_cast<T>(words);
 }
 
-/// States of a sequenced slot, below its position. Who may make each move:
+/// States of a sequenced slot, in the low bits below its position, and who may make each move:
 /// @code
 ///   empty, committed, vacant  (older) --any writer--> (p, writing)
 ///   (p, writing) --its writer--> (p, committed) or (p, vacant)
-///   (q, writing) --a writer of p > q--> (p, passed)      its own record goes elsewhere
+///   (q, writing) --a writer of p > q--> (p, passed)      its own record takes another position
 ///   (p, passed)  --a writer of a later lap--> (r, passed)
 ///   (p, passed)  --the late writer--> (p, vacant)        its record is lost, the slot is free
 /// @endcode
-/// So a slot has one holder at a time, and each position one fate.
+/// So a slot has one holder at a time, and the outcome of a position never changes.
 enum class state : unsigned {
     empty = 0,      ///< never used
     writing = 1,    ///< held by the writer of this position
     committed = 2,  ///< readable
     vacant = 3,     ///< this position has no record
-    passed = 4,     ///< nor has this one: an older writer still holds the slot
+    passed = 4,     ///< this position has none either: an older writer still holds the slot
 };
 
 [[nodiscard]] constexpr std::uint64_t word_of(position p, state s) noexcept {
     return stamped{p, static_cast<unsigned>(s)}.word();
 }
 
-/// The sequence word of a sequenced slot, by its writers and readers.
+/// The sequence word of a sequenced slot, as its writers use it.
 class sequence {
 public:
     explicit sequence(std::byte* slot) noexcept : word_(word_at<std::uint64_t>(slot, 0)) {}
 
-    /// One of many writers takes the slot for position `p`. False: `p` is vacant now, as a newer
-    /// position has the slot or an older writer still holds it.
+    /// Takes the slot for position `p`, by one of many writers. False: `p` is vacant now, because a
+    /// newer position has the slot or an older writer still holds it.
     [[nodiscard]] bool hold(position p) noexcept {
-        std::uint64_t seen = word_.load(relaxed);  // relaxed: the swap looks again
+        std::uint64_t seen = word_.load(relaxed);  // relaxed: the swap compares again
         for (;;) {
             const auto found = stamped::from(seen);
             if (found.pos >= p) return false;
             const bool held = found.state == static_cast<unsigned>(state::writing) ||
                               found.state == static_cast<unsigned>(state::passed);
             const std::uint64_t next = word_of(p, held ? state::passed : state::writing);
-            // Acquire: the last holder's words come before this one's, on every machine.
+            // Acquire: the last holder's stores come before this one's.
             // order: ring.hold:B pairs with ring.commit:A, ring.leave:A
             if (!word_.compare_exchange_weak(seen, next, acquire, relaxed)) continue;
             if (held) return false;
@@ -123,14 +123,14 @@ public:
             return true;
         }
     }
-    /// The only writer takes it.
+    /// Takes the slot, by the only writer.
     [[gnu::always_inline]] void hold_alone(position p) noexcept {
         word_.store(word_of(p, state::writing), relaxed);  // relaxed: the fence below orders it
         // order: ring.hold_alone:A pairs with ring.read:B
         thread_fence(release);
     }
 
-    /// Publishes the record, or leaves its position vacant. False: not published, or too late.
+    /// Publishes the record, or leaves its position vacant. False: not published, or not in time.
     bool settle(position p, bool publish) noexcept {
         std::uint64_t seen = word_of(p, state::writing);
         // order: ring.commit:A pairs with ring.read:A, ring.hold:B
@@ -138,7 +138,7 @@ public:
                 seen, word_of(p, publish ? state::committed : state::vacant), release, relaxed)) {
             return publish;
         }
-        // Passed over meanwhile: hand the slot on.
+        // A later position has passed over the slot meanwhile: release it.
         // order: ring.leave:A pairs with ring.hold:B
         while (!word_.compare_exchange_weak(seen, word_of(stamped::from(seen).pos, state::vacant),
                                             release, relaxed)) {
@@ -154,16 +154,16 @@ private:
     shared_atomic<std::uint64_t>& word_;
 };
 
-/// What a reader finds at a position.
+/// The result of reading a position.
 enum class found {
     record,   ///< copied, whole
-    pending,  ///< claimed, and not yet written to its end
-    vacant,   ///< never will hold a record
-    newer,    ///< overwritten before this look
+    pending,  ///< claimed, and not yet committed
+    vacant,   ///< will never hold a record
+    newer,    ///< overwritten before this reading
     overrun,  ///< overwritten during it
 };
 
-/// Copies position `p` out of its sequenced slot; `value` means something only with `record`.
+/// Copies position `p` from its sequenced slot; `value` is valid only if the result is `record`.
 template <class T>
 [[nodiscard]] inline found read_sequenced(const std::byte* slot, position p, T& value) noexcept {
     const auto& word = word_at<std::uint64_t>(slot, 0);
@@ -181,11 +181,12 @@ template <class T>
     return word.load(relaxed) == before ? found::record : found::overrun;
 }
 
-/// Lines of the block within which the slots of many writers are laid apart: a page.
+/// Cache lines of a block within which the slots of many writers are spread: a page.
 inline constexpr std::uint64_t lines_apart = 64;
 
-/// Of slots `stride` bytes long, the neighbours of which the last has no line in common with the
-/// first: a power of two, 1 where no two slots share a line.
+/// The smallest power of two n such that, of n neighbouring slots of `stride` bytes, the last
+/// shares no cache line with the first, or the next slot begins a line; 1 if no two slots share a
+/// line.
 [[nodiscard]] constexpr std::uint64_t sharing_a_line(std::uint64_t stride) noexcept {
     constexpr std::uint64_t line = 64;
     std::uint64_t n = 1;
@@ -193,11 +194,11 @@ inline constexpr std::uint64_t lines_apart = 64;
     return n;
 }
 
-/// Where the slot that comes `i`-th (from 0) lies among `count`, if its neighbours in time are
-/// written by other threads at the same moment. One behind the other they would share lines, and a
-/// writer would lose its line between taking its slot and publishing it: two threads on two cores
-/// took 1.2 times the bare design's time, and 0.9 laid apart. In blocks of a page, so that a line
-/// is written to its end while it is still in the cache. Slots that fill no block lie in order.
+/// The place among `count` slots of the `i`-th (from 0) in time. Other threads write its neighbours
+/// in time at the same moment: if those shared its cache line, a writer would lose the line between
+/// taking its slot and publishing it. So neighbours in time lie in different lines. They are spread
+/// only within a page, so that a line is full while it is still in the cache. Slots at the end that
+/// fill no page lie in order.
 /// @code
 ///   two to a line:  line 0     line 1     ..  line 63
 ///                   [0] [64]   [1] [65]       [63] [127]     the next block: [128] [192] ..

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// A sub-buffer in the hands of a draining session, and its records, where they lie.
+/// A sub-buffer that a draining session has taken, and its records in place.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace trace_ring::inline v1 {
 
-/// One record, in place: good until the sub-buffer is given back.
+/// One record, in place: valid until the session consumes or keeps the sub-buffer.
 struct drained_record {
-    std::uint32_t lane = 0;                  ///< number of the lane; 0 in a ring of its own
+    std::uint32_t lane = 0;                  ///< number of the lane; 0 in a single ring
     position at = 0;                         ///< in its lane, from 0
     std::uint64_t time = 0;                  ///< by the trace's clock
     std::uint16_t id = 0;                    ///< of its event type
@@ -26,39 +26,39 @@ struct drained_record {
     std::span<const std::uint64_t> payload;  ///< its fields, as record/field.hpp says
 };
 
-/// What is handed over at once: the `portion` of a drainable whose bytes lie in sub-buffers.
+/// The `portion` of a drainable whose bytes lie in sub-buffers: the records of one of them that the
+/// session has not had yet. `visit` calls back for each:
+/// @code
+/// part.visit([](const trace_ring::drained_record& record) { use(record.id, record.payload); });
+/// @endcode
 class drained_sub_buffer {
 public:
-    /// The records that are handed over, in place: plain memory as long as they are held.
+    /// The records, in place: plain memory until the session consumes or keeps the sub-buffer.
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
         return {start() + from_, all_.bytes - from_};
     }
-    /// The same in words of 8 bytes.
+    /// The same, as words of 8 bytes.
     [[nodiscard]] std::span<const std::uint64_t> words() const noexcept {
         return {reinterpret_cast<const std::uint64_t*>(start() + from_), (all_.bytes - from_) / 8};
     }
     [[nodiscard]] std::uint32_t records() const noexcept { return all_.records; }
-    /// Missing before its first record, and while it was filled.
+    /// Records lost before its first one, and while it was filled.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
 
-    [[nodiscard]] position at() const noexcept {
-        return all_.at;
-    }  ///< of the sub-buffer, in the ring
-    [[nodiscard]] std::uint64_t slot() const noexcept { return all_.slot; }  ///< where in the ring
+    /// The sub-buffer's position, and its slot in the ring.
+    [[nodiscard]] position at() const noexcept { return all_.at; }
+    [[nodiscard]] std::uint64_t slot() const noexcept { return all_.slot; }
     [[nodiscard]] std::uint32_t lane() const noexcept { return all_.lane; }
-    /// Position in its lane of the first record handed over, from 0.
+    /// Position in its lane of the first of these records, from 0.
     [[nodiscard]] position first() const noexcept { return all_.first; }
-    [[nodiscard]] std::uint64_t base_time() const noexcept {
-        return all_.base_time;
-    }  ///< its claim's
-    [[nodiscard]] std::uint64_t end_time() const noexcept {
-        return all_.end_time;
-    }  ///< of its close
-    /// It is still being filled, and this is a copy of what was complete.
+    /// The times when the sub-buffer was claimed and closed, by the trace's clock.
+    [[nodiscard]] std::uint64_t base_time() const noexcept { return all_.base_time; }
+    [[nodiscard]] std::uint64_t end_time() const noexcept { return all_.end_time; }
+    /// The sub-buffer is still being filled, and this is a copy of its complete records.
     [[nodiscard]] bool copied() const noexcept { return all_.copied; }
 
-    /// Calls `visit(const drained_record&)` for each record handed over, oldest first. Returns how
-    /// many; fewer than `records()` if what follows makes no sense. Linear; does not allocate.
+    /// Calls `visit(const drained_record&)` for each record, oldest first. Returns how many; fewer
+    /// than `records()` if the bytes after those are damaged. Linear; does not allocate.
     template <class Visit>
     std::uint64_t visit(Visit&& visit) const {
         constexpr std::uint64_t low_half = 0xFFFFFFFFU;
@@ -71,14 +71,14 @@ public:
         record.lane = all_.lane;
         std::uint64_t count = 0;
         while (word < end) {
-            // Plain loads: see drain_source::take. But for the head, which is looked at once: who
-            // may write to the file might, though he should not. relaxed: a word by itself
+            // Plain loads, as drain_source::take explains. Only the head is loaded once, because a
+            // faulty process may write to a shared file. relaxed: a word by itself
             const std::uint64_t head = word_at<std::uint64_t>(word, 0).load(relaxed);
             const auto about = static_cast<std::uint32_t>(head >> 32);
             const std::uint32_t length = record_word::bytes(about) / 8;
             if (length == 0 || length > static_cast<std::size_t>(end - word)) return count;
             if (record_word::id(about) == record_word::time_id) [[unlikely]] {
-                // The library's own, of whatever length, say the whole time first.
+                // The library's own record, of any length, begins with the whole time.
                 if (length < time_record_bytes / 8) return count;
                 high = word[1] & ~low_half;
             } else if (word >= from) {
@@ -95,7 +95,8 @@ public:
         return count;
     }
 
-    /// What a model of drainable fills in. `bytes` is the offset of the first free byte.
+    /// The members that a model of drainable fills in. `bytes` is the offset of the first free
+    /// byte.
     struct facts {
         const void* start = nullptr;
         std::uint32_t bytes = sizeof(sub_buffer_header);
@@ -111,7 +112,7 @@ public:
     drained_sub_buffer() = default;
     explicit drained_sub_buffer(const facts& all) noexcept : all_(all) {}
 
-    /// Leaves out the first `count` records, which were handed over before.
+    /// Leaves out the first `count` records, which the session has had before.
     void skip(std::uint64_t count) noexcept {
         const auto* word = reinterpret_cast<const std::uint64_t*>(start());
         while (count != 0 && all_.records != 0 && from_ < all_.bytes) {
@@ -119,8 +120,7 @@ public:
             const std::uint64_t head = word_at<std::uint64_t>(word, from_).load(relaxed);
             const auto about = static_cast<std::uint32_t>(head >> 32);
             const std::uint32_t length = record_word::bytes(about);
-            if (length == 0 ||
-                length > all_.bytes - from_) {  // what cannot be told apart is left out
+            if (length == 0 || length > all_.bytes - from_) {  // damaged: leave out the rest
                 from_ = all_.bytes;
                 return;
             }

@@ -3,8 +3,15 @@
 #pragma once
 
 /// @file
-/// Reading a ring of sub-buffers while it is written: forward, backward, and as the consumer that
-/// makes room. Readers work on copies of whole sub-buffers, which are consistent or are not used.
+/// Reads a ring of sub-buffers while it is written: forward, backward, and as the consumer that
+/// makes room. Readers work on copies of whole sub-buffers; an inconsistent copy is not used.
+/// @code
+/// auto reader = ring.reader();
+/// while (const auto item = reader.next()) {
+///     if (item.is_record()) use(item.id, item.payload);
+///     if (item.is_loss()) report(item.lost);  // this gap lies between the records around it
+/// }
+/// @endcode
 
 #include <cstddef>
 #include <cstdint>
@@ -20,10 +27,11 @@
 
 namespace trace_ring::inline v1 {
 
-/// What reading one step yields. `payload` lies in the reader, and is valid until its next step.
+/// One step of reading: a record, a loss, or the end. `payload` lies in the reader, and is valid
+/// until its next step.
 struct sub_buffer_item {
     enum class kind : std::uint8_t {
-        end,     ///< nothing more now
+        end,     ///< no more records now
         record,  ///< one record
         loss,    ///< `lost`: a gap in the sequence, here
     };
@@ -33,7 +41,7 @@ struct sub_buffer_item {
     std::uint64_t time = 0;     ///< by the ring's clock
     std::uint16_t id = 0;
     std::uint32_t flags = 0;
-    std::span<const std::uint64_t> payload;  ///< in words of 8 bytes, the last filled up with zeros
+    std::span<const std::uint64_t> payload;  ///< words of 8 bytes, the last filled up with zeros
     loss lost{};
 
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return what != kind::end; }
@@ -41,13 +49,13 @@ struct sub_buffer_item {
     [[nodiscard]] constexpr bool is_loss() const noexcept { return what == kind::loss; }
 };
 
-/// A copy of one sub-buffer, walked into an array of its records, and the counts of its reader.
+/// A reader's copy of one sub-buffer, a list of the records in it, and the reader's counts.
 template <class Ring>
 class sub_buffer_copies {
 public:
-    /// Records yielded.
+    /// Records returned.
     [[nodiscard]] std::uint64_t read() const noexcept { return read_; }
-    /// What this reader missed or was told of, by cause, in records.
+    /// Records that this reader missed, or that the writer lost, by cause.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
 
 protected:
@@ -57,7 +65,7 @@ protected:
     }
 
     struct place {
-        std::uint32_t word;  ///< where in the copy the record begins
+        std::uint32_t word;  ///< index in the copy of the record's first word
         std::uint32_t header;
         std::uint64_t time;
     };
@@ -73,7 +81,7 @@ protected:
         const auto result = copy_sub_buffer(ring_->slot_at(ring_->index_of(p)), words_, copy_);
         if (result != copy_result::copied) return result;
         if (copy_.state.pos != p) return copy_result::vacant;
-        // What comes before the damage is as good as elsewhere.
+        // The records before the damage are as good as any.
         whole_ = walk_records(words_, copy_,
                               [this](std::uint32_t word, std::uint64_t time, std::uint32_t head) {
                                   records_.push_back({word, head, time});
@@ -107,13 +115,13 @@ protected:
     std::vector<std::uint64_t> words_;
     std::vector<place> records_;
     sub_buffer_copy copy_;
-    bool whole_ = true;  ///< all that the copy's header promises could be walked
+    bool whole_ = true;  ///< the copy has all records that its header promises
     std::uint64_t read_ = 0;
     loss_counts lost_;
 };
 
-/// Reads forward from the oldest record. Any number of readers, on any thread; each is one
-/// thread's.
+/// Reads forward from the oldest record. Any number of readers, on any threads; each belongs to one
+/// thread.
 template <class Ring>
 class sub_buffer_reader : public sub_buffer_copies<Ring> {
     using base = sub_buffer_copies<Ring>;
@@ -123,7 +131,7 @@ public:
         sub_ = base::oldest(ring.produced());
     }
 
-    /// The next record or loss; `end` where there is none yet: ask again later.
+    /// The next record or loss; `end` if there is none yet: call it again later.
     [[nodiscard]] sub_buffer_item next() & {
         for (;;) {
             if (began_) {
@@ -141,18 +149,18 @@ public:
             switch (base::take(sub_)) {
                 case copy_result::copied:
                     break;
-                case copy_result::damaged:  // how much that is, the next one tells
+                case copy_result::damaged:  // the next sub-buffer tells how many records it had
                     cause_ = loss_cause::damaged;
                     go_to(sub_ + 1);
                     continue;
-                default:  // overwritten meanwhile, or being so: look where the ring stands now
+                default:  // overwritten, or being overwritten: compare with the newest one now
                     cause_ = loss_cause::overrun;
                     if (sub_ + base::ring_->capacity() > base::ring_->produced() + 1) return {};
                     go_to(sub_ + 1);
                     continue;
             }
             if (!base::whole_) cause_ = loss_cause::damaged;
-            // That its successor was there before the copy says as much as its state.
+            // A sub-buffer is also complete if its successor was there before the copy.
             complete_ =
                 base::copy_.state.state != static_cast<unsigned>(sub_buffer_state::active) ||
                 sub_ < newest;
@@ -165,13 +173,13 @@ public:
         }
     }
 
-    /// The number of the record that was yielded last.
+    /// The number of the record that was returned last.
     [[nodiscard]] position at() const noexcept { return expected_; }
 
-    /// How far this reader and its ring are: for a notifier that it arms before it waits.
+    /// How far this reader and its ring are: a reader that wants to wait arms a notifier with it.
     [[nodiscard]] notify::standing standing() const noexcept {
         const notify::progress at = base::ring_->filled_now();
-        // What it gave up as damaged lies behind it, however far it counts.
+        // Sub-buffers given up as damaged are behind the reader, whatever its count of records.
         const std::uint64_t begun = (sub_ - 1) * Ring::sub_buffer_bytes;
         if (begun >= at.bytes) return {at, at};
         const std::uint64_t within = !began_ ? 0
@@ -188,7 +196,7 @@ protected:
 
     /// Records before the sub-buffer that is being read.
     [[nodiscard]] std::uint64_t passed() const noexcept { return passed_; }
-    /// Sub-buffers up to here have been read to their end.
+    /// Sub-buffers up to this position have been read to their end.
     [[nodiscard]] position finished() const noexcept { return sub_ - 1; }
 
 private:
@@ -201,7 +209,7 @@ private:
     }
     void finish() noexcept { go_to(sub_ + 1); }
 
-    /// What lies between the last record and the first of this sub-buffer.
+    /// The loss between the last record read and the first of this sub-buffer, if any.
     [[nodiscard]] sub_buffer_item gap_before() noexcept {
         const std::uint64_t before = base::copy_.first_position;
         const loss_cause cause = std::exchange(cause_, loss_cause::overwritten);
@@ -210,7 +218,7 @@ private:
         const position from = expected_ + 1;
         return base::missed(from, before - std::exchange(expected_, before), cause);
     }
-    /// Damage behind which there is nothing yet that would tell how much is gone: at least one.
+    /// Damage with no sub-buffer after it that would tell how many records are gone: at least one.
     [[nodiscard]] sub_buffer_item last_damage() noexcept {
         if (cause_ != loss_cause::damaged || damage_told_ == sub_) return {};
         damage_told_ = sub_;
@@ -223,7 +231,7 @@ private:
         return base::copy_.refused != told_.refused || base::copy_.too_long != told_.too_long ||
                base::copy_.nested != told_.nested;
     }
-    /// What the writer lost: before this sub-buffer's first record, or while it was current.
+    /// Records that the writer lost before this sub-buffer's first record or while it was current.
     [[nodiscard]] sub_buffer_item tell_of_writer() noexcept {
         const auto news = [this](std::uint32_t now, std::uint32_t& known, loss_cause cause) {
             const std::uint32_t more = now - known;
@@ -232,7 +240,7 @@ private:
         };
         if (const auto item = news(base::copy_.refused, told_.refused, loss_cause::refused); item)
             return item;
-        if (index_ < base::records_.size()) return {};  // the others after the records
+        if (index_ < base::records_.size()) return {};  // the other causes come after the records
         if (const auto item = news(base::copy_.too_long, told_.too_long, loss_cause::too_long);
             item)
             return item;
@@ -241,10 +249,10 @@ private:
 
     position sub_;
     bool began_ = false;     ///< there is a copy of this sub-buffer
-    bool complete_ = false;  ///< and it was made after it was closed
+    bool complete_ = false;  ///< and the copy was made after the sub-buffer was closed
     std::size_t index_ = 0;
     std::uint64_t passed_ = 0;
-    position expected_;  ///< the number of the last record yielded or lost
+    position expected_;  ///< the number of the last record returned or lost
     loss_cause cause_ = loss_cause::overwritten;
     position damage_told_ = 0;
     counts told_{};
@@ -258,8 +266,8 @@ class backward_sub_buffer_reader : public sub_buffer_copies<Ring> {
 public:
     explicit backward_sub_buffer_reader(const Ring& ring) : base(ring), sub_(ring.produced()) {}
 
-    /// The record before; `end` at the ring's beginning. What has been overwritten is one loss, the
-    /// last item.
+    /// The record before the last one returned; `end` at the ring's beginning. All overwritten
+    /// records are one loss, the last item.
     [[nodiscard]] sub_buffer_item next() & {
         for (;;) {
             if (left_ != 0) return base::yield(--left_);
@@ -268,7 +276,7 @@ public:
                 case copy_result::copied: {
                     left_ = base::records_.size();
                     const std::uint64_t first = base::copy_.first_position;
-                    if (!known_ && !base::whole_) {  // the newest: at least one is gone
+                    if (!known_ && !base::whole_) {  // damage in the newest: at least one is gone
                         known_ = true;
                         before_ = first + left_ + 1;
                     }
@@ -278,9 +286,9 @@ public:
                     if (gap) return gap;
                     break;
                 }
-                case copy_result::damaged:  // how much that is, the one before tells
+                case copy_result::damaged:  // the one before it tells how many records it had
                     break;
-                default:  // here and below everything has been overwritten
+                default:  // this one and all older ones have been overwritten
                     sub_ = no_position;
                     return missing_down_to(0, loss_cause::overwritten);
             }
@@ -288,7 +296,7 @@ public:
     }
 
 private:
-    /// What lies between record `last` and those that were yielded before.
+    /// The loss between record `last` and those that were returned before, if any.
     [[nodiscard]] sub_buffer_item missing_down_to(std::uint64_t last, loss_cause cause) noexcept {
         if (!known_ || before_ <= last) return {};
         const std::uint64_t count = before_ - last;
@@ -302,15 +310,16 @@ private:
     bool known_ = false;
 };
 
-/// The reader that makes room: sub-buffers it has read to their end may be used again. One at a
-/// time, on one thread; it goes on with the sub-buffer that the last one had not finished.
+/// The reader that makes room: sub-buffers that it has read to their end may be used again. One
+/// consumer at a time, on one thread; it begins with the first sub-buffer that the last consumer
+/// had not finished.
 template <class Ring>
 class sub_buffer_consumer : public sub_buffer_reader<Ring> {
     using base = sub_buffer_reader<Ring>;
 
 public:
     explicit sub_buffer_consumer(Ring& ring)
-        // relaxed: this side's own words
+        // relaxed: only the consuming side writes these words
         : base(ring, ring.control().consumed.load(relaxed) + 1,
                ring.control().consumed_records.load(relaxed)),
           writable_(&ring) {}
@@ -319,15 +328,15 @@ public:
         const position before = base::finished();
         const auto item = base::next();
         if (base::finished() == before) return item;
-        // What comes now is of a later sub-buffer: the records before it have all been yielded.
-        // relaxed: this side's own word
+        // This item is from a later sub-buffer: all records before that have been returned.
+        // relaxed: only the consuming side writes it
         writable_->control().consumed_records.store(base::passed(), relaxed);
         // order: ring.consume_all:A pairs with ring.admit_alone:A
         writable_->control().consumed.store(base::finished(), release);
         return item;
     }
 
-    /// Arms the ring's notifier from where this reader is. False: read on.
+    /// Arms the ring's notifier for news after this reader's place. False: there is more to read.
     [[nodiscard]] bool rearm() noexcept requires(notify::arms<typename Ring::notify_policy>) {
         return writable_->notifier().arm(writable_->control().notified,
                                          [this] { return base::standing(); });

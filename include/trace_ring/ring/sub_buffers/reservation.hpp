@@ -3,8 +3,14 @@
 #pragma once
 
 /// @file
-/// A record of variable length, claimed and not yet committed. Its bytes are stored as shared
-/// words, in place: a reader may still be copying what lay there before.
+/// A record of variable length, claimed and not yet committed. Its bytes are stored in place as
+/// shared words, because a reader may still be copying the old bytes.
+/// @code
+/// if (auto slot = ring.try_reserve(bytes, id)) {
+///     slot.store(0, from, bytes);
+///     slot.commit();  // without it the record is discarded
+/// }
+/// @endcode
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +23,9 @@
 
 namespace trace_ring::inline v1 {
 
-/// Move-only; the writer's. False if there was no room, which the ring counted. Destroyed before
-/// commit(), it is discarded and leaves nothing. Bytes that are not stored hold what was there.
+/// Move-only; for the writer's thread only. False if there was no room, which the ring has counted.
+/// If it is destroyed before commit(), the record is discarded and leaves no trace. Bytes that are
+/// not stored keep their old values.
 template <class Ring>
 class [[nodiscard]] record_reservation {
 public:
@@ -46,7 +53,7 @@ public:
 
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return ring_ != nullptr; }
 
-    /// Bytes of payload: what was asked for, rounded up to a multiple of 8.
+    /// Bytes of payload: the number asked for, rounded up to a multiple of 8.
     [[nodiscard]] constexpr std::size_t size() const noexcept {
         return length_ - record_header_bytes;
     }
@@ -76,9 +83,9 @@ public:
         store(offset, &value, sizeof(T));
     }
 
-    /// Publishes the record; the reservation is empty then. False if it was before.
+    /// Publishes the record and empties the reservation. False if it was empty.
     [[gnu::always_inline]] bool commit() noexcept { return settle(true); }
-    /// Gives it up.
+    /// Discards the record and empties the reservation.
     [[gnu::always_inline]] void discard() noexcept { settle(false); }
 
 private:

@@ -3,13 +3,18 @@
 #pragma once
 
 /// @file
-/// A ring of records of variable length, in sub-buffers (sub_buffer.hpp), with one writer. The
-/// oldest sub-buffer makes room as a whole.
+/// A ring of records of variable length, in sub-buffers (sub_buffer.hpp), with one writer. To make
+/// room, the whole oldest sub-buffer is used again.
 ///
-/// What of a sub-buffer is readable is one commit word, stored last. So there is no mark in each
-/// record, nothing is zeroed, and a record that is discarded leaves no trace. The writer's own
-/// limit word says how far it may go: 0 while a record is open, so that what begins meanwhile, in a
-/// signal handler or in the caller itself, is told apart by the compare that it needs anyway.
+/// One commit word, stored last, says how much of a sub-buffer is readable. So records need no mark
+/// of their own, nothing is zeroed, and a discarded record leaves no trace. The writer's own limit
+/// word says up to where it may write. It is 0 while a record is open: a record that a signal
+/// handler or the caller begins meanwhile then fails the compare for room, with no other check.
+/// @code
+/// struct events : trace_ring::policies<trace_ring::record::sub_buffers<>> {};
+/// inline trace_ring::ring<events> ring;
+/// ring.write(1, std::uint64_t{42}, 3.14);  // id, and the record's values
+/// @endcode
 
 #include <cstddef>
 #include <cstdint>
@@ -29,12 +34,12 @@
 namespace trace_ring::inline v1 {
 
 namespace impl {
-/// What a ring that has not begun points to: it is never written to, as no record fits it.
+/// The current sub-buffer of a ring without records. No record fits it, so it is never written to.
 inline constinit sub_buffer_header idle_sub_buffer{};
 }  // namespace impl
 
-/// Use it as ring<Kind>. Writing: one thread, and what its signal handlers begin while no record is
-/// open. Reading: any thread, at any time.
+/// Use it as ring<Kind>. Writing: one thread, and its signal handlers while no record is open.
+/// Reading: any thread, at any time.
 template <kind_of_ring Kind>
 class sub_buffer_ring : public ring_frame<Kind> {
     using frame = ring_frame<Kind>;
@@ -44,25 +49,25 @@ public:
     using reservation_type = record_reservation<sub_buffer_ring>;
 
     static constexpr std::uint32_t sub_buffer_bytes = frame::stride;
-    /// The longest payload.
+    /// The longest payload, in bytes.
     static constexpr std::size_t max_payload =
         max_record_bytes(sub_buffer_bytes) - record_header_bytes;
 
-    /// The arguments are the storage's.
+    /// Passes its arguments to the storage.
     template <class... A>
     requires std::is_constructible_v<typename frame::storage_policy, A...>
     constexpr explicit sub_buffer_ring(A&&... arguments) : frame(std::forward<A>(arguments)...) {
         if constexpr (storage::shared<typename frame::storage_policy>) go_on();
     }
 
-    /// Claims `bytes` for one record, which a reader gets back rounded up to a multiple of 8. `id`
-    /// is the caller's, 1 to 65535; `flags` are those of record_word. Empty if the gate is closed,
-    /// a record is open, there is no room, or it is longer than max_payload.
+    /// Claims `bytes` for one record, which a reader gets rounded up to a multiple of 8. `id` is
+    /// the caller's, 1 to 65535; `flags` are those of record_word. Empty if the gate is closed, a
+    /// record is open, there is no room, or `bytes` is more than max_payload.
     [[gnu::always_inline]] reservation_type try_reserve(std::size_t bytes, std::uint16_t id = 1,
                                                         std::uint32_t flags = 0) noexcept {
         if (!frame::is_open()) return {};
         const std::uint32_t length = length_of(bytes);
-        // relaxed: the word is for handlers on this thread, and fences keep its place
+        // relaxed: only handlers on this thread read the word, and the signal fences order it
         const std::uint32_t limit = limit_.load(relaxed);
         limit_.store(0, relaxed);  // relaxed: as above
         signal_fence(seq_cst);
@@ -79,14 +84,15 @@ public:
             if (where.at == 0) return {};
             sub = sub_;
         }
-        // The last word may be filled in part: what remains of it is zero.
+        // The last word may be filled only in part: the rest of it is zero.
         // relaxed: nothing beyond the commit word is read
         if (bytes % 8 != 0) word_at<std::uint64_t>(sub, where.at + length - 8).store(0, relaxed);
         return reservation_type(*this, *sub, where.at, length, where.time,
                                 record_word::pack(id, length, flags));
     }
 
-    /// Reserves, fills with the values' bytes one after the other, and commits.
+    /// Reserves, fills with the values' bytes one after the other, and commits. False: not
+    /// recorded.
     template <class... T>
     [[gnu::always_inline]] bool write(std::uint16_t id, const T&... values) noexcept {
         static_assert((std::is_trivially_copyable_v<T> && ...),
@@ -111,7 +117,8 @@ public:
         return record::put_laid_out<typename Kind::record_policy>(*this, values...);
     }
 
-    /// Closes a record that was left by longjmp: by the writer, when it knows that none is open.
+    /// Discards a record that was left by longjmp. Only the writer calls it, when it knows that no
+    /// record of its is open.
     void abandon() noexcept {
         limit_.store(always_slowly, relaxed);  // relaxed: the writer's own word
     }
@@ -121,15 +128,16 @@ public:
         // order: ring.newest:A pairs with ring.next:A
         return frame::control().claimed.cursor.load(acquire);
     }
-    /// How far the ring is filled, from any thread. It looks again where the writer has gone a
-    /// whole lap meanwhile; but not for ever, in bytes that somebody spoilt.
+    /// How far the ring is filled. Any thread. If the writer has used the sub-buffer again
+    /// meanwhile, it looks again; a limited number of times, because damaged bytes would never
+    /// agree.
     [[nodiscard]] notify::progress filled_now() const noexcept {
         for (int looks = 0;; ++looks) {
             const position newest = produced();
             if (newest == no_position) return frame::filled(0, 0);
             if (looks == 64) return frame::filled(0, (newest - 1) * sub_buffer_bytes);
             const auto& sub = sub_buffer(newest);
-            // relaxed: numbers, behind which nothing is looked at
+            // relaxed: numbers that guard no other bytes
             const std::uint64_t first = sub.first_position.load(relaxed);
             const std::uint32_t committed = sub.commit.load(relaxed);  // relaxed: as above
             // order: ring.filled:A pairs with ring.reset:A
@@ -140,7 +148,7 @@ public:
                                  (newest - 1) * sub_buffer_bytes + commit_word::offset(committed));
         }
     }
-    /// What is lost, by cause, in records, over the ring's whole life.
+    /// Records lost, by cause, over the ring's whole life.
     [[nodiscard]] loss_counts lost() const noexcept {
         loss_counts sum = frame::lost_by_writers();
         // relaxed: a total
@@ -148,15 +156,15 @@ public:
         return sum;
     }
 
-    /// From the oldest record on, and as new ones come.
+    /// Reads from the oldest record on, and new ones as they come.
     [[nodiscard]] sub_buffer_reader<sub_buffer_ring> reader() const {
         return sub_buffer_reader<sub_buffer_ring>(*this);
     }
-    /// From the newest record back.
+    /// Reads from the newest record back.
     [[nodiscard]] backward_sub_buffer_reader<sub_buffer_ring> backward_reader() const {
         return backward_sub_buffer_reader<sub_buffer_ring>(*this);
     }
-    /// The reader that makes room: one at a time.
+    /// The reader that makes room; one at a time.
     [[nodiscard]] sub_buffer_consumer<sub_buffer_ring> consumer() {
         return sub_buffer_consumer<sub_buffer_ring>(*this);
     }
@@ -164,11 +172,11 @@ public:
 private:
     friend reservation_type;
 
-    /// A limit that nothing fits and that is not 0: no record is open, and the next one takes the
-    /// slow path. So before the first one, and with a clock that had to be replaced.
+    /// A limit that no record fits and that is not 0: no record is open, and the next one takes the
+    /// cold path. Used before the first record, and while a replacement for the clock is in use.
     static constexpr std::uint32_t always_slowly = 1;
 
-    /// A record's length with its header; too long for any sub-buffer if the payload is.
+    /// A record's length with its header, in bytes. If the payload is too long, so is the length.
     [[nodiscard]] static constexpr std::uint32_t length_of(std::size_t payload) noexcept {
         constexpr std::uint32_t too_long = 2 * sub_buffer_bytes;
         if (payload > max_payload) [[unlikely]]
@@ -176,13 +184,14 @@ private:
         return static_cast<std::uint32_t>(record_header_bytes + (payload + 7) / 8 * 8);
     }
 
-    /// Where a record begins, and when: what the slow path hands back in one register.
+    /// Where a record begins, and its time: small, so that the cold path returns it in one
+    /// register.
     struct place {
         std::uint32_t at;  ///< 0: there is no room
         std::uint32_t time = 0;
     };
 
-    /// The end of a reservation.
+    /// Commits or discards a record.
     [[gnu::always_inline]] void settle(sub_buffer_header& sub, std::uint32_t at,
                                        std::uint32_t length, std::uint32_t time, std::uint32_t word,
                                        bool publish) noexcept {
@@ -211,7 +220,7 @@ private:
 
     [[nodiscard, gnu::noinline, gnu::cold]] place reserve_slowly(std::uint32_t limit,
                                                                  std::uint32_t length) noexcept {
-        if (limit == 0) {  // a record is open, and stays so
+        if (limit == 0) {  // a record is open: leave the limit at 0
             frame::count(loss_cause::nested);
             if (sub_ != &impl::idle_sub_buffer)
                 sub_->nested.fetch_add(1, relaxed);  // relaxed: count
@@ -242,7 +251,7 @@ private:
         return {at, static_cast<std::uint32_t>(time)};
     }
 
-    /// The clock's high half has changed: a record that says so goes first.
+    /// Writes a time record, because the clock's high half has changed.
     void put_time(std::uint32_t at, std::uint64_t time) noexcept {
         const std::uint32_t word = record_word::pack(record_word::time_id, time_record_bytes);
         // relaxed: published by the commit word
@@ -261,7 +270,7 @@ private:
         const position last = cursor.load(relaxed);  // relaxed: this writer's own word
         const position p = last + 1;
         if (!frame::admits(p)) return false;
-        time = frame::now();  // again: it may have waited
+        time = frame::now();  // again, because `admits` may have waited
         if (sub_ != &impl::idle_sub_buffer) {
             written_ += commit_word::records(sub_->commit.load(relaxed));  // relaxed: own word
             sub_->end_time.store(time, relaxed);  // relaxed: published by the state
@@ -304,7 +313,7 @@ private:
         return true;
     }
 
-    /// A writer that attaches goes on after what is committed.
+    /// For a writer that attaches to a ring with records: continues after the committed ones.
     void go_on() noexcept {
         const position last = produced();
         if (last == no_position) return;
@@ -314,7 +323,7 @@ private:
         written_ = sub.first_position.load(relaxed);  // relaxed: as above
         if (state.state == static_cast<unsigned>(sub_buffer_state::active)) {
             sub_ = &sub;
-        } else {  // its writer died on the way to the next one
+        } else {  // its writer died between closing it and claiming the next one
             written_ += commit_word::records(sub.commit.load(relaxed));  // relaxed: as above
         }
     }
@@ -326,7 +335,7 @@ private:
         return stamped{p, static_cast<unsigned>(s)}.word();
     }
 
-    // The writer's own. A handler reads `limit_` first, and the others only where it may.
+    // The writer's own. A handler reads `limit_` first, and the others only if no record is open.
     atomic<std::uint32_t> limit_{always_slowly};
     std::uint32_t idle_limit_ = always_slowly;
     std::uint32_t time_high_ = 0;

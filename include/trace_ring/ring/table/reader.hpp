@@ -3,10 +3,16 @@
 #pragma once
 
 /// @file
-/// Reading a table while it is written: forward, backward, and as the consumer that makes room.
-/// Each position from the first one asked for to the last is either a record, or counted: as lost,
-/// with its cause, or as vacant where it never held one. Nothing is written to the ring, but by the
-/// consumer.
+/// Reads a table while it is written: forward, backward, and as the consumer that makes room. Each
+/// position from the first to the last that was read is a record or is counted: as lost, with its
+/// cause, or as vacant if it never held a record. Only the consumer writes to the ring.
+/// @code
+/// auto reader = ring.reader();
+/// while (const auto item = reader.next()) {
+///     if (item.is_record()) use(item.record);
+///     if (item.is_loss()) report(item.lost);
+/// }
+/// @endcode
 
 #include <cstdint>
 #include <type_traits>
@@ -20,14 +26,14 @@
 
 namespace trace_ring::inline v1 {
 
-/// What reading one step yields.
+/// One step of reading.
 template <class T>
 struct table_item {
     enum class kind : std::uint8_t {
-        end,      ///< nothing more now
+        end,      ///< no more records now
         record,   ///< `record`, at `at`
         loss,     ///< `lost`: a gap in the sequence, here
-        pending,  ///< `at` is claimed and not yet committed: ask again, or pass it over
+        pending,  ///< `at` is claimed and not yet committed: read again, or pass it over
     };
 
     kind what = kind::end;
@@ -35,7 +41,7 @@ struct table_item {
     T record{};
     loss lost{};
 
-    /// A record or a loss: the sequence has gone on.
+    /// A record or a loss: the reader has moved on.
     [[nodiscard]] constexpr explicit operator bool() const noexcept {
         return what == kind::record || what == kind::loss;
     }
@@ -44,15 +50,15 @@ struct table_item {
     [[nodiscard]] constexpr bool is_pending() const noexcept { return what == kind::pending; }
 };
 
-/// What the readers of one table have in common: the counts.
+/// The counts that all readers of a table keep.
 template <class Ring>
 class table_reader_counts {
 public:
-    /// Records yielded.
+    /// Records returned.
     [[nodiscard]] std::uint64_t read() const noexcept { return read_; }
     /// Positions that were found to hold no record.
     [[nodiscard]] std::uint64_t vacant() const noexcept { return vacant_; }
-    /// What this reader missed, by cause.
+    /// Records that this reader missed, by cause.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
 
 protected:
@@ -96,8 +102,8 @@ protected:
     loss_counts lost_;
 };
 
-/// Reads forward from the oldest record. Any number of readers, on any thread; each is one
-/// thread's.
+/// Reads forward from the oldest record. Any number of readers, on any threads; each belongs to one
+/// thread.
 template <class Ring>
 class table_reader : public table_reader_counts<Ring> {
     using base = table_reader_counts<Ring>;
@@ -109,7 +115,7 @@ public:
         next_ = base::oldest(ring.produced());
     }
 
-    /// The next record or loss; `end` or `pending` where there is none yet: ask again later.
+    /// The next record or loss; `end` or `pending` if there is none yet: call it again later.
     [[nodiscard]] item next() noexcept {
         typename Ring::element value;
         for (;;) {
@@ -139,14 +145,14 @@ public:
             }
         }
     }
-    /// Gives up on the position that is pending: its writer died, or stalls for longer than the
-    /// reader cares to wait. Should it still commit, then unread. Counted as abandoned.
+    /// Gives up the pending position: its writer died, or takes longer than the reader wants to
+    /// wait. Counts it as abandoned; if the writer commits later, this reader does not see it.
     item pass_over() noexcept { return base::missed(next_++, 1, loss_cause::abandoned); }
 
     /// The position that next() will look at.
     [[nodiscard]] position at() const noexcept { return next_; }
 
-    /// How far this reader and its ring are: for a notifier that it arms before it waits.
+    /// How far this reader and its ring are: a reader that wants to wait arms a notifier with it.
     [[nodiscard]] notify::standing standing() const noexcept {
         const auto place = [this](position p) { return base::ring_->filled(p, p * Ring::stride); };
         const position newest = base::ring_->produced();
@@ -177,9 +183,9 @@ public:
     explicit backward_table_reader(const Ring& ring) noexcept
         : base(ring), next_(ring.produced()) {}
 
-    /// The record or loss before; `end` at the ring's beginning. Never pending: what is not
-    /// committed when it is looked at counts as abandoned. What has been overwritten is one loss,
-    /// the last item.
+    /// The record or loss before the last one; `end` at the ring's beginning. Never pending: a
+    /// position that is not yet committed counts as abandoned. All overwritten records are one
+    /// loss, the last item.
     [[nodiscard]] item next() noexcept {
         typename Ring::element value;
         for (;;) {
@@ -210,9 +216,9 @@ private:
     position next_;
 };
 
-/// The reader that makes room: what it has passed may be overwritten. One at a time, on one thread;
-/// it goes on where the last one stopped. With full::discard_newest or full::block nothing is lost
-/// that was not refused.
+/// The reader that makes room: slots that it has passed may be used again. One consumer at a time,
+/// on one thread; it begins where the last consumer stopped. With full::discard_newest or
+/// full::block only refused records are lost.
 template <class Ring>
 class table_consumer : public table_reader<Ring> {
     using base = table_reader<Ring>;
@@ -220,12 +226,12 @@ class table_consumer : public table_reader<Ring> {
 public:
     using typename base::item;
 
-    /// Writers are told of room when `at_a_time` records have been passed (0 is 1), when there is
-    /// nothing left that this consumer knows of, and at its end. So up to `at_a_time` - 1 slots may
-    /// be free that writers do not see. It makes the difference where writers wait for room: each
-    /// time they look, the next telling has to wait for the line that both use.
+    /// Tells writers of room after each `at_a_time` records (0 means 1), when it has read all that
+    /// it knows of, and when it is destroyed. So writers may not see up to `at_a_time` - 1 free
+    /// slots. A larger number is faster where writers wait for room: each time they look, they take
+    /// the cache line that the consumer's next store needs.
     explicit table_consumer(Ring& ring, std::uint64_t at_a_time = 1) noexcept
-        // relaxed: this side's own word
+        // relaxed: only the consuming side writes it
         : base(ring, ring.control().consumed.load(relaxed) + 1),
           writable_(&ring),
           at_a_time_(at_a_time),
@@ -235,7 +241,7 @@ public:
             "trace_ring: a bare table of many writers cannot be consumed: nothing tells which "
             "of its records are complete");
     }
-    /// `other` is at its end.
+    /// Ends `other`.
     table_consumer(table_consumer&& other) noexcept
         : base(other),
           writable_(other.writable_),
@@ -243,15 +249,15 @@ public:
           at_a_time_(other.at_a_time_),
           told_(std::exchange(other.told_, other.next_ - 1)) {}
     table_consumer& operator=(table_consumer&&) = delete;
-    /// Needs the ring only if it was made to tell of several records at a time.
+    /// Uses the ring only if it was made to tell of several records at a time.
     ~table_consumer() {
         if (told_ != base::next_ - 1) publish();
     }
 
     [[nodiscard, gnu::always_inline]] item next() noexcept {
         if constexpr (stays) {
-            // Up to the position seen last nothing changes any more, and the writer's words need
-            // not be looked at.
+            // Records up to the position seen last do not change, so the writer's words need not be
+            // loaded for them.
             if (base::next_ > seen_) {
                 seen_ = writable_->produced();
                 if (base::next_ > seen_) return {};
@@ -269,7 +275,7 @@ public:
             return got;
         }
     }
-    /// Arms the ring's notifier from where this reader is. False: read on.
+    /// Arms the ring's notifier for news after this reader's place. False: there is more to read.
     [[nodiscard]] bool rearm() noexcept requires(notify::arms<typename Ring::notify_policy>) {
         publish();
         return writable_->notifier().arm(writable_->control().notified,
@@ -283,7 +289,7 @@ public:
     }
 
 private:
-    /// One writer, who waits or refuses: a record that was committed stays until it is consumed.
+    /// One writer, which waits or refuses: a committed record stays until it is consumed.
     static constexpr bool stays = !Ring::sequenced && !Ring::claim_policy::many_writers &&
                                   !Ring::full_policy::overwrites && !Ring::full_policy::grows;
 
@@ -294,9 +300,9 @@ private:
     }
 
     Ring* writable_;
-    position seen_ = 0;  ///< newest position that was there when the writer was last asked
+    position seen_ = 0;  ///< newest position when the writer's cursor was last loaded
     std::uint64_t at_a_time_;
-    position told_;  ///< up to which writers know of room
+    position told_;  ///< writers know of room up to here
 };
 
 }  // namespace trace_ring::inline v1

@@ -3,12 +3,17 @@
 #pragma once
 
 /// @file
-/// A place in a table, claimed and not yet committed: fill it, then commit it.
-///
+/// A slot of a table, claimed and not yet committed: fill it, then commit it.
+/// @code
+/// if (auto slot = ring.try_reserve()) {
+///     *slot = {device, program};
+///     slot.commit();  // without it the record is discarded
+/// }
+/// @endcode
 /// In a bare table it is the slot itself, filled in place. In a sequenced one it is an object
-/// beside the slot, whose bytes are stored as words when it is committed: that way no plain store
-/// ever meets a reader's load, at the price of one copy, which compilers keep in registers for
-/// records that are filled at once.
+/// beside the slot, whose bytes are stored as words by commit(): so no plain store races with a
+/// reader's load. The price is one copy, which compilers keep in registers for records filled at
+/// once.
 
 #include <type_traits>
 #include <utility>
@@ -18,9 +23,9 @@
 
 namespace trace_ring::inline v1 {
 
-/// Move-only; owned by one thread. False if there was no place: the gate is closed, or the ring
-/// refused, which it counted. Destroyed before commit(), it is discarded. Must not outlive the
-/// ring.
+/// Move-only; owned by one thread. False if the gate is closed, or if the ring refused the record,
+/// which it has counted. If it is destroyed before commit(), the record is discarded. Must not
+/// outlive the ring.
 template <class Ring>
 class [[nodiscard]] reservation {
 public:
@@ -44,7 +49,7 @@ public:
 
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return ring_ != nullptr; }
 
-    /// The record to be filled. In a bare table it still holds what was recorded there a lap ago.
+    /// The record to be filled. In a bare table it still holds the record that it overwrites.
     [[nodiscard, gnu::always_inline]] element& operator*() noexcept {
         if constexpr (Ring::in_place) {
             return *reinterpret_cast<element*>(ring_->slot_at(taken_.index));
@@ -57,13 +62,14 @@ public:
     /// The record's position; no_position where the claim does not count.
     [[nodiscard]] constexpr position at() const noexcept { return taken_.pos; }
 
-    /// Publishes the record; the reservation is empty then. False if it was empty before, or if the
-    /// writer took so long that the ring went a lap past it: the record is lost, and counted.
+    /// Publishes the record and empties the reservation. False if it was empty, or if the writer
+    /// took so long that others claimed the slot for a later position: the record is lost, and
+    /// counted.
     [[gnu::always_inline]] bool commit() noexcept {
         if (ring_ == nullptr) return false;
         return std::exchange(ring_, nullptr)->settle(taken_, staged_, true);
     }
-    /// Gives the place up: its position stays without a record.
+    /// Discards the record: with many writers its position stays vacant.
     [[gnu::always_inline]] void discard() noexcept {
         if (ring_ != nullptr)
             static_cast<void>(std::exchange(ring_, nullptr)->settle(taken_, staged_, false));
@@ -82,7 +88,7 @@ private:
     [[no_unique_address]] staging staged_{};
 };
 
-/// What try_reserve returns where tracing is compiled away.
+/// The always empty reservation, where tracing is compiled away.
 template <class Element>
 class [[nodiscard]] no_reservation {
 public:

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// A ring of records of one size: writing. How readers see it is in slots.hpp and reader.hpp.
+/// A ring of records of one size: its writing side. Its reading side is in slots.hpp and
+/// reader.hpp; ring.hpp has an example.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@
 
 namespace trace_ring::inline v1 {
 
-/// Use it as ring<Kind>. Writing: any thread and signal handler where the claim has many writers,
+/// Use it as ring<Kind>. Writing: any threads and signal handlers if the claim has many writers,
 /// else one thread (single_writer.hpp). Reading: any thread, at any time.
 template <kind_of_ring Kind>
 class table_ring : public ring_frame<Kind> {
@@ -34,10 +35,10 @@ public:
     using reservation_type = reservation<table_ring>;
 
     static constexpr bool sequenced = layout::kind == record::layout::sequenced;
-    /// Reservations are the slot itself.
+    /// A reservation is the slot itself, not an object beside it.
     static constexpr bool in_place = !sequenced;
 
-    /// The arguments are the storage's.
+    /// Passes its arguments to the storage.
     template <class... A>
     requires std::is_constructible_v<typename frame::storage_policy, A...>
     constexpr explicit table_ring(A&&... arguments) : frame(std::forward<A>(arguments)...) {
@@ -50,7 +51,7 @@ public:
         }
     }
 
-    /// Claims a place for one record: empty if the gate is closed or there is no room.
+    /// Claims a slot for one record. Empty if the gate is closed or there is no room.
     [[gnu::always_inline]] reservation_type try_reserve() noexcept {
         if (!frame::is_open()) return {};
         access table{*this};
@@ -66,7 +67,7 @@ public:
         auto slot = try_reserve();
         if (!slot) return false;
         if constexpr (in_place) {
-            // By words, unlike what a user does in place: a reader may be looking.
+            // By words, unlike a user's stores in place, because a reader may be copying the slot.
             table_slots::store(frame::slot_at(slot.taken_.index),
                                element{std::forward<A>(args)...});
         } else {
@@ -80,8 +81,8 @@ public:
         // order: ring.produced:A pairs with ring.advance:A
         return frame::control().claimed.cursor.load(acquire);
     }
-    /// What is lost, by cause, over the ring's whole life. `overwritten` is in positions: those
-    /// that never came to hold a record (`vacant()`) are among them.
+    /// Records lost, by cause, over the ring's whole life. `overwritten` counts positions, vacant
+    /// ones among them.
     [[nodiscard]] loss_counts lost() const noexcept {
         loss_counts sum = frame::lost_by_writers();
         if constexpr (claim_policy::counts && frame::full_policy::overwrites) {
@@ -92,18 +93,18 @@ public:
         }
         return sum;
     }
-    /// Positions that never came to hold a record: discarded, or passed over as their slot was
-    /// still held. Positions produced = records committed + vacant + open ones.
+    /// Positions without a record: it was discarded, or an older writer still held the slot.
+    /// Positions produced = records committed + vacant ones + open ones.
     [[nodiscard]] std::uint64_t vacant() const noexcept {
         return frame::control().vacant.load(relaxed);  // relaxed: a total
     }
 
-    /// Numbers records from `last` + 1 on, as a continuation of an earlier ring. Before the first
-    /// record only; at most 2^60 for what is sequenced.
+    /// Numbers records from `last` + 1 on, to continue an earlier ring. Only before the first
+    /// record; `last` is at most 2^60 for sequenced records.
     void begin_after(position last) noexcept
         requires(claim_policy::counts && !frame::full_policy::grows) {
         auto& c = frame::control();
-        c.origin.store(last, relaxed);           // relaxed, all: the ring is not shared yet
+        c.origin.store(last, relaxed);           // relaxed: the ring is not shared yet
         c.claimed.cursor.store(last, relaxed);   // relaxed: as above
         c.claimed.touched.store(last, relaxed);  // relaxed: as above
         c.consumed.store(last, relaxed);         // relaxed: as above
@@ -113,7 +114,7 @@ public:
         }
     }
 
-    /// The slot used last, for a claim that does not count but tells this much.
+    /// The slot used last, for a claim that counts no positions but knows its newest slot.
     [[nodiscard]] const std::byte* newest() noexcept
         requires(requires(const claim::line& l, claim::table_archetype& t) {
             claim_policy::newest(l, t);
@@ -122,15 +123,15 @@ public:
         return frame::slot_at(claim_policy::newest(frame::control().claimed, table));
     }
 
-    /// From the oldest record on, and as new ones come.
+    /// Reads from the oldest record on, and new ones as they come.
     [[nodiscard]] table_reader<table_ring> reader() const noexcept {
         return table_reader<table_ring>(*this);
     }
-    /// From the newest record back.
+    /// Reads from the newest record back.
     [[nodiscard]] backward_table_reader<table_ring> backward_reader() const noexcept {
         return backward_table_reader<table_ring>(*this);
     }
-    /// The reader that makes room: one at a time. Room is told of `at_a_time` records at once.
+    /// The reader that makes room; one at a time. It tells writers of `at_a_time` records at once.
     [[nodiscard]] table_consumer<table_ring> consumer(std::uint64_t at_a_time = 1) noexcept {
         return table_consumer<table_ring>(*this, at_a_time);
     }
@@ -141,11 +142,11 @@ public:
         if constexpr (sequenced && claim_policy::many_writers && !frame::full_policy::grows) {
             return table_slots::apart<frame::stride>(in_order, frame::capacity());
         } else {
-            return in_order;  // as the historic tables lie, or as more slots may follow
+            return in_order;  // as in the historic tables, or because more slots may follow
         }
     }
 
-    /// For readers: copies position `p` out.
+    /// For readers: copies the record at position `p`.
     [[nodiscard]] table_slots::found copy(position p, element& value) const noexcept {
         if (!frame::has_slot(p)) return table_slots::found::pending;
         const std::byte* slot = frame::slot_at(index_of(p));
@@ -171,7 +172,7 @@ public:
 private:
     friend reservation_type;
 
-    /// What a claim may ask: see policy/claim/claim.hpp.
+    /// The table as a claim sees it: see policy/claim/claim.hpp.
     struct access {
         table_ring& ring;
 
@@ -194,7 +195,7 @@ private:
             if (table_slots::sequence(frame::slot_at(index_of(p))).hold(p)) [[likely]]
                 return true;
             frame::count_vacant();
-            tell(p);  // whoever waits for this position
+            tell(p);  // a reader may wait for this position
             return false;
         } else if constexpr (sequenced) {
             table_slots::sequence(frame::slot_at(index_of(p))).hold_alone(p);
@@ -209,7 +210,7 @@ private:
         return true;
     }
 
-    /// The end of a reservation. `staged` is its record, if it is not the slot itself.
+    /// Commits or discards. `staged` is the record, if that is not the slot itself.
     template <class Staged>
     [[gnu::always_inline]] bool settle(const claim::ticket& taken, const Staged& staged,
                                        bool publish) noexcept {
@@ -225,20 +226,20 @@ private:
                 sequence.settle_alone(taken.pos, publish);
             }
         } else if constexpr (claim_policy::many_writers) {
-            // The slot is no longer what it was, and has no mark of its own: zeros say so.
+            // The user has changed the slot, and it has no mark to say discarded: zeros say it.
             if (!publish) erase(slot);
         }
         if (published) [[likely]] {
             claim_policy::commit(line, taken);
         } else {
-            // One writer's cursor has not moved: its next record takes the position.
+            // With one writer the cursor has not moved: the next record takes the position.
             if constexpr (claim_policy::many_writers) frame::count_vacant();
             claim_policy::discard(line, taken);
         }
         if (published || claim_policy::many_writers) tell(taken.pos);
         return published;
     }
-    /// Position `p` has come to what it will be.
+    /// Tells the notifier that position `p` is committed or vacant.
     [[gnu::always_inline]] void tell([[maybe_unused]] position p) noexcept {
         if constexpr (frame::notify_policy::watches && claim_policy::counts) {
             frame::notify_.passed(frame::control().notified, frame::filled(p, p * frame::stride));

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The debug store of one logical processor: its area and buffers are set up, its registers set,
-/// its interrupts served, and its branch records drained in place (it models drain's *drainable*,
+/// The debug store of one logical processor: sets up its area and buffers, sets its registers,
+/// serves its interrupts, and drains its branch records in place (it models drain's *drainable*,
 /// *stoppable*, *tells_causes* and *rearmable*).
 /// @code
 ///   x86::ring0_msr registers;
@@ -15,26 +15,26 @@
 ///   store.interrupt([](const auto& branch) { use(branch.from, branch.to); });
 /// @endcode
 ///
-/// The processor demands of the memory, and only a driver can give it: non-paged, present, and the
-/// same under every page table that is used while it stores.
+/// The processor needs memory that is non-paged, present, and the same under every page table that
+/// is used while it stores. Only a driver can provide that.
 ///
-/// A service routine goes by these steps (Intel SDM volume 3, "Writing the DS Interrupt Service
+/// A service routine takes these steps (Intel SDM volume 3, "Writing the DS Interrupt Service
 /// Routine"), here by `interrupt` or by drain::session::service:
 ///
 /// | step                                                            | by                         |
 /// |-----------------------------------------------------------------|----------------------------|
-/// | at CPL 0, in a driver                                           | the caller                 |
+/// | run at CPL 0, in a driver                                       | the caller                 |
 /// | clear TR and the PEBS enable                                    | `stop`                     |
 /// | test for each cause                                             | `causes`                   |
 /// | read from the base up to but not including the index            | `take`, `take_pebs`        |
-/// | set the index to the base, or all of it looks new the next time | `consume`, `take_pebs`     |
+/// | set the index to the base, or the records look new next time    | `consume`, `take_pebs`     |
 /// | write IA32_PERF_GLOBAL_OVF_CTRL, re-enable counters after PEBS, | `rearm`                    |
 /// | clear the mask of the APIC's entry                              |                            |
-/// | DEBUGCTL and PEBS_ENABLE as they were at entry                  | `restore`                  |
+/// | set DEBUGCTL and PEBS_ENABLE as they were at entry              | `restore`                  |
 ///
-/// Loss: a processor does not tell how many records it had no room for. So a buffer that is found
-/// full counts as one record refused, and a circular one that has come round as one overwritten;
-/// where the index has gone on beyond the maximum, what lies there counts as refused, too.
+/// Loss: a processor does not tell how many records it had no room for. So a full buffer counts as
+/// one refused record, and a circular one that has wrapped as one overwritten record. If the index
+/// is beyond the maximum, the records there count as refused, too.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -63,12 +63,12 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// Why the service routine was called. BTS and PEBS stand as long as their index is at the
-/// threshold or above; counters, until `rearm`, and told once.
+/// Why the service routine was called. BTS and PEBS are causes while their index is at the
+/// threshold or above; a counter until `rearm`, and it is reported once.
 struct ds_causes {
     bool bts = false;
     bool pebs = false;
-    std::uint64_t counters = 0;  ///< that overflowed, as bits of IA32_PERF_GLOBAL_STATUS
+    std::uint64_t counters = 0;  ///< overflowed ones, as bits of IA32_PERF_GLOBAL_STATUS
     bool bts_full = false;       ///< no room for another record: some may be lost
     bool pebs_full = false;
 
@@ -76,7 +76,7 @@ struct ds_causes {
     friend bool operator==(const ds_causes&, const ds_causes&) noexcept = default;
 };
 
-/// What one call of the service routine did.
+/// The result of one call of the service routine.
 struct ds_service {
     ds_causes causes;
     std::uint64_t branches = 0;
@@ -84,7 +84,7 @@ struct ds_service {
     loss_counts lost;
 };
 
-/// Records that lie in a row, in place; aligned as records are.
+/// Records in a row, in place, with the alignment of records.
 template <record::data_model Model>
 class branch_portion {
 public:
@@ -104,9 +104,9 @@ private:
     loss_counts lost_;
 };
 
-/// One for each logical processor, used by code that stays on it, and by one thread at a time. The
-/// service routine is no thread of its own: no session may hold a portion while it runs.
-/// `Msr` reaches the registers of that processor; `Storage` holds the area and the buffers.
+/// One for each logical processor, used by code that stays on it, and by one thread at a time. That
+/// includes the service routine: no session may hold a portion while it runs. `Msr` accesses the
+/// registers of that processor; `Storage` holds the area and the buffers.
 template <record::data_model Model, msr_access Msr, storage::policy Storage = storage::mapped>
 class branch_store {
 public:
@@ -114,9 +114,9 @@ public:
     using portion = branch_portion<Model>;
     using saved = ds_enables;
 
-    /// Lays out the area and the buffers; the processor does not know of them before `start`.
-    /// Throws ds_unavailable for what the processor has not, setup_error (EINVAL) for an option
-    /// that cannot be, or what the storage throws. `registers` must outlive it.
+    /// Lays out the area and the buffers; the processor uses them from `start` on. Throws
+    /// ds_unavailable if the processor lacks something, setup_error (EINVAL) for an invalid option,
+    /// or what the storage throws. `registers` must outlive it.
     /// @param where arguments of the storage; by default the bytes that are needed, or none
     template <class... Where>
     branch_store(Msr& registers, const ds_features& have, const branch_store_options& options,
@@ -133,17 +133,17 @@ public:
     ~branch_store() { end(); }
 
     // --- On and off ------------------------------------------------------------------------------
-    /// The buffers are emptied, and the processor stores from now on. Throws setup_error: EBUSY if
-    /// it has another area already, EIO or EPERM if a register is refused; the registers are then
-    /// as they were. Not while a session is at work.
+    /// Empties the buffers, and lets the processor store from now on. Throws setup_error: EBUSY if
+    /// the processor has an area already, EIO or EPERM if a register is refused; the registers are
+    /// then as before. Not while a session is attached.
     void start() {
         if (registers_.started()) return;
         forget();
         memory_.reset();
         registers_.start(memory_.linear());
     }
-    /// The processor stores no more, and its registers are as `start` found them, but for the bits
-    /// of other facilities. What was stored can still be drained.
+    /// Stops the processor from storing, and sets its registers as `start` found them, except the
+    /// bits of other facilities. Stored records can still be drained.
     void end() noexcept { registers_.end(); }
     [[nodiscard]] bool started() const noexcept { return registers_.started(); }
 
@@ -151,11 +151,11 @@ public:
     /// `restore` or `rearm` could not set before.
     [[nodiscard]] saved stop() { return registers_.stop(); }
     void restore(const saved& was) noexcept { registers_.restore(was); }
-    /// The interrupt can come again: IA32_PERF_GLOBAL_OVF_CTRL, the counters if PEBS was a cause,
-    /// and the mask of the APIC's entry.
+    /// Allows the interrupt again: writes IA32_PERF_GLOBAL_OVF_CTRL, enables the counters if PEBS
+    /// was a cause, and clears the mask of the APIC's entry.
     void rearm() noexcept { registers_.rearm(); }
 
-    /// All causes, of which there are three; to be called when stopped.
+    /// Tests all three causes. Call it between `stop` and `restore`.
     [[nodiscard]] ds_causes causes() noexcept {
         ds_causes out;
         out.bts = memory_.bts_reached();
@@ -166,9 +166,10 @@ public:
         return out;
     }
 
-    /// The service routine, from stop to restore: `visit(record)` for each branch, if BTS is a
-    /// cause, `visit_pebs(bytes)` for each PEBS record, if PEBS is. What a visitor throws goes
-    /// through; its buffer is then not reset, all else is done, and loss is told the next time.
+    /// The service routine, from stop to restore: calls `visit(record)` for each branch, if BTS is
+    /// a cause, and `visit_pebs(bytes)` for each PEBS record, if PEBS is. Passes on what a visitor
+    /// throws; then its buffer is not reset, the other steps are made, and losses are reported the
+    /// next time.
     template <class Visit, class VisitPebs>
     ds_service interrupt(Visit&& visit, VisitPebs&& visit_pebs) {
         struct entered {
@@ -187,7 +188,7 @@ public:
             if (out.causes.pebs || out.causes.pebs_full)
                 out.pebs_records = take_pebs(visit_pebs, out.lost);
         } catch (...) {
-            held_ = false;  // as if it had not been taken
+            held_ = false;  // as if the portion had not been taken
             part_ = part::older;
             pending_ += out.lost;
             throw;
@@ -211,11 +212,11 @@ public:
         forget();
         let_go();
     }
-    /// What lies between the base and the index, all at once; of a circular buffer first what is
-    /// older. While a portion is held, and between the two of a circular buffer, the processor is
-    /// stopped. False also if one is held, or if this session has looked at a circular buffer and
-    /// kept it. Throws as `stop`. A processor that traces the very code that drains it always has
-    /// something new: stop it first, as drain::session::service does.
+    /// Takes all records between the base and the index; of a circular buffer first the older part,
+    /// then the newer one. The processor is stopped while a portion is held, and between the two
+    /// parts. False also if a portion is held, or if this session has kept a part of a circular
+    /// buffer. Throws what `stop` throws. If the processor traces the code that drains it, there is
+    /// always a new record: stop it first, as drain::session::service does.
     [[nodiscard]] bool take(portion& out) {
         if (held_ || looked_ || !memory_.has_bts()) return false;
         if (!registers_.stopped()) implied_ = registers_.stop();
@@ -258,28 +259,28 @@ public:
         for (const record_type& record : what.records_) visit(record);
         return what.records_.size();
     }
-    /// What was lost behind the last portion.
+    /// Records lost after the last portion.
     [[nodiscard]] loss_counts rest() noexcept { return std::exchange(pending_, {}); }
 
-    /// Each whole PEBS record, as bytes, and what is missing is added to `lost`; the index is then
-    /// set to the base. How many there were. To be called when stopped.
+    /// Visits each whole PEBS record, as bytes, adds missing ones to `lost`, and sets the index to
+    /// the base. Returns the number of records. Call it between `stop` and `restore`.
     template <class Visit>
     std::uint64_t take_pebs(Visit&& visit, loss_counts& lost) {
         return memory_.has_pebs() ? memory_.take_pebs(visit, lost) : 0;
     }
 
     // --- What there is ---------------------------------------------------------------------------
-    /// The area, as the processor sees it.
+    /// The linear address of the area, for the processor.
     [[nodiscard]] std::uint64_t linear() const noexcept { return memory_.linear(); }
     [[nodiscard]] Storage& storage() noexcept { return storage_; }
-    /// Bytes that a storage needs for these options, its control not counted. Throws setup_error.
+    /// Bytes that a storage needs for these options, without its control. Throws setup_error.
     [[nodiscard]] static std::uint64_t bytes_for(const ds_features& have,
                                                  const branch_store_options& options) {
         return ds_memory<Model>(options, have.pebs_format).bytes();
     }
 
 private:
-    /// The parts of a circular buffer, in the order in which they are handed over.
+    /// The parts of a circular buffer, in the order in which they are taken.
     enum class part : std::uint8_t { older, newer, none };
 
     [[nodiscard]] static ds_needs needs(const branch_store_options& options) noexcept {
@@ -305,7 +306,7 @@ private:
             pending_.add(loss_cause::overwritten, older);
             seen_ = 0;
         }
-        // What an index tells of loss, it tells until it is set again.
+        // An index that shows a loss shows it until it is set again: count it once.
         if (lost.total() != 0 && !std::exchange(told_, true)) late_ += lost;
         if (seen_ >= end) {
             pending_ += std::exchange(late_, {});
@@ -335,8 +336,8 @@ private:
         end_of_round();
         let_go();
     }
-    /// With nothing kept the buffer is empty; else this session has looked once, and cannot tell
-    /// what is stored from now on from what it has seen.
+    /// If no part was kept, the buffer is empty now. Else this session takes no more from it,
+    /// because it cannot tell new records from those that it has seen.
     void end_of_round() noexcept {
         looked_ = kept_;
         if (!kept_) memory_.set_bts_index(0);
@@ -349,7 +350,7 @@ private:
         late_ = {};
         part_ = part::older;
     }
-    /// Ends what `take` began.
+    /// Restarts the processor if `take` stopped it.
     void let_go() noexcept {
         if (implied_) restore(*implied_);
         implied_.reset();
@@ -371,13 +372,13 @@ private:
 
     // of the session
     bool attached_ = false, held_ = false;
-    bool looked_ = false;  ///< at a circular buffer, and kept it
-    bool kept_ = false;    ///< a part of this round
-    bool told_ = false;    ///< what the index says of loss
+    bool looked_ = false;  ///< it has kept a part of the circular buffer in an earlier round
+    bool kept_ = false;    ///< it has kept a part in this round
+    bool told_ = false;    ///< the loss that the index shows has been counted
     part part_ = part::older;
     std::uint64_t seen_ = 0;  ///< bytes from the base that were kept
-    loss_counts pending_;     ///< before the next portion
-    loss_counts late_;        ///< behind the records that are there
+    loss_counts pending_;     ///< losses before the next portion
+    loss_counts late_;        ///< losses after the present records
     std::optional<saved> implied_;
 };
 

@@ -3,9 +3,10 @@
 #pragma once
 
 /// @file
-/// One logical processor with a debug store, as far as software can tell: registers, privilege
-/// level, and what branches, interrupts, exceptions and counter overflows do to the area and its
-/// buffers. To test drivers, branch_store among them, where there is no such processor.
+/// Simulates one logical processor with a debug store, as software sees it: registers, privilege
+/// level, and the effect of branches, interrupts, exceptions and counter overflows on the area and
+/// its buffers. For tests of drivers, branch_store among them, on machines without such a
+/// processor.
 /// @code
 ///   simulated_memory memory;
 ///   simulated_cpu<record::lp64> cpu(memory, {.full = when_full::drops});    // it is an msr_access
@@ -15,8 +16,9 @@
 ///   store.start();
 ///   cpu.branch(0x1000, 0x2000);
 /// @endcode
-/// What no source settles is an option, and not said by default: a step that comes to depend on it
-/// throws std::logic_error, which names the option, before anything has changed.
+/// Where the manuals do not say what happens, an option decides, which is `not_said` by default: a
+/// step that depends on it throws std::logic_error, which names the option, before anything
+/// changes.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -40,12 +42,12 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// What one step did.
+/// The effect of one step.
 struct executed {
     bool branch_stored = false;
     bool pebs_stored = false;
-    bool interrupted = false;    ///< the interrupt was delivered, after all of the step
-    bool memory_fault = false;   ///< a driver's mistake: no memory where the area or a buffer is
+    bool interrupted = false;    ///< the interrupt was delivered, at the end of the step
+    bool memory_fault = false;   ///< a driver's mistake: no memory at the area or a buffer
     std::uint64_t fault_at = 0;  ///< the linear address
 
     friend bool operator==(const executed&, const executed&) noexcept = default;
@@ -55,16 +57,16 @@ struct executed {
 struct executed_branch {
     std::uint64_t from = 0, to = 0;
     bool predicted = false;
-    std::optional<unsigned> cpl{};  ///< the level after it; empty: as before
+    std::optional<unsigned> cpl{};  ///< the level after it; empty: the same
 };
-/// A counter that overflows with it, and what PEBS would record of that: a whole record, whose
-/// length must be that of the format.
+/// A counter that overflows in the same step, and the PEBS record for it: a whole record, with the
+/// length of the format.
 struct executed_overflow {
     pebs_counter counter;
     std::span<const std::byte> record{};
 };
 
-/// One thread's at a time; noexcept only as an msr_access and a cpuid_source.
+/// Used by one thread at a time; noexcept only as an msr_access and a cpuid_source.
 template <record::data_model Model>
 class simulated_cpu {
 public:
@@ -116,7 +118,7 @@ public:
                 return {*word_of(number)};
         }
     }
-    /// #GP for what is not there, for bits that are reserved, and for a non-canonical area.
+    /// #GP for a missing register, for reserved bits, and for a non-canonical area.
     [[nodiscard]] msr_fault write(std::uint32_t number, std::uint64_t value) noexcept {
         constexpr auto refused = msr_fault::general_protection;
         if (!has(number)) return refused;
@@ -146,14 +148,14 @@ public:
     }
 
     // --- What it executes ------------------------------------------------------------------------
-    /// A taken branch, and a counter's overflow: at least one of them. The record of PEBS is
-    /// written first, then that of the branch, then the interrupt comes. Strong guarantee.
+    /// Executes a taken branch, a counter's overflow, or both. It writes the PEBS record first,
+    /// then that of the branch, then delivers the interrupt. Strong guarantee.
     executed execute(const std::optional<executed_branch>& branch,
                      const std::optional<executed_overflow>& overflow) {
         if (overflow && is_.pebs && (pebs_enable_ & overflow->counter.mask()) != 0 &&
             overflow->record.size() != pebs_bytes())
             throw std::invalid_argument("simulated_cpu: not the length of a PEBS record");
-        const plan store = branch && stores(*branch) ? plan_store() : plan{};  // what may throw
+        const plan store = branch && stores(*branch) ? plan_store() : plan{};  // may throw
         executed out;
         bool asks = false;
         if (overflow) asks = count(*overflow, out);
@@ -168,15 +170,15 @@ public:
     executed branch(std::uint64_t from, std::uint64_t to, bool predicted = false) {
         return execute(executed_branch{from, to, predicted, std::nullopt}, std::nullopt);
     }
-    /// From where it will return to, to its handler.
+    /// An interrupt: from its return address to its handler.
     executed interrupt(std::uint64_t return_address, std::uint64_t handler) {
         return execute(executed_branch{return_address, handler, false, 0}, std::nullopt);
     }
-    /// From the instruction that faults, to its handler.
+    /// An exception: from the instruction that faults to its handler.
     executed exception(std::uint64_t faulting_address, std::uint64_t handler) {
         return execute(executed_branch{faulting_address, handler, false, 0}, std::nullopt);
     }
-    /// From a handler, to a program at level `cpl`.
+    /// A return: from a handler to a program at level `cpl`.
     executed return_to(std::uint64_t from, std::uint64_t to, unsigned cpl) {
         return execute(executed_branch{from, to, false, cpl}, std::nullopt);
     }
@@ -186,14 +188,14 @@ public:
 
     void set_cpl(unsigned cpl) noexcept { cpl_ = cpl; }
     [[nodiscard]] unsigned cpl() const noexcept { return cpl_; }
-    /// What a counter was last reset to from the area.
+    /// The value to which a counter was last reset from the area.
     [[nodiscard]] std::uint64_t counter(pebs_counter which) const noexcept {
         return counters_[index_of(which)];
     }
-    /// Branch trace messages generated, and interrupts delivered, so far.
+    /// Branch trace messages generated so far, and interrupts delivered.
     [[nodiscard]] std::uint64_t messages() const noexcept { return messages_; }
     [[nodiscard]] std::uint64_t interrupts() const noexcept { return interrupts_; }
-    /// Bytes of a PEBS record, as the registers say now.
+    /// Bytes of a PEBS record by the present registers.
     [[nodiscard]] std::size_t pebs_bytes() const noexcept {
         return pebs_record_bytes<Model>(is_.pebs_format, static_cast<std::uint32_t>(data_cfg_));
     }
@@ -245,7 +247,7 @@ private:
         const std::uint64_t above = value >> (is_.linear_bits - 1);
         return above == 0 || above == ~std::uint64_t{0} >> (is_.linear_bits - 1);
     }
-    /// The APIC masks what it delivers, and delivers nothing that is masked.
+    /// Delivers the interrupt unless it is masked. The APIC then masks it.
     bool deliver() noexcept {
         if ((lvt_ & lvt_mask) != 0) return false;
         lvt_ |= lvt_mask;
@@ -261,7 +263,7 @@ private:
             return at <= maximum && bytes <= maximum - at;
         }
     };
-    /// False: there is no memory, and `out` says where.
+    /// False: there is no memory, and `out` holds the address.
     [[nodiscard]] bool load(ds_field first, buffer& into, executed& out) const noexcept {
         const std::uint64_t at = area_ + offset_of<Model>(first);
         const auto words = memory_.load<ds_buffer<Model>>(at);
@@ -290,7 +292,7 @@ private:
         return is_.crossing == when_crossing::origin ? origin : target;
     }
 
-    /// Where a branch record goes, and what that does; worked out before anything changes.
+    /// The place of a branch record, and the effect of storing it; made before anything changes.
     struct plan {
         bool begun = false;
         bool stored = false;
@@ -333,7 +335,8 @@ private:
         if (!out.stored) fail(out.at, out.fault);
         return out;
     }
-    /// Whether the interrupt is asked for: by the threshold alone, whatever BTINT says.
+    /// Stores the record. True: it requests the interrupt, which depends only on the threshold and
+    /// not on BTINT.
     [[nodiscard]] bool put(const executed_branch& branch, const plan& store,
                            executed& out) noexcept {
         if (!store.stored) {
@@ -354,7 +357,7 @@ private:
     [[nodiscard]] static std::size_t index_of(pebs_counter which) noexcept {
         return (which.fixed ? 32U : 0U) + which.number % 32;
     }
-    /// Whether the interrupt is asked for.
+    /// Counts the overflow. True: it requests the interrupt.
     [[nodiscard]] bool count(const executed_overflow& overflow, executed& out) noexcept {
         const std::uint64_t mask = overflow.counter.mask();
         if ((global_ctrl_ & mask) == 0) return false;
@@ -365,7 +368,7 @@ private:
         buffer pebs;
         if (!load(ds_field::pebs_base, pebs, out)) return false;
         const std::size_t size = overflow.record.size();
-        if (!pebs.has_room(pebs.index, size)) return false;  // it stops, and says nothing
+        if (!pebs.has_room(pebs.index, size)) return false;  // PEBS stops without a sign
         std::byte* const to = memory_.find(pebs.index, size);
         if (to == nullptr) return fail(pebs.index, out);
         const std::size_t reset = reset_offset<Model>(is_.pebs_format, overflow.counter);

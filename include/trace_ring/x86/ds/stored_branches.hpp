@@ -3,12 +3,13 @@
 #pragma once
 
 /// @file
-/// A debug store as a branch_source: what a store holds as neutral records, emptied with that.
+/// A debug store as a branch_source: reads a store's records as neutral ones, and empties the
+/// store.
 /// @code
 ///   x86::stored_branches source(store);       // a branch_store that was started
 ///   while (!source.ended()) source.read(visitor);
 /// @endcode
-/// While records are handed over the processor stores none, as with any session over the store.
+/// While records are read the processor stores none, as with any session over the store.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -20,9 +21,9 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// `Store` is a branch_store, of either model; it must not end before its source. One source or
-/// session is at work on it at a time. A store tells no level: an address may be of any that a
-/// branch came from or went to, whatever levels were asked for.
+/// `Store` is a branch_store of either model, which must outlive the source. Only one source or
+/// session may use it at a time. A store does not tell the privilege level: an address may be of
+/// any level that a branch came from or went to, whatever levels were chosen.
 template <class Store>
 class stored_branches {
 public:
@@ -33,8 +34,8 @@ public:
 
     explicit stored_branches(Store& store) noexcept : store_(store) {}
 
-    /// A session in one. Throws as `attach` and `take` of a branch_store; what the visitor throws
-    /// goes through, and the records it was given of are handed over again.
+    /// A whole session in one call. Throws what `attach` and `take` of a branch_store throw, and
+    /// what the visitor throws; then the records of that portion are visited again the next time.
     template <class Visit>
     std::uint64_t read(Visit&& visit) {
         struct session {
@@ -62,14 +63,14 @@ public:
         ended_ = last;
         return seen;
     }
-    /// The store was not at work any more when it was last read.
+    /// The store had been stopped when it was last read.
     [[nodiscard]] bool ended() const noexcept { return ended_ && !store_.started(); }
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
 
 private:
     [[nodiscard]] static branch neutral(const typename Store::record_type& record) noexcept {
         branch out(record.from, record.to);
-        // Only "predicted" is told: processors that never set the bit would all mispredict.
+        // Only "predicted" is passed on, because some processors never set the bit.
         if (record.predicted()) out.set_predicted(true);
         return out;
     }

@@ -3,24 +3,24 @@
 #pragma once
 
 /// @file
-/// The AUX area that Linux's intel_bts PMU fills: records of the debug store, 24 bytes each, in a
-/// ring of memory, and two counts of bytes beside it (perf_event_open(2), and Linux's
-/// arch/x86/events/intel/bts.c).
+/// Reads the AUX area that Linux's intel_bts PMU fills: records of the debug store, 24 bytes each,
+/// in a ring of memory, and two counts of bytes beside it (perf_event_open(2), and
+/// arch/x86/events/intel/bts.c in the kernel). Programs use it through perf_bts.hpp.
 /// @code
 ///   a pass through the area, of `size` bytes; a position p lies at p mod size
 ///   0     24    48                              24 n              size
 ///   | rec | rec | ...   | 0 0 | 0 0 | ... | rec | size mod 24, dead |
 ///                        padding: both addresses zero
 /// @endcode
-/// In a full trace the kernel counts on from `head` as it writes, up to a whole area beyond `tail`,
-/// which the reader moves. A snapshot has no tail: `head` is where the next record would have gone,
-/// the oldest lies behind it; the event must be disabled while it is read.
-/// A record whose `from` is zero begins a stretch, one whose `to` is zero ends it. Addresses of the
-/// kernel are taken out here: a record that has one on both sides is left out and counted, one that
-/// has one on one side is handed over without that side.
+/// In a full trace the kernel increases `head` as it writes, up to a whole area beyond `tail`,
+/// which the reader moves. A snapshot has no tail: `head` is the place of the next record, and the
+/// oldest record lies behind it; the event must be disabled while it is read. A record whose `from`
+/// is zero begins a run of branches, one whose `to` is zero ends it. Addresses of the kernel are
+/// removed here: a record with one on both sides is left out and counted, one with one on one side
+/// is returned without that side.
 ///
-/// Reader and kernel meet in two words; the kernel's part is written here, so that each ordering
-/// point has its partner (kernel/events/ring_buffer.c):
+/// Reader and kernel share two words. The kernel's part is shown, so that each ordering point has
+/// its partner (kernel/events/ring_buffer.c):
 /// @code
 ///   kernel                                      reader
 ///   store records                               load head            x86.aux.take:A
@@ -52,16 +52,16 @@ namespace trace_ring::inline v1::x86 {
 
 inline constexpr std::size_t bts_record_bytes = sizeof(record::branch_record64);
 
-/// Records in a row, without padding or another privilege's among them.
+/// Records in a row, without padding or records of the kernel among them.
 class aux_portion {
 public:
-    /// As the processor wrote them: an address of the kernel may be among them, on one side.
+    /// The bytes that the processor wrote: a record may have an address of the kernel on one side.
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
     [[nodiscard]] std::uint64_t records() const noexcept {
         return bytes_.size() / bts_record_bytes;
     }
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
-    /// Where the first lies, in bytes since the trace began (of a snapshot: in the area).
+    /// The place of the first record, in bytes since the trace began (of a snapshot: in the area).
     [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
 
 private:
@@ -73,17 +73,18 @@ private:
     branch_gap before_{};
 };
 
-/// A drainable, and the decoder of a branch_source. One portion is held at a time. One that is kept
-/// stays in the area, and so does the room of all that follow, until another session takes them:
-/// the tail is one count. Whatever `head` and the area hold, nothing outside the area is read. All
-/// but the constructor and `attach` throw nothing, but for want of memory.
+/// A drainable, and the decoder of a branch_source. One portion is held at a time. The tail is one
+/// count, so a portion that is kept also keeps the room of all later ones, until another session
+/// takes them. It reads nothing outside the area, whatever `head` and the area hold. Only the
+/// constructor and `attach` throw, and others if there is no memory.
 class aux_buffer {
 public:
     using portion = aux_portion;
     enum class mode : std::uint8_t { full_trace, snapshot };
 
-    /// `area` is at least one record, aligned to 8; `head` and `tail` are the words of
-    /// perf_event_mmap_page. All must outlive this. Throws setup_error for an area that is none.
+    /// `area` has room for one record at least, and is aligned to 8; `head` and `tail` are the
+    /// words of perf_event_mmap_page. All must outlive this. Throws setup_error for an invalid
+    /// area.
     aux_buffer(std::span<const std::byte> area, const shared_atomic<std::uint64_t>& head,
                shared_atomic<std::uint64_t>& tail, mode how)
         : area_(area), head_(head), tail_(tail), mode_(how) {
@@ -101,8 +102,8 @@ public:
     }
 
     // --- drainable -------------------------------------------------------------------------------
-    /// Begins a session: at the tail, or of what a snapshot holds now. Throws std::system_error,
-    /// EBUSY, if another is at work.
+    /// Begins a session at the tail, or over the whole snapshot. Throws std::system_error (EBUSY)
+    /// if another session is attached.
     void attach() {
         if (busy_) throw std::system_error(EBUSY, std::generic_category(), "aux_buffer");
         busy_ = true;
@@ -144,14 +145,14 @@ public:
                 lost_ += out.lost_;
                 return true;
             }
-            if (until - at_ < bts_record_bytes) {  // not a whole one, before a gap or the end
+            if (until - at_ < bts_record_bytes) {  // no whole record before a gap or the end
                 at_ = until;
                 if (until == end_) break;
                 continue;
             }
             skip_one();
         }
-        // Padding and the like at the end is free again, if nothing stands before it.
+        // Skipped records at the end are free again, unless a kept portion lies before them.
         if (!kept_) give_back();
         if (out.gap_) pending_ = out;
         out = portion{};
@@ -179,17 +180,16 @@ public:
 
     [[nodiscard]] loss_counts rest() { return last_gap().lost_; }
 
-    // --- For who reads the kernel's events beside it
-    // ----------------------------------------------
-    /// Records are missing at a position, `count` of them, or nobody knows how many: 0, which
-    /// counts as one in `lost()`, for loss_counts cannot say "unknown".
+    // --- For a reader of the kernel's events -----------------------------------------------------
+    /// Notes that `count` records are missing at a position; 0: an unknown number, which counts as
+    /// one in `lost()`, because loss_counts cannot say "unknown".
     void note_gap(std::uint64_t at, std::uint64_t count, loss_cause cause) {
         const auto where = std::upper_bound(gaps_.begin(), gaps_.end(), at,
                                             [](std::uint64_t p, const gap& g) { return p < g.at; });
         gaps_.insert(where, {at, count, cause});
     }
-    /// Looks at what the kernel has written, and at no more until this is called again: what is
-    /// noted of it before the next `take` comes in its place.
+    /// Loads how far the kernel has written. Gaps that are noted before the next `take` come in
+    /// their places.
     void look() {
         limited_ = false;
         if (mode_ == mode::snapshot) {
@@ -205,14 +205,14 @@ public:
         }
         // order: x86.aux.take2:A pairs with x86.aux.kernel:A
         const std::uint64_t head = head_.load(acquire);
-        if (head >> 62 != 0) {  // no trace is that long: nothing is there
+        if (head >> 62 != 0) {  // no trace is that long: there are no records
             if (at_ >> 62 == 0 && !astray_) note_gap(at_, 0, loss_cause::damaged);
             astray_ = true;
             end_ = at_;
             return;
         }
         astray_ = false;
-        if (head < at_) {  // counts never go back: begin anew where it says
+        if (head < at_) {  // counts never go back: continue at the head
             note_gap(head, 0, loss_cause::damaged);
             at_ = head;
             kept_ = false;
@@ -224,22 +224,22 @@ public:
         }
         end_ = head;
     }
-    /// The same, and `take` hands over nothing beyond, until `go_on`.
+    /// The same, and `take` returns no records after that place, until `go_on`.
     void look_once() {
         look();
         limited_ = true;
     }
     void go_on() noexcept { limited_ = false; }
 
-    /// All that was told as missing so far.
+    /// All records that were reported as missing so far.
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
-    /// Records that were left out, or that lost a side, for an address of the kernel.
+    /// Records that were left out, or that lost a side, because of an address of the kernel.
     [[nodiscard]] std::uint64_t filtered() const noexcept { return filtered_; }
-    /// Records both of whose addresses were zero.
+    /// Records with both addresses zero.
     [[nodiscard]] std::uint64_t padding() const noexcept { return padding_; }
 
-    /// A session in one: `f(const branch&)` and `f(const branch_gap&)`, in their order. How many
-    /// records there were.
+    /// A whole session in one call: calls `f(const branch&)` and `f(const branch_gap&)`, in their
+    /// order. Returns the number of records.
     template <class Visit>
     std::uint64_t read(Visit&& visit_each) {
         std::uint64_t seen = 0;
@@ -275,7 +275,8 @@ private:
     [[nodiscard]] record::branch_record64 at(std::uint64_t position) const noexcept {
         return load(area_.data() + position % area_.size());
     }
-    /// Padding and the kernel's own are not; the latter that have one side are, without it.
+    /// The record is returned: it is no padding, and not only of the kernel. Counts a record with
+    /// one address of the kernel.
     [[nodiscard]] bool hands_over(std::uint64_t position) noexcept {
         const auto one = at(position);
         if (one.padding()) return false;
@@ -296,7 +297,7 @@ private:
         branch out = from && to ? branch(one.from, one.to)
                      : from     ? branch::only_from(one.from)
                                 : branch::only_to(to ? one.to : 0);
-        // Only "predicted" is told: processors that never set the bit would all mispredict.
+        // Only "predicted" is passed on, because some processors never set the bit.
         if (one.predicted()) out.set_predicted(true);
         return out.set_privilege(branch_privilege::user);
     }
@@ -306,7 +307,7 @@ private:
         return first + bts_record_bytes <= area_.size() && !at(first).padding();
     }
 
-    /// Gaps that stand here go before what is taken next.
+    /// Moves gaps up to the present place to `out`, before its records.
     void note_gaps(portion& out) {
         hand_on_pending(out);
         while (!gaps_.empty() && gaps_.front().at <= at_) {
@@ -317,7 +318,7 @@ private:
             add_gap(out, {one.count, one.cause, 0}, lost);
         }
     }
-    /// One marker for several at one place, of unknown length if one of them is.
+    /// Joins several gaps at one place: the length is unknown if one of theirs is.
     static void add_gap(portion& out, const branch_gap& more, const loss_counts& lost) noexcept {
         const bool known = more.count != 0 && (!out.gap_ || out.before_.count != 0);
         if (!out.gap_) out.before_.cause = more.cause;
@@ -330,7 +331,7 @@ private:
         add_gap(out, pending_.before_, pending_.lost_);
         pending_ = portion{};
     }
-    /// What stands behind the last record.
+    /// The gap after the last record.
     [[nodiscard]] portion last_gap() {
         portion out;
         note_gaps(out);
@@ -347,14 +348,14 @@ private:
     std::span<const std::byte> area_;
     const shared_atomic<std::uint64_t>& head_;
     shared_atomic<std::uint64_t>& tail_;
-    std::deque<gap> gaps_;  ///< noted, and not yet told; by position
-    portion pending_;       ///< told by `take`, that had no record behind it
+    std::deque<gap> gaps_;  ///< noted, and not yet returned; by position
+    portion pending_;       ///< a gap that `take` found with no record after it
     std::uint64_t at_ = 0, end_ = 0, freed_ = 0;
     std::uint64_t filtered_ = 0, padding_ = 0;
     loss_counts lost_;
     mode mode_;
     bool looked_ = false, limited_ = false, busy_ = false, held_ = false, kept_ = false;
-    bool astray_ = false;  ///< the head makes no sense, and that was told
+    bool astray_ = false;  ///< the head is invalid, and that was reported
 };
 
 }  // namespace trace_ring::inline v1::x86

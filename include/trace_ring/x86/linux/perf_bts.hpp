@@ -3,16 +3,16 @@
 #pragma once
 
 /// @file
-/// Linux's intel_bts PMU: the processor's branch trace store, by a perf event with an AUX area (the
-/// kernel's arch/x86/events/intel/bts.c; attributes and mapping as perf_event_open(2) has them).
+/// Reads branches by Linux's intel_bts PMU, which uses the processor's branch trace store: a perf
+/// event with an AUX area (arch/x86/events/intel/bts.c in the kernel; perf_event_open(2)).
 /// @code
 ///   trace_ring::x86::perf_bts branches({.thread = child});
 ///   branches.start();
 ///   while (!branches.ended()) { branches.wait(100); branches.read(visitor); }
 /// @endcode
-/// A full trace that is not read in time is truncated: the kernel then disables the event, and
-/// `read` enables it again once there is room. The gap is handed over in its place, of a length
-/// that nobody knows. A snapshot is read once, and ends the trace.
+/// If a full trace is not read in time, the kernel truncates it and disables the event; `read`
+/// enables it again when there is room, and returns a gap of unknown length in that place. A
+/// snapshot is read once, and ends the trace.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -43,10 +43,10 @@ namespace trace_ring::inline v1::x86 {
 
 struct perf_bts_options {
     ::pid_t thread = 0;                ///< 0: the calling one
-    int cpu = -1;                      ///< on any
-    std::size_t aux_bytes = 4 << 20;   ///< a power of two of pages
-    std::size_t data_bytes = 1 << 16;  ///< the same, for what the kernel says of them
-    bool snapshot = false;             ///< the newest branches, rather than all
+    int cpu = -1;                      ///< -1: any
+    std::size_t aux_bytes = 4 << 20;   ///< for branches; a power of two of pages
+    std::size_t data_bytes = 1 << 16;  ///< for the kernel's events; a power of two of pages
+    bool snapshot = false;             ///< only the newest branches, not all
     bool on_exec = false;              ///< begins when the thread executes a program
 };
 
@@ -59,7 +59,7 @@ public:
                                                 .tells_privilege = true};
 
     /// Opens the event, disabled. Throws perf_unavailable, which says which condition fails, and
-    /// setup_error for a size that is none.
+    /// setup_error for an invalid size.
     explicit perf_bts(const perf_bts_options& options = {}, perf_host host = {})
         : event_(open(options, std::move(host))),
           ring_("intel_bts", event_.get(), options.data_bytes, true),
@@ -70,31 +70,31 @@ public:
           snapshot_(options.snapshot),
           running_(options.on_exec) {}
 
-    /// Begins, or goes on. Throws setup_error.
+    /// Starts or continues the trace. Throws setup_error.
     void start() {
         event_.enable();
         running_ = true;
         ended_ = false;
     }
-    /// No branch is stored from now on. What was is there to be read.
+    /// Stops the trace. Stored branches can still be read.
     void stop() {
         event_.disable();
         running_ = false;
     }
-    /// Waits until there is something to be read, or the thread has ended, `milliseconds` at most
+    /// Waits until there are branches to read, or the thread has ended, for at most `milliseconds`
     /// (negative: for ever). False: neither has happened.
     bool wait(int milliseconds) noexcept {
         ::pollfd one{event_.get(), POLLIN, 0};
         return ::poll(&one, 1, milliseconds) > 0;
     }
 
-    /// Of a snapshot: stops, and hands over all that is there.
+    /// See branch_source. For a snapshot it stops the trace and reads all of it.
     template <class Visit>
     std::uint64_t read(Visit&& visit) {
         if (ended_) return 0;
         const bool last = snapshot_ || !running_ || hung_up();
         if (snapshot_ && running_) stop();
-        // The head first: what the kernel has to say of it, it has said before.
+        // The head first: the kernel's events about the bytes before it are there already.
         aux_.look_once();
         const bool disabled = read_events();
         const std::uint64_t seen = aux_.read(visit);
@@ -106,16 +106,17 @@ public:
         }
         return seen;
     }
-    /// It was stopped, its thread has ended or its snapshot was taken, and all was read.
+    /// The trace was stopped, its thread has ended or its snapshot was taken, and all is read.
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] const loss_counts& lost() const noexcept { return aux_.lost(); }
-    /// How often the kernel had disabled it for want of room.
+    /// How often the kernel has disabled the event because there was no room.
     [[nodiscard]] std::uint64_t restarts() const noexcept { return restarts_; }
-    /// The area, to be drained in place (drain/session.hpp) by who does not `read`: gaps are then
-    /// told, and the event enabled again, only by `read_events`.
+    /// The area, to be drained in place (drain/session.hpp) instead of `read`. Then call
+    /// `read_events` to note gaps, and enable the event if it says so.
     [[nodiscard]] aux_buffer& area() noexcept { return aux_; }
 
-    /// What the kernel says beside the area: gaps are noted in it. True: it has disabled the event.
+    /// Reads the kernel's events, and notes gaps in the area. True: the kernel has disabled the
+    /// event.
     bool read_events() {
         bool disabled = false;
         const bool sound =
@@ -123,7 +124,7 @@ public:
                 if (header.type == PERF_RECORD_AUX) {
                     disabled = one_area(rest) || disabled;
                 } else if (header.type == PERF_RECORD_LOST) {
-                    // Whether "truncated" was among what is lost, nobody knows.
+                    // A "truncated" may be among the lost events, so assume it.
                     note_gap(announced_, loss_cause::refused);
                     disabled = true;
                 }
@@ -186,7 +187,7 @@ private:
         return true;
     }
     void note_gap(std::uint64_t at, loss_cause cause) {
-        // A snapshot's offsets are no positions: what is missing there was overwritten.
+        // A snapshot's offsets are no positions, and its missing records were overwritten.
         if (!snapshot_) aux_.note_gap(at, 0, cause);
     }
 
@@ -194,7 +195,7 @@ private:
     perf_ring ring_;
     perf_mapping area_;
     aux_buffer aux_;
-    std::uint64_t announced_ = 0;  ///< how far the kernel has said what is in the area
+    std::uint64_t announced_ = 0;  ///< end of the bytes that the kernel's events describe
     std::uint64_t restarts_ = 0;
     bool snapshot_;
     bool running_;

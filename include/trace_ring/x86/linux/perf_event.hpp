@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A perf event of which each branch of a user's program is one: what the branch trace store and
-/// samples of branches have in common.
+/// A perf event that counts each branch of a user's program; the branch trace store and samples of
+/// branches use it.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -24,13 +24,13 @@ class perf_event {
 public:
     struct place {
         ::pid_t thread = 0;    ///< 0: the calling one
-        int cpu = -1;          ///< on any
+        int cpu = -1;          ///< -1: any
         bool on_exec = false;  ///< enabled when the thread executes a program
     };
 
-    /// Opens it, disabled: with a period of one, and nothing of the kernel. What is special of it,
-    /// `attr` says. `name` is for messages, and must outlive it. Throws perf_unavailable, which
-    /// says which condition fails.
+    /// Opens the event, disabled, with a period of one and without the kernel's branches; `attr`
+    /// has its other attributes. `name` is for messages, and must outlive it. Throws
+    /// perf_unavailable, which says which condition fails.
     perf_event(const char* name, const place& where, ::perf_event_attr attr, perf_host host)
         : name_(name), host_(std::move(host)), event_(open(name, where, attr, host_)) {}
     perf_event(const perf_event&) = delete;

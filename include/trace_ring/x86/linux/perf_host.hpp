@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The machine as perf events see it, and why it has no branch trace store to offer. What is asked
-/// of it goes through one object, so that a test can be another machine.
+/// The machine as perf events see it, and the reasons why it has no branch trace store. All access
+/// to the machine goes through one object, so that a test can replace it.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -34,15 +34,15 @@ namespace trace_ring::inline v1::x86 {
 enum class perf_reason : std::uint8_t {
     not_intel,             ///< another maker's processor
     ds_missing,            ///< no debug store: flag dts
-    no_64_bit_layout,      ///< no DTES64, which Linux wants: flag dtes64
+    no_64_bit_layout,      ///< no DTES64, which Linux needs: flag dtes64
     bts_unavailable,       ///< a debug store without branches: flag bts
     page_table_isolation,  ///< flag pti: the buffers would have to be in both page tables
-    no_such_pmu,           ///< none of these, and yet the kernel does not offer it
+    no_such_pmu,           ///< the kernel does not offer it, for another reason
     paranoid_level,        ///< perf_event_paranoid is above 1
-    no_permission,         ///< it is not above 1, and the kernel refuses
-    busy,                  ///< another uses what cannot be shared
+    no_permission,         ///< it is not above 1, but the kernel refuses
+    busy,                  ///< another program uses it, and it cannot be shared
     memory_limit,          ///< more than the user may lock: perf_event_mlock_kb, RLIMIT_MEMLOCK
-    other,                 ///< the error's code says what
+    other,                 ///< see the error's code
 };
 
 [[nodiscard]] constexpr std::string_view to_string(perf_reason reason) noexcept {
@@ -61,7 +61,7 @@ enum class perf_reason : std::uint8_t {
     return texts[static_cast<std::size_t>(reason)];
 }
 
-/// No branches by perf events here. `what()` names what was looked at, and the reason.
+/// Perf events give no branches here. `what()` names the event and the reason.
 class perf_unavailable : public setup_error {
 public:
     perf_unavailable(const std::string& subject, perf_reason reason, int error)
@@ -73,9 +73,9 @@ private:
     perf_reason reason_;
 };
 
-/// What is asked of the machine; by default, this one.
+/// Access to the machine; by default to this one.
 struct perf_host {
-    std::string root;  ///< before /proc and /sys
+    std::string root;  ///< prefix of /proc and /sys
     /// perf_event_open(2): a descriptor, or -1 and errno.
     std::function<int(::perf_event_attr&, ::pid_t, int cpu)> open = [](::perf_event_attr& attr,
                                                                        ::pid_t pid, int cpu) {
@@ -87,13 +87,13 @@ struct perf_host {
         return ::ioctl(fd, request, 0);
     };
 
-    /// A file's text; empty if there is none.
+    /// A file's text; empty if there is no such file.
     [[nodiscard]] std::optional<std::string> text(const std::string& path) const {
         std::ifstream in(root + path);
         if (!in) return std::nullopt;
         return std::string(std::istreambuf_iterator<char>(in), {});
     }
-    /// A file with one number.
+    /// The number in a file; empty if there is none.
     [[nodiscard]] std::optional<int> number(const std::string& path) const {
         const auto found = text(path);
         int value = 0;
@@ -132,8 +132,8 @@ namespace impl {
 
 }  // namespace impl
 
-/// What the processor lacks for a branch trace store, of what the kernel says of it in
-/// /proc/cpuinfo; empty if that is nothing, or if it does not say.
+/// The feature that the processor lacks for a branch trace store, by the kernel's /proc/cpuinfo;
+/// empty if it lacks none, or if the file does not tell.
 [[nodiscard]] inline std::optional<perf_reason> missing_in_processor(const perf_host& host) {
     const auto info = host.text("/proc/cpuinfo");
     if (!info) return std::nullopt;

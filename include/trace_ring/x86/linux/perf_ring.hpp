@@ -4,8 +4,8 @@
 
 /// @file
 /// The memory of a perf event: its control page, the ring of the kernel's own records behind it,
-/// and the AUX area (perf_event_open(2)). The reader's part of the protocol is here; the kernel's
-/// (kernel/events/ring_buffer.c) is written down so that each ordering point has its partner.
+/// and the AUX area (perf_event_open(2)). This is the reader's part of the protocol; the kernel's
+/// (kernel/events/ring_buffer.c) is named so that each ordering point has its partner.
 // order: x86.perf.kernel:A pairs with x86.perf.read:A, x86.perf.look:A (the head)
 // order: x86.perf.kernel:B pairs with x86.perf.read:B (the tail)
 
@@ -63,7 +63,7 @@ private:
     return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// Whether so many bytes are a power of two of pages.
+/// Whether `bytes` is a power of two, and at least a page.
 [[nodiscard]] inline bool is_perf_size(std::size_t bytes) noexcept {
     return std::has_single_bit(bytes) && bytes >= perf_page_bytes();
 }
@@ -71,7 +71,8 @@ private:
 /// The control page, and the ring of records behind it. For one reader.
 class perf_ring {
 public:
-    /// `bytes` of records. Read only: the kernel overwrites what is oldest. Throws setup_error.
+    /// `bytes` of records. Not `writable`: the kernel overwrites the oldest records. Throws
+    /// setup_error.
     perf_ring(const std::string& name, int fd, std::size_t bytes, bool writable)
         : all_(name, fd, 0, perf_page_bytes() + bytes, writable),
           data_(all_.bytes().subspan(perf_page_bytes())) {}
@@ -81,9 +82,9 @@ public:
         return word_at<std::uint64_t>(all_.bytes().data(), offset);
     }
 
-    /// Hands over what is there: `f(const perf_event_header&, span of const bytes)`, the latter
-    /// what follows the header, cut at 248 bytes. False: it makes no sense from some place on, and
-    /// was passed over.
+    /// Calls `f(const perf_event_header&, span of const bytes)` for each record, with the bytes
+    /// after its header, cut to 248. False: the bytes from some place on were no records, and were
+    /// skipped.
     template <class Visit>
     bool read(Visit&& visit) {
         // order: x86.perf.read:A pairs with x86.perf.kernel:A
@@ -110,13 +111,13 @@ public:
         return sound;
     }
 
-    /// Where the kernel writes next, in bytes since it began.
+    /// The kernel's next place, in bytes since it began.
     [[nodiscard]] std::uint64_t head() const noexcept {
         // order: x86.perf.look:A pairs with x86.perf.kernel:A
         return word(offsetof(::perf_event_mmap_page, data_head)).load(acquire);
     }
     [[nodiscard]] std::size_t size() const noexcept { return data_.size(); }
-    /// Copies what lies at a position; not more than the ring has.
+    /// Copies the bytes at a position; at most as many as the ring has.
     void copy(std::uint64_t position, std::span<std::byte> to) const noexcept {
         for (std::size_t done = 0; done < to.size();) {
             const auto at = static_cast<std::size_t>((position + done) % data_.size());

@@ -3,10 +3,16 @@
 #pragma once
 
 /// @file
-/// Branches as samples of the branch-instructions event with a period of one: what older kernels
-/// make a branch trace store of, and gdb reads (gdb/nat/linux-btrace.c). IP is the branch, ADDR
-/// where it went. The second choice: each record takes the kernel's time, and only the newest are
-/// kept. They are read backwards, once, when the event is stopped.
+/// Reads branches as samples of the branch-instructions event with a period of one, for which older
+/// kernels use the branch trace store, and which gdb reads (gdb/nat/linux-btrace.c). IP is the
+/// branch, ADDR its target. Prefer perf_bts: here each record costs time in the kernel, and only
+/// the newest are kept. They are read backwards, once, when the event is stopped.
+/// @code
+///   trace_ring::x86::perf_samples branches({.thread = child});
+///   branches.start();
+///   // ...
+///   branches.read(visitor);  // stops, and reads
+/// @endcode
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -32,8 +38,8 @@ namespace trace_ring::inline v1::x86 {
 
 struct perf_samples_options {
     ::pid_t thread = 0;              ///< 0: the calling one
-    int cpu = -1;                    ///< on any
-    std::size_t bytes = 256 * 1024;  ///< a power of two of pages: 24 a branch
+    int cpu = -1;                    ///< -1: any
+    std::size_t bytes = 256 * 1024;  ///< a power of two of pages; a branch takes 24 bytes
     bool on_exec = false;            ///< begins when the thread executes a program
 };
 
@@ -46,7 +52,7 @@ public:
 
     /// Opens the event, disabled. Throws perf_unavailable, which says which condition fails (on a
     /// processor without a branch trace store the samples would be no branches), and setup_error
-    /// for a size that is none.
+    /// for an invalid size.
     explicit perf_samples(const perf_samples_options& options = {}, perf_host host = {})
         : event_(open(options, std::move(host))),
           ring_("branch-instructions", event_.get(), options.bytes, false),
@@ -62,8 +68,8 @@ public:
         running_ = false;
     }
 
-    /// Stops, and hands over all that is there, newest first. What is no sample of a branch is
-    /// passed over, eight bytes at a time, and told as a gap.
+    /// Stops the event, and visits all branches, newest first. Bytes that are no sample of a branch
+    /// are skipped, eight at a time, and reported as a gap.
     template <class Visit>
     std::uint64_t read(Visit&& visit) {
         if (ended_) return 0;
@@ -105,7 +111,7 @@ public:
     }
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] const loss_counts& lost() const noexcept { return lost_; }
-    /// Records that were left out, or that lost a side, for an address of the kernel.
+    /// Records that were left out, or that lost a side, because of an address of the kernel.
     [[nodiscard]] std::uint64_t filtered() const noexcept { return filtered_; }
 
 private:
@@ -144,7 +150,7 @@ private:
     loss_counts lost_;
     std::uint64_t filtered_ = 0;
     bool running_;
-    bool passing_ = false;  ///< what is no sample, already told
+    bool passing_ = false;  ///< skipping bytes that are no sample; the gap is reported
     bool ended_ = false;
 };
 static_assert(branch_source<perf_samples>);

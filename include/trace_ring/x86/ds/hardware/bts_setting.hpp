@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// What becomes of branch trace messages, as bits of the debug control register and back: the table
-/// of CPL-qualified encodings (Intel SDM volume 3), complete. `x`: any value.
+/// Converts the setting of branch trace messages to bits of the debug control register and back:
+/// the complete table of CPL-qualified encodings (Intel SDM volume 3). `x`: any value.
 /// @code
 ///   TR BTS OFF_OS OFF_USR BTINT    setting
 ///    0  x    x       x      x      off
@@ -17,7 +17,7 @@
 ///    1  1    1       0      1      interrupt, above_zero
 ///    1  1    0       1      1      interrupt, zero
 /// @endcode
-/// BTINT alone makes no buffer circular: its threshold must also lie above its maximum.
+/// A clear BTINT is not enough for a circular buffer: its threshold must also be above its maximum.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -25,10 +25,10 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// Where the bits are, which differs by generation. `known`: all bits that the register has.
+/// The places of the bits, which depend on the generation. `known`: all bits of the register.
 struct debugctl_bits {
     std::uint64_t tr, bts, btint;
-    std::uint64_t off_os, off_usr;  ///< 0: the register cannot tell privilege levels apart
+    std::uint64_t off_os, off_usr;  ///< 0: the register cannot select by privilege level
     std::uint64_t known;
 
     [[nodiscard]] constexpr std::uint64_t all() const noexcept {
@@ -53,7 +53,7 @@ enum class bts_mode : std::uint8_t {
     interrupt,  ///< stored, and an interrupt when the buffer is nearly full
 };
 
-/// Whose branches are stored, by current privilege level.
+/// The current privilege levels whose branches are stored.
 enum class bts_levels : std::uint8_t { all, above_zero, zero, none };
 
 struct bts_setting {
@@ -77,7 +77,7 @@ struct bts_setting {
            (bits.off_os != 0 && bits.off_usr != 0);
 }
 
-/// The bits of a setting: those of `bits.all()` only, the others zero. 0 where `can_encode` is
+/// The bits of a setting, among those of `bits.all()`; the others are zero. 0 if `can_encode` is
 /// false.
 [[nodiscard]] constexpr std::uint64_t encode(const debugctl_bits& bits,
                                              bts_setting setting) noexcept {
@@ -92,7 +92,7 @@ struct bts_setting {
     return out;
 }
 
-/// What a value of the register says; bits of other facilities are not looked at.
+/// The setting in a value of the register; bits of other facilities are ignored.
 [[nodiscard]] constexpr bts_setting decode(const debugctl_bits& bits,
                                            std::uint64_t value) noexcept {
     if ((value & bits.tr) == 0) return {};

@@ -17,7 +17,7 @@
 ///   PEBS interrupt threshold      1C     38
 ///   PEBS counter resets           20     40
 /// @endcode
-/// All are absolute linear addresses, but the resets, which are 8 bytes long in both. Branch
+/// All are absolute linear addresses, except the resets, which have 8 bytes in both layouts. Branch
 /// records are in x86/branch_record.hpp, those of PEBS in pebs_record.hpp.
 
 #include <trace_ring/x86/enabled.hpp>
@@ -41,8 +41,8 @@ struct ds_buffer {
     alignas(Model::pointer_alignment) address threshold = 0;  ///< base + a number of whole records
 };
 
-/// The whole area. The number of resets that a processor knows is its own; here is room for all
-/// that any format has, 32 general and 16 fixed counters, or one in the 32-bit layout.
+/// The whole area. Processors differ in the number of resets; this has room for those of any
+/// format: 32 general and 16 fixed counters, or one in the 32-bit layout.
 template <record::data_model Model>
 struct ds_area {
     using buffer = ds_buffer<Model>;
@@ -86,7 +86,7 @@ enum class ds_field : std::uint8_t {
     pebs_threshold,
 };
 
-/// Where one of them lies, in bytes from the area's beginning.
+/// The offset of a word, in bytes from the area's beginning.
 template <record::data_model Model>
 [[nodiscard]] constexpr std::size_t offset_of(ds_field field) noexcept {
     return static_cast<std::size_t>(field) * Model::pointer_bytes;
@@ -106,8 +106,8 @@ struct pebs_counter {
     }
 };
 
-/// Where the value lies that a counter is reset to, in bytes from the area's beginning; 0: that
-/// counter has none.
+/// The offset of a counter's reset value, in bytes from the area's beginning; 0: the counter has
+/// none.
 /// @param format of the PEBS records: 0 to 3 have four resets, 4 has eight and then those of the
 ///               fixed counters, later ones 32 and those; the 32-bit layout has one
 template <record::data_model Model>

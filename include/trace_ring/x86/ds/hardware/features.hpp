@@ -3,9 +3,15 @@
 #pragma once
 
 /// @file
-/// What a processor has of the debug store, and by what name to say that something is missing.
+/// Finds out which features of the debug store a processor has, and names the one that is missing.
+/// @code
+/// trace_ring::x86::msr_device registers(0);
+/// const auto have = trace_ring::x86::detect(trace_ring::x86::host_cpuid{}, registers,
+///                                           trace_ring::x86::processor_mode::ia32e);
+/// trace_ring::x86::require(have, {.pebs = true});  // throws ds_unavailable
+/// @endcode
 ///
-/// | what                               | where                                            |
+/// | feature                            | where                                            |
 /// |------------------------------------|--------------------------------------------------|
 /// | the maker                          | CPUID.0: "GenuineIntel"                          |
 /// | DS                                 | CPUID.1:EDX[21]                                  |
@@ -15,8 +21,8 @@
 /// | BTS, PEBS unavailable              | IA32_MISC_ENABLE bits 11 and 12                  |
 /// | PEBS format and kind               | IA32_PERF_CAPABILITIES [11:8], 6, 7, 14          |
 ///
-/// CPUID is asked first, and a register only if CPUID says that it is there: an emulator without DS
-/// can read bit 11 as 0.
+/// CPUID comes first, and a register is read only if CPUID says that it exists: an emulator without
+/// DS may read bit 11 as 0.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -38,7 +44,7 @@ struct cpuid_value {
     std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-/// Who answers CPUID: this processor, or one that a test makes up.
+/// A source of CPUID: this processor, or one that a test simulates.
 template <class C>
 concept cpuid_source = requires(const C& c, std::uint32_t leaf) {
     { c.cpuid(leaf) }
@@ -55,15 +61,15 @@ struct host_cpuid {
 };
 static_assert(cpuid_source<host_cpuid>);
 
-/// The mode that the processor runs its kernel in, which decides about the layout where DTES64 is
-/// not there. A 32-bit program does not know it of itself.
+/// The mode in which the processor runs its kernel. It decides the layout if there is no DTES64. A
+/// 32-bit program cannot find it out by itself.
 enum class processor_mode : std::uint8_t { legacy, ia32e };
 
 struct ds_features {
     bool intel = false;
     bool ds = false;
     bool readable = false;  ///< IA32_MISC_ENABLE could be read
-    bool bts = false;       ///< not said to be unavailable
+    bool bts = false;       ///< IA32_MISC_ENABLE does not say that it is unavailable
     bool pebs = false;
     bool dtes64 = false;
     bool cpl = false;   ///< DS-CPL
@@ -78,7 +84,8 @@ struct ds_features {
     }
 };
 
-/// Asks. Never throws; what could not be read counts as missing, and `fault` says why.
+/// Finds the features. If a register cannot be read, its features count as missing, and `fault`
+/// says why.
 template <cpuid_source Cpuid, msr_access Msr>
 [[nodiscard]] ds_features detect(const Cpuid& source, Msr& registers,
                                  processor_mode mode) noexcept {
@@ -139,7 +146,7 @@ enum class ds_missing : std::uint8_t {
     return names[static_cast<unsigned>(what)];
 }
 
-/// What somebody wants of it.
+/// The features that a program needs.
 struct ds_needs {
     record::program_mode layout = record::program_mode::lp64;
     bool bts = true;
@@ -161,7 +168,7 @@ struct ds_needs {
     return ds_missing::nothing;
 }
 
-/// Something of it is missing: ENODEV, and which by `why()`.
+/// A feature is missing: ENODEV; `why()` says which.
 class ds_unavailable : public setup_error {
 public:
     explicit ds_unavailable(ds_missing why, msr_fault fault = msr_fault::none)
@@ -179,7 +186,7 @@ private:
     ds_missing why_;
 };
 
-/// Throws ds_unavailable unless all of it is there.
+/// Throws ds_unavailable if a needed feature is missing.
 inline void require(const ds_features& have, const ds_needs& need) {
     const ds_missing what = missing(have, need);
     if (what != ds_missing::nothing) throw ds_unavailable(what, have.fault);

@@ -3,19 +3,19 @@
 #pragma once
 
 /// @file
-/// The model-specific registers that the debug store is run by, and the *msr_access* concept: who
-/// reads and writes them.
+/// The model-specific registers of the debug store, and the concept *msr_access* for reading and
+/// writing them.
 ///
 /// | expression      | result      | meaning                                                      |
 /// |-----------------|-------------|--------------------------------------------------------------|
-/// | `m.read(r)`     | `msr_value` | register `r` of one logical processor, and why it could not  |
+/// | `m.read(r)`     | `msr_value` | register `r` of one logical processor, or why it could not   |
 /// |                 |             | be read: noexcept                                            |
-/// | `m.write(r, v)` | `msr_fault` | writes all 64 bits of it; why not: noexcept                  |
+/// | `m.write(r, v)` | `msr_fault` | writes all 64 bits of it; returns why not: noexcept          |
 ///
 /// Errors are values, so that the service routine and a kernel without exceptions can use it. Three
 /// models: ring0_msr (the instructions), msr_device (Linux's /dev/cpu/N/msr), simulated_cpu. The
-/// smallest valid model is a function pair over one array. It is not weaker: a write that is
-/// refused and not told would leave the processor storing.
+/// smallest valid model is two functions over one array. It is not weaker: if a refused write were
+/// not reported, the processor would continue to store.
 ///
 /// Nothing here needs a hosted implementation.
 
@@ -40,7 +40,7 @@ inline constexpr std::uint32_t ds_area = 0x600;
 inline constexpr std::uint32_t lvt_pmi = 0x834;  ///< x2APIC; else memory, at FEE00340
 }  // namespace msr
 
-// IA32_MISC_ENABLE: set where the facility is missing.
+// IA32_MISC_ENABLE: set if the facility is missing.
 inline constexpr std::uint64_t misc_bts_unavailable = 1U << 11;
 inline constexpr std::uint64_t misc_pebs_unavailable = 1U << 12;
 
@@ -57,17 +57,17 @@ inline constexpr std::uint64_t capability_pebs_baseline = 1U << 14;
 inline constexpr std::uint64_t status_counters = 0x0000'FFFF'FFFF'FFFF;
 inline constexpr std::uint64_t status_ds_overflow = std::uint64_t{1} << 62;
 
-/// The interrupt's entry in the local APIC: set by the APIC when it delivers one, and cleared by
-/// software alone.
+/// The mask in the interrupt's entry of the local APIC. The APIC sets it when it delivers one; only
+/// software clears it.
 inline constexpr std::uint32_t lvt_mask = 1U << 16;
 
 /// Why a register could not be read or written.
 enum class msr_fault : std::uint8_t {
     none,
     general_protection,  ///< #GP: no such register, a reserved bit, a non-canonical address
-    not_permitted,       ///< the system does not let this program
-    no_processor,        ///< it is offline, or gone
-    device,              ///< the device failed otherwise
+    not_permitted,       ///< the system does not allow it to this program
+    no_processor,        ///< the processor is offline, or removed
+    device,              ///< the device failed for another reason
 };
 [[nodiscard]] constexpr const char* to_string(msr_fault fault) noexcept {
     constexpr const char* names[]{

@@ -3,17 +3,21 @@
 #pragma once
 
 /// @file
-/// The records of PEBS, in every format: how they lie, and how those of variable length are taken
-/// apart (Intel SDM volume 3, "PEBS Record Format"; Linux 6.12, events/intel/ds.c).
+/// The layouts of PEBS records in every format, and the decoder of those of variable length (Intel
+/// SDM volume 3, "PEBS Record Format"; Linux 6.12, events/intel/ds.c).
 /// @code
 ///   Pentium 4, 32-bit     40 bytes    EFLAGS to SP, 4 bytes each
 ///   format 0             144          flags, IP, 16 registers
 ///   format 1             176          + status, data address, data source, latency
 ///   format 2             192          + eventing IP, TX information
 ///   format 3             200          + TSC; the status is the applicable counters
-///   format 4 and later   32 to 1232   adaptive: a basic group, then those that were asked for
+///   format 4 and later   32 to 1232   adaptive: a basic group, then the chosen ones
 /// @endcode
-/// Whatever the bytes say, nothing here reads beyond what it was given.
+/// Nothing here reads beyond the given bytes, whatever their contents.
+/// @code
+/// const auto record = trace_ring::x86::decode_adaptive(bytes);  // of format 4 and later
+/// if (record.fault == trace_ring::x86::pebs_fault::none) use(record.basic.ip);
+/// @endcode
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -27,7 +31,7 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// The 32-bit layout's one format.
+/// The only format of the 32-bit layout.
 struct pebs_record32 {
     std::uint32_t eflags, lip;
     std::uint32_t ax, bx, cx, dx, si, di, bp, sp;
@@ -95,7 +99,7 @@ struct pebs_memory {
 };
 static_assert(sizeof(pebs_memory) == 32);
 
-/// In another order than those of format 0.
+/// Not in the order of format 0.
 struct pebs_registers {
     alignas(8) std::uint64_t flags;
     std::uint64_t ip, ax, cx, dx, bx, sp, bp, si, di;
@@ -139,8 +143,8 @@ inline constexpr std::size_t pebs_most_lbr_entries = 32;
 }
 static_assert(pebs_adaptive_bytes(0) == 32 && pebs_adaptive_bytes(0x1F00000F) == 1232);
 
-/// Bytes of a record. @param format of IA32_PERF_CAPABILITIES. @param groups as MSR_PEBS_DATA_CFG
-/// asks for them, from format 4 on.
+/// Bytes of a record. @param format of IA32_PERF_CAPABILITIES. @param groups as in
+/// MSR_PEBS_DATA_CFG, from format 4 on.
 template <record::data_model Model>
 [[nodiscard]] constexpr std::size_t pebs_record_bytes(unsigned format,
                                                       std::uint32_t groups = 0) noexcept {
@@ -150,10 +154,10 @@ template <record::data_model Model>
     return format < 4 ? fixed[format] : pebs_adaptive_bytes(groups);
 }
 
-/// What is wrong with a record.
+/// The fault of a record.
 enum class pebs_fault : std::uint8_t {
     none,
-    cut,            ///< fewer bytes than a record of the format has, or than it says of itself
+    cut,            ///< fewer bytes than a record of the format has, or than the record states
     length,         ///< its own length is no multiple of 8, or too short for any record
     groups,         ///< its groups do not make up its length
     too_many_lbrs,  ///< more than 32 entries
@@ -166,16 +170,15 @@ enum class pebs_fault : std::uint8_t {
     return names[static_cast<std::size_t>(fault)];
 }
 
-/// An adaptive record, taken apart. The groups stay where they are: a span is empty where the
-/// record has not that group.
+/// The groups of an adaptive record, in place. The span of a group that the record lacks is empty.
 struct pebs_adaptive {
     pebs_fault fault = pebs_fault::none;
     std::size_t at = 0;  ///< where the fault is, in bytes from the record's beginning
     pebs_basic basic{};
     std::span<const std::byte> memory, registers, vectors, lbr;
-    std::span<const std::byte> unknown;  ///< groups of a later format, behind the others
+    std::span<const std::byte> unknown;  ///< groups of a later format, after the others
 
-    /// A group, as a value; `Group{}` where there is none. Constant time, signal-safe.
+    /// A group, as a value; `Group{}` if the record lacks it. Constant time, signal-safe.
     template <class Group>
     [[nodiscard]] static Group load(std::span<const std::byte> group, std::size_t n = 0) noexcept {
         static_assert(std::is_trivially_copyable_v<Group>);
@@ -189,8 +192,8 @@ struct pebs_adaptive {
     }
 };
 
-/// Takes apart the adaptive record that `bytes` begin with. With a fault, only `basic` is filled,
-/// and that only if it is there. Constant time, signal-safe.
+/// Decodes the adaptive record at the beginning of `bytes`. If it has a fault, only `basic` is set,
+/// if there are enough bytes for it. Constant time, signal-safe.
 [[nodiscard]] inline pebs_adaptive decode_adaptive(std::span<const std::byte> bytes) noexcept {
     pebs_adaptive out;
     const auto fail = [&](pebs_fault fault, std::size_t at) {
@@ -223,7 +226,7 @@ struct pebs_adaptive {
     return out;
 }
 
-/// The record at the beginning of `bytes`, a PEBS buffer's rest: its length, or what is wrong.
+/// The length of the record at the beginning of a PEBS buffer's rest, or its fault.
 struct pebs_extent {
     pebs_fault fault = pebs_fault::none;
     std::size_t bytes = 0;

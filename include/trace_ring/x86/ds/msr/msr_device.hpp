@@ -3,8 +3,12 @@
 #pragma once
 
 /// @file
-/// Linux's way to a processor's registers: /dev/cpu/N/msr, eight bytes at the offset that is the
-/// register's number.
+/// A processor's registers by Linux's /dev/cpu/N/msr, where a register's eight bytes lie at the
+/// offset of its number.
+/// @code
+/// trace_ring::x86::msr_device registers(0);  // processor 0
+/// const auto area = registers.read(trace_ring::x86::msr::ds_area);
+/// @endcode
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -20,12 +24,13 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// Any thread may use it, on any processor; errno is kept.
+/// Any thread may use it, on any processor. Keeps errno.
 class msr_device {
 public:
-    /// Throws setup_error, which tells apart: no such processor, no msr module, no permission.
+    /// Throws setup_error, which says which is missing: the processor, the msr module or
+    /// permission.
     /// @param cpu     the logical processor
-    /// @param devices, processors where the system has them
+    /// @param devices, processors the system's folders
     explicit msr_device(unsigned cpu, const std::string& devices = "/dev/cpu",
                         const std::string& processors = "/sys/devices/system/cpu")
         : file_(open(cpu, devices, processors)) {}

@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The instructions themselves, for a kernel or a hypervisor: nothing here needs a hosted
+/// A processor's registers by RDMSR and WRMSR, for a kernel or a hypervisor. It needs no hosted
 /// implementation, exceptions or run-time type information.
 
 #include <trace_ring/x86/enabled.hpp>
@@ -14,17 +14,17 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// The registers of the logical processor that executes it, which must be at CPL 0 and stay on that
-/// processor. A register that is not there, or a value that it does not take, raises #GP: that is
-/// its caller's to prevent or to catch, by features.hpp and by the rules of branch_store.
+/// The registers of the logical processor that executes it. The code must be at CPL 0 and stay on
+/// that processor. A missing register, or a value that it does not take, raises #GP: the caller
+/// must prevent that, by features.hpp and the rules of branch_store, or catch it.
 struct ring0_msr {
     [[nodiscard]] msr_value read(std::uint32_t number) const noexcept {
         std::uint32_t low, high;
         asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(number) : "memory");
         return {std::uint64_t{high} << 32 | low, msr_fault::none};
     }
-    /// What was stored to memory before, the processor finds there; what it has stored before, is
-    /// loaded after it: WRMSR serializes, and the compiler moves nothing across.
+    /// WRMSR serializes, and the compiler moves no access across it. So the processor's debug store
+    /// sees earlier stores of the program, and the program's later loads see the debug store's.
     [[nodiscard]] msr_fault write(std::uint32_t number, std::uint64_t value) const noexcept {
         const auto low = static_cast<std::uint32_t>(value);
         const auto high = static_cast<std::uint32_t>(value >> 32);

@@ -3,8 +3,13 @@
 #pragma once
 
 /// @file
-/// The linear memory that a simulated processor sees: ranges of a program's own, each at an address
+/// The linear memory of a simulated processor: ranges of the program's memory, each at an address
 /// that the program chooses.
+/// @code
+/// std::byte bytes[4096];
+/// trace_ring::x86::simulated_memory memory;
+/// memory.map(0xFFFF'8000'0000'0000, bytes);
+/// @endcode
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -17,20 +22,20 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// Time: linear in the number of ranges. One thread's at a time.
+/// All functions are linear in the number of ranges. Used by one thread at a time.
 class simulated_memory {
 public:
-    /// The bytes, which must outlive their use, are seen from `address` on. Ranges mapped later
-    /// win.
+    /// Maps the bytes, which must outlive their use, at `address`. Of overlapping ranges the one
+    /// mapped last is used.
     void map(std::uint64_t address, std::span<std::byte> bytes) {
         ranges_.push_back({address, bytes});
     }
-    /// Bytes that the processor sees where the program does.
+    /// Maps the bytes at the program's own address.
     void map(std::span<std::byte> bytes) {
         map(reinterpret_cast<std::uintptr_t>(bytes.data()), bytes);
     }
 
-    /// Where the program has these bytes; nullptr: not all of them are in one range.
+    /// The program's address of these bytes; nullptr if they are not all in one range.
     [[nodiscard]] std::byte* find(std::uint64_t address, std::size_t size) const noexcept {
         for (std::size_t i = ranges_.size(); i-- > 0;) {
             const range& r = ranges_[i];

@@ -3,13 +3,13 @@
 #pragma once
 
 /// @file
-/// The area and the buffers of a debug store, from the reader's side. They lie in the storage as
+/// The area and the buffers of a debug store, for the reader. They lie in the storage:
 /// @code
 ///   0     the management area
 ///   448   the branch buffer       (storage::control_bytes)
 ///   ...   the PEBS buffer, on a cache line
 /// @endcode
-/// Of what the processor writes only the indexes are read, and they are not trusted.
+/// Beside the records it reads only the indexes of what the processor writes, and checks them.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -33,8 +33,8 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// Offsets are in bytes from a buffer's base. One thread's at a time; all but the constructor and
-/// `place` may be called where a service routine runs.
+/// Offsets are in bytes from a buffer's base. Used by one thread at a time; a service routine may
+/// call all functions except the constructor and `place`.
 template <record::data_model Model>
 class ds_memory {
 public:
@@ -42,7 +42,7 @@ public:
     using record_type = record::branch_record<Model>;
     static constexpr std::size_t record_bytes = sizeof(record_type);
 
-    /// Throws setup_error, EINVAL, with the option that cannot be.
+    /// Throws setup_error (EINVAL), which names the invalid option.
     ds_memory(const branch_store_options& options, unsigned pebs_format)
         : format_(pebs_format), circular_(options.setting.mode == bts_mode::circular) {
         if (options.setting.mode >= bts_mode::circular && options.records == 0)
@@ -66,12 +66,12 @@ public:
         }
     }
 
-    /// Bytes that are needed behind the storage's control.
+    /// Bytes that the buffers need behind the storage's control.
     [[nodiscard]] std::uint64_t bytes() const noexcept {
         return pebs_.at + pebs_.capacity - storage::control_bytes;
     }
 
-    /// The storage is there. Throws setup_error, EINVAL, if it does not do.
+    /// Sets the storage. Throws setup_error (EINVAL) if it cannot be used.
     void place(std::byte* data, std::uint64_t size, bool fresh, std::uint64_t linear) {
         if (size < storage::control_bytes || size - storage::control_bytes < bytes())
             refuse("storage", "it has less than the " + std::to_string(bytes()) + " bytes needed");
@@ -84,7 +84,7 @@ public:
             refuse("linear", "the buffers end beyond the last address of the layout");
     }
 
-    /// Empty buffers, as the processor is to find them.
+    /// Describes empty buffers to the processor.
     void reset() noexcept {
         std::memset(data_, 0, sizeof(ds_area<Model>));
         std::memset(data_ + bts_.at, 0, static_cast<std::size_t>(bts_.capacity));
@@ -99,14 +99,14 @@ public:
     [[nodiscard]] bool circular() const noexcept { return circular_; }
     [[nodiscard]] bool has_bts() const noexcept { return bts_.capacity != 0; }
     [[nodiscard]] bool has_pebs() const noexcept { return pebs_.capacity != 0; }
-    /// The cause: the index is at the threshold, or above.
+    /// BTS is a cause: its index is at the threshold, or above.
     [[nodiscard]] bool bts_reached() const noexcept {
         return has_bts() && raw(ds_field::bts_index) >= raw(ds_field::bts_threshold);
     }
     [[nodiscard]] bool pebs_reached() const noexcept {
         return has_pebs() && raw(ds_field::pebs_index) >= raw(ds_field::pebs_threshold);
     }
-    /// No room for another record: an index at the maximum or above, wherever the maximum lies.
+    /// No room for another record: the index is at the end of the buffer, or beyond it.
     [[nodiscard]] bool bts_full() const noexcept {
         return has_bts() && !circular_ && raw(ds_field::bts_index) >= end_of(bts_);
     }
@@ -115,21 +115,22 @@ public:
     }
 
     // --- Branches --------------------------------------------------------------------------------
-    /// How far the branch buffer is filled; what `lost` gets for it is counted each time.
+    /// The offset up to which the branch buffer is filled. Each call adds the losses to `lost`
+    /// again.
     [[nodiscard]] std::uint64_t bts_end(loss_counts& lost) const noexcept {
         const std::uint64_t end = checked(ds_field::bts_index, bts_, lost);
         if (bts_full()) lost.add(loss_cause::refused, 1);
         return end;
     }
-    /// How many records are lost, at least, as the processor came round though nobody served it:
-    /// the last one there is was stored, and the index lies before it. Tells it once.
+    /// The least number of records lost because the processor wrapped before it was served: the
+    /// buffer's last record is filled, and the index lies before it. Returns it once.
     [[nodiscard]] std::uint64_t take_round(std::uint64_t end) noexcept {
         const auto last = last_record();
         if (end == bts_.capacity || last.front().padding()) return 0;
         clear(last);
         return bts_.capacity / record_bytes;
     }
-    /// The last there is. Empty when its record was read, so that another one shows.
+    /// The buffer's last record. It is cleared when it has been read, so that a new one is noticed.
     [[nodiscard]] std::span<const record_type> last_record() const noexcept {
         return records(bts_.capacity - record_bytes, bts_.capacity);
     }
@@ -146,26 +147,26 @@ public:
                                           (data_ + bts_.at));
     }
 
-    /// The part of a circular buffer from the index on: what was stored before it came round, if it
-    /// has. Records that say nothing are left out at both ends, so linear in its length.
+    /// The part of a circular buffer from the index on: the records before the last wrap, if there
+    /// was one. Leaves out padding at both ends, so it is linear in the part's length.
     [[nodiscard]] std::span<const record_type> older(loss_counts& lost) const noexcept {
         const std::uint64_t from = checked(ds_field::bts_index, bts_, lost) % bts_.capacity;
         const auto run = records(from, bts_.capacity);
         if (!run.front().padding()) lost.add(loss_cause::overwritten, 1);
         return trimmed(run);
     }
-    /// The part before the index.
+    /// The part of a circular buffer before the index.
     [[nodiscard]] std::span<const record_type> newer() const noexcept {
         loss_counts told;
         return trimmed(records(0, checked(ds_field::bts_index, bts_, told) % bts_.capacity));
     }
-    /// They say nothing any more.
+    /// Makes the records padding.
     void clear(std::span<const record_type> run) noexcept {
         std::memset(data_ + bts_.at + offset_of_records(run), 0, run.size_bytes());
     }
 
     // --- PEBS ------------------------------------------------------------------------------------
-    /// As branch_store::take_pebs.
+    /// See branch_store::take_pebs.
     template <class Visit>
     std::uint64_t take_pebs(Visit& visit, loss_counts& lost) {
         loss_counts found;
@@ -183,7 +184,7 @@ public:
             rest = rest.subspan(record.bytes);
             ++count;
         }
-        lost += found;  // only now: a visitor that throws finds it again
+        lost += found;  // only now: if a visitor throws, the next call finds the losses again
         set(ds_field::pebs_index, linear_ + pebs_.at);
         return count;
     }
@@ -231,8 +232,8 @@ private:
         return linear_ + what.at + what.capacity;
     }
 
-    /// The offset that an index stands for: within the buffer, and at a record's beginning if those
-    /// have one length.
+    /// The offset of an index, moved into the buffer and, if all records have one length (`whole`),
+    /// to the beginning of a record.
     [[nodiscard]] std::uint64_t checked(ds_field index, const buffer& what, loss_counts& lost,
                                         bool whole = true) const noexcept {
         const std::uint64_t base = linear_ + what.at;

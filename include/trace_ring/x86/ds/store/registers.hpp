@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The registers by which a debug store is started, stopped and armed.
+/// Starts, stops and arms a debug store by its registers.
 
 #include <trace_ring/x86/enabled.hpp>
 
@@ -21,7 +21,7 @@
 
 namespace trace_ring::inline v1::x86 {
 
-/// What `stop` cleared parts of: both registers, whole.
+/// Both registers that `stop` changes, as they were before.
 struct ds_enables {
     std::uint64_t debugctl = 0;
     std::uint64_t pebs_enable = 0;
@@ -32,7 +32,7 @@ struct ds_enables {
 template <msr_access Msr>
 class ds_registers {
 public:
-    /// Throws setup_error, EINVAL, if the control register has not the bits for the setting.
+    /// Throws setup_error (EINVAL) if the control register lacks the bits for the setting.
     ds_registers(Msr& registers, const ds_features& have, const branch_store_options& options)
         : registers_(registers),
           bits_(options.control ? *options.control : have.control()),
@@ -48,7 +48,7 @@ public:
             throw setup_error("debug store: control", "no bits for privilege levels", EINVAL);
     }
 
-    /// Sets all, DEBUGCTL last. As branch_store::start.
+    /// Sets all registers, DEBUGCTL last. See branch_store::start.
     void start(std::uint64_t area) {
         ds_enables was;
         was.debugctl = get(msr::debugctl);
@@ -70,7 +70,7 @@ public:
             throw;
         }
     }
-    /// What one of them refuses does not keep it from the others.
+    /// Restores all registers, even if one of them refuses.
     void end() noexcept {
         if (!std::exchange(started_, false)) return;
         merge(msr::debugctl, bits_.all(), before_.debugctl);
@@ -80,9 +80,9 @@ public:
     }
     [[nodiscard]] bool started() const noexcept { return started_; }
 
-    /// Between `stop` and `restore`.
+    /// True between `stop` and `restore`.
     [[nodiscard]] bool stopped() const noexcept { return stopped_; }
-    /// TR and the PEBS enable are clear when it returns. As branch_store::stop.
+    /// Clears TR and the PEBS enable. See branch_store::stop.
     [[nodiscard]] ds_enables stop() {
         throw_fault();
         ds_enables was;
@@ -105,8 +105,8 @@ public:
         stopped_ = false;
     }
 
-    /// Counters that have overflowed since the last `rearm`, each told once.
-    /// @param pebs whether PEBS is a cause, for which `rearm` enables the counters again
+    /// Counters that have overflowed since the last `rearm`, each returned once.
+    /// @param pebs PEBS is a cause, so `rearm` enables the counters again
     [[nodiscard]] std::uint64_t overflowed(bool pebs) noexcept {
         reenable_ = reenable_ || pebs;
         if (!has_status_) return 0;
@@ -129,7 +129,7 @@ public:
         try_put(msr::lvt_pmi, entry.value & ~std::uint64_t{lvt_mask});
     }
 
-    /// Throws for what could not be told when it happened.
+    /// Throws for an error in a function that cannot throw.
     void throw_fault() {
         const refused was = std::exchange(fault_, {});
         if (was.fault != msr_fault::none) fail(was.number, "write", was.fault);
@@ -165,7 +165,7 @@ private:
     void remember(std::uint32_t number, msr_fault fault) noexcept {
         if (fault_.fault == msr_fault::none && fault != msr_fault::none) fault_ = {number, fault};
     }
-    /// These bits as they were, the others as they are.
+    /// Sets these bits to their values in `was`, and leaves the others.
     void merge(std::uint32_t number, std::uint64_t bits, std::uint64_t was) noexcept {
         const msr_value now = registers_.read(number);
         if (now.fault != msr_fault::none) return remember(number, now.fault);
@@ -184,7 +184,7 @@ private:
     bool started_ = false, stopped_ = false;
     ds_enables before_;
     std::uint64_t groups_before_ = 0;
-    std::uint64_t told_ = 0;  ///< counters that causes() has told
+    std::uint64_t told_ = 0;  ///< counters that `overflowed` has returned
     bool reenable_ = false;
     refused fault_;
 };
