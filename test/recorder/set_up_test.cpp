@@ -583,9 +583,22 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_at_set_up_and_leaves_nothing_behind
     }
 }
 
+namespace {
+/// The kernel populates what is asked for: an older one refuses, and an emulator says that it did.
+bool can_populate() {
+    constexpr int populate_write = 23;
+    void* const page =
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char is_there = 0;
+    const bool populated = ::madvise(page, 4096, populate_write) == 0 &&
+                           ::mincore(page, 4096, &is_there) == 0 && (is_there & 1) != 0;
+    ::munmap(page, 4096);
+    return populated;
+}
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(a_file_with_holes_is_not_joined_on_a_full_disk) {
-    constexpr int populate_write = 23;  // a kernel that does not know it cannot tell before
-    if (::madvise(nullptr, 0, populate_write) != 0) return;
+    if (!can_populate()) return;  // nor can it be told before
     const test::folder folder;
     const int status = on_small_disk(folder.path(), 1 << 20, [&]() -> int {
         checks check;
@@ -696,7 +709,9 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_while_a_trace_grows_is_its_limit) {
                     check(kept + lost[loss_cause::refused] == writers * each, "or refused");
                     check(lost[loss_cause::overwritten] == 0, "nothing overwritten");
                     check(all.read() <= slots * fit_in_512, "not more than there is room for");
-                    check(all.read() >= (slots - writers) * fit_in_512, "all room was used");
+                    // But for what each writer leaves of its last sub-buffer, and for one that it
+                    // drew just as another came to the end of the disk.
+                    check(all.read() >= (slots - 2 * writers) * fit_in_512, "all room was used");
                 } else {
                     check(kept == writers * each, "nothing refused");
                     check(recorder.statistics().overwritten == lost[loss_cause::overwritten],

@@ -126,15 +126,10 @@ private:
     types_here here_;
 };
 
-// A list of addresses that the linker puts together. Where position-independent code cannot name an
-// address in assembler (i386), a list of one for each type.
-#if defined(__i386__) && defined(__PIC__)
-template <class E>
-struct one_type {
-    static inline constinit event_state* const list[] = {&event_of<E>::state};
-    [[gnu::visibility("hidden")]] static inline types_entry entry{list, list + 1};
-};
-#else
+// A list of addresses that the linker puts together. Elsewhere a list of one for each type: i386's
+// position-independent code cannot name an address in assembler, and on aarch64 a library finds the
+// ends of the program's section in place of its own.
+#if defined(__x86_64__) || (defined(__i386__) && !defined(__PIC__))
 #define TRACE_RING_TYPES_BY_SECTION
 extern "C" {
 [[gnu::visibility("hidden"), gnu::weak]] extern event_state* const __start_trace_ring_types[];
@@ -142,11 +137,12 @@ extern "C" {
 }
 [[gnu::visibility("hidden")]] inline types_entry types_of_this_program{__start_trace_ring_types,
                                                                        __stop_trace_ring_types};
-#endif
-#if defined(__aarch64__)
-#define TRACE_RING_ADDRESS "S"
 #else
-#define TRACE_RING_ADDRESS "i"
+template <class E>
+struct one_type {
+    static inline constinit event_state* const list[] = {&event_of<E>::state};
+    [[gnu::visibility("hidden")]] static inline types_entry entry{list, list + 1};
+};
 #endif
 
 /// The state of an event type. A call of this gets the type registered before main.
@@ -156,7 +152,7 @@ template <class E>
     asm(".pushsection trace_ring_types,\"aw?\",%%progbits\n\t.balign %c1\n\t"
         ".if %c1 == 8\n\t.8byte %c0\n\t.else\n\t.4byte %c0\n\t.endif\n\t.popsection"
         :
-        : TRACE_RING_ADDRESS(&event_of<E>::state), "i"(sizeof(void*)));
+        : "i"(&event_of<E>::state), "i"(sizeof(void*)));
 #else
     static_cast<void>(&one_type<E>::entry);
 #endif
