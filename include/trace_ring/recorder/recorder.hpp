@@ -32,20 +32,6 @@ namespace trace_ring::inline v1 {
 
 namespace impl {
 
-/// Appends a span's end that says where it began, as the open record of `lane`, which has room.
-inline void append_end(core& of, lane_state& lane, std::uint32_t time, std::uint32_t header,
-                       const open_span& span) noexcept {
-    const std::uint32_t word = record_word::pack(
-        record_word::id(header), layout::span_end_record::bytes, layout::span_end_record::flags);
-    const std::uint64_t words[] = {time | std::uint64_t{word} << 32, span.begun, span.lane};
-    static_assert(sizeof words == layout::span_end_record::bytes);
-    std::byte* const to = end_of_records(lane);
-    // relaxed, both: the commit word publishes them; and a note to readers
-    for (std::size_t i = 0; i < 3; ++i) word_at<std::uint64_t>(to, i * 8).store(words[i], relaxed);
-    commit_record(lane, layout::span_end_record::bytes);
-    of.memory().ring().ended_elsewhere.store(1, relaxed);
-}
-
 /// The cold path's functions for a recorder whose records are timed with `Clock`.
 template <class Clock>
 struct cold_functions {
@@ -54,9 +40,9 @@ struct cold_functions {
         lane_state& lane = *first_lane(type.ring, to.lanes_at);
         const bool is_begun =
             where.idle != not_begun && put_back(lane, where.opener, where.idle) && where.idle < 0;
-        const opened found =
-            is_begun ? to.the_core->open_further(type, bytes, where.opener, ends, lane, 0)
-                     : to.the_core->open(type, bytes, where.opener, ends);
+        const opened found = is_begun
+                                 ? to.the_core->open_further(type, bytes, where.opener, ends, lane)
+                                 : to.the_core->open(type, bytes, where.opener, ends);
         if (found.lane != nullptr) time_source<Clock>::share(mark_of(*found.lane), found.time);
         return found;
     }
@@ -79,30 +65,37 @@ struct cold_functions {
                        const std::uint64_t* words, std::uint32_t count, std::uint32_t flags,
                        open_span* span) noexcept {
         const bool ends = flags == record_word::end;
-        const std::uint32_t bytes = record_header_bytes + count * 8;
+        std::uint32_t bytes = record_header_bytes + count * 8;
         // An end may have to say where the span began.
         const std::uint32_t most = ends ? std::uint32_t{layout::span_end_record::bytes} : bytes;
         const auto [lane, time] = open_record(to, type, where, most, ends);
         if (lane == nullptr) return false;
-        // relaxed, to the end: `open` saw the id; own lane; and the commit word publishes the rest
-        const std::uint32_t id = record_word::id(type.header.load(relaxed));
+        // relaxed, to the end: `open` saw the id; own lane; a note to readers; and the commit word
+        // publishes the rest
         lane_mark& mark = mark_of(*lane);
-        if (ends && !span->is_innermost(mark, *lane->sub.load(relaxed))) {
-            append_end(*to.the_core, *lane, time, id, *span);
-            to.the_core->finish(*lane);
-            return true;
+        const bool elsewhere = ends && !span->is_innermost(mark, *lane->sub.load(relaxed));
+        std::uint64_t began[2] = {};
+        if (elsewhere) {
+            began[0] = span->begun;
+            began[1] = span->lane;
+            words = began;
+            count = 2;
+            bytes = most;
+            flags = layout::span_end_record::flags;
+            to.the_core->memory().ring().ended_elsewhere.store(1, relaxed);
         }
+        const std::uint32_t id = record_word::id(type.header.load(relaxed));
         std::byte* const at = end_of_records(*lane);
         store_head(at, time | std::uint64_t{record_word::pack(id, bytes, flags)} << 32);
         for (std::uint32_t i = 0; i < count; ++i)
             word_at<std::uint64_t>(at, record_header_bytes + i * 8).store(words[i], relaxed);
-        if (ends) {
-            commit_record(*lane, bytes);
-            span->end(mark);
-            to.the_core->finish(*lane);
-        } else {
+        if (!ends) {
             close(to, *lane, type, bytes, flags, span);
+            return true;
         }
+        commit_record(*lane, bytes);
+        if (!elsewhere) span->end(mark);
+        to.the_core->finish(*lane);
         return true;
     }
     static void discard(recorder_words& to, lane_state& lane) noexcept {

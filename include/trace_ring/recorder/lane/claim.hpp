@@ -23,10 +23,8 @@
 namespace trace_ring::inline v1::impl {
 
 /// Makes room for `bytes` more in the lane, and sets `time` to the record's time, whose high half
-/// the lane has announced. `known` is the time if it was read since the lane was opened, else 0:
-/// some processors take long to read it.
-inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint64_t known,
-                            std::uint32_t& time) noexcept {
+/// the lane has announced.
+inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t& time) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* sub = lane.sub.load(relaxed);
     // A lane that was refused a sub-buffer tries again: another thread may have released one since.
@@ -43,7 +41,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint64_t
         // The cursor's cache line moves from claimer to claimer: ask for it early.
         const lane_mark& run = mark_of(lane);
         if (run.run_next.load(relaxed) == run.run_end.load(relaxed)) prefetch_to_store(of.cursor);
-        std::uint64_t now = known != 0 ? known : memory_.now();
+        std::uint64_t now = memory_.now();
         close_lane(lane, of, now);
         if (mark_of(lane).held_as.load(relaxed) == tenure::taken_over) [[unlikely]] {
             const std::uint32_t ring = lane.entry.load(relaxed)->ring.load(relaxed);
@@ -68,7 +66,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint64_t
         time = static_cast<std::uint32_t>(now);
         return true;
     }
-    const std::uint64_t t = known != 0 ? known : memory_.now();
+    const std::uint64_t t = memory_.now();
     time = static_cast<std::uint32_t>(t);
     const auto high = static_cast<std::uint32_t>(t >> 32);
     if (high != lane.high.load(relaxed)) {
@@ -87,10 +85,9 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint64_t
 }
 
 /// The open lane; no lane if there is no room.
-inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes,
-                                    std::uint64_t known) noexcept {
+inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes) noexcept {
     std::uint32_t time = 0;
-    if (make_room(lane, bytes, known, time)) [[likely]]
+    if (make_room(lane, bytes, time)) [[likely]]
         return {&lane, time};
     // Not idle: the next record must take the cold path. relaxed: own lane
     mark_of(lane).value.store(0, relaxed);
@@ -98,14 +95,14 @@ inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes,
 }
 
 inline core::opened core::open_further(event_state& type, std::uint32_t bytes, mark_type opener,
-                                       bool ends, lane_state& lane, std::uint64_t known) noexcept {
+                                       bool ends, lane_state& lane) noexcept {
     // relaxed, to the end: own lane
     if (!enter_lane(lane) || mark_of(lane).valid.load(relaxed) == 0 || bytes > max_record())
         [[unlikely]] {
         mark_of(lane).value.store(0, relaxed);  // a handler in between has given it up
         return open(type, bytes, opener, ends);
     }
-    return with_room(lane, bytes, known);
+    return with_room(lane, bytes);
 }
 
 /// Closes the lane's sub-buffer. Does not decrement the count of held sub-buffers: the caller

@@ -60,10 +60,9 @@ public:
     [[nodiscard]] opened open(event_state& type, std::uint32_t bytes, mark_type opener,
                               bool ends = false) noexcept;
     /// The same for a record that the hot path has already opened in `lane`, which was idle.
-    /// `known`: as in `make_room`.
     [[nodiscard, gnu::cold]] opened open_further(event_state& type, std::uint32_t bytes,
-                                                 mark_type opener, bool ends, lane_state& lane,
-                                                 std::uint64_t known) noexcept;
+                                                 mark_type opener, bool ends,
+                                                 lane_state& lane) noexcept;
 
     /// The mark of a lane without an open record: 0 where every record must come through `open`.
     [[nodiscard]] mark_type idle_mark() const noexcept { return idle_mark_; }
@@ -160,10 +159,8 @@ private:
     [[nodiscard]] std::optional<setup_error> enter(const std::string& subject);
     void refuse_type(const type_node& node) noexcept;
     void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
-    [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes,
-                                   std::uint64_t known) noexcept;
+    [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes) noexcept;
     [[nodiscard, gnu::always_inline]] bool make_room(lane_state& lane, std::uint32_t bytes,
-                                                     std::uint64_t known,
                                                      std::uint32_t& time) noexcept;
     [[nodiscard, gnu::always_inline]] sub_buffer_header* claim(lane_state& lane, const share& of,
                                                                std::uint64_t& now,
@@ -292,7 +289,7 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 || go_on(*lane, ring, bytes) ||
                           make_lane(*lane, ring);
     if (has_lane && bytes <= max_record() && is_known) [[likely]]
-        return with_room(*lane, bytes, 0);
+        return with_room(*lane, bytes);
     if (has_lane) refuse(*lane, !is_known);
     mark_of(*lane).value.store(0, relaxed);
     return {};
