@@ -37,21 +37,14 @@ namespace bench {
 struct sample : trace_ring::event<"sample", trace_ring::field<"first", std::uint64_t>,
                                   trace_ring::field<"second", std::uint64_t>> {};
 
-struct untimed {
-    using clock = trace_ring::clock::none;
-};
+struct untimed : trace_ring::policies<trace_ring::clock::none> {};
 
 /// One reading of the clock in 16 records.
-struct sampled_16 {
-    using clock = trace_ring::clock::sampled<16>;
-};
+struct sampled_16 : trace_ring::policies<trace_ring::clock::sampled<16>> {};
 
 #if BENCH_HAS_RECORDER_BY_CPU
 /// A lane for each processor.
-struct recorder_by_cpu {
-    using clock = trace_ring::clock::tsc;
-    using claim = trace_ring::claim::per_cpu;
-};
+struct recorder_by_cpu : trace_ring::policies<trace_ring::claim::per_cpu> {};
 #endif
 
 /// Calls `each.operator()<Kind>(name, timed)` for each kind. A kind that is added here is in every

@@ -206,9 +206,7 @@ struct copied_and_walked {
 /// A ring that a session empties, and that is filled again between two measurements: all but the
 /// sub-buffer that its writer is about to fill, and one more, for what time records take the place
 /// of. Times are sampled, which is quicker to write.
-struct sampling {
-    using clock = trace_ring::clock::sampled<16>;
-};
+struct sampling : trace_ring::policies<trace_ring::clock::sampled<16>> {};
 template <std::size_t (*Size)()>
 class drained_ring {
 public:

@@ -43,7 +43,7 @@ using storage_here = tr::storage::inline_bytes<bytes>;
 /// Makes a ring in its storage: what the storage is asked for is not the ring's affair.
 template <class Kind>
 [[nodiscard]] auto make() {
-    using storage = typename Kind::storage_policy;
+    using storage = typename trace_ring::ring_policies<Kind>::storage_policy;
     if constexpr (tr::storage::fixed<storage>) {
         return std::make_unique<tr::ring<Kind>>();
     } else if constexpr (tr::storage::shared<storage>) {

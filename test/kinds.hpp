@@ -38,6 +38,7 @@ namespace full = trace_ring::full;
 namespace record = trace_ring::record;
 namespace storage = trace_ring::storage;
 using trace_ring::policies;
+using trace_ring::ring_policies;
 
 /// A record that checks itself: a mixture of two does not pass.
 struct sample {
@@ -121,7 +122,8 @@ using all = std::tuple<bare_swap, bare_one, sequenced_add, sequenced_one, heap_s
                        varying_file, varying_block, varying_extend>;
 
 template <class Kind>
-inline constexpr bool is_varying = Kind::record_policy::kind == record::layout::sub_buffers;
+inline constexpr bool is_varying =
+    ring_policies<Kind>::record_policy::kind == record::layout::sub_buffers;
 
 /// Bytes for a ring of table_slots records, or `subs` sub-buffers.
 template <class Kind>
@@ -129,7 +131,8 @@ constexpr std::uint64_t bytes_of() {
     if constexpr (is_varying<Kind>) {
         return subs * sub_bytes;
     } else {
-        return Kind::record_policy::kind == record::layout::bare ? bare_bytes : sequenced_bytes;
+        return ring_policies<Kind>::record_policy::kind == record::layout::bare ? bare_bytes
+                                                                                : sequenced_bytes;
     }
 }
 
@@ -137,13 +140,14 @@ constexpr std::uint64_t bytes_of() {
 template <class Kind>
 std::unique_ptr<trace_ring::ring<Kind>> make() {
     using ring = trace_ring::ring<Kind>;
-    using bytes = typename Kind::storage_policy;
+    using bytes = typename ring_policies<Kind>::storage_policy;
     if constexpr (storage::fixed<bytes>) {
         return std::make_unique<ring>();
     } else if constexpr (storage::shared<bytes>) {
-        const std::uint64_t limit = Kind::full_policy::grows ? 2 * bytes_of<Kind>() : 0;
+        const std::uint64_t limit =
+            ring_policies<Kind>::full_policy::grows ? 2 * bytes_of<Kind>() : 0;
         return std::make_unique<ring>(storage::in_memory, "test", bytes_of<Kind>(), limit);
-    } else if constexpr (Kind::full_policy::grows) {
+    } else if constexpr (ring_policies<Kind>::full_policy::grows) {
         return std::make_unique<ring>(bytes_of<Kind>(), 2 * bytes_of<Kind>());
     } else {
         return std::make_unique<ring>(bytes_of<Kind>());

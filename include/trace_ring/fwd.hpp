@@ -20,7 +20,7 @@ struct clock {};    ///< what time a record has
 struct gate {};     ///< whether tracing is on
 }  // namespace family
 
-template <class... Policies>
+template <class... P>
 struct policies;
 
 struct recording;

@@ -41,6 +41,7 @@ namespace claim = trace_ring::claim;
 namespace full = trace_ring::full;
 namespace storage = trace_ring::storage;
 using trace_ring::policies;
+using trace_ring::ring_policies;
 using buffer = std::vector<std::byte>;
 
 namespace {
@@ -59,7 +60,7 @@ struct on_the_heap : policies<cptrap_record<32768>, storage::heap> {};
 /// Makes each kind, with 64 KiB or more where it is asked.
 template <class Kind>
 std::unique_ptr<trace_ring::ring<Kind>> make() {
-    if constexpr (trace_ring::storage::fixed<typename Kind::storage_policy>) {
+    if constexpr (trace_ring::storage::fixed<typename ring_policies<Kind>::storage_policy>) {
         return std::make_unique<trace_ring::ring<Kind>>();
     } else {
         return std::make_unique<trace_ring::ring<Kind>>(1U << 18U);
@@ -93,7 +94,7 @@ std::vector<std::uint16_t> codes_of(Reader reader, Policy) {
 
 template <class Kind>
 void check_one_writer() {
-    using policy = typename Kind::record_policy;
+    using policy = typename ring_policies<Kind>::record_policy;
     const auto ring = make<Kind>();
     std::vector<std::uint16_t> taken;
     for (std::uint16_t code = 0; code < 100; ++code) {
@@ -105,7 +106,7 @@ void check_one_writer() {
     // What is there is the newest or, where it refuses, all that was taken.
     BOOST_REQUIRE(found.size() <= taken.size());
     BOOST_TEST(std::equal(found.rbegin(), found.rend(), taken.rbegin()));
-    if (!Kind::full_policy::overwrites) BOOST_TEST((found == taken));
+    if (!ring_policies<Kind>::full_policy::overwrites) BOOST_TEST((found == taken));
     auto back = codes_of(ring->backward_reader(), policy{});
     std::reverse(back.begin(), back.end());
     BOOST_TEST((back == found));
@@ -176,8 +177,9 @@ BOOST_AUTO_TEST_CASE(a_ring_by_processor_has_them_in_its_lanes) {
     for (auto& one : threads) one.join();
     std::vector<std::uint16_t> all;
     for (std::size_t i = 0; i < lanes.lanes(); ++i) {
-        const auto found = codes_of(lanes.lane(i).reader(), by_cpu::record_policy{});
-        auto back = codes_of(lanes.lane(i).backward_reader(), by_cpu::record_policy{});
+        const auto found = codes_of(lanes.lane(i).reader(), ring_policies<by_cpu>::record_policy{});
+        auto back =
+            codes_of(lanes.lane(i).backward_reader(), ring_policies<by_cpu>::record_policy{});
         std::reverse(back.begin(), back.end());
         BOOST_TEST((back == found));
         all.insert(all.end(), found.begin(), found.end());
@@ -197,7 +199,7 @@ BOOST_AUTO_TEST_CASE(a_thread_may_have_a_ring_of_its_own) {
             }
             auto reader = own.reader();
             while (const auto item = reader.next()) {
-                const auto seen = overwriting::record_policy::see(item);
+                const auto seen = ring_policies<overwriting>::record_policy::see(item);
                 if (seen && holds(*seen, seen->code)) ++found[t];
             }
         });
@@ -215,7 +217,7 @@ BOOST_AUTO_TEST_CASE(the_interface_stores_into_such_rings_as_into_rings_of_bytes
     for (std::uint16_t code = 0; code < 20; ++code) {
         static_cast<void>(trap.hand_over(code, data_of(code)));
     }
-    BOOST_TEST(codes_of(ring->reader(), overwriting::record_policy{}).size() == 10U);
+    BOOST_TEST(codes_of(ring->reader(), ring_policies<overwriting>::record_policy{}).size() == 10U);
 }
 
 BOOST_AUTO_TEST_CASE(the_wrap_table_beside_it_is_read_forward_and_backward) {

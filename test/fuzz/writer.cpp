@@ -26,13 +26,8 @@ namespace trace_ring_test::fuzz {
 namespace of_writer {
 namespace {
 
-struct by_thread {
-    using clock = trace_ring::recording::clock;
-};
-struct by_cpu {
-    using clock = trace_ring::recording::clock;
-    using claim = trace_ring::claim::per_cpu;
-};
+struct by_thread : trace_ring::policies<> {};
+struct by_cpu : trace_ring::policies<trace_ring::claim::per_cpu> {};
 
 constexpr unsigned action_count = 14;
 /// So that a seed of each image is for each kind.

@@ -34,6 +34,7 @@ namespace storage = trace_ring::storage;
 using trace_ring::acquire;
 using trace_ring::policies;
 using trace_ring::relaxed;
+using trace_ring::ring_policies;
 
 template <std::uint64_t Slots>
 using sequenced_slots = storage::inline_bytes<Slots*(sizeof(sample) + 8)>;
@@ -101,7 +102,7 @@ template <class Kind, unsigned Writers, unsigned Records, fences Whose = fences:
 void sleeping(model::run& run) {
     static bench<Kind> on;
     on.begin(run, Whose);
-    static constexpr auto mark = Kind::notify_policy::mark;
+    static constexpr auto mark = ring_policies<Kind>::notify_policy::mark;
     for (unsigned w = 1; w <= Writers; ++w) {
         run.thread([w] {
             if constexpr (mark.of == notify::measure::age) {

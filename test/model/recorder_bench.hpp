@@ -35,9 +35,7 @@ using model::require;
 using trace_ring::full_mode;
 namespace impl = trace_ring::impl;
 
-struct untimed {
-    using clock = trace_ring::clock::none;
-};
+struct untimed : trace_ring::policies<trace_ring::clock::none> {};
 /// A clock that goes on by one whenever it is asked, and whose high half changes now and then.
 struct ticking {
     using family = trace_ring::family::clock;
@@ -52,9 +50,7 @@ struct ticking {
     [[nodiscard]] static bool usable() noexcept { return true; }
     [[nodiscard]] static double ticks_per_second() noexcept { return 1e9; }
 };
-struct timed {
-    using clock = ticking;
-};
+struct timed : trace_ring::policies<ticking> {};
 
 /// Two fill a sub-buffer. Of the words, the first and the last matter; those between are left out.
 using words = std::array<std::uint64_t, 25>;

@@ -214,9 +214,7 @@ void apart_and_others(model::run& run) {
 struct passing : ticking {
     [[nodiscard]] static std::uint64_t now() noexcept { return ++asked; }
 };
-struct kept {
-    using clock = passing;
-};
+struct kept : trace_ring::policies<passing> {};
 constexpr std::uint64_t keep_ticks = 60;
 
 /// What is younger is not overwritten, and what is older is, before a record is refused.

@@ -32,6 +32,7 @@ namespace notify = trace_ring::notify;
 namespace record = trace_ring::record;
 namespace storage = trace_ring::storage;
 using trace_ring::policies;
+using trace_ring::ring_policies;
 
 template <std::uint64_t Slots>
 using sequenced_slots = storage::inline_bytes<Slots*(sizeof(sample) + 8)>;
@@ -194,7 +195,7 @@ void refusing(model::run& run) {
         require(on.consumer->lost().total() == 0, "something was lost where nothing may be");
         require(on.ring->lost()[loss_cause::refused] == on.book->refused,
                 "what was refused was not counted so");
-        if constexpr (Kind::claim_policy::many_writers) {
+        if constexpr (ring_policies<Kind>::claim_policy::many_writers) {
             require(on.book->written + on.ring->vacant() == on.ring->produced(),
                     "written and vacant positions are not all that there were");
         }

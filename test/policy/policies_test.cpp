@@ -28,30 +28,38 @@ namespace {
 
 // --- Requirements, of the list -------------------------------------------------------------------
 struct nothing_named : policies<> {};
-static_assert(std::is_same_v<nothing_named::record_policy, record::sub_buffers<4096>>);
-static_assert(std::is_same_v<nothing_named::claim_policy, claim::single_writer>);
-static_assert(std::is_same_v<nothing_named::full_policy, full::overwrite_oldest>);
-static_assert(std::is_same_v<nothing_named::notify_policy, notify::never>);
-static_assert(std::is_same_v<nothing_named::storage_policy, storage::inline_bytes<65536>>);
-static_assert(std::is_same_v<nothing_named::clock_policy, trace_ring::clock::tsc>);
-static_assert(std::is_same_v<nothing_named::gate_policy, trace_ring::gate::always>);
+static_assert(
+    std::is_same_v<ring_policies<nothing_named>::record_policy, record::sub_buffers<4096>>);
+static_assert(std::is_same_v<ring_policies<nothing_named>::claim_policy, claim::single_writer>);
+static_assert(std::is_same_v<ring_policies<nothing_named>::full_policy, full::overwrite_oldest>);
+static_assert(std::is_same_v<ring_policies<nothing_named>::notify_policy, notify::never>);
+static_assert(
+    std::is_same_v<ring_policies<nothing_named>::storage_policy, storage::inline_bytes<65536>>);
+static_assert(std::is_same_v<ring_policies<nothing_named>::clock_policy, trace_ring::clock::tsc>);
+static_assert(std::is_same_v<ring_policies<nothing_named>::gate_policy, trace_ring::gate::always>);
 
 struct a_table : policies<record::sequenced<sample>> {};
-static_assert(std::is_same_v<a_table::claim_policy, claim::compare_exchange>);
-static_assert(std::is_same_v<a_table::clock_policy, trace_ring::clock::none>);
+static_assert(std::is_same_v<ring_policies<a_table>::claim_policy, claim::compare_exchange>);
+static_assert(std::is_same_v<ring_policies<a_table>::clock_policy, trace_ring::clock::none>);
 
 struct an_element : policies<record::das_entry> {};
-static_assert(std::is_same_v<an_element::record_policy, record::bare<record::das_entry>>);
+static_assert(
+    std::is_same_v<ring_policies<an_element>::record_policy, record::bare<record::das_entry>>);
 
 using in_one_order = policies<record::bare<sample>, claim::single_writer, full::discard_newest,
                               storage::heap, trace_ring::gate::flag>;
 using in_another = policies<trace_ring::gate::flag, storage::heap, full::discard_newest,
                             claim::single_writer, record::bare<sample>>;
-static_assert(std::is_same_v<in_one_order::record_policy, in_another::record_policy>);
-static_assert(std::is_same_v<in_one_order::claim_policy, in_another::claim_policy>);
-static_assert(std::is_same_v<in_one_order::full_policy, in_another::full_policy>);
-static_assert(std::is_same_v<in_one_order::storage_policy, in_another::storage_policy>);
-static_assert(std::is_same_v<in_one_order::gate_policy, in_another::gate_policy>);
+static_assert(std::is_same_v<ring_policies<in_one_order>::record_policy,
+                             ring_policies<in_another>::record_policy>);
+static_assert(std::is_same_v<ring_policies<in_one_order>::claim_policy,
+                             ring_policies<in_another>::claim_policy>);
+static_assert(std::is_same_v<ring_policies<in_one_order>::full_policy,
+                             ring_policies<in_another>::full_policy>);
+static_assert(std::is_same_v<ring_policies<in_one_order>::storage_policy,
+                             ring_policies<in_another>::storage_policy>);
+static_assert(std::is_same_v<ring_policies<in_one_order>::gate_policy,
+                             ring_policies<in_another>::gate_policy>);
 
 // --- Requirements, of the models -----------------------------------------------------------------
 static_assert(claim::policy<claim::compare_exchange> && claim::policy<claim::fetch_add>);

@@ -61,24 +61,12 @@ struct broken_clock {
     static double ticks_per_second() noexcept { return 0; }
 };
 
-struct by_hand {
-    using clock = hand_clock;
-};
-struct by_coarse {
-    using clock = coarse_clock;
-};
-struct untimed {
-    using clock = tr::clock::none;
-};
-struct by_monotonic {
-    using clock = tr::clock::monotonic;
-};
-struct by_broken {
-    using clock = broken_clock;
-};
-struct now_and_then {
-    using clock = tr::clock::sampled<4, hand_clock>;
-};
+struct by_hand : tr::policies<hand_clock> {};
+struct by_coarse : tr::policies<coarse_clock> {};
+struct untimed : tr::policies<tr::clock::none> {};
+struct by_monotonic : tr::policies<tr::clock::monotonic> {};
+struct by_broken : tr::policies<broken_clock> {};
+struct now_and_then : tr::policies<tr::clock::sampled<4, hand_clock>> {};
 
 struct timed_number : tr::event<"number", tr::field<"n", std::uint64_t>> {};
 

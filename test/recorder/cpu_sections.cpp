@@ -15,10 +15,7 @@ namespace {
 using trace_ring::field;
 
 template <class Clock>
-struct by_cpu {
-    using clock = Clock;
-    using claim = trace_ring::claim::per_cpu;
-};
+struct by_cpu : trace_ring::policies<Clock, trace_ring::claim::per_cpu> {};
 struct none : trace_ring::event<"none"> {};
 struct one : trace_ring::event<"one", field<"a", std::uint64_t>> {};
 struct two : trace_ring::event<"two", field<"a", std::uint64_t>, field<"b", std::uint64_t>> {};

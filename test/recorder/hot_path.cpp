@@ -17,13 +17,8 @@ struct counted_order : trace_ring::event<"counted", trace_ring::field<"id", std:
     static constexpr bool counted = true;
 };
 struct bare_event : trace_ring::event<"bare"> {};
-struct untimed {
-    using clock = trace_ring::clock::none;
-};
-struct by_cpu {
-    using clock = trace_ring::clock::tsc;
-    using claim = trace_ring::claim::per_cpu;
-};
+struct untimed : trace_ring::policies<trace_ring::clock::none> {};
+struct by_cpu : trace_ring::policies<trace_ring::claim::per_cpu> {};
 
 extern trace_ring::recorder timed_recorder;
 extern trace_ring::basic_recorder<untimed> untimed_recorder;

@@ -16,13 +16,8 @@
 
 namespace test {
 
-struct by_thread {
-    using clock = trace_ring::clock::tsc;
-};
-struct by_cpu {
-    using clock = trace_ring::clock::tsc;
-    using claim = trace_ring::claim::per_cpu;
-};
+struct by_thread : trace_ring::policies<> {};
+struct by_cpu : trace_ring::policies<trace_ring::claim::per_cpu> {};
 using kinds = std::tuple<by_thread, by_cpu>;
 
 /// A trace that is small, and grows by the least there is; empty: in memory.

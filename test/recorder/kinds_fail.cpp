@@ -7,13 +7,11 @@
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
+#include <trace_ring/policy/full/discard_newest.hpp>
 #include <trace_ring/recorder/cpu/recorder.hpp>
 
 template <class Clock, class Claim>
-struct kind {
-    using clock = Clock;
-    using claim = Claim;
-};
+struct kind : trace_ring::policies<Clock, Claim> {};
 using trace_ring::basic_recorder;
 using trace_ring::claim::fetch_add;
 using trace_ring::claim::per_cpu;
@@ -25,6 +23,21 @@ basic_recorder<kind<tsc, fetch_add>> refused_claim({});
 #endif
 #ifdef PASSES_a_claim_of_slots
 basic_recorder<kind<tsc, per_cpu>> accepted_claim({});
+#endif
+
+#ifdef FAILS_no_list_of_policies  // expect: a kind of recorder is a named list of policies
+basic_recorder<tsc> refused_kind({});
+#endif
+#ifdef PASSES_no_list_of_policies
+basic_recorder<trace_ring::policies<tsc>> accepted_kind({});
+#endif
+
+#ifdef FAILS_what_set_up_decides  // expect: a recorder's list names a clock and a claim
+basic_recorder<trace_ring::policies<tsc, trace_ring::full::discard_newest>> refused_full({});
+#endif
+#ifdef PASSES_what_set_up_decides
+basic_recorder<trace_ring::policies<tsc>> accepted_full(
+    {.full = trace_ring::full_mode::discard_newest});
 #endif
 
 #ifdef FAILS_readings_shared_by_threads  // expect: threads that share a lane cannot share readings

@@ -47,14 +47,8 @@ using tr::loss_cause;
 
 namespace {
 
-struct by_cpu {
-    using clock = tr::clock::tsc;
-    using claim = tr::claim::per_cpu;
-};
-struct by_cpu_untimed {
-    using clock = tr::clock::none;
-    using claim = tr::claim::per_cpu;
-};
+struct by_cpu : tr::policies<tr::claim::per_cpu> {};
+struct by_cpu_untimed : tr::policies<tr::clock::none, tr::claim::per_cpu> {};
 using recorder = tr::basic_recorder<by_cpu>;
 
 /// Every way of writing: words one by one, many, a length that is known only then.

@@ -921,9 +921,7 @@ int without_steady_counter(Body&& body) {
     });
 }
 
-struct sampled_16 {
-    using clock = clk::sampled<16>;
-};
+struct sampled_16 : tr::policies<clk::sampled<16>> {};
 using timed_kinds = std::tuple<test::by_thread, test::by_cpu, sampled_16>;
 
 }  // namespace

@@ -58,9 +58,7 @@ struct complaint {
                text.find(cause) != std::string::npos;
     }
 };
-struct untimed {
-    using clock = tr::clock::none;
-};
+struct untimed : tr::policies<tr::clock::none> {};
 
 template <class Kind = tr::recording>
 complaint complaint_about(const tr::recorder_options& options) {

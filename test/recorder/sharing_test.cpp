@@ -250,9 +250,7 @@ struct deadly_clock {
     static bool usable() noexcept { return true; }
     static double ticks_per_second() noexcept { return 1e9; }
 };
-struct deadly {
-    using clock = deadly_clock;
-};
+struct deadly : tr::policies<deadly_clock> {};
 
 }  // namespace
 

@@ -47,16 +47,9 @@ struct call
     : tr::span<"span.call", tr::field<"id", std::uint64_t>, tr::field<"to", std::string_view>> {};
 struct step : tr::event<"span.step", tr::field<"n", std::uint64_t>> {};
 
-struct sampled {
-    using clock = tr::clock::sampled<16>;
-};
-struct untimed {
-    using clock = tr::clock::none;
-};
-struct by_cpu {
-    using clock = tr::clock::tsc;
-    using claim = tr::claim::per_cpu;
-};
+struct sampled : tr::policies<tr::clock::sampled<16>> {};
+struct untimed : tr::policies<tr::clock::none> {};
+struct by_cpu : tr::policies<tr::claim::per_cpu> {};
 using kinds = std::tuple<tr::recording, sampled, untimed, by_cpu>;
 template <class Kind>
 inline constexpr bool tells_order =

@@ -30,9 +30,7 @@ namespace {
 namespace tr = trace_ring;
 
 struct used : tr::event<"bare.used", tr::field<"times", std::uint64_t>> {};
-struct by_cpu : tr::recording {
-    using claim = tr::claim::per_cpu;
-};
+struct by_cpu : tr::policies<tr::claim::per_cpu> {};
 struct in_heap : tr::policies<tr::record::sequenced<int>, tr::storage::heap> {};
 struct in_file : tr::policies<tr::record::sequenced<int>, tr::storage::shared_file> {};
 

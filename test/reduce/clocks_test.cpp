@@ -362,9 +362,7 @@ struct restarted {
     [[nodiscard]] static bool usable() noexcept { return true; }
     [[nodiscard]] static double ticks_per_second() noexcept { return 1e9; }
 };
-struct by_restarted {
-    using clock = restarted;
-};
+struct by_restarted : trace_ring::policies<restarted> {};
 struct tick : trace_ring::event<"tick", trace_ring::field<"n", std::int64_t>> {};
 
 }  // namespace

@@ -34,84 +34,84 @@ struct plain {
 
 #ifdef FAILS_no_policy  // expect: is no policy
 struct refused_no_policy : policies<plain, claim::fetch_add> {};
-refused_no_policy instance_of_no_policy;
+constexpr auto instance_of_no_policy = sizeof(ring<refused_no_policy>);
 #endif
 #ifdef PASSES_no_policy
 struct accepted_no_policy : policies<record::bare<plain>, claim::fetch_add> {};
-accepted_no_policy twin_of_no_policy;
+constexpr auto twin_of_no_policy = sizeof(ring<accepted_no_policy>);
 #endif
 
 #ifdef FAILS_two_records  // expect: names two policies of the family record
 struct refused_two_records : policies<record::das_entry, record::bare<plain>> {};
-refused_two_records instance_of_two_records;
+constexpr auto instance_of_two_records = sizeof(ring<refused_two_records>);
 #endif
 #ifdef PASSES_two_records
 struct accepted_two_records : policies<record::das_entry> {};
-accepted_two_records twin_of_two_records;
+constexpr auto twin_of_two_records = sizeof(ring<accepted_two_records>);
 #endif
 
 #ifdef FAILS_two_claims  // expect: names two policies of the family claim
 struct refused_two_claims
     : policies<record::bare<plain>, claim::fetch_add, claim::compare_exchange> {};
-refused_two_claims instance_of_two_claims;
+constexpr auto instance_of_two_claims = sizeof(ring<refused_two_claims>);
 #endif
 #ifdef PASSES_two_claims
 struct accepted_two_claims : policies<record::bare<plain>, claim::fetch_add> {};
-accepted_two_claims twin_of_two_claims;
+constexpr auto twin_of_two_claims = sizeof(ring<accepted_two_claims>);
 #endif
 
 #ifdef FAILS_two_fulls  // expect: names two policies of the family full
 struct refused_two_fulls : policies<full::stop, full::discard_newest> {};
-refused_two_fulls instance_of_two_fulls;
+constexpr auto instance_of_two_fulls = sizeof(ring<refused_two_fulls>);
 #endif
 #ifdef PASSES_two_fulls
 struct accepted_two_fulls : policies<full::stop> {};
-accepted_two_fulls twin_of_two_fulls;
+constexpr auto twin_of_two_fulls = sizeof(ring<accepted_two_fulls>);
 #endif
 
 #ifdef FAILS_two_notifies  // expect: names two policies of the family notify
 struct refused_two_notifies : policies<notify::never, notify::at_watermark<notify::records(5)>> {};
-refused_two_notifies instance_of_two_notifies;
+constexpr auto instance_of_two_notifies = sizeof(ring<refused_two_notifies>);
 #endif
 #ifdef PASSES_two_notifies
 struct accepted_two_notifies : policies<notify::at_watermark<notify::records(5)>> {};
-accepted_two_notifies twin_of_two_notifies;
+constexpr auto twin_of_two_notifies = sizeof(ring<accepted_two_notifies>);
 #endif
 
 #ifdef FAILS_two_storages  // expect: names two policies of the family storage
 struct refused_two_storages : policies<storage::heap, storage::mapped> {};
-refused_two_storages instance_of_two_storages;
+constexpr auto instance_of_two_storages = sizeof(ring<refused_two_storages>);
 #endif
 #ifdef PASSES_two_storages
 struct accepted_two_storages : policies<storage::heap> {};
-accepted_two_storages twin_of_two_storages;
+constexpr auto twin_of_two_storages = sizeof(ring<accepted_two_storages>);
 #endif
 
 #ifdef FAILS_two_clocks  // expect: names two policies of the family clock
 struct refused_two_clocks : policies<trace_ring::clock::none, trace_ring::clock::monotonic> {};
-refused_two_clocks instance_of_two_clocks;
+constexpr auto instance_of_two_clocks = sizeof(ring<refused_two_clocks>);
 #endif
 #ifdef PASSES_two_clocks
 struct accepted_two_clocks : policies<trace_ring::clock::monotonic> {};
-accepted_two_clocks twin_of_two_clocks;
+constexpr auto twin_of_two_clocks = sizeof(ring<accepted_two_clocks>);
 #endif
 
 #ifdef FAILS_two_gates  // expect: names two policies of the family gate
 struct refused_two_gates : policies<gate::flag, gate::always> {};
-refused_two_gates instance_of_two_gates;
+constexpr auto instance_of_two_gates = sizeof(ring<refused_two_gates>);
 #endif
 #ifdef PASSES_two_gates
 struct accepted_two_gates : policies<gate::flag> {};
-accepted_two_gates twin_of_two_gates;
+constexpr auto twin_of_two_gates = sizeof(ring<accepted_two_gates>);
 #endif
 
 #ifdef FAILS_the_same_twice  // expect: names two policies of the family gate
 struct refused_the_same_twice : policies<gate::flag, gate::flag> {};
-refused_the_same_twice instance_of_the_same_twice;
+constexpr auto instance_of_the_same_twice = sizeof(ring<refused_the_same_twice>);
 #endif
 #ifdef PASSES_the_same_twice
 struct accepted_the_same_twice : policies<gate::flag, full::stop> {};
-accepted_the_same_twice twin_of_the_same_twice;
+constexpr auto twin_of_the_same_twice = sizeof(ring<accepted_the_same_twice>);
 #endif
 
 #ifdef FAILS_record_of_strings  // expect: record policy is not what
@@ -120,7 +120,7 @@ struct text_record {
     std::string text;
 };
 struct refused_record_of_strings : policies<text_record> {};
-refused_record_of_strings instance_of_record_of_strings;
+constexpr auto instance_of_record_of_strings = sizeof(ring<refused_record_of_strings>);
 #endif
 #ifdef PASSES_record_of_strings
 struct number_record {
@@ -128,7 +128,7 @@ struct number_record {
     int number;
 };
 struct accepted_record_of_strings : policies<number_record> {};
-accepted_record_of_strings twin_of_record_of_strings;
+constexpr auto twin_of_record_of_strings = sizeof(ring<accepted_record_of_strings>);
 #endif
 
 #ifdef FAILS_claim_without_discard  // expect: claim policy is not what
@@ -144,7 +144,7 @@ struct claim_by_halves {
     static void commit(claim::line&, const claim::ticket&) noexcept {}
 };
 struct refused_claim_without_discard : policies<record::bare<plain>, claim_by_halves> {};
-refused_claim_without_discard instance_of_claim_without_discard;
+constexpr auto instance_of_claim_without_discard = sizeof(ring<refused_claim_without_discard>);
 #endif
 #ifdef PASSES_claim_without_discard
 struct claim_in_full {
@@ -160,7 +160,7 @@ struct claim_in_full {
     static void discard(claim::line&, const claim::ticket&) noexcept {}
 };
 struct accepted_claim_without_discard : policies<record::bare<plain>, claim_in_full> {};
-accepted_claim_without_discard twin_of_claim_without_discard;
+constexpr auto twin_of_claim_without_discard = sizeof(ring<accepted_claim_without_discard>);
 #endif
 
 #ifdef FAILS_full_that_throws  // expect: full policy is not what
@@ -173,7 +173,7 @@ struct throwing_full {
     static full::answer when_full(full::room&) { throw 1; }
 };
 struct refused_full_that_throws : policies<throwing_full> {};
-refused_full_that_throws instance_of_full_that_throws;
+constexpr auto instance_of_full_that_throws = sizeof(ring<refused_full_that_throws>);
 #endif
 #ifdef PASSES_full_that_throws
 struct silent_full {
@@ -185,7 +185,7 @@ struct silent_full {
     static full::answer when_full(full::room&) noexcept { return full::answer::refuse; }
 };
 struct accepted_full_that_throws : policies<silent_full> {};
-accepted_full_that_throws twin_of_full_that_throws;
+constexpr auto twin_of_full_that_throws = sizeof(ring<accepted_full_that_throws>);
 #endif
 
 #ifdef FAILS_notify_of_nothing  // expect: notify policy is not what
@@ -194,7 +194,7 @@ struct mute_notify {
     static constexpr bool watches = true;
 };
 struct refused_notify_of_nothing : policies<mute_notify> {};
-refused_notify_of_nothing instance_of_notify_of_nothing;
+constexpr auto instance_of_notify_of_nothing = sizeof(ring<refused_notify_of_nothing>);
 #endif
 #ifdef PASSES_notify_of_nothing
 struct loud_notify {
@@ -203,7 +203,7 @@ struct loud_notify {
     static void passed(notify::line&, notify::progress) noexcept {}
 };
 struct accepted_notify_of_nothing : policies<loud_notify> {};
-accepted_notify_of_nothing twin_of_notify_of_nothing;
+constexpr auto twin_of_notify_of_nothing = sizeof(ring<accepted_notify_of_nothing>);
 #endif
 
 #ifdef FAILS_storage_that_does_not_say_fresh  // expect: storage policy is not what
@@ -214,7 +214,8 @@ struct stale_storage {
     static std::uint64_t size() noexcept { return sizeof bytes; }
 };
 struct refused_storage_that_does_not_say_fresh : policies<stale_storage> {};
-refused_storage_that_does_not_say_fresh instance_of_storage_that_does_not_say_fresh;
+constexpr auto instance_of_storage_that_does_not_say_fresh =
+    sizeof(ring<refused_storage_that_does_not_say_fresh>);
 #endif
 #ifdef PASSES_storage_that_does_not_say_fresh
 struct fresh_storage {
@@ -225,7 +226,8 @@ struct fresh_storage {
     static bool fresh() noexcept { return true; }
 };
 struct accepted_storage_that_does_not_say_fresh : policies<fresh_storage> {};
-accepted_storage_that_does_not_say_fresh twin_of_storage_that_does_not_say_fresh;
+constexpr auto twin_of_storage_that_does_not_say_fresh =
+    sizeof(ring<accepted_storage_that_does_not_say_fresh>);
 #endif
 
 #ifdef FAILS_clock_without_a_rate  // expect: clock policy is not what
@@ -236,7 +238,7 @@ struct rateless_clock {
     static bool usable() noexcept { return true; }
 };
 struct refused_clock_without_a_rate : policies<rateless_clock> {};
-refused_clock_without_a_rate instance_of_clock_without_a_rate;
+constexpr auto instance_of_clock_without_a_rate = sizeof(ring<refused_clock_without_a_rate>);
 #endif
 #ifdef PASSES_clock_without_a_rate
 struct rated_clock {
@@ -247,7 +249,7 @@ struct rated_clock {
     static double ticks_per_second() noexcept { return 1; }
 };
 struct accepted_clock_without_a_rate : policies<rated_clock> {};
-accepted_clock_without_a_rate twin_of_clock_without_a_rate;
+constexpr auto twin_of_clock_without_a_rate = sizeof(ring<accepted_clock_without_a_rate>);
 #endif
 
 #ifdef FAILS_gate_that_says_int  // expect: gate policy is not what
@@ -256,7 +258,7 @@ struct int_gate {
     static int is_open() noexcept { return 1; }
 };
 struct refused_gate_that_says_int : policies<int_gate> {};
-refused_gate_that_says_int instance_of_gate_that_says_int;
+constexpr auto instance_of_gate_that_says_int = sizeof(ring<refused_gate_that_says_int>);
 #endif
 #ifdef PASSES_gate_that_says_int
 struct bool_gate {
@@ -264,120 +266,136 @@ struct bool_gate {
     static bool is_open() noexcept { return true; }
 };
 struct accepted_gate_that_says_int : policies<bool_gate> {};
-accepted_gate_that_says_int twin_of_gate_that_says_int;
+constexpr auto twin_of_gate_that_says_int = sizeof(ring<accepted_gate_that_says_int>);
 #endif
 
 #ifdef FAILS_block_with_a_claim_that_cannot_wait  // expect: full::block needs a claim that can wait
 struct refused_block_with_a_claim_that_cannot_wait
     : policies<record::sequenced<plain>, claim::fetch_add, full::block<1ms>> {};
-refused_block_with_a_claim_that_cannot_wait instance_of_block_with_a_claim_that_cannot_wait;
+constexpr auto instance_of_block_with_a_claim_that_cannot_wait =
+    sizeof(ring<refused_block_with_a_claim_that_cannot_wait>);
 #endif
 #ifdef PASSES_block_with_a_claim_that_cannot_wait
 struct accepted_block_with_a_claim_that_cannot_wait
     : policies<record::sequenced<plain>, claim::compare_exchange, full::block<1ms>> {};
-accepted_block_with_a_claim_that_cannot_wait twin_of_block_with_a_claim_that_cannot_wait;
+constexpr auto twin_of_block_with_a_claim_that_cannot_wait =
+    sizeof(ring<accepted_block_with_a_claim_that_cannot_wait>);
 #endif
 
 #ifdef FAILS_refusing_with_a_claim_that_cannot_be_refused  // expect: cannot refuse a record
 struct refused_refusing_with_a_claim_that_cannot_be_refused
     : policies<record::sequenced<plain>, claim::fetch_add, full::discard_newest> {};
-refused_refusing_with_a_claim_that_cannot_be_refused
-    instance_of_refusing_with_a_claim_that_cannot_be_refused;
+constexpr auto instance_of_refusing_with_a_claim_that_cannot_be_refused =
+    sizeof(ring<refused_refusing_with_a_claim_that_cannot_be_refused>);
 #endif
 #ifdef PASSES_refusing_with_a_claim_that_cannot_be_refused
 struct accepted_refusing_with_a_claim_that_cannot_be_refused
     : policies<record::sequenced<plain>, claim::fetch_add, full::overwrite_oldest> {};
-accepted_refusing_with_a_claim_that_cannot_be_refused
-    twin_of_refusing_with_a_claim_that_cannot_be_refused;
+constexpr auto twin_of_refusing_with_a_claim_that_cannot_be_refused =
+    sizeof(ring<accepted_refusing_with_a_claim_that_cannot_be_refused>);
 #endif
 
 #ifdef FAILS_growing_and_refusing_with_such_a_claim  // expect: cannot refuse a record
 struct refused_growing_and_refusing_with_such_a_claim
     : policies<record::sequenced<plain>, claim::fetch_add, storage::mapped,
                full::extend<4096, full::stop>> {};
-refused_growing_and_refusing_with_such_a_claim instance_of_growing_and_refusing_with_such_a_claim;
+constexpr auto instance_of_growing_and_refusing_with_such_a_claim =
+    sizeof(ring<refused_growing_and_refusing_with_such_a_claim>);
 #endif
 #ifdef PASSES_growing_and_refusing_with_such_a_claim
 struct accepted_growing_and_refusing_with_such_a_claim
     : policies<record::sequenced<plain>, claim::fetch_add, storage::mapped,
                full::extend<4096, full::overwrite_oldest>> {};
-accepted_growing_and_refusing_with_such_a_claim twin_of_growing_and_refusing_with_such_a_claim;
+constexpr auto twin_of_growing_and_refusing_with_such_a_claim =
+    sizeof(ring<accepted_growing_and_refusing_with_such_a_claim>);
 #endif
 
 #ifdef FAILS_block_where_nobody_can_consume  // expect: would wait for ever
 struct refused_block_where_nobody_can_consume : policies<record::bare<plain>, full::block<1ms>> {};
-refused_block_where_nobody_can_consume instance_of_block_where_nobody_can_consume;
+constexpr auto instance_of_block_where_nobody_can_consume =
+    sizeof(ring<refused_block_where_nobody_can_consume>);
 #endif
 #ifdef PASSES_block_where_nobody_can_consume
 struct accepted_block_where_nobody_can_consume
     : policies<record::sequenced<plain>, full::block<1ms>> {};
-accepted_block_where_nobody_can_consume twin_of_block_where_nobody_can_consume;
+constexpr auto twin_of_block_where_nobody_can_consume =
+    sizeof(ring<accepted_block_where_nobody_can_consume>);
 #endif
 
 #ifdef FAILS_extend_in_a_storage_of_one_size  // expect: full::extend needs a storage that grows
 struct refused_extend_in_a_storage_of_one_size
     : policies<full::extend<4096, full::stop>, storage::heap> {};
-refused_extend_in_a_storage_of_one_size instance_of_extend_in_a_storage_of_one_size;
+constexpr auto instance_of_extend_in_a_storage_of_one_size =
+    sizeof(ring<refused_extend_in_a_storage_of_one_size>);
 #endif
 #ifdef PASSES_extend_in_a_storage_of_one_size
 struct accepted_extend_in_a_storage_of_one_size
     : policies<full::extend<4096, full::stop>, storage::mapped> {};
-accepted_extend_in_a_storage_of_one_size twin_of_extend_in_a_storage_of_one_size;
+constexpr auto twin_of_extend_in_a_storage_of_one_size =
+    sizeof(ring<accepted_extend_in_a_storage_of_one_size>);
 #endif
 
 #ifdef FAILS_variable_length_for_many_writers  // expect: have one writer in a plain ring
 struct refused_variable_length_for_many_writers
     : policies<record::sub_buffers<>, claim::compare_exchange> {};
-refused_variable_length_for_many_writers instance_of_variable_length_for_many_writers;
+constexpr auto instance_of_variable_length_for_many_writers =
+    sizeof(ring<refused_variable_length_for_many_writers>);
 #endif
 #ifdef PASSES_variable_length_for_many_writers
 struct accepted_variable_length_for_many_writers
     : policies<record::sub_buffers<>, claim::single_writer> {};
-accepted_variable_length_for_many_writers twin_of_variable_length_for_many_writers;
+constexpr auto twin_of_variable_length_for_many_writers =
+    sizeof(ring<accepted_variable_length_for_many_writers>);
 #endif
 
 #ifdef FAILS_no_positions_and_a_sequence  // expect: does not count positions
 struct refused_no_positions_and_a_sequence
     : policies<record::sequenced<plain>, claim::das_offsets> {};
-refused_no_positions_and_a_sequence instance_of_no_positions_and_a_sequence;
+constexpr auto instance_of_no_positions_and_a_sequence =
+    sizeof(ring<refused_no_positions_and_a_sequence>);
 #endif
 #ifdef PASSES_no_positions_and_a_sequence
 struct accepted_no_positions_and_a_sequence : policies<record::bare<plain>, claim::das_offsets> {};
-accepted_no_positions_and_a_sequence twin_of_no_positions_and_a_sequence;
+constexpr auto twin_of_no_positions_and_a_sequence =
+    sizeof(ring<accepted_no_positions_and_a_sequence>);
 #endif
 
 #ifdef FAILS_no_positions_and_a_watermark  // expect: does not count positions
 struct refused_no_positions_and_a_watermark
     : policies<record::bare<plain>, claim::das_offsets, notify::at_watermark<notify::records(5)>> {
 };
-refused_no_positions_and_a_watermark instance_of_no_positions_and_a_watermark;
+constexpr auto instance_of_no_positions_and_a_watermark =
+    sizeof(ring<refused_no_positions_and_a_watermark>);
 #endif
 #ifdef PASSES_no_positions_and_a_watermark
 struct accepted_no_positions_and_a_watermark
     : policies<record::bare<plain>, claim::fetch_add, notify::at_watermark<notify::records(5)>> {};
-accepted_no_positions_and_a_watermark twin_of_no_positions_and_a_watermark;
+constexpr auto twin_of_no_positions_and_a_watermark =
+    sizeof(ring<accepted_no_positions_and_a_watermark>);
 #endif
 
 #ifdef FAILS_no_room_for_one_record  // expect: storage is too small
 struct refused_no_room_for_one_record
     : policies<record::sequenced<plain>, storage::inline_bytes<23>> {};
-refused_no_room_for_one_record instance_of_no_room_for_one_record;
+constexpr auto instance_of_no_room_for_one_record = sizeof(ring<refused_no_room_for_one_record>);
 #endif
 #ifdef PASSES_no_room_for_one_record
 struct accepted_no_room_for_one_record
     : policies<record::sequenced<plain>, storage::inline_bytes<24>> {};
-accepted_no_room_for_one_record twin_of_no_room_for_one_record;
+constexpr auto twin_of_no_room_for_one_record = sizeof(ring<accepted_no_room_for_one_record>);
 #endif
 
 #ifdef FAILS_no_room_for_two_sub_buffers  // expect: storage is too small
 struct refused_no_room_for_two_sub_buffers
     : policies<record::sub_buffers<512>, storage::inline_bytes<1023>> {};
-refused_no_room_for_two_sub_buffers instance_of_no_room_for_two_sub_buffers;
+constexpr auto instance_of_no_room_for_two_sub_buffers =
+    sizeof(ring<refused_no_room_for_two_sub_buffers>);
 #endif
 #ifdef PASSES_no_room_for_two_sub_buffers
 struct accepted_no_room_for_two_sub_buffers
     : policies<record::sub_buffers<512>, storage::inline_bytes<1024>> {};
-accepted_no_room_for_two_sub_buffers twin_of_no_room_for_two_sub_buffers;
+constexpr auto twin_of_no_room_for_two_sub_buffers =
+    sizeof(ring<accepted_no_room_for_two_sub_buffers>);
 #endif
 
 #ifdef FAILS_a_ring_of_no_list  // expect: a kind of ring is a named list of policies
@@ -390,40 +408,40 @@ ring<list> list_ring;
 
 #ifdef FAILS_an_odd_sub_buffer  // expect: needs a power of two from 512 to 32768
 struct refused_an_odd_sub_buffer : policies<record::sub_buffers<1000>> {};
-refused_an_odd_sub_buffer instance_of_an_odd_sub_buffer;
+constexpr auto instance_of_an_odd_sub_buffer = sizeof(ring<refused_an_odd_sub_buffer>);
 #endif
 #ifdef PASSES_an_odd_sub_buffer
 struct accepted_an_odd_sub_buffer : policies<record::sub_buffers<1024>> {};
-accepted_an_odd_sub_buffer twin_of_an_odd_sub_buffer;
+constexpr auto twin_of_an_odd_sub_buffer = sizeof(ring<accepted_an_odd_sub_buffer>);
 #endif
 
 #ifdef FAILS_a_block_without_end  // expect: full::block needs a time limit above zero
 struct refused_a_block_without_end : policies<full::block<0ms>> {};
-refused_a_block_without_end instance_of_a_block_without_end;
+constexpr auto instance_of_a_block_without_end = sizeof(ring<refused_a_block_without_end>);
 #endif
 #ifdef PASSES_a_block_without_end
 struct accepted_a_block_without_end : policies<full::block<1ns>> {};
-accepted_a_block_without_end twin_of_a_block_without_end;
+constexpr auto twin_of_a_block_without_end = sizeof(ring<accepted_a_block_without_end>);
 #endif
 
 #ifdef FAILS_a_step_of_nothing  // expect: needs a step above zero
 struct refused_a_step_of_nothing : policies<storage::mapped, full::extend<0, full::stop>> {};
-refused_a_step_of_nothing instance_of_a_step_of_nothing;
+constexpr auto instance_of_a_step_of_nothing = sizeof(ring<refused_a_step_of_nothing>);
 #endif
 #ifdef PASSES_a_step_of_nothing
 struct accepted_a_step_of_nothing : policies<storage::mapped, full::extend<1, full::stop>> {};
-accepted_a_step_of_nothing twin_of_a_step_of_nothing;
+constexpr auto twin_of_a_step_of_nothing = sizeof(ring<accepted_a_step_of_nothing>);
 #endif
 
 #ifdef FAILS_extend_within_extend  // expect: cannot go on with another full::extend
 struct refused_extend_within_extend
     : policies<storage::mapped, full::extend<1, full::extend<1, full::stop>>> {};
-refused_extend_within_extend instance_of_extend_within_extend;
+constexpr auto instance_of_extend_within_extend = sizeof(ring<refused_extend_within_extend>);
 #endif
 #ifdef PASSES_extend_within_extend
 struct accepted_extend_within_extend
     : policies<storage::mapped, full::extend<1, full::discard_newest>> {};
-accepted_extend_within_extend twin_of_extend_within_extend;
+constexpr auto twin_of_extend_within_extend = sizeof(ring<accepted_extend_within_extend>);
 #endif
 
 #ifdef FAILS_a_threshold_of_nothing  // expect: needs a threshold above zero
@@ -459,31 +477,33 @@ struct refused_a_threshold_above_the_ring
     : policies<record::bare<plain>, claim::single_writer, full::discard_newest,
                storage::inline_bytes<8 * sizeof(plain)>, notify::at_watermark<notify::records(9)>> {
 };
-refused_a_threshold_above_the_ring instance_of_a_threshold_above_the_ring;
+constexpr auto instance_of_a_threshold_above_the_ring =
+    sizeof(ring<refused_a_threshold_above_the_ring>);
 #endif
 #ifdef PASSES_a_threshold_above_the_ring
 struct accepted_a_threshold_above_the_ring
     : policies<record::bare<plain>, claim::single_writer, full::discard_newest,
                storage::inline_bytes<8 * sizeof(plain)>, notify::at_watermark<notify::records(8)>> {
 };
-accepted_a_threshold_above_the_ring twin_of_a_threshold_above_the_ring;
+constexpr auto twin_of_a_threshold_above_the_ring =
+    sizeof(ring<accepted_a_threshold_above_the_ring>);
 struct accepted_circular_above_the_ring
     : policies<record::bare<plain>, claim::single_writer, storage::inline_bytes<8 * sizeof(plain)>,
                notify::at_watermark<notify::records(9)>> {};
-accepted_circular_above_the_ring twin_of_circular_above_the_ring;
+constexpr auto twin_of_circular_above_the_ring = sizeof(ring<accepted_circular_above_the_ring>);
 #endif
 
 #ifdef FAILS_bytes_above_the_ring  // expect: lies above what the ring can hold
 struct refused_bytes_above_the_ring
     : policies<record::sub_buffers<512>, full::stop, storage::inline_bytes<2048>,
                notify::at_watermark<notify::bytes(2049)>> {};
-refused_bytes_above_the_ring instance_of_bytes_above_the_ring;
+constexpr auto instance_of_bytes_above_the_ring = sizeof(ring<refused_bytes_above_the_ring>);
 #endif
 #ifdef PASSES_bytes_above_the_ring
 struct accepted_bytes_above_the_ring
     : policies<record::sub_buffers<512>, full::stop, storage::inline_bytes<2048>,
                notify::at_watermark<notify::bytes(2048)>> {};
-accepted_bytes_above_the_ring twin_of_bytes_above_the_ring;
+constexpr auto twin_of_bytes_above_the_ring = sizeof(ring<accepted_bytes_above_the_ring>);
 #endif
 
 #ifdef FAILS_a_bare_string  // expect-error: constraint
@@ -578,7 +598,7 @@ inline ring<keyed_b> keyed_b_ring;
 
 #ifdef FAILS_a_lane_each_cpu_in_a_table  // expect: claim::per_cpu goes with record::sub_buffers
 struct by_cpu_a : policies<record::sequenced<plain>, claim::per_cpu, storage::heap> {};
-by_cpu_a instance_of_by_cpu_a;
+constexpr auto instance_of_by_cpu_a = sizeof(ring<by_cpu_a>);
 #endif
 #ifdef PASSES_a_lane_each_cpu_in_a_table
 struct by_cpu_b : policies<record::sub_buffers<512>, claim::per_cpu, storage::heap> {};
@@ -590,7 +610,7 @@ bool by_cpu(std::uint64_t a) {
 
 #ifdef FAILS_a_lane_each_cpu_in_few_bytes  // expect: whose size is told at run time
 struct by_cpu_c : policies<claim::per_cpu, storage::inline_bytes<1 << 20>> {};
-by_cpu_c instance_of_by_cpu_c;
+constexpr auto instance_of_by_cpu_c = sizeof(ring<by_cpu_c>);
 #endif
 #ifdef PASSES_a_lane_each_cpu_in_few_bytes
 struct by_cpu_d : policies<claim::per_cpu, storage::mapped> {};
@@ -602,7 +622,7 @@ bool by_cpu_mapped(std::uint64_t a) {
 
 #ifdef FAILS_a_lane_each_cpu_that_stops  // expect: full::overwrite_oldest, notify::never
 struct by_cpu_e : policies<claim::per_cpu, storage::heap, full::stop> {};
-by_cpu_e instance_of_by_cpu_e;
+constexpr auto instance_of_by_cpu_e = sizeof(ring<by_cpu_e>);
 #endif
 #ifdef PASSES_a_lane_each_cpu_that_stops
 struct by_cpu_f : policies<claim::single_writer, storage::heap, full::stop> {};

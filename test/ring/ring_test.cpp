@@ -109,7 +109,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(positions_pass_the_32_bits, Kind, overwriting_tabl
 BOOST_AUTO_TEST_CASE_TEMPLATE(positions_near_their_end_are_numbers_like_others, Kind,
                               overwriting_tables) {
     // Sequenced slots keep 61 bits of a position, bare ones all 64.
-    constexpr bool sequenced = Kind::record_policy::kind == record::layout::sequenced;
+    constexpr bool sequenced =
+        ring_policies<Kind>::record_policy::kind == record::layout::sequenced;
     const std::uint64_t before = sequenced ? (std::uint64_t{1} << 61) - 40 : ~std::uint64_t{0} - 40;
     const auto ring = make<Kind>();
     ring->begin_after(before);
@@ -155,7 +156,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_table_that_does_not_overwrite_counts_the_re
     BOOST_TEST(ring->lost()[loss_cause::refused] == 2U);
     BOOST_TEST(ring->lost().total() == 2U);
     BOOST_TEST(numbers(ring->reader()) == range(1, table_slots));
-    BOOST_TEST(ring->stopped() == Kind::full_policy::stops);
+    BOOST_TEST(ring->stopped() == ring_policies<Kind>::full_policy::stops);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(consuming_makes_room_while_the_ring_is_full, Kind, refusing_tables) {
@@ -166,7 +167,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(consuming_makes_room_while_the_ring_is_full, Kind,
     for (int round = 0; round < 5; ++round) {
         while (put(*ring, written + 1)) ++written;
         BOOST_REQUIRE(written - (next - 1) == table_slots);
-        if constexpr (Kind::full_policy::stops) {
+        if constexpr (ring_policies<Kind>::full_policy::stops) {
             // It stays stopped, room or not, until it is told to go on.
             BOOST_REQUIRE(consumer.next().record.number == next++);
             BOOST_TEST(!put(*ring, written + 1));
@@ -237,7 +238,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_growing_ring_grows_by_steps_to_its_limit, Kind, 
     BOOST_TEST(ring->lost().total() == 0U);
     // At the limit: what the user chose.
     const bool more = put(*ring, i) && put(*ring, i + 1);
-    BOOST_TEST(more == Kind::full_policy::overwrites);
+    BOOST_TEST(more == ring_policies<Kind>::full_policy::overwrites);
     BOOST_TEST(numbers(ring->reader()) == (more ? range(3, most + 2) : range(1, most)));
     BOOST_TEST(numbers(ring->backward_reader()) == (more ? range(most + 2, 3) : range(most, 1)));
     BOOST_TEST(ring->lost()[more ? loss_cause::overwritten : loss_cause::refused] ==

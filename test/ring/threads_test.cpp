@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_many_writers_were_not_refused_is_consumed, Ki
     BOOST_TEST(consumer.read() == written);
     BOOST_TEST(consumer.lost().total() == 0U);
     BOOST_TEST(written + ring->lost()[loss_cause::refused] == 2U * records_each);
-    if (Kind::full_policy::waits) BOOST_TEST(written == 2U * records_each);
+    if (ring_policies<Kind>::full_policy::waits) BOOST_TEST(written == 2U * records_each);
 }
 
 using told_late = std::tuple<discard_one, block_one, discard_swap>;
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_one_writer_was_not_refused_is_consumed, Kind,
     BOOST_TEST(consumer.read() == written);
     BOOST_TEST(written + ring->lost()[loss_cause::refused] == records_each);
     BOOST_TEST(told <= ring->lost()[loss_cause::refused]);
-    if (Kind::full_policy::waits) BOOST_TEST(written == records_each);
+    if (ring_policies<Kind>::full_policy::waits) BOOST_TEST(written == records_each);
 }
 
 BOOST_AUTO_TEST_CASE(sub_buffers_and_a_reader_that_is_overtaken) {

@@ -48,7 +48,7 @@
 #include <span>
 #include <type_traits>
 
-#include <trace_ring/family.hpp>
+#include <trace_ring/policies.hpp>
 
 namespace trace_ring::inline v1::record {
 

@@ -20,8 +20,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <trace_ring/fwd.hpp>
+#include <trace_ring/policies.hpp>
+#include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
 
@@ -30,21 +33,37 @@ namespace trace_ring::inline v1 {
 struct recorder_options;
 struct recorder_statistics;
 
-/// The default kind of recorder: an exact clock, the processor's own. A kind of one's own names
-/// another, for instance `struct untimed { using clock = trace_ring::clock::none; };`, or a clock
-/// policy of one's own, with a `kind` of its own (policy/clock/clock.hpp).
-struct recording {
-    using clock = trace_ring::clock::tsc;
+/// The default kind of recorder: an exact clock, the processor's own. A kind of your own names
+/// another (`struct untimed : trace_ring::policies<trace_ring::clock::none> {};`), perhaps a clock
+/// policy of your own, with a `kind` of its own (policy/clock/clock.hpp).
+struct recording : policies<> {};
+
+namespace impl {
+/// What a list of policies means for a recorder.
+template <list_of_policies Kind>
+struct recorder_policies {
+    using clock_policy = typename Kind::template policy_of<family::clock, clock::tsc>;
+    template <class Family>
+    static constexpr bool leaves_out =
+        std::is_void_v<typename Kind::template policy_of<Family, void>>;
+    static_assert(leaves_out<family::record> && leaves_out<family::full> &&
+                      leaves_out<family::notify> && leaves_out<family::storage> &&
+                      leaves_out<family::gate>,
+                  "trace_ring: of policies a recorder's list names a clock and a claim; it records "
+                  "events, and the rest is decided when it is set up (recorder_options)");
 };
+}  // namespace impl
 
 template <class Kind>
 class basic_recorder {
-    using clock_policy = typename Kind::clock;
+    static_assert(list_of_policies<Kind>,
+                  "trace_ring::basic_recorder: a kind of recorder is a named list of policies: "
+                  "struct my_trace : trace_ring::policies<...> {};");
+    using clock_policy = typename impl::recorder_policies<Kind>::clock_policy;
     using time_source = impl::time_source<clock_policy>;
-    static_assert(
-        !requires { typename Kind::claim; },
-        "trace_ring: the one claim of a recorder is claim::per_cpu, and it is in "
-        "trace_ring/recorder/cpu/recorder.hpp");
+    static_assert(impl::recorder_policies<Kind>::template leaves_out<family::claim>,
+                  "trace_ring: the one claim of a recorder is claim::per_cpu, and it is in "
+                  "trace_ring/recorder/cpu/recorder.hpp");
 
 public:
     class reservation;

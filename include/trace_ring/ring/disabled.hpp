@@ -46,9 +46,9 @@ requires(Layout::kind == record::layout::sub_buffers) struct disabled_types<Layo
 };
 }  // namespace impl
 
-template <kind_of_ring Kind>
+template <list_of_policies Kind>
 class disabled_ring {
-    using types = impl::disabled_types<typename Kind::record_policy>;
+    using types = impl::disabled_types<typename ring_policies<Kind>::record_policy>;
 
 public:
     using element = typename types::element;
@@ -75,10 +75,12 @@ public:
         return false;
     }
     template <class... V>
-    requires record::lays_out<typename Kind::record_policy, V...>
+    requires record::lays_out<typename ring_policies<Kind>::record_policy, V...>
     constexpr bool put(const V&...) noexcept { return false; }
-    [[nodiscard]] typename Kind::gate_policy& gate() noexcept { return gate_; }
-    [[nodiscard]] typename Kind::notify_policy& notifier() noexcept { return notify_; }
+    [[nodiscard]] typename ring_policies<Kind>::gate_policy& gate() noexcept { return gate_; }
+    [[nodiscard]] typename ring_policies<Kind>::notify_policy& notifier() noexcept {
+        return notify_;
+    }
     [[nodiscard]] static constexpr std::uint64_t capacity() noexcept { return 0; }
     [[nodiscard]] static constexpr std::uint64_t now() noexcept { return 0; }
     [[nodiscard]] static constexpr position produced() noexcept { return no_position; }
@@ -102,8 +104,8 @@ public:
     }
 
 private:
-    typename Kind::gate_policy gate_{};
-    typename Kind::notify_policy notify_{};
+    typename ring_policies<Kind>::gate_policy gate_{};
+    typename ring_policies<Kind>::notify_policy notify_{};
 };
 
 }  // namespace trace_ring::inline v1

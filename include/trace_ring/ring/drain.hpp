@@ -31,8 +31,8 @@ namespace trace_ring::inline v1 {
 /// Used by one session, on one thread at a time, with no other consumer beside it. Room comes free
 /// in order: a sub-buffer that is kept or held keeps those after it from being used again, until
 /// this session or a later one consumes it.
-template <kind_of_ring Kind>
-requires(!Kind::full_policy::overwrites) class sub_buffer_drain {
+template <list_of_policies Kind>
+requires(!ring_policies<Kind>::full_policy::overwrites) class sub_buffer_drain {
 public:
     using ring_type = sub_buffer_ring<Kind>;
     using portion = drained_sub_buffer;
@@ -144,7 +144,8 @@ public:
         return now;
     }
     /// Arms the ring's notifier for news after the session's place. False: there is more to take.
-    [[nodiscard]] bool rearm() noexcept requires(notify::arms<typename Kind::notify_policy>) {
+    [[nodiscard]] bool rearm() noexcept
+        requires(notify::arms<typename ring_policies<Kind>::notify_policy>) {
         if (ring_ == nullptr) return true;
         return ring_->notifier().arm(ring_->control().notified, [this] { return standing(); });
     }
@@ -246,15 +247,16 @@ private:
 };
 
 /// drain::session calls this for a ring of sub-buffers that does not overwrite.
-template <kind_of_ring Kind>
-requires(!Kind::full_policy::overwrites)
+template <list_of_policies Kind>
+requires(!ring_policies<Kind>::full_policy::overwrites)
     [[nodiscard]] sub_buffer_drain<Kind> drainable_of(sub_buffer_ring<Kind>& ring) {
     return sub_buffer_drain<Kind>(&ring);
 }
 
 #if defined(TRACE_RING_DISABLE)
-template <kind_of_ring Kind>
-requires(!Kind::full_policy::overwrites && Kind::record_policy::kind == record::layout::sub_buffers)
+template <list_of_policies Kind>
+requires(!ring_policies<Kind>::full_policy::overwrites &&
+         ring_policies<Kind>::record_policy::kind == record::layout::sub_buffers)
     [[nodiscard]] sub_buffer_drain<Kind> drainable_of(disabled_ring<Kind>&) {
     return sub_buffer_drain<Kind>(nullptr);
 }

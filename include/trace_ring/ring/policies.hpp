@@ -3,33 +3,14 @@
 #pragma once
 
 /// @file
-/// A kind of ring is a named list of policies:
-/// @code
-/// struct io_trace : trace_ring::policies<trace_ring::record::sequenced<step>,
-///                                        trace_ring::claim::compare_exchange,
-///                                        trace_ring::full::overwrite_oldest,
-///                                        trace_ring::storage::inline_bytes<64 * 1024>> {};
-/// @endcode
-/// In any order, each family at most once. A debugger and a test's id show the name. A family that
-/// the list leaves out has its default:
-///
-/// | family  | default                                                                        |
-/// |---------|--------------------------------------------------------------------------------|
-/// | record  | `record::sub_buffers<>`                                                        |
-/// | claim   | `claim::single_writer` for sub-buffers, `claim::compare_exchange` for tables   |
-/// | full    | `full::overwrite_oldest`                                                       |
-/// | notify  | `notify::never`                                                                |
-/// | storage | `storage::inline_bytes<65536>`                                                 |
-/// | clock   | `clock::tsc` for sub-buffers, `clock::none` for tables                         |
-/// | gate    | `gate::always`                                                                 |
-///
-/// A list that cannot work is refused where it is written, by one static_assert with the rule.
+/// What a list of policies (policies.hpp) means for a ring: the defaults of the families that it
+/// leaves out, and the rules for policies that cannot work together.
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include <trace_ring/family.hpp>
+#include <trace_ring/policies.hpp>
 #include <trace_ring/policy/claim/claim.hpp>
 #include <trace_ring/policy/claim/compare_exchange.hpp>
 #include <trace_ring/policy/claim/single_writer.hpp>
@@ -51,22 +32,6 @@
 namespace trace_ring::inline v1 {
 
 namespace impl {
-
-template <class Family, class... P>
-inline constexpr std::size_t count_of = (std::size_t{in_family<P, Family>} + ... + 0);
-
-/// The first of the list that is of the family, or the default.
-template <class Family, class Default, class... P>
-struct first_of {
-    using type = Default;
-};
-template <class Family, class Default, class First, class... Rest>
-struct first_of<Family, Default, First, Rest...> {
-    using type = typename std::conditional_t<in_family<First, Family>, std::type_identity<First>,
-                                             first_of<Family, Default, Rest...>>::type;
-};
-template <class Family, class Default, class... P>
-using pick = typename first_of<Family, Default, P...>::type;
 
 /// Replaces a policy that does not model its family by the default. The policy has been refused by
 /// then; the rest of the list is checked with the default, so that one fault gives one message.
@@ -101,13 +66,11 @@ template <class Layout>
 
 /// Whether a ring of `slot_count` slots can reach the threshold of its notify policy; true if it
 /// overwrites.
-template <class Kind>
+template <class Layout, class Full, class Notify>
 [[nodiscard]] constexpr bool can_tell([[maybe_unused]] std::uint64_t slot_count) noexcept {
-    using layout = typename Kind::record_policy;
-    using notify_policy = typename Kind::notify_policy;
-    if constexpr (!Kind::full_policy::overwrites && notify::is_bounded<notify_policy>) {
-        return notify_policy::reaches(slot_count * records_in_slot<layout>(),
-                                      slot_count * stride_of<layout>());
+    if constexpr (!Full::overwrites && notify::is_bounded<Notify>) {
+        return Notify::reaches(slot_count * records_in_slot<Layout>(),
+                               slot_count * stride_of<Layout>());
     } else {
         return true;
     }
@@ -136,32 +99,12 @@ template <class Storage, class Layout>
 
 }  // namespace impl
 
-template <class... P>
-struct policies {
-    static_assert((names_a_family<P> && ...),
-                  "trace_ring::policies: one of the list is no policy, for it does not name its "
-                  "family (`using family = trace_ring::family::...`; a record type of your own may "
-                  "stand in record::bare<T> or record::sequenced<T>)");
-    static_assert(impl::count_of<family::record, P...> <= 1,
-                  "trace_ring::policies: the list names two policies of the family record");
-    static_assert(impl::count_of<family::claim, P...> <= 1,
-                  "trace_ring::policies: the list names two policies of the family claim");
-    static_assert(impl::count_of<family::full, P...> <= 1,
-                  "trace_ring::policies: the list names two policies of the family full");
-    static_assert(impl::count_of<family::notify, P...> <= 1,
-                  "trace_ring::policies: the list names two policies of the family notify");
-    static_assert(impl::count_of<family::storage, P...> <= 1,
-                  "trace_ring::policies: the list names two policies of the family storage");
-    static_assert(impl::count_of<family::clock, P...> <= 1,
-                  "trace_ring::policies: the list names two policies of the family clock");
-    static_assert(impl::count_of<family::gate, P...> <= 1,
-                  "trace_ring::policies: the list names two policies of the family gate");
-
-private:
+template <list_of_policies Kind>
+class ring_policies {
     using default_record = record::sub_buffers<>;
     using default_storage = storage::inline_bytes<std::uint64_t{64} * 1024>;
 
-    using named_record = impl::pick<family::record, default_record, P...>;
+    using named_record = typename Kind::template policy_of<family::record, default_record>;
     static constexpr bool record_models = record::policy<named_record>;
     static_assert(record_models,
                   "trace_ring::policies: the record policy is not what the table in "
@@ -180,12 +123,12 @@ private:
         std::conditional_t<varying, claim::single_writer, claim::compare_exchange>;
     using default_clock = std::conditional_t<varying, clock::tsc, clock::none>;
 
-    using named_claim = impl::pick<family::claim, default_claim, P...>;
-    using named_full = impl::pick<family::full, full::overwrite_oldest, P...>;
-    using named_notify = impl::pick<family::notify, notify::never, P...>;
-    using named_storage = impl::pick<family::storage, default_storage, P...>;
-    using named_clock = impl::pick<family::clock, default_clock, P...>;
-    using named_gate = impl::pick<family::gate, gate::always, P...>;
+    using named_claim = typename Kind::template policy_of<family::claim, default_claim>;
+    using named_full = typename Kind::template policy_of<family::full, full::overwrite_oldest>;
+    using named_notify = typename Kind::template policy_of<family::notify, notify::never>;
+    using named_storage = typename Kind::template policy_of<family::storage, default_storage>;
+    using named_clock = typename Kind::template policy_of<family::clock, default_clock>;
+    using named_gate = typename Kind::template policy_of<family::gate, gate::always>;
 
     static constexpr bool cpus = claim::by_cpu<named_claim>;
     static constexpr bool claim_models = claim::policy<named_claim> || cpus;
@@ -224,7 +167,7 @@ public:
 private:
     // Rules for policies that cannot work together, each once; checked only if every policy is
     // valid by itself.
-    static constexpr bool sound = (names_a_family<P> && ...) && record_models && claim_models &&
+    static constexpr bool sound = Kind::names_families && record_models && claim_models &&
                                   full_models && notify_models && storage_models && clock_models &&
                                   gate_models;
     static_assert(!sound || cpus || claim_policy::asks_first || !full_policy::waits,
@@ -262,29 +205,12 @@ private:
     static_assert(!sound || roomy,
                   "trace_ring::policies: the storage is too small for a ring of these records");
 
-    /// The list's own policies, because Kind is not complete here.
-    struct told {
-        using record_policy = policies::record_policy;
-        using full_policy = policies::full_policy;
-        using notify_policy = policies::notify_policy;
-    };
     static_assert(!sound || !roomy || !storage::fixed<storage_policy> ||
-                      impl::can_tell<told>(impl::fixed_slots<storage_policy, record_policy>()),
+                      impl::can_tell<record_policy, full_policy, notify_policy>(
+                          impl::fixed_slots<storage_policy, record_policy>()),
                   "trace_ring::policies: the threshold of the notify policy lies above what the "
                   "ring can hold, which refuses or waits before anybody is told: make the storage "
                   "larger, or the threshold smaller (notify::circular tells nobody)");
-};
-
-/// A named list of policies.
-template <class Kind>
-concept kind_of_ring = requires {
-    typename Kind::record_policy;
-    typename Kind::claim_policy;
-    typename Kind::full_policy;
-    typename Kind::notify_policy;
-    typename Kind::storage_policy;
-    typename Kind::clock_policy;
-    typename Kind::gate_policy;
 };
 
 }  // namespace trace_ring::inline v1

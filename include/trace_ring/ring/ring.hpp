@@ -41,15 +41,16 @@ struct no_ring {};
 /// The class that implements the ring of a kind.
 template <class Kind>
 [[nodiscard]] consteval auto ring_for() {
-    if constexpr (!kind_of_ring<Kind>) {
+    if constexpr (!list_of_policies<Kind>) {
         return std::type_identity<no_ring>{};
     } else {
 #if defined(TRACE_RING_DISABLE)
         return std::type_identity<disabled_ring<Kind>>{};
 #else
-        if constexpr (claim::by_cpu<typename Kind::claim_policy>) {
+        if constexpr (claim::by_cpu<typename ring_policies<Kind>::claim_policy>) {
             return std::type_identity<per_cpu_ring<Kind>>{};
-        } else if constexpr (Kind::record_policy::kind == record::layout::sub_buffers) {
+        } else if constexpr (ring_policies<Kind>::record_policy::kind ==
+                             record::layout::sub_buffers) {
             return std::type_identity<sub_buffer_ring<Kind>>{};
         } else {
             return std::type_identity<table_ring<Kind>>{};
@@ -64,7 +65,7 @@ inline namespace disabled {
 #endif
 template <class Kind>
 class ring : public decltype(impl::ring_for<Kind>())::type {
-    static_assert(kind_of_ring<Kind>,
+    static_assert(list_of_policies<Kind>,
                   "trace_ring::ring: a kind of ring is a named list of policies: "
                   "struct my_trace : trace_ring::policies<...> {};");
     using base = typename decltype(impl::ring_for<Kind>())::type;

@@ -67,7 +67,7 @@ constexpr std::uint64_t scale = 8;
 /// Bytes for `each` sub-buffers in every lane.
 template <class Kind>
 std::uint64_t bytes_for(std::uint64_t each) {
-    const std::uint64_t sub = Kind::record_policy::bytes;
+    const std::uint64_t sub = ring_policies<Kind>::record_policy::bytes;
     const std::uint64_t lanes = rseq::possible_cpus() + ring<Kind>::spare_lanes;
     return lanes * each * sub + (lanes + 1) * 64 + sub;
 }

@@ -47,8 +47,8 @@
 #include <type_traits>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/family.hpp>
 #include <trace_ring/loss.hpp>
+#include <trace_ring/policies.hpp>
 #include <trace_ring/position.hpp>
 
 namespace trace_ring::inline v1::claim {

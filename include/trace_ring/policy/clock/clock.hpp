@@ -25,7 +25,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <trace_ring/family.hpp>
+#include <trace_ring/policies.hpp>
 #include <trace_ring/policy/clock/kind.hpp>  // IWYU pragma: export
 
 namespace trace_ring::inline v1 {

@@ -8,9 +8,7 @@
 /// within the lane is exact, and so is the interval: they were written between that reading and the
 /// next one in their lane, which a reader gives as `record_view::latest`. No time is made up.
 /// @code
-/// struct sampled_trace {
-///     using clock = trace_ring::clock::sampled<16>;
-/// };
+/// struct sampled_trace : trace_ring::policies<trace_ring::clock::sampled<16>> {};
 /// trace_ring::basic_recorder<sampled_trace> recorder(options);  // trace_ring::recorder_options
 /// @endcode
 

@@ -32,7 +32,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <trace_ring/family.hpp>
+#include <trace_ring/policies.hpp>
 
 namespace trace_ring::inline v1::full {
 

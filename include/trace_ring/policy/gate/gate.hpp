@@ -16,7 +16,7 @@
 
 #include <concepts>
 
-#include <trace_ring/family.hpp>
+#include <trace_ring/policies.hpp>
 
 namespace trace_ring::inline v1::gate {
 

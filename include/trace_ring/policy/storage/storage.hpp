@@ -44,7 +44,7 @@
 #include <string>
 #include <type_traits>
 
-#include <trace_ring/family.hpp>
+#include <trace_ring/policies.hpp>
 
 namespace trace_ring::inline v1::storage {
 

@@ -6,10 +6,7 @@
 /// A recorder with a lane for each processor instead of one for each thread: the share of the ring
 /// that is held is bounded by the processors, for any number of threads.
 /// @code
-///   struct by_cpu {
-///       using clock = trace_ring::clock::tsc;
-///       using claim = trace_ring::claim::per_cpu;
-///   };
+///   struct by_cpu : trace_ring::policies<trace_ring::claim::per_cpu> {};
 ///   trace_ring::basic_recorder<by_cpu> recorder{{.file = "orders.trace"}};
 /// @endcode
 /// Clock, copy and commit of a record are one restartable sequence: no locked instruction and no
@@ -38,6 +35,7 @@
 #include <memory>
 #include <type_traits>
 
+#include <trace_ring/policies.hpp>
 #include <trace_ring/policy/claim/claim.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/recorder/recorder.hpp>
@@ -49,12 +47,11 @@ namespace trace_ring::inline v1 {
 
 namespace impl {
 template <class Kind>
-concept by_cpu_kind = claim::by_cpu<typename Kind::claim>;
+concept by_cpu_kind =
+    claim::by_cpu<typename Kind::template policy_of<trace_ring::family::claim, void>>;
 /// The kind of recorder that it is without sequences.
 template <class Clock>
-struct by_thread {
-    using clock = Clock;
-};
+struct by_thread : policies<Clock> {};
 /// Clocks that a sequence can read: the processor's counter, and none.
 template <class Clock>
 inline constexpr bool in_sequence =
@@ -69,9 +66,11 @@ class cpu_scope;
 /// Like the recorder with a lane for each thread, except where a comment says otherwise.
 template <class Kind>
 requires impl::by_cpu_kind<Kind>
-class basic_recorder<Kind> : private basic_recorder<impl::by_thread<typename Kind::clock>> {
-    using base = basic_recorder<impl::by_thread<typename Kind::clock>>;
-    using clock_policy = typename Kind::clock;
+class basic_recorder<Kind>
+    : private basic_recorder<
+          impl::by_thread<typename impl::recorder_policies<Kind>::clock_policy>> {
+    using clock_policy = typename impl::recorder_policies<Kind>::clock_policy;
+    using base = basic_recorder<impl::by_thread<clock_policy>>;
     static_assert(!impl::time_source<clock_policy>::shared,
                   "trace_ring: threads that share a lane cannot share readings of a clock");
 

@@ -11,9 +11,11 @@
 
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <trace_ring/fwd.hpp>
+#include <trace_ring/policies.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/recorder/options.hpp>
@@ -47,10 +49,8 @@ struct names {
     using reservation = nothing::reservation;
 };
 template <class Kind>
-requires requires {
-    typename Kind::claim;
-}
-struct names<Kind> {
+requires(
+    !std::is_void_v<typename Kind::template policy_of<family::claim, void>>) struct names<Kind> {
     template <impl::told_event E>
     using reservation = nothing::reservation;
 };

@@ -59,7 +59,7 @@ inline constexpr bool is_counter<clock::sampled<Records, clock::tsc>> = true;
 }  // namespace impl
 
 /// Use it as ring<Kind>.
-template <kind_of_ring Kind>
+template <list_of_policies Kind>
 class per_cpu_ring : public ring_frame<Kind> {
     using frame = ring_frame<Kind>;
 
@@ -122,9 +122,9 @@ public:
     }
     /// Writes a record of these values, which the record policy lays out (record/concept.hpp).
     template <class... V>
-    requires record::lays_out<typename Kind::record_policy, V...>
+    requires record::lays_out<typename ring_policies<Kind>::record_policy, V...>
     bool put(const V&... values) noexcept {
-        return record::put_laid_out<typename Kind::record_policy>(*this, values...);
+        return record::put_laid_out<typename ring_policies<Kind>::record_policy>(*this, values...);
     }
     /// A record to be filled, with at most `Most` bytes of payload, which lie on the stack. `flags`
     /// are those of record_word. Empty if the gate is closed, or `bytes` is more than `Most`.

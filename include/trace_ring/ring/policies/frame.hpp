@@ -25,16 +25,16 @@
 
 namespace trace_ring::inline v1 {
 
-template <kind_of_ring Kind>
+template <list_of_policies Kind>
 class ring_frame {
 public:
-    using layout = typename Kind::record_policy;
-    using claim_policy = typename Kind::claim_policy;
-    using full_policy = typename Kind::full_policy;
-    using notify_policy = typename Kind::notify_policy;
-    using storage_policy = typename Kind::storage_policy;
-    using clock_policy = typename Kind::clock_policy;
-    using gate_policy = typename Kind::gate_policy;
+    using layout = typename ring_policies<Kind>::record_policy;
+    using claim_policy = typename ring_policies<Kind>::claim_policy;
+    using full_policy = typename ring_policies<Kind>::full_policy;
+    using notify_policy = typename ring_policies<Kind>::notify_policy;
+    using storage_policy = typename ring_policies<Kind>::storage_policy;
+    using clock_policy = typename ring_policies<Kind>::clock_policy;
+    using gate_policy = typename ring_policies<Kind>::gate_policy;
 
     /// Bytes from one slot to the next.
     static constexpr std::uint32_t stride = impl::stride_of<layout>();
@@ -324,7 +324,8 @@ private:
                 refuse("too small for a ring of these records");
             own();
             capacity_ = full_policy::grows ? slot_count : std::bit_floor(slot_count);
-            if (!full_policy::grows && !impl::can_tell<Kind>(capacity_))
+            if (!full_policy::grows &&
+                !impl::can_tell<layout, full_policy, notify_policy>(capacity_))
                 refuse("too small for the threshold of its notify policy");
             describe(capacity_);
             return;

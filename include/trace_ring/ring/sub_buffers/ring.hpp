@@ -40,7 +40,7 @@ inline constinit sub_buffer_header idle_sub_buffer{};
 
 /// Use it as ring<Kind>. Writing: one thread, and its signal handlers while no record is open.
 /// Reading: any thread, at any time.
-template <kind_of_ring Kind>
+template <list_of_policies Kind>
 class sub_buffer_ring : public ring_frame<Kind> {
     using frame = ring_frame<Kind>;
 
@@ -112,9 +112,9 @@ public:
     }
     /// Writes a record of these values, which the record policy lays out (record/concept.hpp).
     template <class... V>
-    requires record::lays_out<typename Kind::record_policy, V...>
+    requires record::lays_out<typename ring_policies<Kind>::record_policy, V...>
     bool put(const V&... values) noexcept {
-        return record::put_laid_out<typename Kind::record_policy>(*this, values...);
+        return record::put_laid_out<typename ring_policies<Kind>::record_policy>(*this, values...);
     }
 
     /// Discards a record that was left by longjmp. Only the writer calls it, when it knows that no

@@ -24,7 +24,7 @@ namespace trace_ring::inline v1 {
 
 /// Use it as ring<Kind>. Writing: any threads and signal handlers if the claim has many writers,
 /// else one thread (single_writer.hpp). Reading: any thread, at any time.
-template <kind_of_ring Kind>
+template <list_of_policies Kind>
 class table_ring : public ring_frame<Kind> {
     using frame = ring_frame<Kind>;
 
