@@ -54,12 +54,17 @@ template <class Word = std::uint64_t>
     return word;
 }
 #pragma GCC diagnostic pop
+/// False for a literal, known to the compiler, that is shorter than a word. No word of it is read
+/// in any case; g++ is told here, because in a precompiled header it forgets the pragma above.
+[[nodiscard, gnu::always_inline]] inline bool has_words(const unsigned char* from) noexcept {
+    return __builtin_object_size(from, 0) >= 8;
+}
 /// The last `rest` bytes, 1 to 7, of `bytes` from there, as a word padded with zeros: by loads that
 /// may overlap, and without a loop.
 [[nodiscard, gnu::always_inline]] inline std::uint64_t last_word(const unsigned char* from,
                                                                  std::size_t bytes,
                                                                  std::size_t rest) noexcept {
-    if (bytes >= 8) return load_word(from + bytes - 8) >> (64 - rest * 8);
+    if (has_words(from) && bytes >= 8) return load_word(from + bytes - 8) >> (64 - rest * 8);
     if (rest >= 4) {
         return load_word<std::uint32_t>(from) | load_word<std::uint32_t>(from + rest - 4)
                                                     << (rest - 4) * 8;
@@ -74,7 +79,7 @@ template <class Word = std::uint64_t>
     const auto* const from = static_cast<const unsigned char*>(data);
     std::size_t at = 0;
     // relaxed, to the end: published by the commit word
-    for (; at + 8 <= bytes; at += 8)
+    for (; has_words(from) && at + 8 <= bytes; at += 8)
         word_at<std::uint64_t>(to, at).store(load_word(from + at), relaxed);
     if (at < bytes)
         word_at<std::uint64_t>(to, at).store(last_word(from, bytes, bytes - at), relaxed);
@@ -203,8 +208,9 @@ private:
         } else {
             pack_one<Field, U>(fixed, length);
             if constexpr (codec<U>::form == field_form::variable) {
+                const bytes_view from = codec<U>::memory(kept<Field, U>());
                 const std::size_t bytes = length & variable_length_mask;
-                store_bytes(to + data, codec<U>::memory(kept<Field, U>()).data, bytes);
+                store_bytes(to + data, from.data, bytes);
                 data += (bytes + 7) / 8 * 8;
             }
         }
