@@ -55,17 +55,16 @@ struct field_list {
     using signature = impl::signature<typename Fields::type...>;
     static constexpr std::size_t count = sizeof...(Fields);
 
-    static_assert(
-        [] {
-            const name_view names[] = {Fields::name..., {}};
-            for (std::size_t i = 0; i < count; ++i) {
-                for (std::size_t k = 0; k < i; ++k) {
-                    if (names[i] == names[k]) return false;
-                }
+    static constexpr bool names_differ = [] {
+        const name_view names[] = {Fields::name..., {}};
+        for (std::size_t i = 0; i < count; ++i) {
+            for (std::size_t k = 0; k < i; ++k) {
+                if (names[i] == names[k]) return false;
             }
-            return true;
-        }(),
-        "trace_ring: two fields of an event have the same name");
+        }
+        return true;
+    }();
+    static_assert(names_differ, "trace_ring: two fields of an event have the same name");
 
     template <std::size_t... I>
     struct described {

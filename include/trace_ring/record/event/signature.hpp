@@ -58,15 +58,14 @@ struct signature {
     }();
     static_assert(places.bytes <= 32000, "trace_ring: an event's fixed fields exceed 32000 bytes");
     static constexpr std::size_t words = places.bytes / 8;
-    static_assert(
-        [] {
-            const bool ties[] = {codec<T>::ties..., false};
-            for (std::size_t i = most_flow_fields; i < count; ++i) {
-                if (ties[i]) return false;
-            }
-            return true;
-        }(),
-        "trace_ring: flows are among the first 64 fields of an event");
+    static constexpr bool flows_come_first = [] {
+        const bool ties[] = {codec<T>::ties..., false};
+        for (std::size_t i = most_flow_fields; i < count; ++i) {
+            if (ties[i]) return false;
+        }
+        return true;
+    }();
+    static_assert(flows_come_first, "trace_ring: flows are among the first 64 fields of an event");
     /// The payload is a few words that stay in registers.
     static constexpr bool few = !variable && words <= most_few_words;
 
