@@ -60,8 +60,11 @@ inline setup_handler set_setup_handler(setup_handler handler) noexcept {
 namespace impl {
 
 #if defined(__cpp_exceptions)
-/// Kept for the parts of the program that are compiled without exceptions.
-[[noreturn, gnu::used]] inline void throw_setup_error(const setup_error& error) {
+#if !defined(TRACE_RING_DISABLE)
+[[gnu::used]]  // by the parts of the program that are compiled without exceptions
+#endif
+[[noreturn]] inline void
+throw_setup_error(const setup_error& error) {
     throw error;
 }
 #else

@@ -39,6 +39,7 @@ MARKS = "policy/notify/at_watermark.hpp"
 LISTENER = "drain/listener.hpp"
 SUB = "format/sub_buffer.hpp"
 SUBS = "ring/sub_buffers/ring.hpp"
+WRITER = "ring/sub_buffers/lane_writer.hpp"
 SUB_READER = "ring/sub_buffers/reader.hpp"
 DRAIN = "ring/drain.hpp"
 WRITE = "recorder/site/hot_path.hpp"
@@ -165,16 +166,16 @@ SUB_BUFFERS = [
     ("copy: no fence before the second look", SUB, "here.claim:A\n    [[thread_fence(acquire);]]", ";", subs, ""),
     ("copy: no second look", SUB, "if ([[after.pos != before.pos || after.state == static_cast<unsigned>(sub_buffer_state::reset)]]) {", "false", subs, ""),
     ("copy: one record more than is committed", SUB, "        bytes = [[commit_word::offset(commit)]];\n    }", "commit_word::offset(commit) + 208 <= 512 ? commit_word::offset(commit) + 208 : 512", subs, ""),
-    ("record: it is not released", SUBS, "sub.commit.store(committed, [[release]]);", "relaxed", subs, ""),
-    ("time: it is not released", SUBS, "sub_->commit.store(committed + time_record_bytes, [[release]]);", "relaxed", times, ""),
-    ("next: nobody is told that it is reset", SUBS, "[[sub.state.store(word_of(p, sub_buffer_state::reset), relaxed);]]", ";", subs, ""),
+    ("record: it is not released", WRITER, "sub.commit.store(word + commit_word::one_record + bytes, [[release]]);", "relaxed", subs, ""),
+    ("time: it is not released", WRITER, "sub.commit.store(word + bytes, [[release]]);", "relaxed", times, ""),
+    ("next: nobody is told that it is reset", SUBS, "[[sub.state.store(state_word(p, sub_buffer_state::reset), relaxed);]]", ";", subs, ""),
     ("next: no fence behind the reset", SUBS, "read:C, ring.filled:A\n        [[thread_fence(release);]]", ";", subs, ""),
-    ("next: it is not released", SUBS, "sub.state.store(word_of(p, sub_buffer_state::active), [[release]]);", "relaxed", sub_copied, ""),
-    ("next: the one before is not released", SUBS, "sub_->state.store(word_of(last, sub_buffer_state::closed), [[release]]);", "relaxed", drained, "not all known"),
+    ("next: it is not released", WRITER, "sub.state.store(state_word(with.at, sub_buffer_state::active), [[release]]);", "relaxed", sub_copied, ""),
+    ("next: the one before is not released", WRITER, "sub.state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", drained, "not all known"),
     ("next: the cursor is not released", SUBS, "cursor.store(p, [[release]]);", "relaxed", drained, ""),
     ("next: what is overwritten is not counted", SUBS, "if ([[old != no_position && old > frame::control().consumed.load(relaxed)]]) {", "false", subs, "not all that were written"),
     ("next: room is not asked for", SUBS, "if ([[!frame::admits(p)]]) return false;", "false", consumed, ""),
-    ("next: what was refused is told twice", SUBS, "put(sub.refused, [[std::exchange(refused_, 0U)]]);", "refused_", consumed, "told"),
+    ("next: what was refused is told twice", SUBS, "[[std::exchange(refused_, 0U)]]", "refused_", consumed, "told"),
     ("next: records are counted from the sub-buffer's own", SUBS, "[[written_ += commit_word::records(sub_->commit.load(relaxed));]]", ";", subs, ""),
     ("consumer: what it read is not released", SUB_READER, "consumed.store(base::finished(), [[release]]);", "relaxed", consumed, BEHIND),
     ("consumer: one too many is given back", SUB_READER, "consumed.store([[base::finished()]], release);", "base::finished() + 1", consumed, ""),
@@ -210,15 +211,14 @@ MARKED = [
 
 RECORDER = [
     # Claiming and closing.
-    ("record: it is not released", WRITE, "sub->commit.store(commit + commit_word::one_record + of.bytes, [[release]]);", "relaxed", rec_read, ""),
-    ("cold record: it is not released", CORE, "sub->commit.store(next, [[release]]);", "relaxed", rec_read, ""),
-    ("claim: no fence behind the swap", CLAIM, "file.read:C, chain.look:B\n    [[thread_fence(release);]]", ";", rec_read, ""),
+    ("record: it is not released", WRITER, "sub.commit.store(word + commit_word::one_record + bytes, [[release]]);", "relaxed", rec_read, ""),
+    ("claim: no fence behind the swap", CLAIM, "file.read:C, chain.look:B, index.look:A\n    [[thread_fence(release);]]", ";", rec_read, ""),
     ("claim: the swap does not acquire", CLAIM, "state_word(drawn.pos, sub_buffer_state::reset),\n                                           [[acq_rel]])", "release", rec_two, BEHIND),
     ("claim: the swap is a store", CLAIM, "if ([[!sub.state.compare_exchange_strong(word, state_word(drawn.pos, sub_buffer_state::reset),\n                                           acq_rel)]]) {", "(sub.state.store(state_word(drawn.pos, sub_buffer_state::reset), acq_rel), false)", rec_sessions, ""),
     ("claim: what is held is taken", CLAIM, "if ([[old.state != static_cast<unsigned>(sub_buffer_state::free) &&\n        old.state != static_cast<unsigned>(sub_buffer_state::closed)]]) {", "false", rec_sessions, ""),
     ("claim: what is overwritten is not counted", CLAIM, "[[overwrote.store(before + commit_word::records(sub.commit.load(relaxed)), relaxed);]]", ";", rec_two, "not all that were written"),
     ("claim: what was refused is not counted", CLAIM, "[[entry.refused.fetch_add(1, relaxed);]]", ";", rec_refuse, "refused"),
-    ("close: it is not released", CLAIM, "sub->state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", rec_sessions, ""),
+    ("close: it is not released", WRITER, "sub.state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", rec_sessions, ""),
     ("close: before the last record counts", CLAIM, "[[entry.written.store(sub->first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),
     ("unread: what is closed is free", NEXT, "usable = [[found.state == static_cast<unsigned>(sub_buffer_state::free)]] ||", "true", rec_refuse, ""),
     ("held: counted in two steps", NEXT, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_hand, ""),

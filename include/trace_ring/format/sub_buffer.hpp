@@ -32,47 +32,6 @@
 
 namespace trace_ring::inline v1 {
 
-/// The states of a sub-buffer, the low three bits of its state word, and who may make each move:
-/// @code
-///   free --claimer--> reset --its claimer--> active --its writer--> closed --claimer--> reset ...
-///                                            active <--next writer-- closed <--session--> reading
-///                                                        reading --session--> free: consumed
-///   active, of a dead owner --the process that reclaims--> closed, reset: --> free
-///   reading, of a dead session --the next session, or a writer that meets it--> closed
-/// @endcode
-/// The next writer of a lane, a thread that adopts it after the first has ended, may write on in a
-/// closed sub-buffer that is half empty: the same position shows that it was not overwritten.
-enum class sub_buffer_state : unsigned {
-    free = 0,     ///< never used (all zero), or consumed (its position stays)
-    reset = 1,    ///< being prepared: header and records mean nothing
-    active = 2,   ///< held by its writer; records that the commit word covers can be read
-    closed = 3,   ///< held by nobody; may be overwritten
-    reading = 4,  ///< held by a consuming session; writers skip it
-};
-
-/// A sub-buffer's state word.
-[[nodiscard]] constexpr std::uint64_t state_word(position at, sub_buffer_state state) noexcept {
-    return stamped{at, static_cast<unsigned>(state)}.word();
-}
-
-/// "TRSB" in a little-endian word. In a trace file its upper half also says the numbering of event
-/// types, to read records by when nothing else is known of their writer.
-inline constexpr std::uint32_t sub_buffer_magic = 0x42535254;
-/// `numbering` from 1 to 65535; 0: none is given.
-[[nodiscard]] constexpr std::uint32_t numbered_magic(std::uint32_t numbering) noexcept {
-    return sub_buffer_magic ^ numbering << 16;
-}
-[[nodiscard]] constexpr std::uint32_t numbering_of(std::uint32_t magic) noexcept {
-    return (magic ^ sub_buffer_magic) >> 16;
-}
-[[nodiscard]] constexpr bool is_sub_buffer_magic(std::uint32_t word) noexcept {
-    return (word & 0xFFFF) == (sub_buffer_magic & 0xFFFF);
-}
-
-inline constexpr std::size_t time_record_bytes = 16;
-inline constexpr std::size_t owner_record_bytes = 24;
-inline constexpr std::size_t named_owner_record_bytes = 40;
-
 /// Says which thread wrote the records from here to the end of the sub-buffer or the next of its
 /// kind: one that adopted a lane which another began. Records before it are the first thread's.
 /// @code
@@ -153,17 +112,17 @@ struct sub_buffer_copy {
 [[nodiscard]] inline copy_result copy_sub_buffer(const void* source, std::span<std::uint64_t> into,
                                                  sub_buffer_copy& out) noexcept {
     const auto& header = *static_cast<const sub_buffer_header*>(source);
-    // order: read:A pairs with claim:B, close:A, reclaim.close:A, ring.ready:A, ring.shut:A,
-    // cpu.ready:A, cpu.close:A, cpu.install_alone:A, session.return:A, drain.keep:A,
-    // here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
+    // order: read:A pairs with writer.begin:A, writer.end:A, reclaim.close:A, cpu.ready:A,
+    // cpu.close:A, cpu.install_alone:A, session.return:A, drain.keep:A, here.give_up:A,
+    // here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
     const auto before = stamped::from(header.state.load(acquire));
     const auto state = static_cast<sub_buffer_state>(before.state);
     if (state == sub_buffer_state::free || state == sub_buffer_state::reset)
         return copy_result::vacant;
     if (state > sub_buffer_state::reading) return copy_result::damaged;
-    // order: read:B pairs with record.commit:A, cold.commit:A, time.commit:A, owner.commit:A,
-    // ring.record:A, ring.time:A, cpu.record:A, cpu.record:B, cpu.time:A, cpu.record_alone:A,
-    // cpu.install_alone:A, here.note:A, here.record:A, here.record:B
+    // order: read:B pairs with writer.commit:A, writer.note:A, cpu.record:A, cpu.record:B,
+    // cpu.time:A, cpu.record_alone:A, cpu.install_alone:A, here.note:A, here.record:A,
+    // here.record:B
     const std::uint32_t commit = header.commit.load(acquire);
     const std::uint32_t bytes = commit_word::offset(commit);
     const bool sane =

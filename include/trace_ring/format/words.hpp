@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/position.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -51,6 +52,43 @@ static_assert(offsetof(sub_buffer_header, commit) == 48);
 static_assert(offsetof(sub_buffer_header, refused) == 52);
 static_assert(offsetof(sub_buffer_header, too_long) == 56);
 static_assert(offsetof(sub_buffer_header, nested) == 60);
+
+/// The states of a sub-buffer, the low three bits of its state word, and who may make each move:
+/// @code
+///   free --claimer--> reset --its claimer--> active --its writer--> closed --claimer--> reset ...
+///                                            active <--next writer-- closed <--session--> reading
+///                                                        reading --session--> free: consumed
+///   active, of a dead owner --the process that reclaims--> closed, reset: --> free
+///   reading, of a dead session --the next session, or a writer that meets it--> closed
+/// @endcode
+/// The next writer of a lane, a thread that adopts it after the first has ended, may write on in a
+/// closed sub-buffer that is half empty: the same position shows that it was not overwritten.
+enum class sub_buffer_state : unsigned {
+    free = 0,     ///< never used (all zero), or consumed (its position stays)
+    reset = 1,    ///< being prepared: header and records mean nothing
+    active = 2,   ///< held by its writer; records that the commit word covers can be read
+    closed = 3,   ///< held by nobody; may be overwritten
+    reading = 4,  ///< held by a consuming session; writers skip it
+};
+
+/// A sub-buffer's state word.
+[[nodiscard]] constexpr std::uint64_t state_word(position at, sub_buffer_state state) noexcept {
+    return stamped{at, static_cast<unsigned>(state)}.word();
+}
+
+/// "TRSB" in a little-endian word. In a trace file its upper half also says the numbering of event
+/// types, to read records by when nothing else is known of their writer.
+inline constexpr std::uint32_t sub_buffer_magic = 0x42535254;
+/// `numbering` from 1 to 65535; 0: none is given.
+[[nodiscard]] constexpr std::uint32_t numbered_magic(std::uint32_t numbering) noexcept {
+    return sub_buffer_magic ^ numbering << 16;
+}
+[[nodiscard]] constexpr std::uint32_t numbering_of(std::uint32_t magic) noexcept {
+    return (magic ^ sub_buffer_magic) >> 16;
+}
+[[nodiscard]] constexpr bool is_sub_buffer_magic(std::uint32_t word) noexcept {
+    return (word & 0xFFFF) == (sub_buffer_magic & 0xFFFF);
+}
 
 /// The commit word: one store publishes a record, and no byte past its offset is ever read. A
 /// sub-buffer holds at most 4088 records, so the count never reaches the word's top.
@@ -111,6 +149,9 @@ struct record_word {
     }
 };
 inline constexpr std::size_t record_header_bytes = 8;
+inline constexpr std::size_t time_record_bytes = 16;
+inline constexpr std::size_t owner_record_bytes = 24;
+inline constexpr std::size_t named_owner_record_bytes = 40;
 
 namespace layout {
 

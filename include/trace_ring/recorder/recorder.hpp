@@ -27,6 +27,7 @@
 #include <trace_ring/recorder/site.hpp>
 #include <trace_ring/recorder/snapshot.hpp>
 #include <trace_ring/recorder/statistics.hpp>
+#include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -86,7 +87,8 @@ struct cold_functions {
         }
         const std::uint32_t id = record_word::id(type.header.load(relaxed));
         std::byte* const at = end_of_records(*lane);
-        store_head(at, time | std::uint64_t{record_word::pack(id, bytes, flags)} << 32);
+        lane_writer::store_head(at,
+                                time | std::uint64_t{record_word::pack(id, bytes, flags)} << 32);
         for (std::uint32_t i = 0; i < count; ++i)
             word_at<std::uint64_t>(at, record_header_bytes + i * 8).store(words[i], relaxed);
         if (!ends) {

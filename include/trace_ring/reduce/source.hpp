@@ -303,16 +303,16 @@ private:
         if (before.state > static_cast<unsigned>(sub_buffer_state::reading)) {
             return copy_result::damaged;
         }
-        // order: file.read:A pairs with claim:B, close:A, reclaim.close:A, here.give_up:A,
-        // here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
+        // order: file.read:A pairs with writer.begin:A, writer.end:A, reclaim.close:A,
+        // here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
         thread_fence(acquire);
         std::size_t got = 0;
         std::uint32_t commit = 0;
         if (state == sub_buffer_state::active) {
             if (read(offset, into.data(), head) != head) return copy_result::damaged;
             commit = static_cast<std::uint32_t>(into[6]);
-            // order: file.read:B pairs with record.commit:A, cold.commit:A, time.commit:A,
-            // owner.commit:A, here.note:A, here.record:A, here.record:B
+            // order: file.read:B pairs with writer.commit:A, writer.note:A, here.note:A,
+            // here.record:A, here.record:B
             thread_fence(acquire);
             got = read(offset, into.data(),
                        std::min<std::size_t>(commit_word::offset(commit), into.size() * 8));

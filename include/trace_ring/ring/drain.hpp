@@ -77,7 +77,7 @@ public:
     [[nodiscard]] bool take(portion& out) {
         while (process_ != 0 && next_ <= ring_->produced()) {
             const sub_buffer_header& sub = at(next_);
-            // order: ring.drain:A pairs with ring.shut:A, ring.ready:A
+            // order: ring.drain:A pairs with writer.end:A, writer.begin:A
             const auto state = stamped::from(sub.state.load(acquire));
             if (state.pos == next_ && state.state == active) {
                 return false;

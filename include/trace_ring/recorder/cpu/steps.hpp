@@ -79,7 +79,7 @@ inline cpu_lanes::next_step cpu_lanes::go_on(std::uint32_t cpu, cpu_words& lane,
     }
     // Before the swap: afterwards another thread may write there.
     const std::uint32_t commit = sub.commit.load(relaxed);  // relaxed: the swap checks it
-    // order: here.claim:B pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A
+    // order: here.claim:B pairs with writer.end:A, reclaim.close:A, claim.next:A, reclaim.find:A
     if (!sub.state.compare_exchange_strong(state, reset, acq_rel)) return next_step::again;
     // order: here.claim:A pairs with read:C, batch.read:B, file.read:C, chain.look:B
     thread_fence(release);

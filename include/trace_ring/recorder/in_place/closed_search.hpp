@@ -109,8 +109,8 @@ public:
     }
     [[nodiscard]] stamped look(std::uint64_t slot) const noexcept {
         // A thread that sees a sub-buffer closed also sees what its lane did before.
-        // order: drain.look:A pairs with close:A, reclaim.close:A, claim:B, session.return:A,
-        // drain.keep:A
+        // order: drain.look:A pairs with writer.end:A, reclaim.close:A, writer.begin:A,
+        // session.return:A, drain.keep:A
         return stamped::from(trace_.sub_buffer(slot).state.load(acquire));
     }
     [[nodiscard]] static constexpr unsigned number(sub_buffer_state state) noexcept {

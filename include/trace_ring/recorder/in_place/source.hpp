@@ -216,7 +216,8 @@ private:
         std::uint64_t word = stamped{what.pos, number(sub_buffer_state::closed)}.word();
         // From here on its records are this session's: all of them were stored before it was
         // closed, and no claimer's swap succeeds.
-        // order: drain.hold:A pairs with close:A, reclaim.close:A, session.return:A, drain.keep:A
+        // order: drain.hold:A pairs with writer.end:A, reclaim.close:A, session.return:A,
+        // drain.keep:A
         return trace_.sub_buffer(what.slot).state.compare_exchange_strong(
             word, stamped{what.pos, number(sub_buffer_state::reading)}.word(), acquire);
     }

@@ -70,15 +70,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
     time = static_cast<std::uint32_t>(t);
     const auto high = static_cast<std::uint32_t>(t >> 32);
     if (high != lane.high.load(relaxed)) {
-        const std::uint32_t word = sub->commit.load(relaxed);
-        const std::uint32_t at = commit_word::offset(word);
-        const std::uint64_t head =
-            static_cast<std::uint32_t>(t) |
-            std::uint64_t{record_word::pack(record_word::time_id, time_record_bytes)} << 32;
-        word_at<std::uint64_t>(sub, at).store(head, relaxed);
-        word_at<std::uint64_t>(sub, at + 8).store(t, relaxed);
-        // order: time.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
-        sub->commit.store(word + time_record_bytes, release);
+        lane_writer::note(*sub, t);
         lane.high.store(high, relaxed);
     }
     return true;
@@ -116,16 +108,12 @@ inline void core::close_lane(lane_state& lane, const share& of, std::uint64_t no
     // A thread that reads this count finds the records, too.
     // order: lane.written:A pairs with table.read:B, snapshot.copy:B
     entry.written.store(sub->first_position.load(relaxed) + records, release);
-    sub->end_time.store(now, relaxed);
-    const position at = lane.where.load(relaxed);
     layout::index_entry& index = *lane.index.load(relaxed);
     const position newest = of.cursor->load(relaxed);
     index.closed_at.store(static_cast<std::uint32_t>(newest), relaxed);  // close enough: `is_fresh`
     index.last_time.store(now, relaxed);
     lane.sub.store(&nowhere, relaxed);
-    // order: close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
-    // batch.read:A, drain.look:A, drain.hold:A, go_on:A, here.claim:B
-    sub->state.store(state_word(at, sub_buffer_state::closed), release);
+    lane_writer::end(*sub, lane.where.load(relaxed), now);
 }
 
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
@@ -154,15 +142,13 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
     // order: lane.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:B
     lane.entry.load(relaxed)->newest.store(drawn.pos, release);  // relaxed: own lane
     // Acquires all that the previous claimer stored, and with it how many records are overwritten.
-    // order: claim:C pairs with close:A, reclaim.close:A, claim.next:A, reclaim.find:A,
+    // order: claim:C pairs with writer.end:A, reclaim.close:A, claim.next:A, reclaim.find:A,
     // session.return:A, drain.free:A, drain.keep:A, here.give_up:A, here.close:A, here.close:B,
     // here.give_up:B, reclaim.close:B
     if (!sub.state.compare_exchange_strong(word, state_word(drawn.pos, sub_buffer_state::reset),
                                            acq_rel)) {
         return nullptr;
     }
-    // order: claim:A pairs with read:C, batch.read:B, file.read:C, chain.look:B
-    thread_fence(release);
     if (closed) {
         // Counted by lane: one word for all would move from claimer to claimer.
         // relaxed, all: own lane, and a word that only its claimer writes
@@ -237,32 +223,23 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
     }
     if (full_ == full_mode::block) now = memory_.now();
     sub_buffer_header& sub = *taken;
-    // Two neighbours of 32 bits are stored as one word: half of the stores.
-    const std::uint64_t number = entry.number.load(relaxed);
-    word_at<std::uint64_t>(&sub, 0).store(magic() | number << 32, relaxed);
-    sub.first_position.store(entry.written.load(relaxed), relaxed);
-    sub.base_time.store(now, relaxed);
-    sub.previous.store(previous, relaxed);
-    sub.end_time.store(0, relaxed);
-    const std::uint64_t refused = lane.refused.load(relaxed);  // own: an exchange is slower
-    word_at<std::uint64_t>(&sub, offsetof(sub_buffer_header, commit))
-        .store(commit_word::empty | refused << 32, relaxed);
+    const std::uint32_t number = entry.number.load(relaxed);
+    const std::uint32_t refused = lane.refused.load(relaxed);  // own: an exchange is slower
     if (refused != 0) lane.refused.store(0, relaxed);
-    word_at<std::uint64_t>(&sub, offsetof(sub_buffer_header, too_long)).store(0, relaxed);
     lane.high.store(static_cast<std::uint32_t>(now >> 32), relaxed);
     layout::index_entry& index = *lane.index.load(relaxed);
     index.pos.store(0, relaxed);
-    // order: index.write:A pairs with index.look:A
+    // Who sees any of what follows sees also that the sub-buffer is being prepared.
+    // order: claim:A pairs with read:C, batch.read:B, file.read:C, chain.look:B, index.look:A
     thread_fence(release);
     index.first_time.store(now, relaxed);
     index.last_time.store(0, relaxed);
     word_at<std::uint64_t>(&index, offsetof(layout::index_entry, lane))
-        .store(number | at << 32, relaxed);  // closed_at
+        .store(std::uint64_t{number} | at << 32, relaxed);  // closed_at
     // order: index.write:B pairs with table.read:C
     index.pos.store(at, release);
-    // order: claim:B pairs with read:A, file.read:A, chain.look:A, claim.next:A, reclaim.find:A,
-    // drain.look:A
-    sub.state.store(state_word(at, sub_buffer_state::active), release);
+    lane_writer::begin(sub,
+                       {at, magic(), number, entry.written.load(relaxed), now, previous, refused});
     lane.where.store(at, relaxed);
     now_and_then(now);
     return &sub;

@@ -23,6 +23,7 @@
 #include <trace_ring/recorder/file/set_up.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
 #include <trace_ring/recorder/stack/frames.hpp>
+#include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -250,9 +251,7 @@ private:
 
 inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
     sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
-    const std::uint32_t next = sub->commit.load(relaxed) + commit_word::one_record + bytes;
-    // order: cold.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
-    sub->commit.store(next, release);
+    lane_writer::commit(*sub, sub->commit.load(relaxed), bytes);
 }
 
 inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type opener,

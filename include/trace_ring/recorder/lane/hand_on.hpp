@@ -146,7 +146,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     signal_fence(seq_cst);
     mark_of(lane).valid.store(1, relaxed);
     signal_fence(seq_cst);
-    // order: go_on:A pairs with close:A
+    // order: go_on:A pairs with writer.end:A
     if (!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),
                                            acq_rel)) {
         of.held->fetch_sub(1, relaxed);
@@ -194,18 +194,8 @@ inline void core::write_owner(lane_state& lane, std::uint64_t t) noexcept {
         owner.named = owner.named || owner.name[i] != entry.name[i].load(relaxed);
     }
     sub_buffer_header* const sub = lane.sub.load(relaxed);
-    const std::uint32_t word = sub->commit.load(relaxed);
-    const std::uint32_t at = commit_word::offset(word);
-    const auto bytes =
-        static_cast<std::uint32_t>(owner.named ? named_owner_record_bytes : owner_record_bytes);
-    const std::uint64_t head = static_cast<std::uint32_t>(t) |
-                               std::uint64_t{record_word::pack(record_word::time_id, bytes)} << 32;
-    const std::uint64_t words[] = {head, t, owner.word(), owner.name[0], owner.name[1]};
-    for (std::uint32_t i = 0; i < bytes / 8; ++i) {
-        word_at<std::uint64_t>(sub, at + i * 8).store(words[i], relaxed);
-    }
-    // order: owner.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
-    sub->commit.store(word + bytes, release);
+    const std::uint64_t words[] = {owner.word(), owner.name[0], owner.name[1]};
+    lane_writer::note(*sub, t, words, owner.named ? 3 : 1);
     lane.high.store(static_cast<std::uint32_t>(t >> 32), relaxed);
     entry.writer.store(layout::writer_word(thread, depth), relaxed);
     entry.handed_on.store(entry.handed_on.load(relaxed) + 1, relaxed);

@@ -164,13 +164,13 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     const std::uint64_t slot = slot_at(at);
     if (slot >= memory_.capacity()) return sub_buffer_state::active;
     sub_buffer_header& sub = memory_.sub_buffer(slot);
-    // order: reclaim.find:A pairs with claim:B, claim:C, here.claim:B, here.ready:A
+    // order: reclaim.find:A pairs with writer.begin:A, claim:C, here.claim:B, here.ready:A
     const std::uint64_t word = sub.state.load(acquire);
     sub_buffer_state now = sub_buffer_state::active;
     if (word == state_word(at, sub_buffer_state::active)) {
         now = sub_buffer_state::closed;
-        // order: reclaim.find:B pairs with record.commit:A, cold.commit:A, time.commit:A,
-        // owner.commit:A, here.note:A, here.record:A, here.record:B
+        // order: reclaim.find:B pairs with writer.commit:A, writer.note:A, here.note:A,
+        // here.record:A, here.record:B
         const std::uint32_t records = commit_word::records(sub.commit.load(acquire));
         // order: lane.written:B pairs with table.read:B, snapshot.copy:B
         entry.written.store(sub.first_position.load(relaxed) + records, release);

@@ -15,6 +15,7 @@
 #include <trace_ring/policy/clock/counter.hpp>
 #include <trace_ring/record/payload.hpp>
 #include <trace_ring/recorder/site/cold_path.hpp>
+#include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -72,17 +73,6 @@ struct record_size {
     std::uint32_t bytes;
     std::uint32_t header = 0;
 };
-
-/// Stores the first word of a record: the low half of its time, and its header.
-[[gnu::always_inline]] inline void store_head(std::byte* to, std::uint64_t head) noexcept {
-    // relaxed, to the end: the commit word publishes them
-    if constexpr (sizeof(void*) == 8) {
-        word_at<std::uint64_t>(to, 0).store(head, relaxed);
-    } else {
-        word_at<std::uint32_t>(to, 0).store(static_cast<std::uint32_t>(head), relaxed);
-        word_at<std::uint32_t>(to, 4).store(static_cast<std::uint32_t>(head >> 32), relaxed);
-    }
-}
 
 /// A record of a few words, which stay in registers.
 template <std::size_t Count>
@@ -169,7 +159,7 @@ struct fields_record : payload<Signature> {
         std::byte* const at = end_of_records(*lane);
         // relaxed: `open` saw the id
         const std::uint32_t header = type.header.load(relaxed) + of.header;
-        store_head(at, std::uint64_t{header | flags << 28} << 32 | time);
+        lane_writer::store_head(at, std::uint64_t{header | flags << 28} << 32 | time);
         base::store(at + record_header_bytes, m);
         return {lane, of.bytes};
     }
@@ -260,13 +250,12 @@ template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, cl
         // 5. store
         if constexpr (ends)
             header = record_word::pack(record_word::id(header), record_header_bytes);
-        store_head(at,
-                   (std::uint64_t{header + of.header} << 32 | std::uint64_t{Flags} << 60) | low);
+        lane_writer::store_head(
+            at, (std::uint64_t{header + of.header} << 32 | std::uint64_t{Flags} << 60) | low);
         record.store(at + record_header_bytes, sizes);
         // 6. commit
         if constexpr (Flags == record_word::begin) span->begin(mark, *sub);
-        // order: record.commit:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B
-        sub->commit.store(commit + commit_word::one_record + of.bytes, release);
+        lane_writer::commit(*sub, commit, of.bytes);
         if constexpr (Counted) count_record(lane, type);
         if constexpr (ends) span->end(mark);
         signal_fence(seq_cst);

@@ -125,9 +125,9 @@ private:
             }
         }
         // Pairs also with the looks at commit words of the first scan, whichever thread made it.
-        // order: batch.read:A pairs with close:A, reclaim.close:A, reclaim.close:B, here.close:A,
-        // here.close:B, record.commit:A, cold.commit:A, time.commit:A, owner.commit:A, here.note:A,
-        // here.record:A, here.record:B
+        // order: batch.read:A pairs with writer.end:A, reclaim.close:A, reclaim.close:B,
+        // here.close:A, here.close:B, writer.commit:A, writer.note:A, here.note:A, here.record:A,
+        // here.record:B
         thread_fence(acquire);
         const std::size_t there = in.bytes().read_rows(offset, here) / stride;
         for (std::size_t i = begin; i < end; ++i) got_[i] = i - begin < there;

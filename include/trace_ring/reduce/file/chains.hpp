@@ -79,8 +79,8 @@ public:
                    now.state != static_cast<unsigned>(sub_buffer_state::reset);
         };
         if (!still_there()) return false;
-        // order: chain.look:A pairs with claim:B, close:A, reclaim.close:A, here.give_up:A,
-        // here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
+        // order: chain.look:A pairs with writer.begin:A, writer.end:A, reclaim.close:A,
+        // here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
         thread_fence(acquire);
         sub_buffer_copy head;
         std::uint32_t magic = 0;

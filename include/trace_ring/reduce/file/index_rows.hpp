@@ -34,7 +34,7 @@ public:
         again_.assign(count * row_words, 0);
         (void)in.bytes().read(at, first_.data(), first_.size() * 8);
         // An entry that is being written would be a mixture: its position differs between reads.
-        // order: index.look:A pairs with index.write:A, here.index:A
+        // order: index.look:A pairs with claim:A, here.index:A
         thread_fence(acquire);
         (void)in.bytes().read(at, again_.data(), again_.size() * 8);
     }

@@ -3,13 +3,10 @@
 #pragma once
 
 /// @file
-/// A ring of records of variable length, in sub-buffers (sub_buffer.hpp), with one writer. To make
-/// room, the whole oldest sub-buffer is used again.
-///
-/// One commit word, stored last, says how much of a sub-buffer is readable. So records need no mark
-/// of their own, nothing is zeroed, and a discarded record leaves no trace. The writer's own limit
-/// word says up to where it may write. It is 0 while a record is open: a record that a signal
-/// handler or the caller begins meanwhile then fails the compare for room, with no other check.
+/// A ring of records of variable length: one lane (lane_writer.hpp) whose next sub-buffer is the
+/// one that follows. To make room, the whole oldest is used again. The writer's own limit word says
+/// up to where it may write. It is 0 while a record is open: a record that a signal handler or the
+/// caller begins meanwhile then fails the compare for room, with no other check.
 /// @code
 /// struct events : trace_ring::policies<trace_ring::record::sub_buffers<>> {};
 /// inline trace_ring::ring<events> ring;
@@ -28,6 +25,7 @@
 #include <trace_ring/position.hpp>
 #include <trace_ring/record/concept.hpp>
 #include <trace_ring/ring/policies/frame.hpp>
+#include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 #include <trace_ring/ring/sub_buffers/reader.hpp>
 #include <trace_ring/ring/sub_buffers/reservation.hpp>
 
@@ -197,12 +195,10 @@ private:
                                        bool publish) noexcept {
         std::uint32_t committed = sub.commit.load(relaxed);  // relaxed: this writer's own word
         if (publish) {
-            // relaxed: published by the commit word
-            word_at<std::uint32_t>(&sub, at).store(time, relaxed);
-            word_at<std::uint32_t>(&sub, at + 4).store(word, relaxed);
+            lane_writer::store_head(reinterpret_cast<std::byte*>(&sub) + at,
+                                    time | std::uint64_t{word} << 32);
+            lane_writer::commit(sub, committed, length);
             committed += commit_word::one_record + length;
-            // order: ring.record:A pairs with read:B
-            sub.commit.store(committed, release);
         }
         signal_fence(seq_cst);
         limit_.store(idle_limit_, relaxed);  // relaxed: as in try_reserve
@@ -240,7 +236,10 @@ private:
                 commit_word::offset(sub_->commit.load(relaxed));  // relaxed: own
             const bool high_differs = static_cast<std::uint32_t>(time >> 32) != time_high_;
             ready = at + length + (high_differs ? time_record_bytes : 0) <= sub_buffer_bytes;
-            if (ready && high_differs) put_time(at, time);
+            if (ready && high_differs) {
+                lane_writer::note(*sub_, time);
+                time_high_ = static_cast<std::uint32_t>(time >> 32);
+            }
         }
         if (!ready && !next(time)) {
             ++refused_;
@@ -249,19 +248,6 @@ private:
         }
         const std::uint32_t at = commit_word::offset(sub_->commit.load(relaxed));  // relaxed: own
         return {at, static_cast<std::uint32_t>(time)};
-    }
-
-    /// Writes a time record, because the clock's high half has changed.
-    void put_time(std::uint32_t at, std::uint64_t time) noexcept {
-        const std::uint32_t word = record_word::pack(record_word::time_id, time_record_bytes);
-        // relaxed: published by the commit word
-        word_at<std::uint32_t>(sub_, at).store(static_cast<std::uint32_t>(time), relaxed);
-        word_at<std::uint32_t>(sub_, at + 4).store(word, relaxed);
-        word_at<std::uint64_t>(sub_, at + 8).store(time, relaxed);
-        const std::uint32_t committed = sub_->commit.load(relaxed);  // relaxed: own word
-        // order: ring.time:A pairs with read:B
-        sub_->commit.store(committed + time_record_bytes, release);
-        time_high_ = static_cast<std::uint32_t>(time >> 32);
     }
 
     /// Closes the current sub-buffer and makes the next one current. False: there is no room.
@@ -273,9 +259,7 @@ private:
         time = frame::now();  // again, because `admits` may have waited
         if (sub_ != &impl::idle_sub_buffer) {
             written_ += commit_word::records(sub_->commit.load(relaxed));  // relaxed: own word
-            sub_->end_time.store(time, relaxed);  // relaxed: published by the state
-            // order: ring.shut:A pairs with read:A, ring.drain:A
-            sub_->state.store(word_of(last, sub_buffer_state::closed), release);
+            lane_writer::end(*sub_, last, time);
         }
         auto& sub = sub_buffer(p);
         const position old = stamped::from(sub.state.load(relaxed)).pos;  // relaxed: own word
@@ -287,24 +271,11 @@ private:
                 overwritten.load(relaxed) + commit_word::records(sub.commit.load(relaxed)),
                 relaxed);
         }
-        sub.state.store(word_of(p, sub_buffer_state::reset), relaxed);  // relaxed: fence below
+        sub.state.store(state_word(p, sub_buffer_state::reset), relaxed);  // relaxed: fence below
         // order: ring.reset:A pairs with read:C, ring.filled:A
         thread_fence(release);
-        const auto put = [](auto& word, auto value) {
-            word.store(value, relaxed);  // relaxed: published by the state
-        };
-        put(sub.magic, sub_buffer_magic);
-        put(sub.lane, 0U);
-        put(sub.first_position, written_);
-        put(sub.base_time, time);
-        put(sub.previous, last);
-        put(sub.end_time, std::uint64_t{0});
-        put(sub.commit, commit_word::empty);
-        put(sub.refused, std::exchange(refused_, 0U));
-        put(sub.too_long, 0U);
-        put(sub.nested, 0U);
-        // order: ring.ready:A pairs with read:A, ring.drain:A
-        sub.state.store(word_of(p, sub_buffer_state::active), release);
+        lane_writer::begin(
+            sub, {p, sub_buffer_magic, 0, written_, time, last, std::exchange(refused_, 0U)});
         sub_ = &sub;
         time_high_ = static_cast<std::uint32_t>(time >> 32);
         idle_limit_ = clock_policy::usable() ? sub_buffer_bytes : always_slowly;
@@ -330,9 +301,6 @@ private:
 
     [[nodiscard]] sub_buffer_header& sub_buffer(position p) const noexcept {
         return *reinterpret_cast<sub_buffer_header*>(frame::slot_at(frame::index_of(p)));
-    }
-    [[nodiscard]] static constexpr std::uint64_t word_of(position p, sub_buffer_state s) noexcept {
-        return stamped{p, static_cast<unsigned>(s)}.word();
     }
 
     // The writer's own. A handler reads `limit_` first, and the others only if no record is open.
