@@ -10,13 +10,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -489,43 +487,6 @@ BOOST_AUTO_TEST_CASE(a_file_that_shrinks_while_it_is_read_does_no_harm) {
         for (int i = 0; i < 5; ++i) (void)follow.next();
         BOOST_TEST(items < 1000U);
     }
-}
-
-BOOST_AUTO_TEST_CASE(memory_that_changes_under_the_reader_does_no_harm) {
-    auto b = everything();
-    const auto sound = everything();
-    std::atomic<bool> stop{false};
-    // Words go back and forth between what they were, what is plausible, and anything.
-    std::thread scribbler([&] {
-        std::mt19937_64 random(1);
-        const auto first = static_cast<std::size_t>(b.plan().ring / 8);
-        const std::size_t words = b.bytes().size() / 8 - first;
-        while (!stop.load()) {
-            const std::size_t at = (first + static_cast<std::size_t>(random() % words)) * 8;
-            std::uint64_t value = sound.get(at, 8);
-            if (random() % 4 == 0) value = random();
-            if (random() % 4 == 0) value ^= std::uint64_t{1} << random() % 64;
-            // relaxed: the reader must bear anything
-            trace_ring::word_at<std::uint64_t>(b.bytes().data(), at)
-                .store(value, trace_ring::relaxed);
-        }
-    });
-    unsigned read = 0;
-    for (int round = 0; round < 100; ++round) {
-        try {
-            auto file = reduce::trace_file::from(std::as_const(b).bytes());
-            auto forward = file.forward();
-            for (int i = 0; i < 100'000 && forward.next() != nullptr; ++i) ++read;
-            auto backward = file.backward();
-            for (int i = 0; i < 100'000 && backward.next() != nullptr; ++i) ++read;
-            auto follow = file.follow();
-            for (int i = 0; i < 50; ++i) (void)follow.next();
-        } catch (const trace_ring::format_error&) {
-        }
-    }
-    stop = true;
-    scribbler.join();
-    BOOST_TEST(read > 0U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +18,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -715,44 +713,6 @@ BOOST_AUTO_TEST_CASE(without_readings_nothing_is_known) {
     const reduce::timeline untimed({{0, 5, 6, 0, 0}, {0, 9, 10, 0, 0}}, 0);
     BOOST_TEST(!untimed.known());
     BOOST_TEST(untimed.realtime_ns(17) == 0);
-}
-
-BOOST_AUTO_TEST_CASE(a_reading_that_is_replaced_meanwhile_is_never_a_mixture) {
-    file_builder b({.clocks = 3});
-    b.clock_reading(1, 3, 5);
-    std::atomic<bool> stop{false};
-    std::thread writer([&] {
-        const auto word = [&](std::uint64_t slot, std::size_t field) -> auto& {
-            return trace_ring::word_at<std::uint64_t>(
-                b.bytes().data(), static_cast<std::size_t>(b.plan().clocks + slot * 64 + field));
-        };
-        // As a recorder does it. relaxed, to the end: ordered by the fence and the last store
-        for (std::uint64_t n = 2; !stop.load(); ++n) {
-            const std::uint64_t slot = 1 + n % 2;
-            word(slot, 0).store(0, trace_ring::relaxed);
-            trace_ring::thread_fence(trace_ring::release);
-            word(slot, 8).store(n, trace_ring::relaxed);
-            word(slot, 16).store(n * 3, trace_ring::relaxed);
-            word(slot, 24).store(n * 5, trace_ring::relaxed);
-            word(slot, 0).store(n, trace_ring::release);
-            for (std::uint64_t rest = n % 64; rest != 0; --rest)
-                trace_ring::signal_fence(trace_ring::seq_cst);
-        }
-    });
-    unsigned seen = 0;
-    unsigned mixed = 0;
-    for (int round = 0; round < 20'000; ++round) {
-        const auto file = reduce::trace_file::from(std::as_const(b).bytes());
-        for (const auto& reading : file.time().readings()) {
-            seen += reading.ticks > 1;
-            mixed +=
-                reading.monotonic != reading.ticks * 3 || reading.realtime != reading.ticks * 5;
-        }
-    }
-    stop = true;
-    writer.join();
-    BOOST_TEST(seen > 0U);
-    BOOST_TEST(mixed == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(absurd_readings_give_absurd_times_and_no_worse) {
