@@ -157,12 +157,13 @@ void stopping(model::run& run) {
     on.begin(run);
     run.thread([&on] { on.write(1, 4); });
     run.thread([&on] { on.write(2, 4); });
-    run.leave_out(&on.core().own_gates(), trace_ring::layout::page_bytes);  // they are advice
+    run.leave_out(&on.core().memory().own_gates(),
+                  trace_ring::layout::page_bytes);  // they are advice
     run.afterwards([&on] {
         using trace_ring::relaxed;
         // Eight sub-buffers of two. What each has room for is one; who needs more shuts the gates.
         require(on.book.written >= 15, "its beginning is not whole");
-        const auto& gates = on.core().own_gates().gates;
+        const auto& gates = on.core().memory().own_gates().gates;
         for (const auto& gate : gates) {
             require((gate.load(relaxed) & trace_ring::layout::gate_recorder_off) != 0,
                     "a gate is open");

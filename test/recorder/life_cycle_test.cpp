@@ -257,12 +257,12 @@ BOOST_AUTO_TEST_CASE(types_that_parent_and_child_come_to_know_apart_have_numbers
     tr::recorder recorder(roomy());
     const int status = in_child([&] {
         impl::event_state late(of_child);
-        impl::core::register_type(late);
+        impl::register_type(late);
         return 0;
     });
     BOOST_TEST(status == 0);
     impl::event_state late(of_parent);
-    impl::core::register_type(late);
+    impl::register_type(late);
     test::trace_view view(recorder.bytes());
     BOOST_TEST(view.type("known to the child").id != view.type("known to the parent").id);
     std::set<std::uint16_t> ids;

@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE(records_of_a_type_without_room_are_refused_and_counted) {
     ring.dictionary_used.store(4096, tr::relaxed);
     struct late : tr::event<"late", tr::field<"n", std::uint64_t>> {};
     tr::impl::event_state state{tr::impl::describe<late>()};
-    tr::impl::core::register_type(state);
+    tr::impl::register_type(state);
     const std::uint32_t id = tr::record_word::id(state.header.load(tr::relaxed));
     BOOST_REQUIRE(id != 0U);
     BOOST_TEST(recorder.statistics().types_without_room == 1U);

@@ -107,11 +107,11 @@ struct cold_functions {
                      const void* holder) noexcept {
         to.the_core->hold(lane, mark, holder);
     }
-    static void register_type(event_state& type) noexcept { core::register_type(type); }
+    static void register_type(event_state& type) noexcept { impl::register_type(type); }
     static std::size_t enable(recorder_words& to, name_view glob, bool on) noexcept {
-        return to.the_core->enable(glob, on);
+        return to.the_core->events().enable(glob, on);
     }
-    static void shut(recorder_words& to, bool now) noexcept { to.the_core->shut(now); }
+    static void shut(recorder_words& to, bool now) noexcept { to.the_core->events().shut(now); }
     static int snapshot(recorder_words& to, const char* file) noexcept {
         return write_snapshot(*to.the_core, file);
     }

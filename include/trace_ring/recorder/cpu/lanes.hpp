@@ -86,7 +86,7 @@ public:
         if (table_.area == 0 || core_.home_ != &the_registry || length > max_record())
             return answer::elsewhere;
         // order: type.use:C pairs with type.publish:A
-        if (record_word::id(type.header.load(acquire)) == 0) core::register_type(type);
+        if (record_word::id(type.header.load(acquire)) == 0) register_type(type);
         const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: just seen
         if (id == 0) return answer::elsewhere;
         const std::uint32_t gate = core_.gates_.look(id);

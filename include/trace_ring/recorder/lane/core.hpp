@@ -21,6 +21,7 @@
 
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
+#include <trace_ring/recorder/process/event_book.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
 #include <trace_ring/recorder/stack/frames.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>
@@ -46,7 +47,8 @@ public:
     [[nodiscard]] std::uint32_t process() const noexcept {
         return process_.load(relaxed);  // relaxed: set before any lane that leads here
     }
-    [[nodiscard]] gate_page& own_gates() const noexcept { return memory_.own_gates(); }
+    [[nodiscard]] event_book& events() noexcept { return events_; }
+    [[nodiscard]] const event_book& events() const noexcept { return events_; }
     /// The first word of the recorder's sub-buffers.
     [[nodiscard]] std::uint32_t magic() const noexcept {
         return numbered_magic(memory_.root() + 1);
@@ -85,19 +87,11 @@ public:
         return shares_.in_use();
     }
 
-    void add_type(const type_node& node) noexcept;
-    /// Whether `id` can be this type's in this recorder's file.
-    [[nodiscard]] bool can_be(std::uint32_t id, const type_description& type) const noexcept;
-    /// The id that it had there in earlier runs of the program; 0 if none.
-    [[nodiscard]] std::uint32_t known_as(const type_description& type) const noexcept;
     [[gnu::always_inline]] void close_lane(lane_state& lane, const share& of,
                                            std::uint64_t now) noexcept;
     /// Closes and releases the lanes of a block; half-empty ones are offered to other threads.
     /// `but_open`: lanes with an open record are left alone, and none is offered.
     void leave_thread(lane_block& block, bool but_open = false) noexcept;
-    void shut(bool shut_now) noexcept;
-
-    std::size_t enable(std::string_view glob, bool on) noexcept;
     /// The space for copying one sub-buffer, for one copier at a time.
     [[nodiscard]] bool begin_copy() noexcept {
         // order: copy.begin:A pairs with copy.end:A
@@ -118,7 +112,6 @@ public:
     /// `holder`. An older reservation at that address, whose end was jumped over, is given up.
     void hold(lane_state& lane, mark_type mark, const void* holder) noexcept;
 
-    static void register_type(event_state& type) noexcept;
     static void leave_all(thread_node& node) noexcept;
     static void leave_gone_threads() noexcept;
     /// In a child of a fork: records that its parent's threads had begun belong to nobody.
@@ -158,7 +151,6 @@ private:
     [[nodiscard, gnu::cold]] std::uint32_t take_process_entry() noexcept;
     [[nodiscard]] bool leave_entry(std::uint32_t slot) noexcept;
     [[nodiscard]] std::optional<setup_error> enter(const std::string& subject);
-    void refuse_type(const type_node& node) noexcept;
     void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
     [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes) noexcept;
     [[nodiscard, gnu::always_inline]] bool make_room(lane_state& lane, std::uint32_t bytes,
@@ -210,6 +202,7 @@ private:
     const registry* home_ = &the_registry;
     gate_link& gates_;
     trace_memory memory_;
+    event_book events_{memory_};
     rings shares_;
     full_mode full_;
     bool keeps_oldest_;  // unread records are not overwritten
@@ -246,13 +239,14 @@ private:
     static constexpr std::uint32_t offer_count = 16;
     /// By ring: lanes to be adopted, each as lane number << 32 | index of its entry.
     atomic<std::uint64_t> offers_[layout::max_rings][offer_count]{};
-    atomic<std::uint64_t> known_types_[(layout::max_event_id + 1) / 64]{};
 };
 
 inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
     sub_buffer_header* const sub = lane.sub.load(relaxed);  // relaxed: own lane, twice
     lane_writer::commit(*sub, sub->commit.load(relaxed), bytes);
 }
+
+inline void register_type(event_state& type) noexcept;  // event_types.hpp
 
 inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type opener,
                                bool ends) noexcept {

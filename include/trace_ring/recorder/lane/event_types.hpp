@@ -10,9 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <trace_ring/glob.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
-#include <trace_ring/recorder/process/dictionary.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -38,23 +36,25 @@ template <class IsFree>
     return 0;
 }
 
-inline void core::register_type(event_state& type) noexcept {
+/// Gives the type an id, the same in all recorders, and enters it in their files.
+inline void register_type(event_state& type) noexcept {
     const undisturbed scope;
     const type_description& wanted = type.description;
     type_node* const node = find_type(wanted, [&wanted] {
         // A file's numbering may have ids from earlier runs of the program.
         std::uint32_t known = 0;
         for_each_core([&](const core& each) {
-            if (known == 0) known = each.known_as(wanted);
+            if (known == 0) known = each.events().known_as(wanted);
         });
         return next_id(known, [&wanted](std::uint32_t id) {
             bool free = true;
-            for_each_core([&](const core& each) { free = free && each.can_be(id, wanted); });
+            for_each_core(
+                [&](const core& each) { free = free && each.events().can_be(id, wanted); });
             return free;
         });
     });
     if (node == nullptr) return;
-    for_each_core([&](core& each) { each.add_type(*node); });
+    for_each_core([&](core& each) { each.events().add(*node); });
     const std::uint32_t bytes =
         static_cast<std::uint32_t>(record_header_bytes) + type.description.fixed_bytes;
     // Any thread would store the same numbers. The id comes last, because it opens the hot path.
@@ -68,7 +68,7 @@ inline void core::register_type(event_state& type) noexcept {
 [[gnu::visibility("hidden")]] inline void register_types(const types_here& from) noexcept {
     for (event_state* const* each = from.begin; each != from.end; ++each) {
         // order: type.use:E pairs with type.publish:A
-        if (record_word::id((*each)->header.load(acquire)) == 0) core::register_type(**each);
+        if (record_word::id((*each)->header.load(acquire)) == 0) register_type(**each);
     }
 }
 /// Registers them from now on, until the library that this is compiled into is unloaded.
@@ -81,32 +81,6 @@ public:
 };
 [[gnu::visibility("hidden")]] inline types_registered types_are_registered{};
 
-inline void core::add_type(const type_node& node) noexcept {
-    const std::uint64_t bit = std::uint64_t{1} << (node.id % 64);
-    // relaxed: the thread that sets the bit writes the entry; nobody waits for it
-    if ((known_types_[node.id / 64].fetch_or(bit, relaxed) & bit) != 0) return;
-    const dictionary types(memory_);
-    const bool there = types.look(memory_.root(), node.id, node.description,
-                                  types.total_of(node)) == dictionary::binding::same;
-    if (!there && !types.add(node, memory_.root(), true) && !types.add(node, memory_.root(), false))
-        refuse_type(node);
-}
-
-/// Shuts, and counts, a type without room in the dictionary: its records could not be read.
-inline void core::refuse_type(const type_node& node) noexcept {
-    // relaxed, both: a counter, and a gate
-    memory_.ring().types_without_room.fetch_add(1, relaxed);
-    own_gates().gates[node.id].fetch_or(layout::gate_no_event, relaxed);
-}
-
-inline bool core::can_be(std::uint32_t id, const type_description& type) const noexcept {
-    return dictionary(memory_).look(memory_.root(), id, type, 0) != dictionary::binding::other;
-}
-
-inline std::uint32_t core::known_as(const type_description& type) const noexcept {
-    return dictionary(memory_).find(memory_.root(), type);
-}
-
 /// Counts a record that no lane can take, in the lane where it would have been.
 inline void core::refuse(lane_state& lane, bool no_id) noexcept {
     // relaxed, to the end: counters
@@ -118,36 +92,6 @@ inline void core::refuse(lane_state& lane, bool no_id) noexcept {
     } else {
         entry.too_long.fetch_add(1, relaxed);
         if (sub != &nowhere) sub->too_long.fetch_add(1, relaxed);
-    }
-}
-
-inline std::size_t core::enable(std::string_view glob, bool on) noexcept {
-    std::size_t changed = 0;
-    // order: type.enable:A pairs with type.add:A
-    type_node* t = the_registry.types.load(acquire);
-    // relaxed, to the end: each that was pushed publishes those below it, too; and a gate is advice
-    // that takes effect soon
-    for (; t != nullptr; t = t->next.load(relaxed)) {
-        if (!matches_glob(glob, t->description.name)) continue;
-        auto& gate = own_gates().gates[t->id];
-        if (on) {
-            gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_event_off), relaxed);
-        } else {
-            gate.fetch_or(layout::gate_event_off, relaxed);
-        }
-        ++changed;
-    }
-    return changed;
-}
-
-inline void core::shut(bool shut_now) noexcept {
-    // relaxed, to the end: a gate is advice that takes effect soon
-    for (auto& gate : own_gates().gates) {
-        if (shut_now) {
-            gate.fetch_or(layout::gate_recorder_off, relaxed);
-        } else {
-            gate.fetch_and(static_cast<std::uint8_t>(~layout::gate_recorder_off), relaxed);
-        }
     }
 }
 

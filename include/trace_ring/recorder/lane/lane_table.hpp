@@ -284,7 +284,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     // order: registry.enlist:B pairs with type.add:A
     type_node* t = the_registry.types.load(seq_cst);
     // Types that came since `enter`. relaxed: each that was pushed publishes those below it, too
-    for (; t != nullptr; t = t->next.load(relaxed)) add_type(*t);
+    for (; t != nullptr; t = t->next.load(relaxed)) events_.add(*t);
     add_clocks(memory_, process());
     // relaxed, to the end: handing the recorder to other threads orders this; gates are advice
     const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
@@ -292,9 +292,9 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     clock_gap_.store(second / 1000 + 1, relaxed);
     clock_due_.store(memory_.now() + second / 1000 + 1, relaxed);
     next_clock_.store(clock_due_.load(relaxed), relaxed);
-    own_gates().gates[0].fetch_or(layout::gate_no_event, relaxed);  // relaxed: a gate
-    if (options.paused) shut(true);
-    gates_.lead_to(own_gates());
+    memory_.own_gates().gates[0].fetch_or(layout::gate_no_event, relaxed);  // relaxed: a gate
+    if (options.paused) events_.shut(true);
+    gates_.lead_to(memory_.own_gates());
 }
 
 inline core::~core() {

@@ -185,7 +185,7 @@ inline sub_buffer_place core::next_unread(const share& of) noexcept {
             }
             full_times_.fetch_add(1, relaxed);  // relaxed: a counter
             if (full_ == full_mode::block && wait_for_room(waited)) continue;
-            if (full_ == full_mode::stop) shut(true);
+            if (full_ == full_mode::stop) events_.shut(true);
             return {};
         }
         if (positions_end(of, next - 1)) break;

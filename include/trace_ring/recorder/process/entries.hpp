@@ -180,11 +180,7 @@ inline std::optional<setup_error> core::enter(const std::string& subject) {
                                 : "it holds records of as many programs as it can tell apart",
                            ENOSPC);
     }
-    known.complete(types, *root, [this](const type_node& node) { refuse_type(node); });
-    // relaxed, both: no other thread has this recorder yet; and published with the first
-    for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed)) {
-        known_types_[t->id / 64].fetch_or(std::uint64_t{1} << (t->id % 64), relaxed);
-    }
+    events_.begin(known, types, *root);
     give_back.entry = nullptr;
     memory_.enter_process(slot, 0);
     process_.store(slot, relaxed);  // relaxed: published by what follows
