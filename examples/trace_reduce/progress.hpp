@@ -16,7 +16,6 @@
 
 #include <trace_ring/reduce/file/chains.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/item/record_run.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>

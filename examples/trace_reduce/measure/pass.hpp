@@ -18,7 +18,6 @@
 
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/item/record_run.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>

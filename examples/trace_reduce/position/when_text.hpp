@@ -104,8 +104,8 @@ private:
     std::string_view rest_;
 };
 
-using reduce::impl::day_ns;
-using reduce::impl::second_ns;
+inline constexpr std::int64_t second_ns = 1'000'000'000;
+inline constexpr std::int64_t day_ns = 86'400 * second_ns;
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar: the days of the years before, counted
 /// from March so that a leap day is a year's last, and those of the months.

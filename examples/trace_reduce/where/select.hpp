@@ -21,7 +21,7 @@
 
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/filter/condition.hpp>
-#include <trace_ring/reduce/item/record_run.hpp>
+#include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>

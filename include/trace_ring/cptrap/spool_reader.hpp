@@ -17,9 +17,6 @@
 ///   }
 /// @endcode
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -87,15 +84,7 @@ public:
 
     /// True if a spool, of this process or another, has the file open to write to it. Always false
     /// for memory.
-    [[nodiscard]] bool live() const noexcept {
-        if (from_.fd() < 0) return false;
-        impl::lock_type lock{};
-        lock.l_type = F_WRLCK;
-        lock.l_whence = SEEK_SET;
-        lock.l_start = static_cast<decltype(lock.l_start)>(record::spool_lock_offset);
-        lock.l_len = 1;
-        return impl::lock_query(from_.fd(), lock) == 0 && lock.l_type != F_UNLCK;
-    }
+    [[nodiscard]] bool live() const noexcept { return from_.is_locked(record::spool_lock_offset); }
 
     /// From now on returns only chosen records, and always unreadable, torn and lost ones.
     void select(const record::cptrap_selection& what) { what_ = what; }

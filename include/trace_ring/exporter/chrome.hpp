@@ -45,7 +45,6 @@
 
 #include <trace_ring/exporter/json/value.hpp>
 #include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/exporter/viewer/marks.hpp>
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/exporter/viewer/stage.hpp>
 #include <trace_ring/exporter/viewer/tracks.hpp>
@@ -70,9 +69,7 @@ public:
     }
     void end(text_buffer& out) {
         stage_.end(out);
-        out += "\n],\"otherData\":{\"origin_ns\":\"";
-        impl::append_number(out, *stage_.origin());
-        out += '"';
+        impl::append(out, "\n],\"otherData\":{\"origin_ns\":\"", *stage_.origin(), '"');
         for (std::size_t i = 0; i < stage_.sources(); ++i) {
             if (stage_.dated(i)) continue;
             out += R"(,"clock":"not known: ns are ticks")";
@@ -93,13 +90,8 @@ private:
     void name(text_buffer& out, std::string_view what, std::int32_t process, std::int32_t thread,
               std::string_view value) {
         next(out);
-        out += R"({"ph":"M","name":")";
-        out += what;
-        out += R"(","pid":)";
-        impl::append_number(out, process);
-        out += R"(,"tid":)";
-        impl::append_number(out, thread);
-        out += R"(,"args":{"name":)";
+        impl::append(out, R"({"ph":"M","name":")", what, R"(","pid":)", process, R"(,"tid":)",
+                     thread, R"(,"args":{"name":)");
         impl::append_json_string(out, value);
         out += "}}";
     }
@@ -128,12 +120,12 @@ private:
     void counters(text_buffer& out, const viewer_mark& mark,
                   std::span<const viewer_sample> samples) {
         event(out, "C", mark);
-        const prepared& words = prepare(*mark.event);
+        const auto& fields = names_of(*mark.event).fields;
         const char* between = R"(,"args":{)";
         for (const auto& sample : samples) {
             out += between;
             between = ",";
-            out += words.fields[sample.field];
+            out += fields[sample.field];
             if (sample.value.type() == field_type::boolean) {
                 out += sample.value.boolean() ? '1' : '0';
             } else {
@@ -143,22 +135,13 @@ private:
         out += "}}";
     }
 
-    // The parts that all records of an event share.
-    struct prepared {
-        std::string name;
-        std::vector<std::string> fields;  // "name":
-    };
-
     void next(text_buffer& out) {
         out += any_ ? ",\n" : "\n";
         any_ = true;
     }
     void time(text_buffer& out, const viewer_mark& mark) {
-        out += R"(,"pid":)";
-        impl::append_number(out, mark.on->process->id);
-        out += R"(,"tid":)";
-        impl::append_number(out, mark.on->id);
-        out += R"(,"ts":)";
+        impl::append(out, R"(,"pid":)", mark.on->process->id, R"(,"tid":)", mark.on->id,
+                     R"(,"ts":)");
         // Unsigned: with two traces one may have begun a little before.
         const auto from = static_cast<std::uint64_t>(*stage_.origin());
         auto ns = static_cast<std::uint64_t>(mark.ns) - from;
@@ -166,23 +149,18 @@ private:
             out += '-';
             ns = 0 - ns;
         }
-        impl::append_number(out, ns / 1000);
-        out += '.';
+        impl::append(out, ns / 1000, '.');
         impl::append_padded<3>(out, ns % 1000);
     }
     void event(text_buffer& out, std::string_view phase, const viewer_mark& mark) {
         next(out);
-        out += R"({"ph":")";
-        out += phase;
-        out += R"(","name":)";
+        impl::append(out, R"({"ph":")", phase, R"(","name":)");
         if (mark.event != nullptr) {
-            out += std::string_view(prepare(*mark.event).name);
+            out += names_of(*mark.event).name;
         } else {
             impl::append_json_string(out, mark.name);
         }
-        out += R"(,"cat":")";
-        out += to_string(mark.category);
-        out += '"';
+        impl::append(out, R"(,"cat":")", to_string(mark.category), '"');
         time(out, mark);
     }
     void arguments(text_buffer& out, const viewer_mark& mark) {
@@ -192,19 +170,17 @@ private:
             between = ",";
         };
         if (mark.record != nullptr && mark.event != nullptr) {
-            const prepared& words = prepare(*mark.event);
+            const auto& fields = names_of(*mark.event).fields;
             std::size_t i = 0;
             mark.record->for_each_field([&](const auto&, const reduce::field_value& value) {
                 key();
-                out += words.fields[i++];
+                out += fields[i++];
                 impl::append_json_value(out, value, wide_integers::strings);
             });
         }
         for (const auto& note : mark.notes) {
             key();
-            out += '"';
-            out += to_string(note.key);
-            out += "\":";
+            impl::append(out, '"', to_string(note.key), "\":");
             if (note.is_text) {
                 impl::append_json_string(out, note.text);
             } else {
@@ -225,25 +201,12 @@ private:
         }
     }
 
-    [[nodiscard]] const prepared& prepare(const viewer_event& event) {
-        if (event.number >= prepared_.size()) prepared_.resize(event.number + 1);
-        prepared& words = prepared_[event.number];
-        if (words.name.empty()) {
-            text_buffer text;
-            impl::append_json_string(text, event.type->name);
-            words.name = text.view();
-            for (const auto& field : event.type->fields) {
-                text.clear();
-                impl::append_json_string(text, field.name);
-                text += ':';
-                words.fields.emplace_back(text.view());
-            }
-        }
-        return words;
+    [[nodiscard]] const impl::json_names::words& names_of(const viewer_event& event) {
+        return names_.of(*event.type, event.number);
     }
 
     viewer_stage<chrome_writer> stage_;
-    std::vector<prepared> prepared_;
+    impl::json_names names_;
     std::unordered_set<std::uint64_t> flows_;  // flows that have begun
     bool any_ = false;
 };

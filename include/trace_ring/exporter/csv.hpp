@@ -116,8 +116,7 @@ public:
     void begin(text_buffer& out) {
         out += files_ ? "kind,file" : "kind";
         for (const std::string_view name : fixed) {
-            out += ',';
-            out += name;
+            impl::append(out, ',', name);
         }
         for (source& each : sources_) {
             for (const auto& type : each.in->events().types()) {
@@ -128,45 +127,12 @@ public:
     }
     void append(text_buffer& out, std::size_t from, const reduce::item& what) {
         source& its = sources_[from];
-        if (const auto* record = std::get_if<reduce::record_view>(&what)) {
-            append_record(out, its, *record);
-        } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
-            append_loss(out, its, *loss);
-        } else {
-            append_jump(out, its, std::get<reduce::clock_jump>(what));
-        }
+        std::visit([&](const auto& one) { append_item(out, its, one); }, what);
         out += "\r\n";
     }
     static void end(text_buffer&) {}
 
 private:
-    enum class cell : std::size_t {
-        time_ns,
-        ticks,
-        interval,
-        latest_ns,
-        latest_ticks,
-        lane,
-        position,
-        pid,
-        process,
-        tid,
-        thread,
-        depth,
-        event,
-        id,
-        span,
-        began_lane,
-        began_position,
-        cause,
-        count,
-        offset,
-        from_ticks,
-        step_ns,
-        fault,
-        raw,
-        cut,
-    };
     static constexpr std::string_view fixed[] = {
         "time_ns",    "ticks",          "interval", "latest_ns", "latest_ticks",
         "lane",       "position",       "pid",      "process",   "tid",
@@ -174,7 +140,11 @@ private:
         "began_lane", "began_position", "cause",    "count",     "offset",
         "from_ticks", "step_ns",        "fault",    "raw",       "cut"};
 
-    static_assert(std::size(fixed) == static_cast<std::size_t>(cell::cut) + 1);
+    /// The number of a fixed column.
+    [[nodiscard]] static consteval std::size_t cell(std::string_view name) {
+        return static_cast<std::size_t>(std::find(std::begin(fixed), std::end(fixed), name) -
+                                        fixed);
+    }
 
     /// The columns of an event type's fields.
     struct layout {
@@ -212,10 +182,7 @@ private:
     // Cells are written from left to right, the fixed ones first; `column_` counts them.
     void row(text_buffer& out, const source& its, std::string_view kind) {
         out += kind;
-        if (files_) {
-            out += ',';
-            out += std::string_view(its.name);
-        }
+        if (files_) impl::append(out, ',', its.name);
         column_ = 0;
     }
     void skip(text_buffer& out, std::size_t cells) {
@@ -224,62 +191,58 @@ private:
         column_ += cells;
     }
     /// Goes to a cell further right.
-    void to(text_buffer& out, cell where) {
-        skip(out, static_cast<std::size_t>(where) + 1 - column_);
-    }
+    void to(text_buffer& out, std::size_t where) { skip(out, where + 1 - column_); }
     template <class T>
-    void number(text_buffer& out, cell where, T value) {
+    void number(text_buffer& out, std::size_t where, T value) {
         to(out, where);
         impl::append_number(out, value);
     }
-    void text(text_buffer& out, cell where, std::string_view value) {
+    void text(text_buffer& out, std::size_t where, std::string_view value) {
         to(out, where);
         impl::append_csv_text(out, value);
     }
     void to_fields(text_buffer& out) { skip(out, std::size(fixed) - column_); }
     void to_end(text_buffer& out) { skip(out, std::size(fixed) + columns_.size() + 1 - column_); }
     void time(text_buffer& out, const source& its, std::uint64_t ticks) {
-        if (its.in->time().known()) number(out, cell::time_ns, its.in->time().realtime_ns(ticks));
-        number(out, cell::ticks, ticks);
+        if (its.in->time().known()) number(out, cell("time_ns"), its.in->time().realtime_ns(ticks));
+        number(out, cell("ticks"), ticks);
     }
 
-    void append_record(text_buffer& out, source& its, const reduce::record_view& record) {
+    void append_item(text_buffer& out, source& its, const reduce::record_view& record) {
         row(out, its, "record");
         time(out, its, record.time());
         if (record.interval()) {
-            to(out, cell::interval);
+            to(out, cell("interval"));
             out += "true";
             if (const auto latest = record.latest()) {
                 const auto& clock = its.in->time();
-                if (clock.known()) number(out, cell::latest_ns, clock.realtime_ns(*latest));
-                number(out, cell::latest_ticks, *latest);
+                if (clock.known()) number(out, cell("latest_ns"), clock.realtime_ns(*latest));
+                number(out, cell("latest_ticks"), *latest);
             }
         }
         const auto& lane = record.lane();
-        number(out, cell::lane, lane.number);
-        number(out, cell::position, record.position());
+        number(out, cell("lane"), lane.number);
+        number(out, cell("position"), record.position());
         if (lane.listed) {
-            number(out, cell::pid, lane.pid);
-            if (lane.process) number(out, cell::process, *lane.process);
-            number(out, cell::tid, lane.thread);
-            text(out, cell::thread, lane.name);
-            number(out, cell::depth, lane.depth);
+            number(out, cell("pid"), lane.pid);
+            if (lane.process) number(out, cell("process"), *lane.process);
+            number(out, cell("tid"), lane.thread);
+            text(out, cell("thread"), lane.name);
+            number(out, cell("depth"), lane.depth);
         }
-        if (record.known()) {
-            text(out, cell::event, record.name());
-        }
-        if (!record.fault().empty()) number(out, cell::id, record.id());
+        if (record.known()) text(out, cell("event"), record.name());
+        if (!record.fault().empty()) number(out, cell("id"), record.id());
         if (record.begins() || record.ends()) {
-            to(out, cell::span);
+            to(out, cell("span"));
             out += record.begins() ? "begin" : "end";
         }
         if (const auto place = record.began()) {
-            number(out, cell::began_lane, place->lane);
-            number(out, cell::began_position, place->at);
+            number(out, cell("began_lane"), place->lane);
+            number(out, cell("began_position"), place->at);
         }
         if (!record.fault().empty()) {
-            text(out, cell::fault, record.fault());
-            to(out, cell::raw);
+            text(out, cell("fault"), record.fault());
+            to(out, cell("raw"));
             impl::append_hex(out, record.payload());
             return to_end(out);
         }
@@ -312,7 +275,7 @@ private:
         }
         if (cell_.empty()) return;
         cell_ += ']';
-        to(out, cell::cut);
+        to(out, cell("cut"));
         impl::append_csv_text(out, cell_.view());
     }
     void append_more(text_buffer& out, const reduce::event_type& type) {
@@ -355,30 +318,30 @@ private:
         }
     }
 
-    void append_loss(text_buffer& out, const source& its, const reduce::loss_item& loss) {
+    void append_item(text_buffer& out, const source& its, const reduce::loss_item& loss) {
         row(out, its, "loss");
         if (loss.lane != nullptr) {
             time(out, its, loss.time);
-            number(out, cell::lane, loss.lane->number);
-            number(out, cell::position, loss.at);
+            number(out, cell("lane"), loss.lane->number);
+            number(out, cell("position"), loss.at);
         }
-        text(out, cell::cause, to_string(loss.cause));
-        number(out, cell::count, loss.count);
+        text(out, cell("cause"), to_string(loss.cause));
+        number(out, cell("count"), loss.count);
         if (loss.cause == loss_cause::damaged) {
-            number(out, cell::offset, loss.offset);
-            text(out, cell::fault, loss.what);
+            number(out, cell("offset"), loss.offset);
+            text(out, cell("fault"), loss.what);
         }
         to_end(out);
     }
-    void append_jump(text_buffer& out, const source& its, const reduce::clock_jump& jump) {
+    void append_item(text_buffer& out, const source& its, const reduce::clock_jump& jump) {
         row(out, its, "clock_jump");
         time(out, its, jump.time);
         if (jump.lane != nullptr) {
-            number(out, cell::lane, jump.lane->number);
-            number(out, cell::position, jump.at);
+            number(out, cell("lane"), jump.lane->number);
+            number(out, cell("position"), jump.at);
         }
-        number(out, cell::from_ticks, jump.from);
-        if (jump.lane == nullptr) number(out, cell::step_ns, jump.step);
+        number(out, cell("from_ticks"), jump.from);
+        if (jump.lane == nullptr) number(out, cell("step_ns"), jump.step);
         to_end(out);
     }
 

@@ -97,13 +97,7 @@ public:
 
     void append(source from, const reduce::item& what) {
         auto& in = *sources_.at(from);
-        if (const auto* record = std::get_if<reduce::record_view>(&what)) {
-            append_record(in, *record);
-        } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
-            append_loss(in, *loss);
-        } else {
-            append_jump(in, std::get<reduce::clock_jump>(what));
-        }
+        std::visit([&](const auto& one) { append_item(in, one); }, what);
         // Limits the memory of waiting packets, however many lanes there are.
         if (waiting_ > std::size_t{64} * 1024 * 1024) close_all();
     }
@@ -189,7 +183,7 @@ private:
             std::move(name), instances_++, several ? std::string_view(in.name) : "");
     }
 
-    void append_record(origin& in, const reduce::record_view& record) {
+    void append_item(origin& in, const reduce::record_view& record) {
         auto& stream = *streams_of(in, &record.lane()).stream;
         if (stream.other_owner(&record.lane())) {
             close(stream);
@@ -205,8 +199,8 @@ private:
         if (late) impl::append_bytes(out, time);
         if (record.interval()) {
             const auto latest = record.latest();
-            impl::append_bytes(out, static_cast<std::uint8_t>(latest ? 1 : 0));
-            impl::append_bytes(out, latest ? time_ns(in, *latest) : std::int64_t{0});
+            impl::append_bytes(out, static_cast<std::uint8_t>(latest ? 1 : 0),
+                               latest ? time_ns(in, *latest) : std::int64_t{0});
         }
         if ((kind & flavour::cut) != 0) append_cut(out, record);
         if ((kind & flavour::faulty) != 0) {
@@ -215,8 +209,7 @@ private:
             impl::append_bytes(out, static_cast<std::uint16_t>(raw.size()));
             out += std::string_view(reinterpret_cast<const char*>(raw.data()), raw.size());
         } else if (const auto place = record.began()) {
-            impl::append_bytes(out, place->lane);
-            impl::append_bytes(out, place->at);
+            impl::append_bytes(out, place->lane, place->at);
         } else {
             std::size_t i = 0;
             record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
@@ -227,16 +220,14 @@ private:
         if (stream.full()) close(stream);
     }
 
-    void append_loss(origin& in, const reduce::loss_item& loss) {
+    void append_item(origin& in, const reduce::loss_item& loss) {
         auto& stream = *streams_of(in, loss.lane).stream;
         close(stream);  // so that the loss is between two packets
         stream.lose(loss.count);
         const bool damaged = loss.cause == loss_cause::damaged;
         text_buffer& out = stream.event(damaged ? impl::ctf_damaged : impl::ctf_lost,
                                         (std::max)(stamp(time_ns(in, loss.time)), stream.last()));
-        impl::append_bytes(out, static_cast<std::uint8_t>(loss.cause));
-        impl::append_bytes(out, loss.count);
-        impl::append_bytes(out, loss.at);
+        impl::append_bytes(out, static_cast<std::uint8_t>(loss.cause), loss.count, loss.at);
         if (damaged) {
             impl::append_bytes(out, loss.offset);
             impl::append_ctf_string(out, loss.what);
@@ -245,7 +236,7 @@ private:
         close(stream);  // so that readers report the loss here
     }
 
-    void append_jump(origin& in, const reduce::clock_jump& jump) {
+    void append_item(origin& in, const reduce::clock_jump& jump) {
         if (jump.lane == nullptr && jump.step < 0) {
             for (auto& [number, lane] : in.lanes) lane.is_over = true;
         }
@@ -255,10 +246,7 @@ private:
         auto& stream = *streams.stream;
         const std::size_t before = stream.size();
         text_buffer& out = stream.event(impl::ctf_jump, (std::max)(stamp(time), stream.last()));
-        impl::append_bytes(out, time_ns(in, jump.from));
-        impl::append_bytes(out, time);
-        impl::append_bytes(out, jump.at);
-        impl::append_bytes(out, jump.step);
+        impl::append_bytes(out, time_ns(in, jump.from), time, jump.at, jump.step);
         waiting_ += stream.size() - before;
     }
 

@@ -72,61 +72,44 @@ public:
         out += own_.view();
     }
     void append(text_buffer& out, const reduce::item& what) {
-        if (const auto* record = std::get_if<reduce::record_view>(&what)) {
-            append_record(out, *record);
-        } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
-            append_loss(out, *loss);
-        } else {
-            append_jump(out, std::get<reduce::clock_jump>(what));
-        }
+        std::visit([&](const auto& one) { append_item(out, one); }, what);
         out += "}\n";
     }
 
 private:
-    // The parts that all records of an event share.
-    struct prepared {
-        bool done = false;
-        std::string name;
-        std::vector<std::string> fields;  // "name":
-    };
-
-    void append_record(text_buffer& out, const reduce::record_view& record) {
-        out += R"({"kind":"record")";
-        out += file_;
+    void append_item(text_buffer& out, const reduce::record_view& record) {
+        impl::append(out, R"({"kind":"record")", file_);
         append_time(out, record.time());
         if (record.interval()) {
             out += R"(,"interval":true)";
             if (const auto latest = record.latest()) {
-                append_member(out, R"(,"latest_ticks":)", *latest);
+                impl::append(out, R"(,"latest_ticks":)", *latest);
                 if (time_->known()) {
-                    append_member(out, R"(,"latest_ns":)", time_->realtime_ns(*latest));
+                    impl::append(out, R"(,"latest_ns":)", time_->realtime_ns(*latest));
                 }
             }
         }
         const auto& lane = record.lane();
-        append_member(out, R"(,"lane":)", lane.number);
-        append_member(out, R"(,"position":)", record.position());
+        impl::append(out, R"(,"lane":)", lane.number, R"(,"position":)", record.position());
         if (lane.listed) {
-            append_member(out, R"(,"pid":)", lane.pid);
-            if (lane.process) append_member(out, R"(,"process":)", *lane.process);
-            append_member(out, R"(,"tid":)", lane.thread);
-            out += R"(,"thread":)";
+            impl::append(out, R"(,"pid":)", lane.pid);
+            if (lane.process) impl::append(out, R"(,"process":)", *lane.process);
+            impl::append(out, R"(,"tid":)", lane.thread, R"(,"thread":)");
             impl::append_json_string(out, lane.name);
-            append_member(out, R"(,"depth":)", lane.depth);
+            impl::append(out, R"(,"depth":)", lane.depth);
         }
-        const prepared* words = record.known() ? &prepare(record.type()) : nullptr;
+        const impl::json_names::words* const words =
+            record.known() ? &names_.of(record.type(), record.type().number) : nullptr;
         out += R"(,"event":)";
         out += words != nullptr ? std::string_view(words->name) : "null";
         if (record.begins()) out += R"(,"span":"begin")";
         if (record.ends()) out += R"(,"span":"end")";
         if (const auto place = record.began()) {
-            append_member(out, R"(,"began":{"lane":)", place->lane);
-            append_member(out, R"(,"position":)", place->at);
-            out += '}';
+            impl::append(out, R"(,"began":{"lane":)", place->lane, R"(,"position":)", place->at,
+                         '}');
         }
         if (!record.fault().empty()) {
-            append_member(out, R"(,"id":)", record.id());
-            out += R"(,"raw":")";
+            impl::append(out, R"(,"id":)", record.id(), R"(,"raw":")");
             impl::append_hex(out, record.payload());
             out += R"(","fault":)";
             impl::append_json_string(out, record.fault());
@@ -145,81 +128,45 @@ private:
             cut_ += name.substr(0, name.size() - 1);
         });
         out += '}';
-        if (cut_.empty()) return;
-        out += R"(,"cut":[)";
-        out += cut_.view();
-        out += ']';
+        if (!cut_.empty()) impl::append(out, R"(,"cut":[)", cut_.view(), ']');
     }
 
-    void append_loss(text_buffer& out, const reduce::loss_item& loss) const {
-        out += R"({"kind":"loss")";
-        out += file_;
-        out += R"(,"cause":)";
-        impl::append_json_string(out, to_string(loss.cause));
-        append_member(out, R"(,"count":)", loss.count);
+    void append_item(text_buffer& out, const reduce::loss_item& loss) const {
+        impl::append(out, R"({"kind":"loss")", file_, R"(,"cause":")", to_string(loss.cause),
+                     R"(","count":)", loss.count);
         if (loss.lane != nullptr) {
-            append_member(out, R"(,"lane":)", loss.lane->number);
-            append_member(out, R"(,"position":)", loss.at);
+            impl::append(out, R"(,"lane":)", loss.lane->number, R"(,"position":)", loss.at);
             append_time(out, loss.time);
         } else {
             out += R"(,"lane":null)";
         }
         if (loss.cause == loss_cause::damaged) {
-            append_member(out, R"(,"offset":)", loss.offset);
-            out += R"(,"fault":)";
+            impl::append(out, R"(,"offset":)", loss.offset, R"(,"fault":)");
             impl::append_json_string(out, loss.what);
         }
     }
-
-    void append_jump(text_buffer& out, const reduce::clock_jump& jump) const {
-        out += R"({"kind":"clock_jump")";
-        out += file_;
+    void append_item(text_buffer& out, const reduce::clock_jump& jump) const {
+        impl::append(out, R"({"kind":"clock_jump")", file_);
         if (jump.lane != nullptr) {
-            append_member(out, R"(,"lane":)", jump.lane->number);
-            append_member(out, R"(,"position":)", jump.at);
+            impl::append(out, R"(,"lane":)", jump.lane->number, R"(,"position":)", jump.at);
         } else {
-            out += R"(,"lane":null)";
-            append_member(out, R"(,"from_ns":)", time_->realtime_ns(jump.from));
-            append_member(out, R"(,"step_ns":)", jump.step);
+            impl::append(out, R"(,"lane":null,"from_ns":)", time_->realtime_ns(jump.from),
+                         R"(,"step_ns":)", jump.step);
             if (jump.anew) out += R"(,"anew":true)";
         }
-        append_member(out, R"(,"from_ticks":)", jump.from);
+        impl::append(out, R"(,"from_ticks":)", jump.from);
         append_time(out, jump.time);
     }
-
     void append_time(text_buffer& out, std::uint64_t ticks) const {
-        append_member(out, R"(,"ticks":)", ticks);
-        if (time_->known()) append_member(out, R"(,"time_ns":)", time_->realtime_ns(ticks));
-    }
-    template <class T>
-    static void append_member(text_buffer& out, std::string_view name, T value) {
-        out += name;
-        impl::append_number(out, value);
-    }
-
-    [[nodiscard]] const prepared& prepare(const reduce::event_type& type) {
-        if (type.number >= prepared_.size()) prepared_.resize(type.number + 1);
-        prepared& words = prepared_[type.number];
-        if (!words.done) {
-            text_buffer text;
-            impl::append_json_string(text, type.name);
-            words.name = text.view();
-            for (const auto& field : type.fields) {
-                text.clear();
-                impl::append_json_string(text, field.name);
-                text += ':';
-                words.fields.emplace_back(text.view());
-            }
-            words.done = true;
-        }
-        return words;
+        impl::append(out, R"(,"ticks":)", ticks);
+        if (time_->known()) impl::append(out, R"(,"time_ns":)", time_->realtime_ns(ticks));
     }
 
     const reduce::timeline* time_;
     std::string file_;
     text_buffer cut_;
     text_buffer own_;
-    std::vector<prepared> prepared_;
+    impl::json_names names_;
 };
 
 }  // namespace trace_ring::inline v1::exporter

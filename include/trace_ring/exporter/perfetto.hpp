@@ -30,10 +30,8 @@
 #include <vector>
 
 #include <trace_ring/exporter/json/value.hpp>
-#include <trace_ring/exporter/perfetto/fields.hpp>
 #include <trace_ring/exporter/perfetto/protobuf.hpp>
 #include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/exporter/viewer/marks.hpp>
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/exporter/viewer/stage.hpp>
 #include <trace_ring/exporter/viewer/tracks.hpp>
@@ -57,18 +55,18 @@ public:
             if (!stage_.dated(i)) continue;
             dated_ = true;
             const auto first = stage_.first_reading(i);
-            impl::proto::append_message(out, field::packet, [&] {
-                impl::proto::append_number(out, packet::sequence, about_sequence);
-                impl::proto::append_message(out, packet::clock_snapshot, [&] {
+            proto::message(out, field::packet, [&] {
+                proto::number(out, packet::sequence, about_sequence);
+                proto::message(out, packet::clock_snapshot, [&] {
                     const auto clock = [&](std::uint64_t id, std::uint64_t ns) {
-                        impl::proto::append_message(out, snapshot::clocks, [&] {
-                            impl::proto::append_number(out, snapshot::clock_id, id);
-                            impl::proto::append_number(out, snapshot::clock_time, ns);
+                        proto::message(out, snapshot::clocks, [&] {
+                            proto::number(out, snapshot::clock_id, id);
+                            proto::number(out, snapshot::clock_time, ns);
                         });
                     };
                     clock(snapshot::realtime, first.realtime);
                     clock(snapshot::monotonic, first.monotonic);
-                    impl::proto::append_number(out, snapshot::primary, snapshot::realtime);
+                    proto::number(out, snapshot::primary, snapshot::realtime);
                 });
             });
         }
@@ -81,6 +79,7 @@ public:
 
 private:
     friend class viewer_stage<perfetto_writer>;
+    using proto = impl::proto;
     using field = impl::perfetto::trace;
     using packet = impl::perfetto::packet;
     using snapshot = impl::perfetto::clock_snapshot;
@@ -108,9 +107,8 @@ private:
     void process(text_buffer& out, const viewer_process& what) {
         process_uuids_.push_back(++last_uuid_);
         describe(out, last_uuid_, [&] {
-            impl::proto::append_message(out, descriptor::process, [&] {
-                impl::proto::append_number(out, descriptor::process_pid,
-                                           static_cast<std::uint64_t>(what.id));
+            proto::message(out, descriptor::process, [&] {
+                proto::number(out, descriptor::process_pid, static_cast<std::uint64_t>(what.id));
                 append_text(out, descriptor::process_name, what.name);
             });
         });
@@ -120,25 +118,23 @@ private:
         describe(out, last_uuid_, [&] {
             if (!what.is_thread) {
                 append_text(out, descriptor::name, what.name);
-                impl::proto::append_number(out, descriptor::parent,
-                                           process_uuids_[what.process->number]);
+                proto::number(out, descriptor::parent, process_uuids_[what.process->number]);
                 return;
             }
-            impl::proto::append_message(out, descriptor::thread, [&] {
-                impl::proto::append_number(out, descriptor::thread_pid,
-                                           static_cast<std::uint64_t>(what.process->id));
-                impl::proto::append_number(out, descriptor::thread_tid,
-                                           static_cast<std::uint64_t>(what.id));
+            proto::message(out, descriptor::thread, [&] {
+                proto::number(out, descriptor::thread_pid,
+                              static_cast<std::uint64_t>(what.process->id));
+                proto::number(out, descriptor::thread_tid, static_cast<std::uint64_t>(what.id));
                 append_text(out, descriptor::thread_name, what.name);
             });
         });
     }
     template <class Body>
     static void describe(text_buffer& out, std::uint64_t uuid, Body&& body) {
-        impl::proto::append_message(out, field::packet, [&] {
-            impl::proto::append_number(out, packet::sequence, about_sequence);
-            impl::proto::append_message(out, packet::track_descriptor, [&] {
-                impl::proto::append_number(out, descriptor::uuid, uuid);
+        proto::message(out, field::packet, [&] {
+            proto::number(out, packet::sequence, about_sequence);
+            proto::message(out, packet::track_descriptor, [&] {
+                proto::number(out, descriptor::uuid, uuid);
                 body();
             });
         });
@@ -153,17 +149,16 @@ private:
         for (const auto& sample : samples) {
             const std::uint64_t uuid = counter_uuid(out, mark, sample.field);
             send(out, mark, [&](sequence&) {
-                impl::proto::append_number(out, event::type, event::counts);
-                impl::proto::append_number(out, event::track, uuid);
+                proto::number(out, event::type, event::counts);
+                proto::number(out, event::track, uuid);
                 const auto& value = sample.value;
                 const bool whole = value.type() != field_type::f32 &&
                                    value.type() != field_type::f64 &&
                                    (value.type() != field_type::u64 || value.i64() >= 0);
                 if (whole) {
-                    impl::proto::append_number(out, event::counter,
-                                               static_cast<std::uint64_t>(value.i64()));
+                    proto::number(out, event::counter, static_cast<std::uint64_t>(value.i64()));
                 } else {
-                    impl::proto::append_double(out, event::double_counter, value.f64());
+                    proto::real(out, event::double_counter, value.f64());
                 }
             });
         }
@@ -179,9 +174,8 @@ private:
             describe(out, uuid, [&] {
                 append_text(out, descriptor::name,
                             type.name + '.' + type.fields[field_number].name);
-                impl::proto::append_number(out, descriptor::parent,
-                                           process_uuids_[mark.on->process->number]);
-                impl::proto::append_message(out, descriptor::counter, [] {});
+                proto::number(out, descriptor::parent, process_uuids_[mark.on->process->number]);
+                proto::message(out, descriptor::counter, [] {});
             });
         }
         return uuid;
@@ -190,41 +184,40 @@ private:
     void show(text_buffer& out, const viewer_mark& mark, std::uint64_t type) {
         if (mark.category == mark_category::loss) sequences_[mark.on->number].fresh = true;
         send(out, mark, [&](sequence& to) {
-            impl::proto::append_number(out, event::type, type);
+            proto::number(out, event::type, type);
             if (type != event::ends) name(out, mark, to);
             if (mark.record != nullptr && mark.event != nullptr) annotate(out, mark, to);
             for (const auto& note : mark.notes) {
                 const auto iid = static_cast<std::uint64_t>(note.key) + 1;
                 remember(to.annotations, annotations_, iid, to_string(note.key));
-                impl::proto::append_message(out, event::annotations, [&] {
-                    impl::proto::append_number(out, annotation::name_iid, iid);
+                proto::message(out, event::annotations, [&] {
+                    proto::number(out, annotation::name_iid, iid);
                     if (note.is_text) {
                         append_text(out, annotation::string, note.text);
                     } else {
-                        impl::proto::append_number(out, annotation::u64, note.number);
+                        proto::number(out, annotation::u64, note.number);
                     }
                 });
             }
-            for (const std::uint64_t id : mark.flows)
-                impl::proto::append_fixed64(out, event::flow, id);
+            for (const std::uint64_t id : mark.flows) proto::fixed64(out, event::flow, id);
         });
     }
     void name(text_buffer& out, const viewer_mark& mark, sequence& to) {
         const auto category = static_cast<std::uint64_t>(mark.category) + 1;
         remember(to.categories, categories_, category, to_string(mark.category));
-        impl::proto::append_number(out, event::category_iid, category);
+        proto::number(out, event::category_iid, category);
         if (mark.event == nullptr) return append_text(out, event::name, mark.name);
         const std::uint64_t iid = mark.event->number + 1;
         remember(to.names, names_, iid, mark.event->type->name);
-        impl::proto::append_number(out, event::name_iid, iid);
+        proto::number(out, event::name_iid, iid);
     }
     void annotate(text_buffer& out, const viewer_mark& mark, sequence& to) {
         std::uint64_t iid = prepare(*mark.event).first_iid;
         mark.record->for_each_field(
             [&](const reduce::field_info& info, const reduce::field_value& value) {
                 remember(to.annotations, annotations_, iid, info.name);
-                impl::proto::append_message(out, event::annotations, [&] {
-                    impl::proto::append_number(out, annotation::name_iid, iid);
+                proto::message(out, event::annotations, [&] {
+                    proto::number(out, annotation::name_iid, iid);
                     append_value(out, value);
                 });
                 ++iid;
@@ -239,29 +232,28 @@ private:
         categories_.clear();
         names_.clear();
         annotations_.clear();
-        impl::proto::append_message(out, field::packet, [&] {
-            impl::proto::append_number(out, packet::time, static_cast<std::uint64_t>(mark.ns));
-            impl::proto::append_number(out, packet::sequence, first_sequence + mark.on->number);
-            impl::proto::append_number(
+        proto::message(out, field::packet, [&] {
+            proto::number(out, packet::time, static_cast<std::uint64_t>(mark.ns));
+            proto::number(out, packet::sequence, first_sequence + mark.on->number);
+            proto::number(
                 out, packet::sequence_flags,
                 to.fresh ? packet::state_cleared | packet::needs_state : packet::needs_state);
             if (to.fresh) {
-                impl::proto::append_message(out, packet::defaults, [&] {
+                proto::message(out, packet::defaults, [&] {
                     if (dated_) {
-                        impl::proto::append_number(out, packet::default_clock, snapshot::realtime);
+                        proto::number(out, packet::default_clock, snapshot::realtime);
                     }
-                    impl::proto::append_message(out, packet::default_event, [&] {
-                        impl::proto::append_number(out, event::track, to.uuid);
-                    });
+                    proto::message(out, packet::default_event,
+                                   [&] { proto::number(out, event::track, to.uuid); });
                 });
             }
-            if (!to.begun) impl::proto::append_number(out, packet::first_on_sequence, 1);
+            if (!to.begun) proto::number(out, packet::first_on_sequence, 1);
             if (mark.category == mark_category::loss) {
-                impl::proto::append_number(out, packet::previous_dropped, 1);
+                proto::number(out, packet::previous_dropped, 1);
             }
-            impl::proto::append_message(out, packet::track_event, [&] { body(to); });
+            proto::message(out, packet::track_event, [&] { body(to); });
             if (!categories_.empty() || !names_.empty() || !annotations_.empty()) {
-                impl::proto::append_message(out, packet::interned, [&] {
+                proto::message(out, packet::interned, [&] {
                     send_names(out, interned::categories, categories_);
                     send_names(out, interned::names, names_);
                     send_names(out, interned::annotations, annotations_);
@@ -282,8 +274,8 @@ private:
     }
     static void send_names(text_buffer& out, std::uint32_t kind, const new_names& which) {
         for (const auto& [iid, name] : which) {
-            impl::proto::append_message(out, kind, [&, id = iid, text = name] {
-                impl::proto::append_number(out, interned::iid, id);
+            proto::message(out, kind, [&, id = iid, text = name] {
+                proto::number(out, interned::iid, id);
                 append_text(out, interned::name, text);
             });
         }
@@ -293,8 +285,7 @@ private:
         if (value.is_text()) return append_string(out, value.text());
         if (value.form() == field_form::scalar) return append_scalar(out, value);
         for (std::size_t i = 0; i < value.size(); ++i) {
-            impl::proto::append_message(out, annotation::elements,
-                                        [&] { append_scalar(out, value.at(i)); });
+            proto::message(out, annotation::elements, [&] { append_scalar(out, value.at(i)); });
         }
     }
     static void append_scalar(text_buffer& out, const reduce::field_value& value) {
@@ -306,39 +297,37 @@ private:
             case field_type::u16:
             case field_type::u32:
             case field_type::u64:
-                return impl::proto::append_number(out, annotation::u64, value.u64());
+                return proto::number(out, annotation::u64, value.u64());
             case field_type::i8:
             case field_type::i16:
             case field_type::i32:
             case field_type::i64:
-                return impl::proto::append_number(out, annotation::i64,
-                                                  static_cast<std::uint64_t>(value.i64()));
+                return proto::number(out, annotation::i64, static_cast<std::uint64_t>(value.i64()));
             case field_type::f32:
             case field_type::f64:
-                return impl::proto::append_double(out, annotation::floating, value.f64());
+                return proto::real(out, annotation::floating, value.f64());
             case field_type::boolean:
-                return impl::proto::append_number(out, annotation::boolean,
-                                                  value.boolean() ? 1 : 0);
+                return proto::number(out, annotation::boolean, value.boolean() ? 1 : 0);
             case field_type::character: {
                 const char c = static_cast<char>(value.u64());
                 return append_string(out, {&c, 1});
             }
             case field_type::address:
-                return impl::proto::append_number(out, annotation::pointer, value.u64());
+                return proto::number(out, annotation::pointer, value.u64());
         }
     }
     static void append_string(text_buffer& out, std::string_view text) {
-        if (impl::is_utf8(text)) return impl::proto::append_bytes(out, annotation::string, text);
-        impl::proto::append_message(out, annotation::entries, [&] {
-            impl::proto::append_bytes(out, annotation::name, "hex");
-            impl::proto::append_message(out, annotation::string, [&] {
+        if (impl::is_utf8(text)) return proto::bytes(out, annotation::string, text);
+        proto::message(out, annotation::entries, [&] {
+            proto::bytes(out, annotation::name, "hex");
+            proto::message(out, annotation::string, [&] {
                 impl::append_hex(out, std::as_bytes(std::span(text.data(), text.size())));
             });
         });
     }
     /// Appends text; bytes that are not UTF-8 become U+FFFD.
     static void append_text(text_buffer& out, std::uint32_t where, std::string_view text) {
-        impl::proto::append_message(out, where, [&] {
+        proto::message(out, where, [&] {
             while (!text.empty()) {
                 const std::size_t length = impl::utf8_length(text);
                 out += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length);

@@ -69,13 +69,7 @@ public:
         if (!file_.empty()) {
             out.end_at(file_.put(out.room(file_.room())));
         }
-        if (const auto* record = std::get_if<reduce::record_view>(&what)) {
-            append_record(out, *record);
-        } else if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
-            append_loss(out, *loss);
-        } else {
-            append_jump(out, std::get<reduce::clock_jump>(what));
-        }
+        std::visit([&](const auto& one) { append_item(out, one); }, what);
         out += '\n';
     }
 
@@ -124,17 +118,12 @@ private:
         if (words != nullptr) {
             out.end_at(words->name.put(out.room(words->name.room())));
         } else {
-            out += "event#";
-            impl::append_number(out, record.id());
+            impl::append(out, "event#", record.id());
         }
         if (record.begins()) out += ":begin";
         if (record.ends()) out += ":end";
         if (const auto place = record.began()) {
-            out += " (began at ";
-            impl::append_number(out, place->at);
-            out += " of lane ";
-            impl::append_number(out, place->lane);
-            out += ')';
+            impl::append(out, " (began at ", place->at, " of lane ", place->lane, ')');
         }
     }
     void append_fields(text_buffer& out, const reduce::record_view& record,
@@ -174,7 +163,7 @@ private:
         }
     };
 
-    void append_record(text_buffer& out, const reduce::record_view& record) {
+    void append_item(text_buffer& out, const reduce::record_view& record) {
         const impl::piece& thread = text_of(record.lane());
         colour(out, "\x1b[2m");
         // Asks for room once, for the parts that each record has: the pointer stays in a register.
@@ -259,31 +248,19 @@ private:
         return at;
     }
 
-    void append_loss(text_buffer& out, const reduce::loss_item& loss) const {
+    void append_item(text_buffer& out, const reduce::loss_item& loss) const {
+        const bool damaged = loss.cause == loss_cause::damaged;
         colour(out, "\x1b[31m");
         out += "-- ";
-        if (loss.cause != loss_cause::damaged || loss.count != 0) {
-            impl::append_number(out, loss.count);
-            out += loss.count == 1 ? " record lost: " : " records lost: ";
+        if (!damaged || loss.count != 0) {
+            impl::append(out, loss.count, loss.count == 1 ? " record lost: " : " records lost: ");
         }
         out += to_string(loss.cause);
-        if (loss.cause == loss_cause::damaged) {
-            out += " at offset ";
-            impl::append_number(out, loss.offset);
-            out += ": ";
-            out += loss.what;
-        }
-        if (loss.lane != nullptr) {
-            out += " (lane ";
-            impl::append_number(out, loss.lane->number);
-            out += ", from position ";
-            impl::append_number(out, loss.at);
-            out += ')';
-        }
+        if (damaged) impl::append(out, " at offset ", loss.offset, ": ", loss.what);
+        if (loss.lane != nullptr) append_place(out, *loss.lane, ", from position ", loss.at);
         colour(out, "\x1b[0m");
     }
-
-    void append_jump(text_buffer& out, const reduce::clock_jump& jump) {
+    void append_item(text_buffer& out, const reduce::clock_jump& jump) {
         colour(out, "\x1b[31m");
         if (jump.lane == nullptr) {
             out += jump.anew ? "-- the clock began anew" : "-- the clock jumps";
@@ -299,21 +276,19 @@ private:
             out += "-- time goes back";
             const double ticks = static_cast<double>(jump.from - jump.time);
             if (time_.line().known()) append_by(out, time_.line().ns(ticks) / 1e9);
-            out += " (lane ";
-            impl::append_number(out, jump.lane->number);
-            out += ", at position ";
-            impl::append_number(out, jump.at);
-            out += ')';
+            append_place(out, *jump.lane, ", at position ", jump.at);
         }
         colour(out, "\x1b[0m");
+    }
+    static void append_place(text_buffer& out, const reduce::lane_info& lane, std::string_view how,
+                             position at) {
+        impl::append(out, " (lane ", lane.number, how, at, ')');
     }
     static void append_by(text_buffer& out, double seconds) {
         char digits[400];
         const char* const end =
             std::to_chars(digits, digits + sizeof digits, seconds, std::chars_format::fixed, 9).ptr;
-        out += " by ";
-        out += std::string_view(digits, end);
-        out += " s";
+        impl::append(out, " by ", std::string_view(digits, end), " s");
     }
 
     /// The thread that recorded, in brackets; cached for lanes seen lately.
@@ -336,26 +311,19 @@ private:
     void make_thread(text_buffer& out, const reduce::lane_info& lane) const {
         out += '[';
         if (!lane.listed) {
-            out += "lane ";
-            impl::append_number(out, lane.number);
+            impl::append(out, "lane ", lane.number);
         } else {
             if (options_.processes) {
-                impl::append_number(out, lane.pid);
-                if (options_.entries && lane.process) {
-                    out += '#';
-                    impl::append_number(out, *lane.process);
-                }
+                impl::append(out, lane.pid);
+                if (options_.entries && lane.process) impl::append(out, '#', *lane.process);
                 out += '/';
             }
-            impl::append_number(out, lane.thread);
+            impl::append(out, lane.thread);
             if (!lane.name.empty()) {
                 out += ' ';
                 impl::append_escaped(out, lane.name, 0);
             }
-            if (lane.depth != 0) {
-                out += '+';
-                impl::append_number(out, lane.depth);
-            }
+            if (lane.depth != 0) impl::append(out, '+', lane.depth);
         }
         out += ']';
     }

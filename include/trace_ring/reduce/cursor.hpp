@@ -27,7 +27,6 @@
 #include <trace_ring/reduce/file/live_scan.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/item/record_run.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {

@@ -6,7 +6,9 @@
 /// The items that a cursor returns: records, and losses and clock jumps in their places. Items are
 /// views: they are good until the cursor is asked for the next.
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <variant>
 
@@ -16,6 +18,88 @@
 #include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
+
+/// Records in a row, all of one lane, one event and one length: a range to iterate over once. All
+/// of it is good until the cursor is asked again. A cursor's `next()` keeps its place in memory, so
+/// each call waits for the one before it; a loop over a run keeps its place in registers.
+/// @code
+///   for (const trace_ring::reduce::record_view& record : cursor.records()) use(record);
+/// @endcode
+class record_run {
+public:
+    class iterator {
+    public:
+        using iterator_concept = std::input_iterator_tag;
+        using difference_type = std::ptrdiff_t;
+        using value_type = record_view;
+
+        iterator() = default;
+        [[nodiscard, gnu::always_inline]] const record_view& operator*() const noexcept {
+            return record_;
+        }
+        [[nodiscard]] const record_view* operator->() const noexcept { return &record_; }
+        [[gnu::always_inline]] iterator& operator++() noexcept {
+            if (--left_ != 0) record_.step(stride_, positions_);
+            return *this;
+        }
+        void operator++(int) noexcept { ++*this; }
+        [[nodiscard, gnu::always_inline]] friend bool operator==(const iterator& it,
+                                                                 std::default_sentinel_t) noexcept {
+            return it.left_ == 0;
+        }
+
+    private:
+        friend class record_run;
+        record_view record_;
+        std::size_t left_ = 0;
+        std::ptrdiff_t stride_ = 0;     // in words
+        std::ptrdiff_t positions_ = 0;  // 1 or -1
+    };
+
+    record_run() = default;
+    /// The `count` records after `before`.
+    record_run(const record_view& before, std::size_t count, std::ptrdiff_t stride,
+               std::ptrdiff_t positions) noexcept {
+        first_.record_ = before;
+        first_.left_ = count;
+        first_.stride_ = stride;
+        first_.positions_ = positions;
+        if (count != 0) first_.record_.step(stride, positions);
+    }
+
+    /// `count` records, the first of which is `first`.
+    [[nodiscard]] static record_run of(const record_view& first, std::size_t count,
+                                       std::ptrdiff_t stride, std::ptrdiff_t positions) noexcept {
+        record_run made;
+        made.first_.record_ = first;
+        made.first_.left_ = count;
+        made.first_.stride_ = stride;
+        made.first_.positions_ = positions;
+        return made;
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return first_.left_; }
+    [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+    /// The first record. The run must not be empty.
+    [[nodiscard]] const record_view& front() const noexcept { return first_.record_; }
+    /// The last record. The run must not be empty.
+    [[nodiscard]] record_view back() const noexcept { return (*this)[empty() ? 0 : size() - 1]; }
+    /// Record `i`.
+    [[nodiscard]] record_view operator[](std::size_t i) const noexcept {
+        record_view one = first_.record_;
+        const auto steps = static_cast<std::ptrdiff_t>(i);
+        one.step(first_.stride_ * steps, first_.positions_ * steps);
+        return one;
+    }
+    /// The distance from one record to the next in memory, in bytes; negative when reading
+    /// backward. All have one length, and the upper halves of their times are equal.
+    [[nodiscard]] std::ptrdiff_t stride() const noexcept { return first_.stride_ * 8; }
+    [[nodiscard]] iterator begin() const noexcept { return first_; }
+    [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+    iterator first_;
+};
 
 /// Records that are missing, in the place where they would be.
 struct loss_item {

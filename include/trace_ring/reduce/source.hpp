@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,10 +33,35 @@
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/reduce/source/extents.hpp>
-#include <trace_ring/reduce/source/file_calls.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 
 namespace trace_ring::inline v1::reduce {
+
+namespace impl {
+
+// Offsets are 64 bits wide in programs of either word size. Only glibc on 32-bit machines has a
+// narrower off_t by default.
+#if defined(__GLIBC__) && __SIZEOF_POINTER__ == 4
+using file_status = struct stat64;
+using file_offset = off64_t;
+using lock_type = struct flock64;
+inline constexpr int large_file = O_LARGEFILE, lock_query = F_GETLK64;
+inline constexpr auto& status_of = ::fstat64;
+inline constexpr auto& read_at = ::pread64;
+inline constexpr auto& read_rows_at = ::preadv64;
+inline constexpr auto& seek_to = ::lseek64;
+#else
+using file_status = struct stat;
+using file_offset = off_t;
+using lock_type = struct flock;
+inline constexpr int large_file = 0, lock_query = F_GETLK;
+inline constexpr auto& status_of = ::fstat;
+inline constexpr auto& read_at = ::pread;
+inline constexpr auto& read_rows_at = ::preadv;
+inline constexpr auto& seek_to = ::lseek;
+#endif
+
+}  // namespace impl
 
 /// Memory that will be needed soon, to be fetched into the caches part by part while other work is
 /// done: fetched all at once, it would have to be waited for.
@@ -72,7 +98,8 @@ public:
     /// Opens a regular file. Throws std::system_error if it cannot be opened, format_error if it is
     /// no regular file.
     [[nodiscard]] static source open(const std::string& path) {
-        const int fd = ::open(path.c_str(), impl::open_flags);
+        const int fd =
+            ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | impl::large_file);
         if (fd < 0) throw std::system_error(errno, std::generic_category(), path);
         return adopt(fd, path);
     }
@@ -86,7 +113,7 @@ public:
         });
         s.name_ = std::move(name);
         impl::file_status status{};
-        if (impl::status_of(fd, status) != 0) {
+        if (impl::status_of(fd, &status) != 0) {
             throw std::system_error(errno, std::generic_category(), s.name_);
         }
         if (!S_ISREG(status.st_mode)) {
@@ -134,13 +161,23 @@ public:
     /// The descriptor, or -1 for memory.
     [[nodiscard]] int fd() const noexcept { return file_ ? *file_ : -1; }
 
+    /// Whether another process has locked the byte at `offset`; false for memory.
+    [[nodiscard]] bool is_locked(std::uint64_t offset) const noexcept {
+        impl::lock_type lock{};
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        lock.l_start = static_cast<impl::file_offset>(offset);
+        lock.l_len = 1;
+        return file_ && ::fcntl(*file_, impl::lock_query, &lock) == 0 && lock.l_type != F_UNLCK;
+    }
+
     /// The present number of bytes: a file grows, and may shrink.
     [[nodiscard]] std::uint64_t size() const noexcept {
         if (parts_) return parts_->size();
         if (!file_) return memory_.size();
         impl::file_status status{};
-        return impl::status_of(*file_, status) == 0 ? static_cast<std::uint64_t>(status.st_size)
-                                                    : 0;
+        return impl::status_of(*file_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size)
+                                                     : 0;
     }
 
     /// Copies up to `bytes` from `offset`, a multiple of 8, and returns how many it copied.
@@ -159,7 +196,8 @@ public:
         if (!reads_rows() || offset >> 62 != 0) return 0;
         for (;;) {
             const ssize_t got =
-                impl::read_rows_at(*file_, into.data(), static_cast<int>(into.size()), offset);
+                impl::read_rows_at(*file_, into.data(), static_cast<int>(into.size()),
+                                   static_cast<impl::file_offset>(offset));
             if (got >= 0) return static_cast<std::size_t>(got);
             if (errno != EINTR) return 0;
         }
@@ -227,7 +265,8 @@ private:
     }
 
     [[nodiscard]] std::uint64_t next_data_in_file(std::uint64_t offset) const noexcept {
-        const std::int64_t at = impl::seek_data(*file_, offset);
+        const std::int64_t at =
+            impl::seek_to(*file_, static_cast<impl::file_offset>(offset), SEEK_DATA);
         if (at < 0) return errno == ENXIO ? ~std::uint64_t{0} : offset;
         return (std::max)(offset, static_cast<std::uint64_t>(at));
     }
@@ -249,8 +288,9 @@ private:
         if (offset >> 62 != 0) return 0;
         std::size_t done = 0;
         while (done < bytes) {
-            const ssize_t got = impl::read_at(*file_, static_cast<std::byte*>(into) + done,
-                                              bytes - done, offset + done);
+            const ssize_t got =
+                impl::read_at(*file_, static_cast<std::byte*>(into) + done, bytes - done,
+                              static_cast<impl::file_offset>(offset + done));
             if (got < 0 && errno == EINTR) continue;
             if (got <= 0) break;  // the end, or bytes that the device cannot read
             done += static_cast<std::size_t>(got);

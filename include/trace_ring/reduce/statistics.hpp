@@ -22,7 +22,6 @@
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/item/record_run.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/tables.hpp>
 

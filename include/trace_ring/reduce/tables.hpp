@@ -7,8 +7,6 @@
 /// dictionary), when (clock readings), and how much was lost before it reached a sub-buffer. All of
 /// it is copied, with every number checked, and can be read again while the file is live.
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,8 +25,6 @@
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
-#include <trace_ring/reduce/tables/clock_eras.hpp>
-#include <trace_ring/reduce/tables/clock_table.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
@@ -51,7 +47,6 @@ public:
         // relaxed, all of them: a private copy, which no other thread sees
         clock_ = header.clock.load(relaxed);
         ticks_per_second_ = header.ticks_per_second.load(relaxed);
-        created_ = header.created.load(relaxed);
         if (clock_ > 3) {
             damages_.push_back({offsetof(layout::file_header, clock), "an unknown clock"});
         }
@@ -117,7 +112,6 @@ public:
     /// What ticks count: 0 nothing, 1 the x86 time stamp counter, 2 CLOCK_MONOTONIC, 3 the aarch64
     /// generic timer.
     [[nodiscard]] std::uint32_t clock() const noexcept { return clock_; }
-    [[nodiscard]] std::uint64_t created_ns() const noexcept { return created_; }
 
     /// The number of whole sub-buffers that the file holds now.
     [[nodiscard]] std::uint64_t present() const noexcept {
@@ -177,47 +171,33 @@ public:
     /// there the table decides.
     [[nodiscard]] bool alive(const process_info& process) const noexcept {
         return process.state == layout::presence::live &&
-               (source_.fd() < 0 || is_locked(layout::lock_offset(process.slot)));
+               (source_.fd() < 0 || source_.is_locked(layout::lock_offset(process.slot)));
     }
     /// True if some process has the file mapped to record, or may have: a forked process that has
     /// not recorded yet is not in the table.
     [[nodiscard]] bool in_use() const noexcept {
-        return (source_.fd() >= 0 && is_locked(layout::use_lock_offset)) ||
+        return source_.is_locked(layout::use_lock_offset) ||
                std::any_of(processes_.begin(), processes_.end(),
                            [this](const process_info& each) { return alive(each); });
     }
 
 private:
-    [[nodiscard]] bool is_locked(std::uint64_t offset) const noexcept {
-        impl::lock_type lock{};
-        lock.l_type = F_WRLCK;
-        lock.l_whence = SEEK_SET;
-        lock.l_start = static_cast<decltype(lock.l_start)>(offset);
-        lock.l_len = 1;
-        return impl::lock_query(source_.fd(), lock) == 0 && lock.l_type != F_UNLCK;
-    }
     // Refuses numbers that no recorder writes and that would make a reader allocate without limit.
     void check_counts() const {
         using layout::file_header;
-        constexpr std::uint64_t most_dictionary = 1U << 26;
-        constexpr std::uint32_t most_lanes = 1U << 20;
-        constexpr std::uint32_t most = 1U << 16;
-        if (plan_.dictionary_bytes > most_dictionary) {
-            throw format_error(name(), offsetof(file_header, dictionary_bytes),
-                               "impossible size of the dictionary");
-        }
-        if (plan_.lane_count > most_lanes) {
-            throw format_error(name(), offsetof(file_header, lane_count),
-                               "impossible number of lanes");
-        }
-        if (plan_.process_count > most) {
-            throw format_error(name(), offsetof(file_header, process_count),
-                               "impossible number of processes");
-        }
-        if (plan_.clock_count > most) {
-            throw format_error(name(), offsetof(file_header, clock_count),
-                               "impossible number of clock readings");
-        }
+        constexpr std::uint64_t most = 1U << 16;
+        const auto check = [this](std::uint64_t count, std::uint64_t limit, std::size_t field,
+                                  const char* what) {
+            if (count > limit) throw format_error(name(), field, what);
+        };
+        check(plan_.dictionary_bytes, 1U << 26, offsetof(file_header, dictionary_bytes),
+              "impossible size of the dictionary");
+        check(plan_.lane_count, 1U << 20, offsetof(file_header, lane_count),
+              "impossible number of lanes");
+        check(plan_.process_count, most, offsetof(file_header, process_count),
+              "impossible number of processes");
+        check(plan_.clock_count, most, offsetof(file_header, clock_count),
+              "impossible number of clock readings");
     }
 
     [[nodiscard]] std::uint64_t total_at(std::uint64_t row, std::uint32_t column) const noexcept {
@@ -368,7 +348,6 @@ private:
     layout::plan plan_;
     std::uint32_t clock_ = 0;
     std::uint64_t ticks_per_second_ = 0;
-    std::uint64_t created_ = 0;
     std::uint64_t shift_ = 0;  // modulo 2^64
     ring_info ring_;
     std::uint64_t looks_ = 0;  // looks at the lanes so far

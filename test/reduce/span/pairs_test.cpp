@@ -12,7 +12,6 @@
 
 #include <reduce/file_builder.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/reduce/span/elsewhere.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 

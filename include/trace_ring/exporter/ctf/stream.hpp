@@ -21,12 +21,15 @@ namespace trace_ring::inline v1::exporter::impl {
 
 static_assert(std::endian::native == std::endian::little, "as the trace files themselves");
 
-/// Appends the bytes of a number.
-template <class T>
-inline void append_bytes(text_buffer& out, T value) {
-    static_assert(std::is_arithmetic_v<T>);
-    std::memcpy(out.room(sizeof value), &value, sizeof value);
-    out.add(sizeof value);
+/// Appends the bytes of numbers.
+template <class... Numbers>
+inline void append_bytes(text_buffer& out, Numbers... values) {
+    static_assert((std::is_arithmetic_v<Numbers> && ...));
+    const auto one = [&out](auto value) {
+        std::memcpy(out.room(sizeof value), &value, sizeof value);
+        out.add(sizeof value);
+    };
+    (one(values), ...);
 }
 /// Appends a printable string with a zero behind it. An empty one becomes `-`: babeltrace2 2.0
 /// shows another string in its place.
@@ -54,13 +57,11 @@ public:
     void set_owner(const reduce::lane_info* lane) {
         owner_ = lane;
         about_.clear();
-        append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->number);
-        append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->pid);
-        append_bytes(about_, lane == nullptr ? ~std::uint32_t{0}
-                                             : lane->process.value_or(~std::uint32_t{0}));
-        append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->thread);
-        append_bytes(about_, lane == nullptr ? std::uint32_t{0} : lane->depth);
-        append_ctf_string(about_, lane == nullptr ? std::string_view() : lane->name);
+        static const reduce::lane_info none;
+        const reduce::lane_info& of = lane == nullptr ? none : *lane;
+        append_bytes(about_, of.number, of.pid, of.process.value_or(~std::uint32_t{0}), of.thread,
+                     of.depth);
+        append_ctf_string(about_, of.name);
         if (!file_.empty()) append_ctf_string(about_, file_);
     }
     /// From here on `events` more are missing. The packet must be closed before.
@@ -99,15 +100,8 @@ private:
         const std::uint64_t bits =
             std::uint64_t{8} * (header_bytes + about_.size() + events.size());
         packet_.clear();
-        append_bytes(packet_, std::uint32_t{0xC1FC1FC1});
-        append_bytes(packet_, std::uint32_t{0});
-        append_bytes(packet_, instance_);
-        append_bytes(packet_, first_);
-        append_bytes(packet_, end);
-        append_bytes(packet_, bits);
-        append_bytes(packet_, bits);
-        append_bytes(packet_, packets_++);
-        append_bytes(packet_, discarded_);
+        append_bytes(packet_, std::uint32_t{0xC1FC1FC1}, std::uint32_t{0}, instance_, first_, end,
+                     bits, bits, packets_++, discarded_);
         packet_ += about_.view();
         packet_ += events;
         to(std::string_view(name_), packet_.view());

@@ -10,11 +10,12 @@
 /// written with one, and none is a keyword: `int` is `_int`. Beyond that,
 /// - a byte that no identifier may have is `_xNN_`, with two lower-case hexadecimal digits; so is
 ///   an underscore that is followed by x and two such digits. An empty name is `_x_`, and the name
-///   `_x_` is `_x5f_x_`. `ctf_original_name` turns the name back.
+///   `_x_` is `_x5f_x_`. So no two names become the same identifier.
 /// - A name that the event already has gets `_x_2`, `_x_3` and so on behind it.
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,14 +31,10 @@ namespace trace_ring::inline v1::exporter {
 
 namespace impl {
 
-[[nodiscard]] inline int hex_digit(char c) noexcept {
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-/// Whether `text` has an underscore, x and two digits at `at`.
-[[nodiscard]] inline bool is_mangled(std::string_view text, std::size_t at) noexcept {
-    return text.size() - at >= 4 && text[at] == '_' && text[at + 1] == 'x' &&
-           hex_digit(text[at + 2]) >= 0 && hex_digit(text[at + 3]) >= 0;
+/// Whether `text` begins with an underscore, x and two hexadecimal digits.
+[[nodiscard]] inline bool is_mangled(std::string_view text) noexcept {
+    return text.size() >= 4 && text.starts_with("_x") &&
+           text.substr(2, 2).find_first_not_of("0123456789abcdef") == text.npos;
 }
 
 }  // namespace impl
@@ -49,34 +46,15 @@ namespace impl {
     for (std::size_t i = 0; i < name.size(); ++i) {
         const char c = name[i];
         const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        const bool mangle =
-            c == '_' ? impl::is_mangled(name, i) || name == "_x_" : !letter && (c < '0' || c > '9');
+        const bool mangle = c == '_' ? impl::is_mangled(name.substr(i)) || name == "_x_"
+                                     : !letter && (c < '0' || c > '9');
         if (!mangle || (i != 0 && name == "_x_")) {
             out += c;
             continue;
         }
-        constexpr char digits[] = "0123456789abcdef";
-        const auto byte = static_cast<unsigned char>(c);
-        out += "_x";
-        out += digits[byte >> 4];
-        out += digits[byte & 15U];
-        out += '_';
-    }
-    return out;
-}
-
-/// The name from which `ctf_name` made `name`.
-[[nodiscard]] inline std::string ctf_original_name(std::string_view name) {
-    if (name == "_x_") return {};
-    std::string out;
-    for (std::size_t i = 0; i < name.size(); ++i) {
-        if (impl::is_mangled(name, i) && i + 4 < name.size() && name[i + 4] == '_') {
-            out +=
-                static_cast<char>(impl::hex_digit(name[i + 2]) * 16 + impl::hex_digit(name[i + 3]));
-            i += 4;
-        } else {
-            out += name[i];
-        }
+        text_buffer digits;
+        impl::append_hex_byte(digits, static_cast<unsigned char>(c));
+        out.append("_x").append(digits.view()) += '_';
     }
     return out;
 }
@@ -135,41 +113,16 @@ private:
 };
 
 [[nodiscard]] inline std::string_view tsdl_type(field_type type) noexcept {
-    switch (type) {
-        case field_type::u8:
-        case field_type::character:
-            return "u8";
-        case field_type::u16:
-            return "u16";
-        case field_type::u32:
-            return "u32";
-        case field_type::u64:
-            return "u64";
-        case field_type::i8:
-            return "i8";
-        case field_type::i16:
-            return "i16";
-        case field_type::i32:
-            return "i32";
-        case field_type::i64:
-            return "i64";
-        case field_type::f32:
-            return "f32";
-        case field_type::f64:
-            return "f64";
-        case field_type::boolean:
-            return "boolean";
-        case field_type::address:
-            return "address";
-    }
-    return "u8";
+    constexpr std::string_view names[] = {"u8",  "u8",  "u16", "u32", "u64",     "i8", "i16",
+                                          "i32", "i64", "f32", "f64", "boolean", "u8", "address"};
+    const auto number = static_cast<std::size_t>(type);
+    return names[number < std::size(names) ? number : 0];
 }
 
 /// Appends the type of an enumeration whose values have these names.
 inline void append_tsdl_enumeration(text_buffer& out, field_type type,
                                     const reduce::value_names& names) {
-    out += "enum : ";
-    out += tsdl_type(type);
+    append(out, "enum : ", tsdl_type(type));
     const char* between = " { ";
     for (const auto& each : names.all()) {
         out += between;
@@ -189,41 +142,18 @@ inline void append_tsdl_field(text_buffer& out, const reduce::field_info& field,
                               ctf_members& members) {
     const bool text = field.type == field_type::character;
     out += "        ";
-    if (text && !bytes) {
-        out += "string ";
-        out += members.next(field.name);
-        out += ";\n";
-        return;
-    }
+    if (text && !bytes) return append(out, "string ", members.next(field.name), ";\n");
     text_buffer own;
     if (field.values != nullptr) append_tsdl_enumeration(own, field.type, *field.values);
     const std::string_view type = text ? "byte" : own.empty() ? tsdl_type(field.type) : own.view();
     if (field.form == field_form::scalar) {
-        out += type;
-        out += ' ';
-        out += members.next(field.name);
-        out += ";\n";
-        return;
+        return append(out, type, ' ', members.next(field.name), ";\n");
     }
     if (field.form == field_form::array && !text) {
-        out += type;
-        out += ' ';
-        out += members.next(field.name);
-        out += '[';
-        append_number(out, field.count);
-        out += "];\n";
-        return;
+        return append(out, type, ' ', members.next(field.name), '[', field.count, "];\n");
     }
     const std::string length = members.next('_' + field.name + "_length");
-    out += "u16 ";
-    out += length;
-    out += "; ";
-    out += type;
-    out += ' ';
-    out += members.next(field.name);
-    out += '[';
-    out += length;
-    out += "];\n";
+    append(out, "u16 ", length, "; ", type, ' ', members.next(field.name), '[', length, "];\n");
 }
 
 /// Appends the declaration of a class of events. `type` null: the dictionary lacks event `id`.
@@ -237,9 +167,7 @@ inline void append_tsdl_event(text_buffer& out, std::uint32_t number,
     if ((flavour & f::ends) != 0) name += ":end";
     out += "event {\n    name = ";
     append_tsdl_string(out, name);
-    out += ";\n    id = ";
-    append_number(out, number);
-    out += ";\n    stream_id = 0;\n";
+    append(out, ";\n    id = ", number, ";\n    stream_id = 0;\n");
     if ((flavour & (f::interval | f::late | f::cut)) != 0) {
         out += "    context := struct {\n";
         if ((flavour & f::late) != 0) out += "        i64 _time;\n";
@@ -270,96 +198,61 @@ inline constexpr std::uint32_t ctf_jump = 2;
 /// Appends the classes of losses and clock jumps.
 inline void append_tsdl_gaps(text_buffer& out) {
     for (const auto number : {ctf_lost, ctf_damaged}) {
-        out += "event {\n    name = \"trace_ring:lost\";\n    id = ";
-        append_number(out, number);
-        out += ";\n    stream_id = 0;\n    fields := struct {\n        enum : u8 {";
+        append(out, "event {\n    name = \"trace_ring:lost\";\n    id = ", number,
+               ";\n    stream_id = 0;\n    fields := struct {\n        enum : u8 {");
         for (std::size_t i = 0; i < loss_cause_count; ++i) {
             out += i == 0 ? " " : ", ";
             append_tsdl_string(out, to_string(static_cast<loss_cause>(i)));
-            out += " = ";
-            append_number(out, i);
+            append(out, " = ", i);
         }
         out += " } _cause;\n        u64 _count;\n        u64 _position;\n";
         if (number == ctf_damaged) out += "        u64 _offset;\n        string _fault;\n";
         out += "    };\n};\n";
     }
-    out += "event {\n    name = \"trace_ring:clock_jump\";\n    id = ";
-    append_number(out, ctf_jump);
-    out +=
-        ";\n    stream_id = 0;\n    fields := struct {\n        i64 _from;\n        i64 _to;\n"
-        "        u64 _position;\n        i64 _step;\n    };\n};\n";
+    append(out, "event {\n    name = \"trace_ring:clock_jump\";\n    id = ", ctf_jump,
+           ";\n    stream_id = 0;\n    fields := struct {\n        i64 _from;\n        i64 _to;\n"
+           "        u64 _position;\n        i64 _step;\n    };\n};\n");
 }
 
 /// Appends the part before the events. Times are ns after `offset_ns`, since 1970 if `absolute`.
 inline void append_tsdl_head(text_buffer& out, std::uint64_t offset_ns, std::uint64_t precision_ns,
                              bool absolute, bool several) {
+    out += "/* CTF 1.8 */\n";
+    for (const unsigned bits : {8U, 16U, 32U, 64U}) {
+        for (const char sign : {'u', 'i'}) {
+            append(out, "typealias integer { size = ", bits, "; align = 8;",
+                   sign == 'i' ? " signed = true;" : "", " } := ", sign, bits, ";\n");
+        }
+    }
     out +=
-        "/* CTF 1.8 */\n"
-        "typealias integer { size = 8; align = 8; } := u8;\n"
-        "typealias integer { size = 16; align = 8; } := u16;\n"
-        "typealias integer { size = 32; align = 8; } := u32;\n"
-        "typealias integer { size = 64; align = 8; } := u64;\n"
-        "typealias integer { size = 8; align = 8; signed = true; } := i8;\n"
-        "typealias integer { size = 16; align = 8; signed = true; } := i16;\n"
-        "typealias integer { size = 32; align = 8; signed = true; } := i32;\n"
-        "typealias integer { size = 64; align = 8; signed = true; } := i64;\n"
         "typealias integer { size = 8; align = 8; base = 16; } := byte;\n"
         "typealias integer { size = 64; align = 8; base = 16; } := address;\n"
         "typealias floating_point { exp_dig = 8; mant_dig = 24; align = 8; } := f32;\n"
         "typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := f64;\n"
         "typealias enum : u8 { \"false\" = 0, \"true\" = 1 } := boolean;\n"
-        "trace {\n"
-        "    major = 1;\n"
-        "    minor = 8;\n"
-        "    byte_order = le;\n"
-        "    packet.header := struct {\n"
-        "        u32 magic;\n"
-        "        u32 stream_id;\n"
-        "        u64 stream_instance_id;\n"
-        "    };\n"
-        "};\n"
-        "env {\n"
-        "    tracer_name = \"trace_ring\";\n"
-        "};\n"
-        "clock {\n"
-        "    name = trace;\n"
-        "    description = ";
+        "trace {\n    major = 1;\n    minor = 8;\n    byte_order = le;\n"
+        "    packet.header := struct {\n        u32 magic;\n        u32 stream_id;\n"
+        "        u64 stream_instance_id;\n    };\n};\n"
+        "env {\n    tracer_name = \"trace_ring\";\n};\n"
+        "clock {\n    name = trace;\n    description = ";
     out += absolute ? "\"nanoseconds since 1970, by the trace's clock readings\""
                     : "\"ticks: what they are worth is not known\"";
-    out += ";\n    freq = 1000000000;\n    precision = ";
-    append_number(out, precision_ns);
-    out += ";\n    offset_s = ";
-    append_number(out, offset_ns / 1'000'000'000);
-    out += ";\n    offset = ";
-    append_number(out, offset_ns % 1'000'000'000);
-    out += ";\n    absolute = ";
-    out += absolute ? "true" : "false";
+    constexpr std::uint64_t second = 1'000'000'000;
+    append(out, ";\n    freq = 1000000000;\n    precision = ", precision_ns,
+           ";\n    offset_s = ", offset_ns / second, ";\n    offset = ", offset_ns % second,
+           ";\n    absolute = ", absolute ? "true" : "false", ";\n};\n");
     out +=
-        ";\n};\n"
         "typealias integer { size = 64; align = 8; map = clock.trace.value; } := instant;\n"
-        "stream {\n"
-        "    id = 0;\n"
-        "    packet.context := struct {\n"
-        "        instant timestamp_begin;\n"
-        "        instant timestamp_end;\n"
-        "        u64 content_size;\n"
-        "        u64 packet_size;\n"
-        "        u64 packet_seq_num;\n"
-        "        u64 events_discarded;\n"
-        "        u32 _lane;\n"
-        "        u32 _pid;\n"
-        "        u32 _process;\n"
-        "        u32 _tid;\n"
-        "        u32 _depth;\n"
+        "stream {\n    id = 0;\n    packet.context := struct {\n"
+        "        instant timestamp_begin;\n        instant timestamp_end;\n"
+        "        u64 content_size;\n        u64 packet_size;\n        u64 packet_seq_num;\n"
+        "        u64 events_discarded;\n        u32 _lane;\n        u32 _pid;\n"
+        "        u32 _process;\n        u32 _tid;\n        u32 _depth;\n"
         "        string _thread;\n";
     if (several) out += "        string _file;\n";
     out +=
-        "    };\n"
-        "    event.header := struct {\n"
-        "        u32 id;\n"
-        "        instant timestamp;\n"
-        "    };\n"
-        "};\n";
+        "    };\n    event.header := struct {\n        u32 id;\n        instant timestamp;\n"
+        "    };\n};\n";
 }
 
 }  // namespace impl

@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/record/field.hpp>
@@ -66,6 +68,35 @@ inline void append_json_string(text_buffer& out, std::string_view text) {
     out += text.substr(done);
     out += '"';
 }
+
+/// The names of events and of their fields as JSON strings, made once.
+class json_names {
+public:
+    struct words {
+        std::string name;
+        std::vector<std::string> fields;  ///< with a colon: "name":
+    };
+    /// `number`: of the type, where several traces are read together.
+    [[nodiscard]] const words& of(const reduce::event_type& type, std::size_t number) {
+        if (number >= all_.size()) all_.resize(number + 1);
+        words& made = all_[number];
+        if (made.name.empty()) {
+            text_buffer text;
+            append_json_string(text, type.name);
+            made.name = text.view();
+            for (const auto& field : type.fields) {
+                text.clear();
+                append_json_string(text, field.name);
+                text += ':';
+                made.fields.emplace_back(text.view());
+            }
+        }
+        return made;
+    }
+
+private:
+    std::vector<words> all_;  // by number of the type
+};
 
 template <class T>
 inline void append_json_floating(text_buffer& out, T value) {

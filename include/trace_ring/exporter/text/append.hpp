@@ -135,6 +135,19 @@ template <class T>
 inline void append_number(text_buffer& out, T value, int base = 10) {
     out.end_at(put_number(out.room(number_room), value, base));
 }
+template <class Part>
+[[gnu::always_inline]] inline void append_one(text_buffer& out, const Part& part) {
+    if constexpr (std::is_integral_v<Part> && !std::is_same_v<Part, char>) {
+        append_number(out, part);
+    } else {
+        out += part;
+    }
+}
+/// Appends characters, texts and integers, one after the other.
+template <class... Parts>
+[[gnu::always_inline]] inline void append(text_buffer& out, const Parts&... parts) {
+    (append_one(out, parts), ...);
+}
 /// Writes the shortest decimal that reads back as the same number to `at`, with room for
 /// `floating_room` bytes; returns the end.
 template <class T>
@@ -269,17 +282,14 @@ inline void append_escaped(text_buffer& out, std::string_view text, char quote) 
         }
         flush();
         const std::size_t bytes = length > 1 ? length : 1;
-        for (std::size_t k = 0; k < bytes; ++k) {
-            const char byte = text[i + k];
+        for (const char byte : text.substr(i, bytes)) {
+            constexpr std::string_view special = "\n\t\r";
+            const std::size_t which = special.find(byte);
             out += '\\';
             if (byte == '\\' || (byte == quote && quote != 0)) {
                 out += byte;
-            } else if (byte == '\n') {
-                out += 'n';
-            } else if (byte == '\t') {
-                out += 't';
-            } else if (byte == '\r') {
-                out += 'r';
+            } else if (which != special.npos) {
+                out += "ntr"[which];
             } else {
                 out += 'x';
                 append_hex_byte(out, static_cast<unsigned char>(byte));

@@ -36,13 +36,11 @@
 #include <vector>
 
 #include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/exporter/viewer/marks.hpp>
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/exporter/viewer/tracks.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/span/elsewhere.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/tables.hpp>
 

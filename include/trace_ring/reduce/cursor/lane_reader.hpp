@@ -24,9 +24,9 @@
 
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/reduce/cursor/edges.hpp>
 #include <trace_ring/reduce/cursor/read_ahead.hpp>
 #include <trace_ring/reduce/entries/entry_list.hpp>
+#include <trace_ring/reduce/file/chain.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>

@@ -17,11 +17,10 @@
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/entries/entry.hpp>
-#include <trace_ring/reduce/entries/selection.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/tables/clock_eras.hpp>
+#include <trace_ring/reduce/tables/timeline.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

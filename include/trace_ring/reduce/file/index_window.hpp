@@ -33,7 +33,6 @@
 #include <trace_ring/position.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
 #include <trace_ring/reduce/file/index_rows.hpp>
-#include <trace_ring/reduce/file/sub_buffer_order.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <memory>
 
-#include <trace_ring/reduce/item/record_run.hpp>
+#include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 

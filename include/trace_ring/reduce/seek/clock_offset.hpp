@@ -28,7 +28,7 @@
 #include <limits>
 #include <optional>
 
-#include <trace_ring/reduce/seek/saturating.hpp>
+#include <trace_ring/reduce/seek/when.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -33,7 +33,6 @@
 #include <trace_ring/reduce/where/compiled/leaf.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 #include <trace_ring/reduce/where/expression/kinds.hpp>
-#include <trace_ring/reduce/where/expression/nearest.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

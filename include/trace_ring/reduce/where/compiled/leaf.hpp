@@ -20,7 +20,7 @@
 #include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/reduce/item/record_run.hpp>
+#include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
@@ -28,10 +28,8 @@
 #include <trace_ring/reduce/tables/writers.hpp>
 #include <trace_ring/reduce/where/compiled/ranges.hpp>
 #include <trace_ring/reduce/where/compiled/term.hpp>
-#include <trace_ring/reduce/where/compiled/ticks.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 #include <trace_ring/reduce/where/expression/kinds.hpp>
-#include <trace_ring/reduce/where/expression/number.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

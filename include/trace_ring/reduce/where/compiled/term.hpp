@@ -14,15 +14,14 @@
 #include <vector>
 
 #include <trace_ring/record/field.hpp>
-#include <trace_ring/reduce/item/record_run.hpp>
+#include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
-#include <trace_ring/reduce/where/compiled/ticks.hpp>
+#include <trace_ring/reduce/where/compiled/ranges.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
-#include <trace_ring/reduce/where/expression/number.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 
