@@ -54,7 +54,7 @@ std::string shown(const expression& of) {
         for (const auto& part : of.parts) all += " " + shown(part);
         return "(" + all + ")";
     };
-    constexpr const char* signs[] = {"==", "!=", "<", "<=", ">", ">="};
+    constexpr const char* signs[] = {"", "<", "==", "<=", ">", "!=", ">="};
     switch (of.what) {
         case form::constant:
             return of.value.floating()

@@ -44,12 +44,7 @@
 #include <vector>
 
 #include <trace_ring/exporter/json/value.hpp>
-#include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/exporter/viewer/stage.hpp>
-#include <trace_ring/exporter/viewer/tracks.hpp>
-#include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::exporter {
 

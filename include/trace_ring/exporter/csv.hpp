@@ -40,13 +40,8 @@
 #include <vector>
 
 #include <trace_ring/exporter/json/value.hpp>
-#include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/loss.hpp>
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/tables/dictionary.hpp>
 
 namespace trace_ring::inline v1::exporter {
 

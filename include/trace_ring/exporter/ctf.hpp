@@ -53,9 +53,6 @@
 
 #include <trace_ring/exporter/ctf/stream.hpp>
 #include <trace_ring/exporter/ctf/tsdl.hpp>
-#include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/loss.hpp>
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
@@ -336,30 +333,8 @@ private:
         if (value.form() == field_form::variable) {
             impl::append_bytes(out, static_cast<std::uint16_t>(value.size()));
         }
-        for (std::size_t i = 0; i < value.size(); ++i) append_scalar(out, value.at(i));
-    }
-    static void append_scalar(text_buffer& out, const reduce::field_value& value) {
-        switch (value.type()) {
-            case field_type::u8:
-            case field_type::i8:
-            case field_type::character:
-                return impl::append_bytes(out, static_cast<std::uint8_t>(value.u64()));
-            case field_type::u16:
-            case field_type::i16:
-                return impl::append_bytes(out, static_cast<std::uint16_t>(value.u64()));
-            case field_type::u32:
-            case field_type::i32:
-                return impl::append_bytes(out, static_cast<std::uint32_t>(value.u64()));
-            case field_type::u64:
-            case field_type::i64:
-            case field_type::address:
-                return impl::append_bytes(out, value.u64());
-            case field_type::f32:
-                return impl::append_bytes(out, value.f32());
-            case field_type::f64:
-                return impl::append_bytes(out, value.f64());
-            case field_type::boolean:
-                return impl::append_bytes(out, static_cast<std::uint8_t>(value.boolean() ? 1 : 0));
+        for (std::size_t i = 0; i < value.size(); ++i) {
+            value.at(i).visit([&out](auto of) { impl::append_bytes(out, of); });
         }
     }
 

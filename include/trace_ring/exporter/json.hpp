@@ -47,10 +47,7 @@
 #include <vector>
 
 #include <trace_ring/exporter/json/value.hpp>
-#include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/tables/timeline.hpp>
 
 namespace trace_ring::inline v1::exporter {
 

@@ -26,18 +26,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <trace_ring/exporter/json/value.hpp>
 #include <trace_ring/exporter/perfetto/protobuf.hpp>
-#include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/exporter/viewer/stage.hpp>
-#include <trace_ring/exporter/viewer/tracks.hpp>
-#include <trace_ring/record/field.hpp>
-#include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::exporter {
 
@@ -293,27 +288,25 @@ private:
             return append_text(out, annotation::string, name);
         }
         switch (value.type()) {
-            case field_type::u8:
-            case field_type::u16:
-            case field_type::u32:
-            case field_type::u64:
-                return proto::number(out, annotation::u64, value.u64());
-            case field_type::i8:
-            case field_type::i16:
-            case field_type::i32:
-            case field_type::i64:
-                return proto::number(out, annotation::i64, static_cast<std::uint64_t>(value.i64()));
-            case field_type::f32:
-            case field_type::f64:
-                return proto::real(out, annotation::floating, value.f64());
             case field_type::boolean:
-                return proto::number(out, annotation::boolean, value.boolean() ? 1 : 0);
+                return proto::number(out, annotation::boolean, value.u64());
             case field_type::character: {
                 const char c = static_cast<char>(value.u64());
                 return append_string(out, {&c, 1});
             }
             case field_type::address:
                 return proto::number(out, annotation::pointer, value.u64());
+            default:
+                value.visit([&out](auto of) {
+                    using wide = reduce::widest<decltype(of)>;
+                    if constexpr (std::is_floating_point_v<wide>) {
+                        proto::real(out, annotation::floating, wide{of});
+                    } else {
+                        constexpr auto kind =
+                            std::is_signed_v<wide> ? annotation::i64 : annotation::u64;
+                        proto::number(out, kind, static_cast<std::uint64_t>(wide{of}));
+                    }
+                });
         }
     }
     static void append_string(text_buffer& out, std::string_view text) {

@@ -20,10 +20,7 @@
 #include <vector>
 
 #include <trace_ring/glob.hpp>
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/filter/condition.hpp>
-#include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

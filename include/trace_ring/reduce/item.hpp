@@ -12,10 +12,7 @@
 #include <string_view>
 #include <variant>
 
-#include <trace_ring/loss.hpp>
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
-#include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

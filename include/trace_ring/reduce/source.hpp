@@ -29,9 +29,7 @@
 #include <system_error>
 #include <utility>
 
-#include <trace_ring/atomic.hpp>
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/reduce/source/extents.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 

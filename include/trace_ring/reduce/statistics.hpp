@@ -19,11 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/cursor.hpp>
-#include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/source/format_error.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -20,13 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/atomic.hpp>
 #include <trace_ring/format/check_layout.hpp>
-#include <trace_ring/format/layout.hpp>
-#include <trace_ring/reduce/source.hpp>
-#include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -320,7 +315,7 @@ private:
 
     /// After the lanes: a thread reads the clocks before it enters its lane.
     void read_clocks() {
-        auto readings = read_clock_triples(source_, plan_);
+        auto readings = read_clock_triples(source_, plan_, ring_);
         for (auto& each : readings) each.realtime += shift_;
         timeline_ = timeline(std::move(readings), clock_ == 0 ? 0 : ticks_per_second_);
     }

@@ -25,14 +25,9 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/cursor.hpp>
 #include <trace_ring/reduce/file/unfinished.hpp>
-#include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/seek/range.hpp>
-#include <trace_ring/reduce/source.hpp>
-#include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/statistics.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

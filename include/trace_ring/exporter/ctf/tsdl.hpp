@@ -23,9 +23,7 @@
 
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/value_names.hpp>
 
 namespace trace_ring::inline v1::exporter {
 

@@ -14,10 +14,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <trace_ring/exporter/text/append.hpp>
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 
 namespace trace_ring::inline v1::exporter {
@@ -135,20 +135,6 @@ inline void append_json_scalar(text_buffer& out, const reduce::field_value& valu
         return append_json_string(out, name);
     }
     switch (value.type()) {
-        case field_type::u8:
-        case field_type::u16:
-        case field_type::u32:
-        case field_type::u64:
-            return append_json_integer(out, value.u64(), wide);
-        case field_type::i8:
-        case field_type::i16:
-        case field_type::i32:
-        case field_type::i64:
-            return append_json_integer(out, value.i64(), wide);
-        case field_type::f32:
-            return append_json_floating(out, value.f32());
-        case field_type::f64:
-            return append_json_floating(out, value.f64());
         case field_type::boolean:
             out += value.boolean() ? "true" : "false";
             return;
@@ -161,6 +147,14 @@ inline void append_json_scalar(text_buffer& out, const reduce::field_value& valu
             append_number(out, value.u64(), 16);
             out += '"';
             return;
+        default:
+            value.visit([&](auto of) {
+                if constexpr (std::is_floating_point_v<decltype(of)>) {
+                    append_json_floating(out, of);
+                } else {
+                    append_json_integer(out, reduce::widest<decltype(of)>{of}, wide);
+                }
+            });
     }
 }
 

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <trace_ring/glob.hpp>
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 
 namespace trace_ring::inline v1::exporter {

@@ -38,11 +38,8 @@
 #include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/exporter/viewer/tracks.hpp>
-#include <trace_ring/loss.hpp>
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/span/pairs.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::exporter {
 
@@ -134,19 +131,20 @@ private:
         early_ = {};
     }
 
-    [[nodiscard]] auto announce(text_buffer& out) {
-        return [this, &out](const auto& what) {
-            if constexpr (requires { what.process; }) {
-                to_.track(out, what);
-            } else {
-                to_.process(out, what);
-            }
-        };
+    /// The track, after the writer was told of it if it, or its process, is new.
+    [[nodiscard]] viewer_track& told(text_buffer& out, viewer_track& track) {
+        for (; processes_told_ < tracks_.processes().size(); ++processes_told_) {
+            to_.process(out, tracks_.processes()[processes_told_]);
+        }
+        for (; tracks_told_ < tracks_.all().size(); ++tracks_told_) {
+            to_.track(out, tracks_.all()[tracks_told_]);
+        }
+        return track;
     }
 
     void append_record(text_buffer& out, std::size_t from, const reduce::record_view& record,
                        std::int64_t time) {
-        viewer_track& track = tracks_.of(from, record.lane(), announce(out));
+        viewer_track& track = told(out, tracks_.of(from, record.lane()));
         viewer_mark mark;
         mark.on = &track;
         mark.ns = track.advance(time);
@@ -187,7 +185,7 @@ private:
         source& its = sources_[from];
         const bool apart = its.elsewhere.count({record.lane().number, record.position()}) != 0;
         viewer_track* const on =
-            apart ? &tracks_.apart(*track.process, record.type(), announce(out)) : &track;
+            apart ? &told(out, tracks_.apart(*track.process, record.type())) : &track;
         mark.on = on;
         mark.ns = on->advance(mark.ns);
         const place where{on, on->spans.size(), ++last_span_, apart};
@@ -279,8 +277,8 @@ private:
     }
 
     void append_loss(text_buffer& out, std::size_t from, const reduce::loss_item& loss) {
-        viewer_track& track = loss.lane != nullptr ? tracks_.of(from, *loss.lane, announce(out))
-                                                   : tracks_.of_source(from, announce(out));
+        viewer_track& track = loss.lane != nullptr ? told(out, tracks_.of(from, *loss.lane))
+                                                   : told(out, tracks_.of_source(from));
         const std::int64_t time = ns_of(from, loss.time);
         viewer_mark mark;
         mark.on = &track;
@@ -313,7 +311,7 @@ private:
         notes_.clear();
         if (jump.lane == nullptr) {
             if (jump.step < 0) tracks_.set_back(from, leave);
-            viewer_track& own = tracks_.of_source(from, announce(out));
+            viewer_track& own = told(out, tracks_.of_source(from));
             mark.on = &own;
             mark.ns = own.advance(time);
             mark.name = jump.anew ? "the clock began anew" : "the date jumps";
@@ -321,7 +319,7 @@ private:
             mark.notes = notes_;
             return to_.instant(out, mark);
         }
-        viewer_track& track = tracks_.of(from, *jump.lane, announce(out));
+        viewer_track& track = told(out, tracks_.of(from, *jump.lane));
         leave_open(out, from, *jump.lane);
         leave(track);
         mark.on = &track;
@@ -331,7 +329,7 @@ private:
         note(note_key::position, jump.at);
         mark.notes = notes_;
         to_.instant(out, mark);
-        tracks_.after_jump(from, *jump.lane, announce(out)).newest = time;
+        told(out, tracks_.after_jump(from, *jump.lane)).newest = time;
     }
 
     void note(note_key key, std::uint64_t number) { notes_.push_back({key, false, number}); }
@@ -380,6 +378,7 @@ private:
     Writer& to_;
     field_roles roles_;
     viewer_tracks tracks_;
+    std::size_t processes_told_ = 0, tracks_told_ = 0;
     std::vector<source> sources_;
     std::deque<viewer_event> events_;
     std::optional<std::int64_t> origin_;

@@ -32,8 +32,6 @@
 
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::exporter {
 
@@ -77,23 +75,25 @@ public:
         return sources_.size() - 1;
     }
 
-    /// The track of a lane. Calls `announce(const viewer_process&)` and `announce(const
-    /// viewer_track&)` for new ones. The result stays where it is.
-    template <class Announce>
-    viewer_track& of(std::size_t source, const reduce::lane_info& lane, Announce&& announce) {
-        line& its = line_of(source, lane, announce);
+    /// All of them so far, by their numbers.
+    [[nodiscard]] const std::deque<viewer_process>& processes() const noexcept {
+        return processes_;
+    }
+    [[nodiscard]] const std::deque<viewer_track>& all() const noexcept { return tracks_; }
+
+    /// The track of a lane. The result stays where it is.
+    viewer_track& of(std::size_t source, const reduce::lane_info& lane) {
+        line& its = line_of(source, lane);
         if (its.set_back != sources_[source].set_back) {
             its.set_back = sources_[source].set_back;
-            (void)go_on(its, announce);
+            (void)go_on(its);
         }
         return *its.now;
     }
     /// A line of a process for spans of this event that do not nest, without an open span.
-    template <class Announce>
-    viewer_track& apart(const viewer_process& process, const reduce::event_type& type,
-                        Announce&& announce) {
+    viewer_track& apart(const viewer_process& process, const reduce::event_type& type) {
         auto& free = apart_[{&process, &type}];
-        if (free.empty()) return make(process, 0, type.name, announce);
+        if (free.empty()) return make(process, 0, type.name);
         viewer_track& last = *free.back();
         free.pop_back();
         return last;
@@ -103,19 +103,16 @@ public:
         if (of.set_back == set_back_) apart_[{of.process, &type}].push_back(&of);
     }
     /// The track of losses and jumps without a lane.
-    template <class Announce>
-    viewer_track& of_source(std::size_t source, Announce&& announce) {
+    viewer_track& of_source(std::size_t source) {
         viewer_track*& own = sources_[source].own;
         if (own == nullptr) {
-            own = &make(stranger(source, announce), 0, "no lane", announce);
+            own = &make(stranger(source), 0, "no lane");
         }
         return *own;
     }
     /// The new track of a lane after a jump of its clock, without the open spans of the old one.
-    template <class Announce>
-    viewer_track& after_jump(std::size_t source, const reduce::lane_info& lane,
-                             Announce&& announce) {
-        return go_on(line_of(source, lane, announce), announce);
+    viewer_track& after_jump(std::size_t source, const reduce::lane_info& lane) {
+        return go_on(line_of(source, lane));
     }
     /// The date of a source was set back: its threads continue on new tracks. `leave(track)` is
     /// called for each of the old ones.
@@ -149,28 +146,25 @@ private:
     using thread_key = std::tuple<std::size_t, std::size_t, std::uint32_t, std::uint32_t,
                                   std::uint32_t, std::uint32_t>;
 
-    template <class Announce>
-    viewer_track& go_on(line& its, Announce&& announce) {
+    viewer_track& go_on(line& its) {
         const viewer_track& before = *its.now;
         const std::string plain = before.name.substr(0, before.name.rfind(jumped));
         viewer_track& next =
-            make(*before.process, 0, plain + jumped + std::to_string(before.jumps + 1), announce);
+            make(*before.process, 0, plain + jumped + std::to_string(before.jumps + 1));
         next.jumps = before.jumps + 1;
         its.now = &next;
         return next;
     }
-    template <class Announce>
-    line& line_of(std::size_t source, const reduce::lane_info& lane, Announce&& announce) {
+    line& line_of(std::size_t source, const reduce::lane_info& lane) {
         if (&lane == last_lane_) return *last_;
         line*& known = by_lane_[&lane];
-        if (known == nullptr) known = &find(source, lane, announce);
+        if (known == nullptr) known = &find(source, lane);
         last_lane_ = &lane;
         last_ = known;
         return *known;
     }
-    template <class Announce>
-    line& find(std::size_t source, const reduce::lane_info& lane, Announce&& announce) {
-        const viewer_process& process = process_of(source, lane, announce);
+    line& find(std::size_t source, const reduce::lane_info& lane) {
+        const viewer_process& process = process_of(source, lane);
         const bool of_thread = lane.listed && lane.thread != 0;
         const std::uint32_t cpu = of_thread || !lane.cpu ? 0 : *lane.cpu + 1;
         const thread_key key{source,
@@ -190,14 +184,11 @@ private:
                 name += " (" + std::to_string(lane.thread) + ')';
             }
             known.set_back = sources_[source].set_back;
-            known.now =
-                &make(process, of_thread && lane.depth == 0 ? lane.thread : 0, name, announce);
+            known.now = &make(process, of_thread && lane.depth == 0 ? lane.thread : 0, name);
         }
         return known;
     }
-    template <class Announce>
-    viewer_track& make(const viewer_process& process, std::uint32_t thread, std::string name,
-                       Announce&& announce) {
+    viewer_track& make(const viewer_process& process, std::uint32_t thread, std::string name) {
         viewer_track track;
         track.number = tracks_.size();
         track.process = &process;
@@ -207,15 +198,12 @@ private:
         used_.insert({process.id, static_cast<std::uint32_t>(track.id)});
         track.name = std::move(name);
         tracks_.push_back(std::move(track));
-        announce(std::as_const(tracks_.back()));
         return tracks_.back();
     }
 
-    template <class Announce>
-    const viewer_process& process_of(std::size_t source, const reduce::lane_info& lane,
-                                     Announce&& announce) {
+    const viewer_process& process_of(std::size_t source, const reduce::lane_info& lane) {
         const auto& processes = sources_[source].in->processes();
-        if (!lane.process || *lane.process >= processes.size()) return stranger(source, announce);
+        if (!lane.process || *lane.process >= processes.size()) return stranger(source);
         const reduce::process_info& process = processes[*lane.process];
         const process_key key{process.pid, process.start, process.name, 0};
         const viewer_process*& known = by_entry_[{source, *lane.process, key}];
@@ -224,21 +212,19 @@ private:
             // another, and so on.
             const std::string name =
                 process.name.empty() ? "process " + std::to_string(process.pid) : process.name;
-            known = &named(key, alike_[{source, key}]++, process.pid, name, announce);
+            known = &named(key, alike_[{source, key}]++, process.pid, name);
         }
         return *known;
     }
     /// The process for lanes whose process is not known.
-    template <class Announce>
-    const viewer_process& stranger(std::size_t source, Announce&& announce) {
-        return named({0, 0, {}, source + 1}, 0, 0, sources_[source].name, announce);
+    const viewer_process& stranger(std::size_t source) {
+        return named({0, 0, {}, source + 1}, 0, 0, sources_[source].name);
     }
     // Its id, begin and name; the source + 1 if the process is not known.
     using process_key = std::tuple<std::uint32_t, std::uint64_t, std::string, std::size_t>;
     /// The process with this key: number `which` of those that have it.
-    template <class Announce>
     const viewer_process& named(const process_key& key, std::size_t which, std::uint32_t pid,
-                                std::string name, Announce&& announce) {
+                                std::string name) {
         const auto [at, is_new] = by_process_.emplace(std::pair(key, which), nullptr);
         if (is_new) {
             const bool own = is_id(pid) && pids_.insert(pid).second;
@@ -247,7 +233,6 @@ private:
                                   own ? static_cast<std::int32_t>(pid) : made_up(),
                                   std::move(name)});
             at->second = &processes_.back();
-            announce(std::as_const(processes_.back()));
         }
         return *at->second;
     }

@@ -30,11 +30,7 @@
 #include <vector>
 
 #include <trace_ring/format/check_layout.hpp>
-#include <trace_ring/format/layout.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
-#include <trace_ring/reduce/source.hpp>
-#include <trace_ring/reduce/source/extents.hpp>
-#include <trace_ring/reduce/source/format_error.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

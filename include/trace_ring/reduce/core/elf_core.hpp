@@ -25,8 +25,6 @@
 #include <vector>
 
 #include <trace_ring/reduce/source.hpp>
-#include <trace_ring/reduce/source/extents.hpp>
-#include <trace_ring/reduce/source/format_error.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

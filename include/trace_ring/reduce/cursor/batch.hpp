@@ -27,13 +27,7 @@
 #include <cstdint>
 #include <span>
 
-#include <trace_ring/atomic.hpp>
-#include <trace_ring/format/layout.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/entries/entry_list.hpp>
-#include <trace_ring/reduce/source.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -22,14 +22,8 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/cursor/read_ahead.hpp>
-#include <trace_ring/reduce/entries/entry_list.hpp>
-#include <trace_ring/reduce/file/chain.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
-#include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -24,12 +24,8 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/cursor/batch.hpp>
-#include <trace_ring/reduce/entries/entry_list.hpp>
 #include <trace_ring/reduce/file/chain.hpp>
-#include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

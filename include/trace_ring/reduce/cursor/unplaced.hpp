@@ -9,12 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/cursor/lane_reader.hpp>
-#include <trace_ring/reduce/file/chain.hpp>
-#include <trace_ring/reduce/file/chains.hpp>
-#include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

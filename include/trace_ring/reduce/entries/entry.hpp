@@ -14,13 +14,8 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

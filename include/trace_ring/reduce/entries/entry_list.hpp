@@ -14,13 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/entries/entry.hpp>
-#include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/tables/timeline.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -15,9 +15,7 @@
 #include <vector>
 
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 
 namespace trace_ring::inline v1::reduce {

@@ -15,13 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/format/layout.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/file/chain.hpp>
 #include <trace_ring/reduce/file/index_rows.hpp>
 #include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

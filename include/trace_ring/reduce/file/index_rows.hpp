@@ -12,9 +12,6 @@
 #include <span>
 #include <vector>
 
-#include <trace_ring/atomic.hpp>
-#include <trace_ring/format/layout.hpp>
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -65,13 +62,7 @@ public:
         const position newest = in.ring().cursor;
         const std::uint64_t limit = in.plan().sub_buffer_limit;
         const std::uint64_t capacity = (std::min)({in.ring().capacity, in.present(), limit});
-        std::uint64_t quota = 0;
-        (void)in.bytes().read(in.plan().ring + offsetof(layout::ring_state, quotas) +
-                                  offsetof(layout::ring_state::quota, sub_buffers),
-                              &quota, sizeof quota);
-        if (newest == no_position || newest > last_position || quota != 0) {
-            return;
-        }
+        if (newest == no_position || newest > last_position || in.ring().several) return;
         const std::uint64_t slot = slot_of(newest, limit);
         if (slot >= capacity) return;  // the ring is about to wrap round, or grows
         newest_slot_ = slot;

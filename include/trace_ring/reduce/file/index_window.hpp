@@ -28,12 +28,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <trace_ring/format/layout.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
-#include <trace_ring/reduce/file/index_rows.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

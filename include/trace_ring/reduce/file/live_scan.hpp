@@ -12,9 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include <trace_ring/reduce/file/chain.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -17,8 +17,6 @@
 #include <memory>
 
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

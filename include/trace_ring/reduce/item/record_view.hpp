@@ -11,16 +11,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
-#include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/position.hpp>
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -77,6 +75,14 @@ public:
         return one;
     }
 
+    /// Calls `visit` with the first element, which must exist, as in `visit_type`.
+    template <class Visit>
+    auto visit(Visit&& visit) const {
+        return visit_type(type_, [&](auto zero) {
+            const auto value = get<decltype(zero)>();
+            return visit(type_ == field_type::boolean ? decltype(zero)(value != 0) : value);
+        });
+    }
     /// The first element as a number of another type, converted as a cast does, but a
     /// floating-point number out of range becomes the nearest in range, NaN 0; 0 if it is empty.
     [[nodiscard, gnu::always_inline]] std::uint64_t u64() const noexcept {
@@ -84,52 +90,14 @@ public:
             return get<std::uint64_t>();
         return converted(data_, size_, type_);
     }
-    [[nodiscard]] std::int64_t i64() const noexcept {
-        if (size_ == 0) return 0;
-        switch (type_) {
-            case field_type::u8:
-                return get<std::uint8_t>();
-            case field_type::u16:
-                return get<std::uint16_t>();
-            case field_type::u32:
-                return get<std::uint32_t>();
-            case field_type::u64:
-            case field_type::address:
-                return static_cast<std::int64_t>(get<std::uint64_t>());
-            case field_type::i8:
-                return get<std::int8_t>();
-            case field_type::i16:
-                return get<std::int16_t>();
-            case field_type::i32:
-                return get<std::int32_t>();
-            case field_type::i64:
-                return get<std::int64_t>();
-            case field_type::boolean:
-                return get<std::uint8_t>() != 0;
-            case field_type::character:
-                return get<std::uint8_t>();
-            case field_type::f32:
-            case field_type::f64:
-                break;
-        }
-        const double value = f64();
-        if (value >= 0x1p63) return INT64_MAX;
-        if (value <= -0x1p63) return INT64_MIN;
-        return value == value ? static_cast<std::int64_t>(value) : 0;
-    }
-    [[nodiscard]] double f64() const noexcept {
-        if (size_ == 0) return 0;
-        if (type_ == field_type::f32) return static_cast<double>(get<float>());
-        if (type_ == field_type::f64) return get<double>();
-        if (type_ == field_type::u64 || type_ == field_type::address) {
-            return static_cast<double>(get<std::uint64_t>());
-        }
-        return static_cast<double>(i64());
-    }
+    [[nodiscard]] std::int64_t i64() const noexcept { return as<std::int64_t>(); }
+    [[nodiscard]] double f64() const noexcept { return as<double>(); }
     [[nodiscard]] float f32() const noexcept {
         return type_ == field_type::f32 && size_ != 0 ? get<float>() : static_cast<float>(f64());
     }
-    [[nodiscard]] bool boolean() const noexcept { return floating() ? f64() != 0 : i64() != 0; }
+    [[nodiscard]] bool boolean() const noexcept {
+        return size_ != 0 && visit([](auto value) { return value != 0; });
+    }
     /// Characters: the bytes as they are, without the zeros that fill up a fixed array. Empty for
     /// other types.
     [[nodiscard]] std::string_view text() const noexcept {
@@ -150,14 +118,22 @@ private:
         of.data_ = data;
         of.size_ = size;
         of.type_ = type;
-        if (of.floating()) {
-            const double value = of.f64();
-            return value > 0 ? (value < 0x1p64 ? static_cast<std::uint64_t>(value) : ~0ULL) : 0;
-        }
-        return static_cast<std::uint64_t>(of.i64());
+        return of.as<std::uint64_t>();
     }
-    [[nodiscard]] bool floating() const noexcept {
-        return type_ == field_type::f32 || type_ == field_type::f64;
+    template <class T>
+    [[nodiscard]] T as() const noexcept {
+        if (size_ == 0) return 0;
+        return visit([](auto value) {
+            if constexpr (std::is_integral_v<T> && std::is_floating_point_v<decltype(value)>) {
+                using limits = std::numeric_limits<T>;
+                constexpr double end = std::is_signed_v<T> ? 0x1p63 : 0x1p64;
+                if (value >= end) return (limits::max)();
+                if (value <= (std::is_signed_v<T> ? -end : 0)) return (limits::min)();
+                return value == value ? static_cast<T>(value) : T{0};
+            } else {
+                return static_cast<T>(value);
+            }
+        });
     }
     template <class T>
     [[nodiscard]] T get() const noexcept {

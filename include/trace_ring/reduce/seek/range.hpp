@@ -30,16 +30,8 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/format/layout.hpp>
-#include <trace_ring/format/sub_buffer.hpp>
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/cursor.hpp>
-#include <trace_ring/reduce/file/index_rows.hpp>
-#include <trace_ring/reduce/file/index_window.hpp>
-#include <trace_ring/reduce/filter.hpp>
-#include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/seek/when.hpp>
-#include <trace_ring/reduce/tables.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include <trace_ring/format/layout.hpp>
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
+#include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
@@ -103,8 +103,8 @@ public:
         std::vector<std::size_t> aliases;
         bool in_step = true;  // after a sound entry, not inside one that was never finished
         for (std::size_t unit = 0; unit < units;) {
-            entry_reader entry{words.subspan(unit * unit_words),
-                               offset + unit * layout::dictionary_unit};
+            entry_reader entry{
+                {words.subspan(unit * unit_words), offset + unit * layout::dictionary_unit}};
             const auto magic = entry.get<std::uint32_t>(offsetof(layout::type_entry, magic));
             if (magic != layout::type_magic && magic != layout::alias_magic &&
                 magic != layout::free_magic) {
@@ -112,7 +112,7 @@ public:
                 // second case any part of the entry may follow, and is skipped.
                 if (magic != 0 && in_step && seen_[unit].hash != 1) {
                     seen_[unit] = {1, nullptr};
-                    damages.push_back({entry.offset, "not an entry of the dictionary"});
+                    damages.push_back({entry.table, "not an entry of the dictionary"});
                 }
                 in_step = false;
                 ++unit;
@@ -140,8 +140,8 @@ public:
             unit += length;
         }
         for (const std::size_t unit : aliases) {
-            const entry_reader entry{words.subspan(unit * unit_words),
-                                     offset + unit * layout::dictionary_unit};
+            const entry_reader entry{
+                {words.subspan(unit * unit_words), offset + unit * layout::dictionary_unit}};
             const std::uint64_t hash = entry.hash(unit_words);
             if (hash == seen_[unit].hash) continue;
             seen_[unit] = {hash, nullptr};
@@ -152,18 +152,10 @@ public:
 
 private:
     /// One entry, from its first byte to the dictionary's end.
-    struct entry_reader {
-        std::span<const std::uint64_t> words;
-        std::uint64_t offset;
-
-        template <class T>
-        [[nodiscard]] T get(std::size_t at) const noexcept {
-            T value;
-            std::memcpy(&value, reinterpret_cast<const std::byte*>(words.data()) + at, sizeof(T));
-            return value;
-        }
-        [[nodiscard]] std::string text(std::size_t at, std::size_t bytes) const {
-            return {reinterpret_cast<const char*>(words.data()) + at, bytes};
+    struct entry_reader : table_row {
+        /// `length` bytes, whatever they are.
+        [[nodiscard]] std::string name(std::size_t field, std::size_t length) const {
+            return {reinterpret_cast<const char*>(words.data()) + field, length};
         }
         /// Bytes of the whole entry; 0 if the stated number is impossible.
         [[nodiscard]] std::uint32_t sane_bytes() const noexcept {
@@ -186,13 +178,13 @@ private:
             using layout::field_entry;
             using layout::type_entry;
             const auto fault = [this](std::size_t at, const char* what) {
-                return damage{offset + at, what};
+                return damage{offset(at), what};
             };
             const std::uint32_t bytes = sane_bytes();
             if (bytes == 0) {
                 return fault(offsetof(type_entry, bytes), "impossible length of an event type");
             }
-            type.offset = offset;
+            type.offset = table;
             type.root = get<std::uint32_t>(offsetof(type_entry, root));
             if (type.root >= process_count) {
                 return fault(offsetof(type_entry, root), "an event type of no process");
@@ -225,7 +217,7 @@ private:
                 return fault(offsetof(type_entry, name_bytes),
                              "impossible length of an event type's name");
             }
-            type.name = text(fields_end, name_bytes);
+            type.name = name(fields_end, name_bytes);
             std::size_t name_at = fields_end + name_bytes;
             const auto flows = get<std::uint64_t>(offsetof(type_entry, flow_fields));
             if (count < most_flow_fields && flows >> count != 0) {
@@ -264,7 +256,7 @@ private:
                     return fault(at + offsetof(field_entry, name_bytes),
                                  "impossible length of a field's name");
                 }
-                field.name = text(name_at, field_name);
+                field.name = name(name_at, field_name);
                 name_at += field_name;
                 type.variable = type.variable || field.variable();
                 type.fields.push_back(std::move(field));
@@ -282,7 +274,7 @@ private:
             const bool sound = impl::read_value_names(
                 words.first(bytes / 8).subspan(at / 8), type.fields,
                 [&](std::size_t i, const auto& names) { type.fields[i].values = names; });
-            return sound ? damage{} : damage{offset + at, "impossible names of values"};
+            return sound ? damage{} : damage{offset(at), "impossible names of values"};
         }
     };
 
@@ -299,7 +291,7 @@ private:
         const auto count = entry.get<std::uint16_t>(offsetof(alias_entry, count));
         if (root >= process_count || first == record_word::time_id || count > alias_entry::most ||
             first + std::size_t{count} > layout::max_event_id + std::size_t{1}) {
-            damages.push_back({entry.offset, "impossible numbers of event types"});
+            damages.push_back({entry.table, "impossible numbers of event types"});
             return;
         }
         for (std::uint16_t i = 0; i < count; ++i) {
@@ -308,7 +300,7 @@ private:
             const event_type* const of = unit < seen_.size() ? seen_[unit].type : nullptr;
             if (of == nullptr) {
                 damages.push_back(
-                    {entry.offset + at, "a number of an event type that is not there"});
+                    {entry.offset(at), "a number of an event type that is not there"});
                 continue;
             }
             event_type type = *of;

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// The names of an enumeration's values, by which a reader can show and find them.
+/// The types of fields' values in C++, and the names of an enumeration's values, by which a reader
+/// can show and find them.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,13 +15,47 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <trace_ring/record/event/value_names.hpp>
-#include <trace_ring/record/field.hpp>
 
 namespace trace_ring::inline v1::reduce {
+
+/// Calls `visit` with a zero of the C++ type of such elements: booleans and characters are
+/// std::uint8_t, addresses std::uint64_t.
+template <class Visit>
+constexpr auto visit_type(field_type type, Visit&& visit) {
+    switch (type) {
+        case field_type::u16:
+            return visit(std::uint16_t{});
+        case field_type::u32:
+            return visit(std::uint32_t{});
+        case field_type::u64:
+        case field_type::address:
+            return visit(std::uint64_t{});
+        case field_type::i8:
+            return visit(std::int8_t{});
+        case field_type::i16:
+            return visit(std::int16_t{});
+        case field_type::i32:
+            return visit(std::int32_t{});
+        case field_type::i64:
+            return visit(std::int64_t{});
+        case field_type::f32:
+            return visit(float{});
+        case field_type::f64:
+            return visit(double{});
+        default:
+            return visit(std::uint8_t{});
+    }
+}
+/// The type of 64 bits that holds all values of `T`.
+template <class T>
+using widest =
+    std::conditional_t<std::is_floating_point_v<T>, double,
+                       std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
 
 class value_names {
 public:
@@ -60,12 +95,10 @@ namespace impl {
 
 /// Whether a field of this type, an integer's, can have this value.
 [[nodiscard]] constexpr bool holds(field_type type, std::uint64_t value) noexcept {
-    const std::size_t bits = 8 * size_of(type);
-    if (bits == 64) return true;
-    const bool is_signed = type >= field_type::i8;
-    if (!is_signed) return value >> bits == 0;
-    const std::uint64_t above = value >> (bits - 1);
-    return above == 0 || above == ~std::uint64_t{0} >> (bits - 1);
+    return visit_type(type, [value](auto zero) {
+        const auto as = static_cast<decltype(zero)>(value);
+        return static_cast<std::uint64_t>(widest<decltype(zero)>(as)) == value;
+    });
 }
 
 /// Reads the names behind the texts of a dictionary entry, and calls `put(field, names)`. False if

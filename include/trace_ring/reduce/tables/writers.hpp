@@ -15,10 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <trace_ring/atomic.hpp>
-#include <trace_ring/format/layout.hpp>
 #include <trace_ring/loss.hpp>
-#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 
@@ -28,13 +25,27 @@ namespace trace_ring::inline v1::reduce {
 struct table_row {
     std::span<const std::uint64_t> words;  ///< the whole table
     std::uint64_t table = 0;               ///< where it lies in the file
-    std::size_t at = 0;                    ///< where the row begins in the table, in bytes
+    std::size_t begin = 0;                 ///< where the row begins in the table, in bytes
 
     template <class T>
     [[nodiscard]] T get(std::size_t field) const noexcept {
         T value;
         std::memcpy(&value, bytes() + field, sizeof(T));
         return value;
+    }
+    /// Reads pairs: where a field lies in the row, and the value that becomes it.
+    template <class T, class... More>
+    void read(std::size_t field, T& value, More&&... more) const noexcept {
+        value = get<T>(field);
+        if constexpr (sizeof...(more) != 0) read(more...);
+    }
+    /// Adds the losses that a writer counts: where each count lies in the row.
+    void read_losses(loss_counts& into, std::size_t refused, std::size_t too_long,
+                     std::size_t nested, std::size_t abandoned) const noexcept {
+        into.add(loss_cause::refused, get<std::uint64_t>(refused));
+        into.add(loss_cause::too_long, get<std::uint64_t>(too_long));
+        into.add(loss_cause::nested, get<std::uint64_t>(nested));
+        into.add(loss_cause::abandoned, get<std::uint64_t>(abandoned));
     }
     /// A text of up to `most` bytes, which ends before the first zero.
     [[nodiscard]] std::string text(std::size_t field, std::size_t most) const {
@@ -43,12 +54,12 @@ struct table_row {
     }
     /// Where a field lies in the file.
     [[nodiscard]] std::uint64_t offset(std::size_t field) const noexcept {
-        return table + at + field;
+        return table + begin + field;
     }
 
 private:
     [[nodiscard]] const std::byte* bytes() const noexcept {
-        return reinterpret_cast<const std::byte*>(words.data()) + at;
+        return reinterpret_cast<const std::byte*>(words.data()) + begin;
     }
 };
 
@@ -83,8 +94,10 @@ struct process_info {
             note(row.offset(offsetof(process_entry, state)), "a process in no known state");
             process.state = presence::departed;
         }
-        process.pid = u32(offsetof(process_entry, pid));
-        process.start = row.get<std::uint64_t>(offsetof(process_entry, start));
+        row.read(offsetof(process_entry, pid), process.pid, offsetof(process_entry, start),
+                 process.start, offsetof(process_entry, word), process.word,
+                 offsetof(process_entry, uses), process.uses, offsetof(process_entry, attached),
+                 process.attached, offsetof(process_entry, departed), process.departed);
         if (const auto root = u32(offsetof(process_entry, root)); root < process_count) {
             process.root = root;
         } else {
@@ -96,10 +109,6 @@ struct process_info {
         } else if (parent != 0) {
             process.parent = parent - 1;
         }
-        process.word = u32(offsetof(process_entry, word));
-        process.attached = row.get<std::uint64_t>(offsetof(process_entry, attached));
-        process.departed = row.get<std::uint64_t>(offsetof(process_entry, departed));
-        process.uses = u32(offsetof(process_entry, uses));
         process.name = row.text(offsetof(process_entry, name), 32);
         return process;
     }
@@ -132,18 +141,14 @@ struct lane_info {
     /// The lane as another thread recorded in it: only the identity of the records, no counts.
     [[nodiscard]] lane_info as_guest(const owner_record& who,
                                      const std::vector<process_info>& processes) const {
-        lane_info guest;
-        guest.number = number;
-        guest.listed = listed;
+        lane_info guest = *this;
         guest.thread = who.thread;
         guest.depth = who.depth;
-        guest.cpu = cpu;
-        guest.process = process;
-        guest.root = root;
-        guest.pid = pid;
-        guest.state = state;
-        guest.offset = offset;
-        guest.name = name;
+        guest.written = guest.drained = guest.began = guest.ended = guest.looked = 0;
+        guest.newest = no_position;
+        guest.lost = {};
+        guest.row = 0;
+        guest.handed_on = 0;
         // For a lane whose entry is gone; the entry of its process may belong to another by now.
         if (!process && who.process < processes.size() && processes[who.process].pid != 0 &&
             processes[who.process].uses <= 1) {
@@ -166,7 +171,6 @@ struct lane_info {
                 const std::vector<process_info>& processes, const Note& note) {
         using layout::lane_entry;
         const auto u32 = [&from](std::size_t field) { return from.get<std::uint32_t>(field); };
-        const auto u64 = [&from](std::size_t field) { return from.get<std::uint64_t>(field); };
         listed = true;
         offset = from.offset(0);
         const auto presence = u32(offsetof(lane_entry, state));
@@ -183,24 +187,19 @@ struct lane_info {
             process.reset();
             root.reset();
         }
-        thread = u32(offsetof(lane_entry, thread));
-        depth = u32(offsetof(lane_entry, depth));
+        from.read(offsetof(lane_entry, thread), thread, offsetof(lane_entry, depth), depth,
+                  offsetof(lane_entry, newest), newest, offsetof(lane_entry, began), began,
+                  offsetof(lane_entry, ended), ended, offsetof(lane_entry, handed_on), handed_on);
         cpu.reset();
         if (const auto after = u32(offsetof(lane_entry, cpu)); after != 0) cpu = after - 1;
         written = later.get<std::uint64_t>(offsetof(lane_entry, written));
         // A lane whose entry is being given to another does not say what sessions consumed.
         const auto consumed = later.get<std::uint64_t>(offsetof(lane_entry, drained));
         if (consumed != layout::taken_from_sessions) drained = consumed;
-        newest = u64(offsetof(lane_entry, newest));
         lost = {};
-        lost.add(loss_cause::refused, u64(offsetof(lane_entry, refused)));
-        lost.add(loss_cause::too_long, u64(offsetof(lane_entry, too_long)));
-        lost.add(loss_cause::nested, u64(offsetof(lane_entry, nested)));
-        lost.add(loss_cause::abandoned, u64(offsetof(lane_entry, abandoned)));
-        began = u64(offsetof(lane_entry, began));
-        ended = u64(offsetof(lane_entry, ended));
+        from.read_losses(lost, offsetof(lane_entry, refused), offsetof(lane_entry, too_long),
+                         offsetof(lane_entry, nested), offsetof(lane_entry, abandoned));
         name = from.text(offsetof(lane_entry, name), 16);
-        handed_on = u32(offsetof(lane_entry, handed_on));
     }
 };
 
@@ -210,36 +209,38 @@ struct ring_info {
     std::uint64_t capacity = 0;     ///< number of sub-buffers
     std::uint64_t refused_without_lane = 0;
     std::uint64_t types_without_room = 0;
-    bool ended_elsewhere = false;      ///< there are ends that say where their spans began
+    bool ended_elsewhere = false;  ///< there are ends that say where their spans began
+    bool several =
+        false;  ///< there are quotas: several rings, whose positions have no common order
     std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
     std::uint64_t folded_written = 0;  ///< records that these lanes wrote
     loss_counts folded_lost;           ///< records that they lost, by their own count
 
     [[nodiscard]] static ring_info from(const table_row& words) {
         using layout::ring_state;
-        const auto u64 = [&words](std::size_t field) { return words.get<std::uint64_t>(field); };
         ring_info ring;
-        ring.cursor = u64(offsetof(ring_state, cursor));
-        ring.capacity = u64(offsetof(ring_state, capacity));
-        ring.refused_without_lane = u64(offsetof(ring_state, refused_without_lane));
-        ring.types_without_room = u64(offsetof(ring_state, types_without_room));
+        words.read(offsetof(ring_state, cursor), ring.cursor, offsetof(ring_state, capacity),
+                   ring.capacity, offsetof(ring_state, refused_without_lane),
+                   ring.refused_without_lane, offsetof(ring_state, types_without_room),
+                   ring.types_without_room, offsetof(ring_state, folded_lanes), ring.folded_lanes,
+                   offsetof(ring_state, folded_written), ring.folded_written);
+        words.read_losses(ring.folded_lost, offsetof(ring_state, folded_refused),
+                          offsetof(ring_state, folded_too_long),
+                          offsetof(ring_state, folded_nested),
+                          offsetof(ring_state, folded_abandoned));
         ring.ended_elsewhere = words.get<std::uint32_t>(offsetof(ring_state, ended_elsewhere)) != 0;
-        ring.folded_lanes = u64(offsetof(ring_state, folded_lanes));
-        ring.folded_written = u64(offsetof(ring_state, folded_written));
-        auto& lost = ring.folded_lost;
-        lost.add(loss_cause::refused, u64(offsetof(ring_state, folded_refused)));
-        lost.add(loss_cause::too_long, u64(offsetof(ring_state, folded_too_long)));
-        lost.add(loss_cause::nested, u64(offsetof(ring_state, folded_nested)));
-        lost.add(loss_cause::abandoned, u64(offsetof(ring_state, folded_abandoned)));
+        constexpr std::size_t quota =
+            offsetof(ring_state, quotas) + offsetof(ring_state::quota, sub_buffers);
+        ring.several = words.get<std::uint64_t>(quota) != 0;
         return ring;
     }
 };
 
 /// The readings that are not being replaced, in the order of the file. Throws std::bad_alloc.
 [[nodiscard]] inline std::vector<clock_triple> read_clock_triples(const source& from,
-                                                                  const layout::plan& plan) {
+                                                                  const layout::plan& plan,
+                                                                  const ring_info& ring) {
     using layout::clock_entry;
-    using layout::ring_state;
     const std::size_t size = plan.clock_count * sizeof(clock_entry) / 8;
     std::vector<std::uint64_t> words(size);
     std::vector<std::uint64_t> again(size);
@@ -248,31 +249,22 @@ struct ring_info {
     // order: clocks.look:A pairs with clocks.write:A
     thread_fence(acquire);
     (void)from.read(plan.clocks, again.data(), size * 8);
-    // Positions of several rings have no common order.
-    std::uint64_t quota = 0;
-    (void)from.read(
-        plan.ring + offsetof(ring_state, quotas) + offsetof(ring_state::quota, sub_buffers), &quota,
-        sizeof quota);
     std::vector<clock_triple> out;
     for (std::uint32_t i = 0; i < plan.clock_count; ++i) {
         const table_row row{words, plan.clocks, i * sizeof(clock_entry)};
         const table_row later{again, plan.clocks, i * sizeof(clock_entry)};
-        const auto u32 = [&row](std::size_t field) { return row.get<std::uint32_t>(field); };
-        const auto u64 = [&row](std::size_t field) { return row.get<std::uint64_t>(field); };
         clock_triple one;
-        one.number = u64(offsetof(clock_entry, sequence));
+        row.read(offsetof(clock_entry, sequence), one.number, offsetof(clock_entry, ticks),
+                 one.ticks, offsetof(clock_entry, monotonic), one.monotonic,
+                 offsetof(clock_entry, realtime), one.realtime, offsetof(clock_entry, width),
+                 one.width, offsetof(clock_entry, process), one.process,
+                 offsetof(clock_entry, lanes), one.lanes, offsetof(clock_entry, cursor), one.cursor,
+                 offsetof(clock_entry, since), one.since);
         if (one.number == 0 ||
             one.number != later.get<std::uint64_t>(offsetof(clock_entry, sequence))) {
             continue;
         }
-        one.ticks = u64(offsetof(clock_entry, ticks));
-        one.monotonic = u64(offsetof(clock_entry, monotonic));
-        one.realtime = u64(offsetof(clock_entry, realtime));
-        one.width = u64(offsetof(clock_entry, width));
-        one.process = u32(offsetof(clock_entry, process));
-        one.lanes = u32(offsetof(clock_entry, lanes));
-        one.cursor = quota == 0 ? u64(offsetof(clock_entry, cursor)) : ~position{0};
-        one.since = u64(offsetof(clock_entry, since));
+        if (ring.several) one.cursor = ~position{0};
         out.push_back(one);
     }
     return out;

@@ -27,12 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/tables/dictionary.hpp>
 #include <trace_ring/reduce/where/compiled/clause.hpp>
-#include <trace_ring/reduce/where/compiled/leaf.hpp>
-#include <trace_ring/reduce/where/expression.hpp>
-#include <trace_ring/reduce/where/expression/kinds.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 
@@ -164,26 +159,19 @@ private:
             case form::among:
                 set(where, at);
                 return;
-            case form::like: {
-                kind_of found = impl::find_kind(at.parts[0], where.type, true);
-                if (found.is != kind::text && found.is != kind::missing &&
-                    found.is != kind::wrong) {
-                    found = impl::wrong(
-                        at.parts[0], std::string(to_string(found.is)) + ", where a text is needed");
-                }
-                judge(at, found, found);
-                return;
-            }
-            default: {
-                kind_of found = impl::find_kind(at, where.type, false);
-                if (found.is != kind::truth && found.is != kind::missing &&
-                    found.is != kind::wrong) {
-                    found = impl::wrong(
-                        at, std::string(to_string(found.is)) + ", where a condition is needed");
-                }
-                judge(at, found, found);
-            }
+            case form::like:
+                return need(where, at, at.parts[0], kind::text, ", where a text is needed");
+            default:
+                need(where, at, at, kind::truth, ", where a condition is needed");
         }
+    }
+    void need(const setting& where, const expression& whole, const expression& at, kind wanted,
+              const char* why) {
+        kind_of found = impl::find_kind(at, where.type, wanted == kind::text);
+        if (found.is != wanted && found.is != kind::missing && found.is != kind::wrong) {
+            found = impl::wrong(at, std::string(to_string(found.is)) + why);
+        }
+        judge(whole, found, found);
     }
     [[nodiscard]] static bool is_condition(const expression& at) noexcept {
         return at.what >= form::compared;

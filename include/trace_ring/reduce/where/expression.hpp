@@ -180,28 +180,26 @@ enum class form : std::uint8_t {
     none_of,  ///< of one part: it does not hold
 };
 
-enum class comparison : std::uint8_t { equal, unequal, less, at_most, more, at_least };
-
+/// One bit for each of less, equal and more.
+enum class comparison : std::uint8_t {
+    less = 1,
+    equal = 2,
+    at_most = 3,
+    more = 4,
+    unequal = 5,
+    at_least = 6,
+};
+[[nodiscard]] constexpr unsigned operator&(comparison a, comparison b) noexcept {
+    return static_cast<unsigned>(a) & static_cast<unsigned>(b);
+}
 /// The comparison that holds of two numbers if and only if this one does not.
 [[nodiscard]] constexpr comparison opposite(comparison sign) noexcept {
-    constexpr comparison all[] = {comparison::unequal, comparison::equal,   comparison::at_least,
-                                  comparison::more,    comparison::at_most, comparison::less};
-    return all[static_cast<std::size_t>(sign)];
+    return static_cast<comparison>(7 - static_cast<unsigned>(sign));
 }
 /// The comparison with its sides exchanged.
 [[nodiscard]] constexpr comparison mirrored(comparison sign) noexcept {
-    switch (sign) {
-        case comparison::less:
-            return comparison::more;
-        case comparison::at_most:
-            return comparison::at_least;
-        case comparison::more:
-            return comparison::less;
-        case comparison::at_least:
-            return comparison::at_most;
-        default:
-            return sign;
-    }
+    const auto bits = static_cast<unsigned>(sign);
+    return static_cast<comparison>((bits & 2U) | (bits & 1U) << 2 | bits >> 2);
 }
 
 struct expression {

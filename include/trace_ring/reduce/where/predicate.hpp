@@ -27,18 +27,7 @@
 #include <vector>
 
 #include <trace_ring/reduce/filter/condition.hpp>
-#include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/item/record_view.hpp>
-#include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/timeline.hpp>
-#include <trace_ring/reduce/tables/writers.hpp>
 #include <trace_ring/reduce/where/compiled/clause.hpp>
-#include <trace_ring/reduce/where/compiled/leaf.hpp>
-#include <trace_ring/reduce/where/compiled/ranges.hpp>
-#include <trace_ring/reduce/where/compiled/term.hpp>
-#include <trace_ring/reduce/where/expression.hpp>
-#include <trace_ring/reduce/where/expression/kinds.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

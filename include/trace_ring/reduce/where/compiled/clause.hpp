@@ -13,9 +13,6 @@
 #include <vector>
 
 #include <trace_ring/reduce/where/compiled/leaf.hpp>
-#include <trace_ring/reduce/where/compiled/term.hpp>
-#include <trace_ring/reduce/where/expression.hpp>
-#include <trace_ring/reduce/where/expression/kinds.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 
@@ -59,25 +56,19 @@ public:
             case how::leaf:
                 return leaf_.which(of, asked);
             case how::all:
+            case how::any: {  // not all that do not hold
                 found.yes = asked;
                 for (const auto& part : parts_) {
                     const std::uint64_t open = asked & ~found.no;
                     if (open == 0) break;
-                    const masks one = part.which(of, open);
+                    masks one = part.which(of, open);
+                    if (how_ == how::any) std::swap(one.yes, one.no);
                     found.yes &= one.yes;
                     found.no |= one.no & open;
                 }
+                if (how_ == how::any) std::swap(found.yes, found.no);
                 return found;
-            case how::any:
-                found.no = asked;
-                for (const auto& part : parts_) {
-                    const std::uint64_t open = asked & ~found.yes;
-                    if (open == 0) break;
-                    const masks one = part.which(of, open);
-                    found.yes |= one.yes & open;
-                    found.no &= one.no;
-                }
-                return found;
+            }
             case how::none:
                 found = parts_[0].which(of, asked);
                 return {found.no, found.yes};

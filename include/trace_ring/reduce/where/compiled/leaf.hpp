@@ -17,18 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include <trace_ring/format/sub_buffer.hpp>
 #include <trace_ring/glob.hpp>
-#include <trace_ring/record/field.hpp>
-#include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/item/record_view.hpp>
-#include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/timeline.hpp>
-#include <trace_ring/reduce/tables/value_names.hpp>
-#include <trace_ring/reduce/tables/writers.hpp>
-#include <trace_ring/reduce/where/compiled/ranges.hpp>
 #include <trace_ring/reduce/where/compiled/term.hpp>
-#include <trace_ring/reduce/where/expression.hpp>
 #include <trace_ring/reduce/where/expression/kinds.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
@@ -265,15 +255,13 @@ private:
             negated_ = false;
             return;
         }
-        const key_space keys(field != nullptr ? field->type : field_type::u64);
+        const key_space keys = key_space::of(field != nullptr ? field->type : field_type::u64);
         const auto find = [&](comparison sign, const number& with) {
             return by_time ? ticks_compared(time, sign, with)
-                           : keys_compared(keys.all(), sign, with,
-                                           [&keys](std::uint64_t key) { return keys.value(key); });
+                           : keys_compared(keys.all, sign, with, keys.value);
         };
         for (const auto& each : bounds) {
-            auto one =
-                find(each.sign == comparison::unequal ? comparison::equal : each.sign, each.with);
+            auto one = find(each.sign, each.with);
             if (one && each.up_to) {
                 const auto other = find(comparison::at_most, *each.up_to);
                 if (!other || other->high < one->low) continue;
@@ -289,8 +277,8 @@ private:
         }
         lane_only_ = false;
         terms_.clear();
-        const bool all = keys.whole() && ranges_.size() == 1 && ranges_[0].low == keys.all().low &&
-                         ranges_[0].high == keys.all().high;
+        const bool all = keys.whole && ranges_.size() == 1 && ranges_[0].low == keys.all.low &&
+                         ranges_[0].high == keys.all.high;
         if (ranges_.empty() || all) decide(negated_ != all ? truth::yes : truth::no);
     }
 
@@ -305,21 +293,9 @@ private:
     }
 
     [[nodiscard]] static bool holds(comparison sign, std::partial_ordering order) noexcept {
-        switch (sign) {
-            case comparison::equal:
-                return std::is_eq(order);
-            case comparison::unequal:
-                return std::is_neq(order);
-            case comparison::less:
-                return std::is_lt(order);
-            case comparison::at_most:
-                return std::is_lteq(order);
-            case comparison::more:
-                return std::is_gt(order);
-            case comparison::at_least:
-                return std::is_gteq(order);
-        }
-        return false;
+        if (std::is_lt(order)) return (sign & comparison::less) != 0;
+        if (std::is_gt(order)) return (sign & comparison::more) != 0;
+        return std::is_eq(order) ? (sign & comparison::equal) != 0 : sign == comparison::unequal;
     }
     [[nodiscard]] static bool compare_values(comparison sign, const value& a, const value& b) {
         if (a.is == value::state::undefined || b.is == value::state::undefined) return false;

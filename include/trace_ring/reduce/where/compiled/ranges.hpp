@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 
@@ -45,58 +44,39 @@ inline constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
     const auto bits = std::bit_cast<std::uint64_t>(value);
     return (bits & top_bit) != 0 ? ~bits : bits | top_bit;
 }
-[[nodiscard]] inline double double_of(std::uint64_t key) noexcept {
-    return std::bit_cast<double>((key & top_bit) != 0 ? key ^ top_bit : ~key);
+/// The value of a key.
+template <class Wide>
+[[nodiscard]] inline number value_of(std::uint64_t key) noexcept {
+    if constexpr (std::is_floating_point_v<Wide>) {
+        return number::of(std::bit_cast<double>((key & top_bit) != 0 ? key ^ top_bit : ~key));
+    } else {
+        return number::of(static_cast<Wide>(std::is_signed_v<Wide> ? key ^ top_bit : key));
+    }
 }
 
 }  // namespace impl
 
 /// The keys of the values of one type.
-class key_space {
-public:
-    explicit key_space(field_type type) noexcept {
-        const std::size_t bits = 8 * size_of(type);
-        switch (type) {
-            case field_type::i8:
-            case field_type::i16:
-            case field_type::i32:
-            case field_type::i64: {
-                const std::uint64_t half = impl::top_bit >> (64 - bits);
-                what_ = of::signed_number;
-                all_ = {impl::top_bit - half, impl::top_bit + (half - 1)};
-                break;
+struct key_space {
+    range all;   ///< of all values except NaNs
+    bool whole;  ///< all values are numbers (no NaNs)
+    number (*value)(std::uint64_t key);
+
+    [[nodiscard]] static key_space of(field_type type) noexcept {
+        return visit_type(type, [](auto zero) {
+            using limits = std::numeric_limits<decltype(zero)>;
+            using wide = widest<decltype(zero)>;
+            wide low = limits::lowest();
+            wide high = (limits::max)();
+            if constexpr (std::is_floating_point_v<wide>) {
+                high = limits::infinity();
+                low = -high;
             }
-            case field_type::f32:
-            case field_type::f64:
-                what_ = of::real;
-                all_ = {impl::key_of(-std::numeric_limits<double>::infinity()),
-                        impl::key_of(std::numeric_limits<double>::infinity())};
-                break;
-            default:
-                all_ = {0, ~std::uint64_t{0} >> (64 - bits)};
-        }
+            return key_space{{impl::key_of(low), impl::key_of(high)},
+                             !std::is_floating_point_v<wide>,
+                             &impl::value_of<wide>};
+        });
     }
-
-    /// The keys of all values except NaNs.
-    [[nodiscard]] range all() const noexcept { return all_; }
-    /// Whether all values are numbers (no NaNs).
-    [[nodiscard]] bool whole() const noexcept { return what_ != of::real; }
-    [[nodiscard]] number value(std::uint64_t key) const noexcept {
-        switch (what_) {
-            case of::signed_number:
-                return number::of(static_cast<std::int64_t>(key ^ impl::top_bit));
-            case of::real:
-                return number::of(impl::double_of(key));
-            default:
-                return number::of(key);
-        }
-    }
-
-private:
-    enum class of : std::uint8_t { unsigned_number, signed_number, real };
-
-    of what_ = of::unsigned_number;
-    range all_;
 };
 
 /// The keys within `within` whose values compare with `constant` by `sign`; `value(key)` must never
@@ -112,40 +92,22 @@ template <class Value>
         std::uint64_t high = within.high;
         while (low < high) {
             const std::uint64_t middle = low + (high - low) / 2;
-            if (holds(value(middle))) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+            holds(value(middle)) ? low = middle + 1 : high = middle;
         }
         return low;
     };
     const auto not_less = first([&](const number& v) { return v < constant; });
     const auto greater = first([&](const number& v) { return v <= constant; });
-    const auto up_to = [&within](std::optional<std::uint64_t> end) -> std::optional<range> {
-        if (!end) return within;
-        if (*end == within.low) return std::nullopt;
-        return range{within.low, *end - 1};
+    const auto has = [sign](comparison part) {
+        return sign != comparison::unequal && (sign & part) != 0;
     };
-    const auto from = [&within](std::optional<std::uint64_t> begin) -> std::optional<range> {
-        if (!begin) return std::nullopt;
-        return range{*begin, within.high};
-    };
-    switch (sign) {
-        case comparison::less:
-            return up_to(not_less);
-        case comparison::at_most:
-            return up_to(greater);
-        case comparison::more:
-            return from(greater);
-        case comparison::at_least:
-            return from(not_less);
-        case comparison::equal:
-        case comparison::unequal:
-            break;
-    }
-    if (not_less == greater) return std::nullopt;
-    return range{*not_less, greater ? *greater - 1 : within.high};
+    const bool equal = has(comparison::equal) || sign == comparison::unequal;
+    const auto begin = has(comparison::less) ? std::optional(within.low)
+                       : equal               ? not_less
+                                             : greater;
+    const auto end = has(comparison::more) ? std::nullopt : equal ? greater : not_less;
+    if (!begin || begin == end) return std::nullopt;
+    return range{*begin, end ? *end - 1 : within.high};
 }
 
 /// Sorts the ranges and joins those that overlap.
@@ -163,61 +125,19 @@ inline void unite(std::vector<range>& ranges) {
     if (!ranges.empty()) ranges.resize(kept + 1);
 }
 
-/// Which of up to 64 values lie in the ranges, as bits. The values are of this type, the first at
-/// `at`, `stride` bytes apart.
-[[nodiscard]] inline std::uint64_t which_within(const std::vector<range>& ranges, field_type type,
-                                                const std::byte* at, std::ptrdiff_t stride,
-                                                std::size_t count);
-
 namespace impl {
 
 template <class Holds, class Value>
 [[nodiscard]] std::uint64_t mask_of(const std::byte* at, std::ptrdiff_t stride, std::size_t count,
                                     const Holds& holds, Value) {
-    using wide = std::conditional_t<
-        std::is_floating_point_v<Value>, double,
-        std::conditional_t<std::is_signed_v<Value>, std::int64_t, std::uint64_t>>;
     std::uint64_t mask = 0;
     for (std::size_t i = 0; i < count; ++i) {
         Value value;
         std::memcpy(&value, at, sizeof value);
         at += stride;
-        mask |= std::uint64_t{holds(key_of(static_cast<wide>(value)))} << i;
+        mask |= std::uint64_t{holds(key_of(widest<Value>{value}))} << i;
     }
     return mask;
-}
-
-template <class Holds>
-[[nodiscard]] std::uint64_t mask_of_type(field_type type, const std::byte* at,
-                                         std::ptrdiff_t stride, std::size_t count,
-                                         const Holds& holds) {
-    const auto of = [&](auto value) { return mask_of(at, stride, count, holds, value); };
-    switch (type) {
-        case field_type::u8:
-        case field_type::boolean:
-        case field_type::character:
-            return of(std::uint8_t{});
-        case field_type::u16:
-            return of(std::uint16_t{});
-        case field_type::u32:
-            return of(std::uint32_t{});
-        case field_type::u64:
-        case field_type::address:
-            return of(std::uint64_t{});
-        case field_type::i8:
-            return of(std::int8_t{});
-        case field_type::i16:
-            return of(std::int16_t{});
-        case field_type::i32:
-            return of(std::int32_t{});
-        case field_type::i64:
-            return of(std::int64_t{});
-        case field_type::f32:
-            return of(float{});
-        case field_type::f64:
-            return of(double{});
-    }
-    return 0;
 }
 
 [[nodiscard]] inline bool within(const std::vector<range>& ranges, std::uint64_t key) noexcept {
@@ -228,17 +148,21 @@ template <class Holds>
 
 }  // namespace impl
 
-inline std::uint64_t which_within(const std::vector<range>& ranges, field_type type,
-                                  const std::byte* at, std::ptrdiff_t stride, std::size_t count) {
-    if (ranges.empty()) return 0;
-    if (ranges.size() == 1) {
-        const std::uint64_t low = ranges[0].low;
-        const std::uint64_t span = ranges[0].high - low;
-        return impl::mask_of_type(type, at, stride, count,
-                                  [low, span](std::uint64_t key) { return key - low <= span; });
+/// Which of up to 64 values lie in the ranges, as bits. The values are of this type, the first at
+/// `at`, `stride` bytes apart.
+[[nodiscard]] inline std::uint64_t which_within(const std::vector<range>& ranges, field_type type,
+                                                const std::byte* at, std::ptrdiff_t stride,
+                                                std::size_t count) {
+    const auto mask = [&](const auto& holds) {
+        return visit_type(type,
+                          [&](auto zero) { return impl::mask_of(at, stride, count, holds, zero); });
+    };
+    if (ranges.size() != 1) {
+        return mask([&ranges](std::uint64_t key) { return impl::within(ranges, key); });
     }
-    return impl::mask_of_type(type, at, stride, count,
-                              [&ranges](std::uint64_t key) { return impl::within(ranges, key); });
+    const std::uint64_t low = ranges[0].low;
+    const std::uint64_t span = ranges[0].high - low;
+    return mask([low, span](std::uint64_t key) { return key - low <= span; });
 }
 
 // Times become ranges of ticks where the clock allows it: then no record's time is computed, and

@@ -6,6 +6,7 @@
 /// A value of the records of one event: the names and the arithmetic of an expression, compiled for
 /// where the event's fields lie.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,15 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item.hpp>
-#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/value_names.hpp>
-#include <trace_ring/reduce/tables/writers.hpp>
 #include <trace_ring/reduce/where/compiled/ranges.hpp>
-#include <trace_ring/reduce/where/expression.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 
@@ -61,18 +56,7 @@ struct value {
 
 /// A field's value as a number, by the field's type.
 [[nodiscard]] inline number number_of(const field_value& of) noexcept {
-    switch (of.type()) {
-        case field_type::i8:
-        case field_type::i16:
-        case field_type::i32:
-        case field_type::i64:
-            return number::of(of.i64());
-        case field_type::f32:
-        case field_type::f64:
-            return number::of(of.f64());
-        default:
-            return number::of(of.u64());
-    }
+    return of.visit([](auto value) { return number::of(widest<decltype(value)>{value}); });
 }
 
 class term {
@@ -112,9 +96,9 @@ public:
             default:
                 break;  // a condition has no value
         }
-        if (made.source_ == source::arithmetic && made.depends_on_nothing()) {
-            made.folded_ = made.arithmetic({});
-        }
+        const bool known = std::all_of(made.parts_.begin(), made.parts_.end(),
+                                       [](const term& part) { return part.constant(); });
+        if (made.source_ == source::arithmetic && known) made.folded_ = made.arithmetic({});
         return made;
     }
 
@@ -152,10 +136,8 @@ public:
     [[nodiscard]] bool of_lane() const noexcept {
         if (source_ == source::name) return name_ >= named::thread && name_ <= named::lane;
         if (source_ == source::field) return false;
-        for (const auto& part : parts_) {
-            if (!part.of_lane()) return false;
-        }
-        return true;
+        return std::all_of(parts_.begin(), parts_.end(),
+                           [](const term& part) { return part.of_lane(); });
     }
 
     [[nodiscard]] value evaluate(const subject& what) const {
@@ -178,12 +160,6 @@ private:
     enum class source : std::uint8_t { missing, constant, name, field, arithmetic };
 
     [[nodiscard]] bool is_text() const noexcept { return field_->type == field_type::character; }
-    [[nodiscard]] bool depends_on_nothing() const noexcept {
-        for (const auto& part : parts_) {
-            if (!part.constant()) return false;
-        }
-        return true;
-    }
     [[nodiscard]] value own() const noexcept {
         if (name_ == named::event) return value::of_text(*event_);
         return of_->what == form::text ? value::of_text(of_->word) : value::of(of_->value);

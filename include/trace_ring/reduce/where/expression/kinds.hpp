@@ -15,9 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
