@@ -53,7 +53,7 @@ LANES = "recorder/lane/lane_table.hpp"
 SNAPSHOT = "recorder/snapshot.hpp"
 RINGS = "recorder/file/rings.hpp"
 FRAMES = "recorder/stack/frames.hpp"
-BATCH = "reduce/cursor/batch.hpp"
+BATCH = "reduce/cursor/read_ahead.hpp"
 
 swaps = "writers_that_swap_overwrite_and_a_reader_accounts_for_each_position"
 adds = "writers_that_add_overwrite_and_a_reader_accounts_for_each_position"

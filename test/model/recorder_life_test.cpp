@@ -26,7 +26,7 @@
 
 #include <model/fake_time.hpp>
 #include <model/recorder_bench.hpp>
-#include <trace_ring/reduce/cursor/batch.hpp>
+#include <trace_ring/reduce/cursor/read_ahead.hpp>
 #include <trace_ring/reduce/file/index_rows.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 

@@ -28,7 +28,6 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/cursor/batch.hpp>
 #include <trace_ring/reduce/cursor/read_ahead.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/tables.hpp>

@@ -16,7 +16,7 @@
 /// - `ts` is in microseconds, exact to the nanosecond, since the first record, whose time is
 ///   `origin_ns`, nanoseconds since 1970. A double holds it exactly for three months. If the clock
 ///   is not known these are ticks, and `clock` says so.
-/// - Values are as in exporter/json/value.hpp; integers beyond 2^53 are strings, because viewers
+/// - Values are as in exporter/json.hpp; integers beyond 2^53 are strings, because viewers
 ///   read numbers as doubles. In counters all values are numbers: their digits are exact, curves
 ///   are not.
 /// - A record that is part of a flow is a B, an E, or an X of no length, to which the s or t after
@@ -43,7 +43,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/exporter/json/value.hpp>
+#include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/viewer/stage.hpp>
 
 namespace trace_ring::inline v1::exporter {

@@ -39,7 +39,7 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/json/value.hpp>
+#include <trace_ring/exporter/json.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/tables.hpp>
 

@@ -35,7 +35,7 @@
 ///   are hexadecimal, and bool is an enumeration. A thread without a name is called `-`.
 /// - A record that contradicts the dictionary has its bytes as `raw`, and the reason as `fault`;
 ///   one that the dictionary lacks is called `event#7`.
-/// ctf/tsdl.hpp says how names become identifiers.
+/// ctf/parts.hpp says how names become identifiers.
 
 #include <algorithm>
 #include <cstddef>
@@ -51,8 +51,7 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/ctf/stream.hpp>
-#include <trace_ring/exporter/ctf/tsdl.hpp>
+#include <trace_ring/exporter/ctf/parts.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
 

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/exporter/json/value.hpp>
+#include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/perfetto/protobuf.hpp>
 #include <trace_ring/exporter/viewer/stage.hpp>
 

@@ -145,11 +145,11 @@ private:
                 enter(queue_.replace_first(here));
                 continue;
             }
-            if (list.records_next(way_)) {
+            if (list.records_next()) {
                 if (open()) return &item_;
                 continue;
             }
-            list.take_note(way_, item_);
+            list.take_note(item_);
             if (passes()) return &item_;
         }
     }
@@ -158,56 +158,56 @@ private:
     /// before everything else and are wanted. False: none of the records passed is wanted.
     [[nodiscard]] bool open() {
         entry_list& list = lane_->entries();
-        if (list.pass_unwanted(way_)) return false;
+        if (list.pass_unwanted()) return false;
         std::uint64_t limit = by_place_ ? turned(~std::uint64_t{0}) : turned(limit_);
         if (!filter_.all_time()) {
             const bool forward = way_ == direction::forward;
-            const std::uint64_t next = list.next_time(way_);
+            const std::uint64_t next = list.next_time();
             const tick_range wanted = filter_.times_at(next, way_);
             const std::uint64_t begin = forward ? wanted.from : wanted.to;
             const std::uint64_t end = forward ? wanted.to : wanted.from;
             if (turned(next) < turned(begin)) {  // so turned(begin) is not 0
-                list.take(way_, list.count_within(way_, turned(turned(begin) - 1)));
+                list.take(list.count_within(turned(turned(begin) - 1)));
                 return false;
             }
             if (turned(next) > turned(end)) {
-                list.take(way_, list.count_within(way_, limit));
+                list.take(list.count_within(limit));
                 return false;
             }
             limit = turned((std::min)(turned(limit), turned(end)));
         }
-        std::uint32_t count = list.count_within(way_, limit);
+        std::uint32_t count = list.count_within(limit);
         if (!filter_.positions.empty()) {
-            const auto of = list.count_within(way_, filter_.positions_of(*lane_->lane()), count);
+            const auto of = list.count_within(filter_.positions_of(*lane_->lane()), count);
             if (of.skip != 0 || of.keep == 0) {
-                list.take(way_, of.keep == 0 ? count : of.skip);
+                list.take(of.keep == 0 ? count : of.skip);
                 return false;
             }
             count = of.keep;
         }
-        const lane_info& whose = list.owner(way_, *lane_->lane());
-        const event_type* const type = in_.type_of(whose, list.head(), list.next_id(way_));
+        const lane_info& whose = list.owner(*lane_->lane());
+        const event_type* const type = in_.type_of(whose, list.head(), list.next_id());
         if (!wants(type) || !filter_.wants_thread(whose)) {
             if (filter_.condition) filter_.condition->pass_over(count);
-            list.take(way_, count);
+            list.take(count);
             return false;
         }
-        const bool ask = filter_.condition && !list.chosen_next(way_);
-        const std::ptrdiff_t stride = list.stride(way_);
-        record_view first = list.view(way_, &whose, type);
+        const bool ask = filter_.condition && !list.chosen_next();
+        const std::ptrdiff_t stride = list.stride();
+        record_view first = list.view(&whose, type);
         // A run is cut to 64: comparing the rest again after each wanted record would be quadratic.
         if (filter_.condition && type != nullptr && type->variable) count = (std::min)(count, 64U);
         count = static_cast<std::uint32_t>(first.alike(count, stride));
         if (ask) {
             const auto of = record_run::of(first, count, stride, positions_);
             const auto [skip, take] = filter_.condition->choose(of);
-            if (skip != 0) list.take(way_, static_cast<std::uint32_t>(skip));
+            if (skip != 0) list.take(static_cast<std::uint32_t>(skip));
             if (take == 0) return false;
             first = of[skip];
             count = static_cast<std::uint32_t>(take);
         }
         item_ = first;
-        list.take(way_, count);
+        list.take(count);
         stride_ = stride;
         left_ = count - 1;
         return true;
@@ -215,7 +215,7 @@ private:
     /// Returns to the lane the records that were taken from it and not given out yet.
     void give_back() {
         if (left_ == 0) return;
-        lane_->entries().give_back(way_, static_cast<std::uint32_t>(std::exchange(left_, 0)));
+        lane_->entries().give_back(static_cast<std::uint32_t>(std::exchange(left_, 0)));
     }
 
     [[nodiscard]] std::uint64_t key_of(const lane_reader& lane) const noexcept {
@@ -330,8 +330,15 @@ private:
         lane_ = nullptr;
         queue_.clear();
         std::uint64_t rank = 0;
-        for (lane_reader* const each : by_number(readers_))
-            push(*each, static_cast<std::uint32_t>(turned(rank++)));
+        // By number; the one without a lane comes first.
+        std::vector<lane_reader*> all;
+        for (auto& each : readers_) all.push_back(&each);
+        const auto number = [](const auto* r) {
+            return r->lane() == nullptr ? 0 : r->lane()->number;
+        };
+        std::stable_sort(all.begin(), all.end(),
+                         [&](const auto* a, const auto* b) { return number(a) < number(b); });
+        for (auto* const each : all) push(*each, static_cast<std::uint32_t>(turned(rank++)));
     }
 
     /// When following, a record may be committed after a record of another lane that is some

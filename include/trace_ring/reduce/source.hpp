@@ -7,7 +7,8 @@
 /// be written while they are read, and a file may also be cut short by anyone. So a file is copied
 /// into the reader's memory and never mapped: a mapping of a file that shrinks faults, and a
 /// library must not install signal handlers. The price is system calls: four for a sub-buffer that
-/// is copied alone (`copy`), one for many in a row (`read_rows`; cursor/batch.hpp checks those).
+/// is copied alone (`copy`), one for many in a row (`read_rows`; cursor/read_ahead.hpp checks
+/// those).
 /// @code
 ///   trace_ring::reduce::tables about(trace_ring::reduce::source::open("orders.trace"));
 /// @endcode

@@ -22,7 +22,6 @@
 
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

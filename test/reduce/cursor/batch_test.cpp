@@ -22,7 +22,7 @@
 #include <reduce/random_trace.hpp>
 #include <reduce/scratch_file.hpp>
 #include <reduce/told.hpp>
-#include <trace_ring/reduce/cursor/batch.hpp>
+#include <trace_ring/reduce/cursor/read_ahead.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 BOOST_AUTO_TEST_SUITE(batch, *boost::unit_test::label("one_thread"))

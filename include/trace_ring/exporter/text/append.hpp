@@ -226,23 +226,22 @@ inline void append_hex(text_buffer& out, std::span<const std::byte> bytes) {
 /// Overlong forms, surrogates and code points beyond U+10FFFF are not valid. `text` is not empty.
 [[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
     const auto at = [text](std::size_t i) -> unsigned {
-        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+        return static_cast<unsigned char>(text[i]);
     };
-    const auto more = [&](std::size_t i) { return (at(i) & 0xC0U) == 0x80U; };
     const unsigned first = at(0);
     if (first < 0x80) return 1;
-    if (first >= 0xC2 && first <= 0xDF) return more(1) ? 2 : 0;
-    if (first >= 0xE0 && first <= 0xEF) {
-        if (!more(1) || !more(2)) return 0;
-        if (first == 0xE0 && at(1) < 0xA0) return 0;
-        return first == 0xED && at(1) > 0x9F ? 0 : 3;
+    const std::size_t length = first < 0xC2 || first > 0xF4 ? 0
+                               : first < 0xE0               ? 2
+                               : first < 0xF0               ? 3
+                                                            : 4;
+    if (length == 0 || length > text.size()) return 0;
+    const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+    if (at(1) < low || at(1) > high) return 0;
+    for (std::size_t i = 2; i < length; ++i) {
+        if ((at(i) & 0xC0U) != 0x80U) return 0;
     }
-    if (first >= 0xF0 && first <= 0xF4) {
-        if (!more(1) || !more(2) || !more(3)) return 0;
-        if (first == 0xF0 && at(1) < 0x90) return 0;
-        return first == 0xF4 && at(1) > 0x8F ? 0 : 4;
-    }
-    return 0;
+    return length;
 }
 
 /// The code point of a sequence that utf8_length found valid.

@@ -225,33 +225,28 @@ private:
             note_damage(missing_at, "the core is cut short: " + std::to_string(missing) +
                                         " bytes of memory are missing, the first of this segment");
         }
+        separate(&core_segment::address, &core_segment::bytes, "memory that overlaps other memory");
+        std::erase_if(segments_, [](const core_segment& s) { return s.bytes == 0; });
+        separate(&core_segment::offset, &core_segment::present,
+                 "memory that lies where other memory does in the file");
+        sort_by(&core_segment::address);
+    }
+    void sort_by(std::uint64_t core_segment::*what) {
         std::stable_sort(segments_.begin(), segments_.end(),
-                         [](const auto& a, const auto& b) { return a.address < b.address; });
+                         [what](const auto& a, const auto& b) { return a.*what < b.*what; });
+    }
+    /// Sorts the segments by where they begin, and empties those that overlap the one before.
+    void separate(std::uint64_t core_segment::*begin, std::uint64_t core_segment::*bytes,
+                  const char* what) {
+        sort_by(begin);
         std::uint64_t end = 0;
         for (auto& s : segments_) {
-            if (s.bytes == 0) continue;
-            if (s.address < end) {
-                note_damage(s.header, "memory that overlaps other memory");
-                s.bytes = 0;
+            if (s.*bytes == 0) continue;
+            if (s.*begin < end) {
+                note_damage(s.header, what);
+                s.*bytes = 0;
             } else {
-                end = s.end();
-            }
-        }
-        std::erase_if(segments_, [](const core_segment& s) { return s.bytes == 0; });
-
-        std::vector<core_segment*> by_offset;
-        for (auto& s : segments_) {
-            if (s.present != 0) by_offset.push_back(&s);
-        }
-        std::stable_sort(by_offset.begin(), by_offset.end(),
-                         [](const auto* a, const auto* b) { return a->offset < b->offset; });
-        end = 0;
-        for (auto* s : by_offset) {
-            if (s->offset < end) {
-                note_damage(s->header, "memory that lies where other memory does in the file");
-                s->present = 0;
-            } else {
-                end = s->offset + s->present;
+                end = s.*begin + s.*bytes;
             }
         }
     }

@@ -73,17 +73,4 @@ private:
     std::vector<place> heap_;
 };
 
-/// The readers by their lanes' numbers; the one without a lane comes first.
-template <class Readers>
-[[nodiscard]] std::vector<lane_reader*> by_number(Readers& readers) {
-    std::vector<lane_reader*> out;
-    out.reserve(readers.size());
-    for (auto& each : readers) out.push_back(&each);
-    const auto number = [](const auto& r) { return r.lane() == nullptr ? 0 : r.lane()->number; };
-    using reader = typename Readers::value_type;
-    std::stable_sort(out.begin(), out.end(),
-                     [&](const reader* a, const reader* b) { return number(*a) < number(*b); });
-    return out;
-}
-
 }  // namespace trace_ring::inline v1::reduce

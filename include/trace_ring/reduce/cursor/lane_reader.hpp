@@ -64,11 +64,11 @@ public:
     }
 
     /// An entry can be taken.
-    [[nodiscard]] bool ready() const noexcept { return list_.ready(way_); }
+    [[nodiscard]] bool ready() const noexcept { return list_.ready(); }
     /// The time by which this lane's next entry is merged: its own if it is ready, else a bound
     /// that it does not precede (forward) or exceed (backward).
     [[nodiscard]] std::uint64_t key() const noexcept {
-        if (ready()) return list_.next_time(way_);
+        if (ready()) return list_.next_time();
         const std::uint64_t bound = edge_ ? edge_->time : lonely_time();
         if (forward_) return next_ < links_.size() ? links_[next_].base_time : bound;
         if (next_ == 0) return bound;

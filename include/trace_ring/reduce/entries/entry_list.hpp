@@ -167,49 +167,48 @@ public:
     // Reading on from the last place. All but `rewind` and `ready` need an entry to be ready.
 
     void rewind(direction way) noexcept {
-        at_ = way == direction::forward ? 0 : entries_.size();
+        forward_ = way == direction::forward;
+        at_ = forward_ ? 0 : entries_.size();
         done_ = 0;
-        position_ = way == direction::forward ? begin_ : end_;
+        position_ = forward_ ? begin_ : end_;
     }
-    [[nodiscard]] bool ready(direction way) const noexcept {
-        return way == direction::forward ? at_ < entries_.size() : at_ > 0;
-    }
+    [[nodiscard]] bool ready() const noexcept { return forward_ ? at_ < entries_.size() : at_ > 0; }
     /// True if the next entry is records, false if it is a note.
-    [[nodiscard]] bool records_next(direction way) const noexcept { return !entry_(way).is_note(); }
+    [[nodiscard]] bool records_next() const noexcept { return !entry_().is_note(); }
     /// Whether the condition was asked for the next records already, and holds.
-    [[nodiscard]] bool chosen_next(direction way) const noexcept {
-        return entry_(way).asked == entry::answer::wanted;
+    [[nodiscard]] bool chosen_next() const noexcept {
+        return entry_().asked == entry::answer::wanted;
     }
     /// Skips the next records if they are known to be unwanted. False: they are not.
-    bool pass_unwanted(direction way) noexcept {
-        if (entry_(way).asked != entry::answer::unwanted) return false;
-        take(way, entry_(way).count);
+    bool pass_unwanted() noexcept {
+        if (entry_().asked != entry::answer::unwanted) return false;
+        take(entry_().count);
         return true;
     }
     /// The time of the next record or note.
-    [[nodiscard]] std::uint64_t next_time(direction way) const noexcept {
-        const entry& next = entry_(way);
+    [[nodiscard]] std::uint64_t next_time() const noexcept {
+        const entry& next = entry_();
         if (next.asked == entry::answer::unwanted) return next.latest;
-        return next.is_note() ? note_time(next) : time(next, place(next, way, 0));
+        return next.is_note() ? note_time(next) : time(next, place(next, 0));
     }
     /// Takes the next note.
-    void take_note(direction way, item& out) {
-        const auto& note = notes_[entry_(way).begin];
+    void take_note(item& out) {
+        const auto& note = notes_[entry_().begin];
         if (const auto* loss = std::get_if<loss_item>(&note)) {
             out.emplace<loss_item>(*loss);
         } else {
             out.emplace<clock_jump>(std::get<clock_jump>(note));
         }
-        pass(way);
+        pass();
     }
     /// How many of the next records, all of one stretch, lie within a time: up to it forward, from
     /// it on backward. Logarithmic in the result.
-    [[nodiscard]] std::uint32_t count_within(direction way, std::uint64_t limit) const noexcept {
-        const entry& next = entry_(way);
+    [[nodiscard]] std::uint32_t count_within(std::uint64_t limit) const noexcept {
+        const entry& next = entry_();
         const std::uint32_t count = next.count - done_;
         const auto within = [&](std::uint32_t i) {
-            const std::uint64_t its = time(next, place(next, way, i));
-            return way == direction::forward ? its <= limit : its >= limit;
+            const std::uint64_t its = time(next, place(next, i));
+            return forward_ ? its <= limit : its >= limit;
         };
         if (within(count - 1)) return count;
         std::uint32_t low = 0;  // this many are within
@@ -231,51 +230,47 @@ public:
         std::uint32_t skip;
         std::uint32_t keep;
     };
-    [[nodiscard]] wanted_positions count_within(direction way, const position_range& range,
+    [[nodiscard]] wanted_positions count_within(const position_range& range,
                                                 std::uint32_t count) const noexcept {
-        const bool forward = way == direction::forward;
-        const position first = forward ? position_ : position_ - count;  // the lowest of them
+        const position first = forward_ ? position_ : position_ - count;  // the lowest of them
         const position low = std::clamp(range.from, first, first + count);
         const position high = std::clamp(range.to, low, first + count);
-        const position skip = forward ? low - first : first + count - high;
+        const position skip = forward_ ? low - first : first + count - high;
         return {static_cast<std::uint32_t>(skip), static_cast<std::uint32_t>(high - low)};
     }
     /// The thread whose records come next, as this lane or a guest of it.
-    [[nodiscard]] const lane_info& owner(direction way, const lane_info& lane) const noexcept {
-        const lane_info* const whose = entry_(way).whose;
+    [[nodiscard]] const lane_info& owner(const lane_info& lane) const noexcept {
+        const lane_info* const whose = entry_().whose;
         return whose != nullptr ? *whose : lane;
     }
     /// The event id of the next records.
-    [[nodiscard]] std::uint16_t next_id(direction way) const noexcept {
-        return record_word::id(entry_(way).word);
-    }
+    [[nodiscard]] std::uint16_t next_id() const noexcept { return record_word::id(entry_().word); }
     /// The distance from one of them to the one read after it, in words.
-    [[nodiscard]] std::ptrdiff_t stride(direction way) const noexcept {
-        const auto words = static_cast<std::ptrdiff_t>(entry_(way).stride());
-        return way == direction::forward ? words : -words;
+    [[nodiscard]] std::ptrdiff_t stride() const noexcept {
+        const auto words = static_cast<std::ptrdiff_t>(entry_().stride());
+        return forward_ ? words : -words;
     }
     /// The first of them, as a record of this lane and type.
-    [[nodiscard]] record_view view(direction way, const lane_info* lane,
-                                   const event_type* type) const noexcept {
-        const entry& next = entry_(way);
+    [[nodiscard]] record_view view(const lane_info* lane, const event_type* type) const noexcept {
+        const entry& next = entry_();
         return {{lane, type, next.high, next.latest, offset_, words_.data()},
-                word(next, place(next, way, 0)),
-                way == direction::forward ? position_ : position_ - 1};
+                word(next, place(next, 0)),
+                forward_ ? position_ : position_ - 1};
     }
     /// Goes past `count` of them.
-    void take(direction way, std::uint32_t count) noexcept {
-        position_ = way == direction::forward ? position_ + count : position_ - count;
+    void take(std::uint32_t count) noexcept {
+        position_ = forward_ ? position_ + count : position_ - count;
         done_ += count;
-        if (done_ == entry_(way).count) pass(way);
+        if (done_ == entry_().count) pass();
     }
     /// Goes back before the `count` records that were taken last.
-    void give_back(direction way, std::uint32_t count) noexcept {
+    void give_back(std::uint32_t count) noexcept {
         if (count == 0) return;
         if (done_ == 0) {
-            way == direction::forward ? --at_ : ++at_;
-            done_ = entry_(way).count;
+            forward_ ? --at_ : ++at_;
+            done_ = entry_().count;
         }
-        position_ = way == direction::forward ? position_ - count : position_ + count;
+        position_ = forward_ ? position_ - count : position_ + count;
         done_ -= count;
     }
 
@@ -296,8 +291,8 @@ private:
         return ahead_.result;
     }
 
-    void pass(direction way) noexcept {
-        way == direction::forward ? ++at_ : --at_;
+    void pass() noexcept {
+        forward_ ? ++at_ : --at_;
         done_ = 0;
     }
     [[nodiscard]] std::uint64_t note_time(const entry& what) const noexcept {
@@ -311,13 +306,12 @@ private:
     [[nodiscard]] std::uint64_t time(const entry& in, std::uint32_t i) const noexcept {
         return in.time(words_.data(), i);
     }
-    [[nodiscard]] const entry& entry_(direction way) const noexcept {
-        return entries_[way == direction::forward ? at_ : at_ - 1];
+    [[nodiscard]] const entry& entry_() const noexcept {
+        return entries_[forward_ ? at_ : at_ - 1];
     }
     /// The index in the stretch of the record that is `i` after the next.
-    [[nodiscard]] std::uint32_t place(const entry& in, direction way,
-                                      std::uint32_t i) const noexcept {
-        return way == direction::forward ? done_ + i : in.count - 1 - done_ - i;
+    [[nodiscard]] std::uint32_t place(const entry& in, std::uint32_t i) const noexcept {
+        return forward_ ? done_ + i : in.count - 1 - done_ - i;
     }
 
     /// For records that share a reading of the clock: finds the next reading, of a record or of the
@@ -344,6 +338,7 @@ private:
     std::size_t era_ = 0;
     position begin_ = 0;  // in the lane, of the first of the records
     position end_ = 0;
+    bool forward_ = true;     // the direction of reading
     std::size_t at_ = 0;      // forward: the entry read next; backward: one behind it
     std::uint32_t done_ = 0;  // records of it that were read
     position position_ = 0;   // forward: of the next record; backward: one behind it

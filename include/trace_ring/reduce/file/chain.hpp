@@ -61,7 +61,7 @@ struct chain_link {
     bool positions_known = false;  ///< `first` and `records` are: the header was read
     bool readable = true;
     link_fault fault = link_fault::none;
-    std::uint8_t era = 0;  ///< of its times; see tables/clock_eras.hpp
+    std::uint8_t era = 0;  ///< of its times; see tables/timeline.hpp
 
     /// Where its fault is in the file, in bytes.
     [[nodiscard]] std::uint64_t fault_offset(const layout::plan& plan) const noexcept {

@@ -19,7 +19,6 @@
 #include <type_traits>
 
 #include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
 

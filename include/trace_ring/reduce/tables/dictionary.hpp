@@ -20,8 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/format/layout.hpp>
-#include <trace_ring/reduce/source/format_error.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/where/compiled/clause.hpp>
+#include <trace_ring/reduce/where/predicate.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 
@@ -89,28 +89,21 @@ private:
         if (field && !fields_.contains(at.word)) {
             std::string what = "no event has a field '" + at.word + "'";
             const std::string others = other_places(at.word);
-            const std::size_t share = others.empty() ? 3 : 10;
             if (fields_.empty()) {
                 what += ": the trace has no fields yet";
-            } else if (const auto closest = nearest_to(at.word, share); !closest.empty()) {
-                what += "; did you mean '" + std::string(closest) + "'?";
             } else {
-                what += others;
+                nearest to(at.word, others.empty() ? 3 : 10);
+                for (const auto known : known_names) to.look(known);
+                for (const auto& each : fields_) to.look(each);
+                what += to.found().empty() ? others : to.suggestion();
             }
             note({at.column, at.length, std::move(what)});
         }
         for (const auto& part : at.parts) names(part);
     }
 
-    [[nodiscard]] std::string_view nearest_to(std::string_view name, std::size_t share) const {
-        nearest to(name, share);
-        for (const auto known : known_names) to.look(known);
-        for (const auto& each : fields_) to.look(each);
-        return to.found();
-    }
     /// For an EVENT.FIELD that does not exist: the event's fields, or the events with that field.
     [[nodiscard]] std::string other_places(std::string_view name) const {
-        constexpr std::size_t most = 8;
         std::set<std::string> same_event;
         std::set<std::string> same_field;
         for_each_type([&](const tables&, const event_type* type) {
@@ -122,14 +115,8 @@ private:
             }
         });
         const auto& found = same_event.empty() ? same_field : same_event;
-        std::string out;
-        std::size_t told = 0;
-        for (const auto& each : found) {
-            out += told == 0 ? "; there is " : ", ";
-            if (told++ == most) return out + "...";
-            out += "'" + each + "'";
-        }
-        return out;
+        return impl::listed(
+            found, [](const std::string& each) -> auto& { return each; });
     }
     /// Judges all conditions of an expression; `decided`: only until the answer is known.
     void condition(const setting& where, const expression& at, bool decided) {

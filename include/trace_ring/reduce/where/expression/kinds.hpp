@@ -57,6 +57,9 @@ public:
     }
     /// The nearest name; empty if none is near enough.
     [[nodiscard]] std::string_view found() const noexcept { return found_; }
+    [[nodiscard]] std::string suggestion() const {
+        return "; did you mean '" + std::string(found_) + "'?";
+    }
 
 private:
     static constexpr std::size_t longest = 64;
@@ -93,6 +96,20 @@ struct kind_of {
 }
 
 namespace impl {
+
+/// The first few names of these, to end a message with.
+template <class All, class Name>
+[[nodiscard]] std::string listed(const All& all, const Name& name) {
+    constexpr std::size_t most = 8;
+    std::string out;
+    std::size_t told = 0;
+    for (const auto& each : all) {
+        out += told == 0 ? "; there is " : ", ";
+        if (told++ == most) return out + "...";
+        out += "'" + name(each) + "'";
+    }
+    return out;
+}
 
 [[nodiscard]] inline kind_of wrong(const expression& at, std::string what) {
     return {kind::wrong, false, {at.column, at.length, std::move(what)}};
@@ -137,17 +154,10 @@ namespace impl {
     std::string what = "no value of '" + field.word + "' is called '" + with.word + "'";
     nearest to(with.word, 3);
     for (const auto& each : names->all()) to.look(each.name);
-    if (!to.found().empty()) {
-        what += "; did you mean '" + std::string(to.found()) + "'?";
-        return wrong(with, std::move(what));
-    }
-    constexpr std::size_t most = 8;
-    std::size_t told = 0;
-    for (const auto& each : names->all()) {
-        what += told == 0 ? "; there is " : ", ";
-        if (told++ == most) return wrong(with, what + "...");
-        what += "'" + each.name + "'";
-    }
+    what += to.found().empty()
+                ? listed(
+                      names->all(), [](const auto& each) -> auto& { return each.name; })
+                : to.suggestion();
     return wrong(with, std::move(what));
 }
 
