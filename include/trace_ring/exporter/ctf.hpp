@@ -71,7 +71,8 @@ public:
         auto& from = *sources_.emplace_back(std::make_unique<origin>());
         from.in = &in;
         from.name = name;
-        return sources_.size() - 1;
+        from.number = sources_.size();
+        return from.number - 1;
     }
 
     void begin() {
@@ -119,6 +120,7 @@ private:
     struct origin {
         const reduce::tables* in = nullptr;
         std::string name;
+        std::size_t number = 0;                                 // from 1
         std::unordered_map<std::uint32_t, lane_streams> lanes;  // 0: of no lane
         // The classes: flavour and number by type; for unknown events the number by id and flavour.
         std::vector<std::vector<std::pair<std::uint64_t, std::uint32_t>>> classes;
@@ -149,10 +151,7 @@ private:
 
     [[nodiscard]] lane_streams& streams_of(origin& in, const reduce::lane_info* lane) {
         auto& streams = in.lanes[lane == nullptr ? 0 : lane->number];
-        if (streams.stream == nullptr) {
-            start(in, streams, lane);
-            streams.stream->set_owner(lane);
-        }
+        if (streams.stream == nullptr) start(in, streams, lane);
         if (std::exchange(streams.is_over, false)) go_on(in, streams, lane);
         return streams;
     }
@@ -163,20 +162,16 @@ private:
         close(*streams.stream);
         ++streams.part;
         start(in, streams, lane);
-        streams.stream->set_owner(lane);
     }
     void start(const origin& in, lane_streams& streams, const reduce::lane_info* lane) {
         std::string name;
-        if (sources_.size() > 1) {
-            const auto at = std::find_if(sources_.begin(), sources_.end(),
-                                         [&in](const auto& each) { return each.get() == &in; });
-            name = std::to_string(at - sources_.begin() + 1) + '-';
-        }
+        const bool several = sources_.size() > 1;
+        if (several) name = std::to_string(in.number) + '-';
         name += lane == nullptr ? "no-lane" : "lane-" + std::to_string(lane->number);
         if (streams.part != 0) name += '.' + std::to_string(streams.part);
-        const bool several = sources_.size() > 1;
         streams.stream = std::make_unique<impl::ctf_stream>(
             std::move(name), instances_++, several ? std::string_view(in.name) : "");
+        streams.stream->set_owner(lane);
     }
 
     void append_item(origin& in, const reduce::record_view& record) {

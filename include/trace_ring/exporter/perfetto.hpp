@@ -85,7 +85,6 @@ private:
 
     static constexpr std::uint64_t about_sequence = 1;  // of descriptors
     static constexpr std::uint64_t first_sequence = 2;  // of the first track
-    static constexpr std::uint64_t first_field_iid = note_keys + 1;
 
     /// The state of a track's sequence, as it was sent.
     struct sequence {
@@ -94,11 +93,6 @@ private:
         bool fresh = true;  // nothing was sent
         std::vector<bool> categories, names, annotations;
     };
-    /// The parts that all records of an event share.
-    struct prepared {
-        std::uint64_t first_iid = 0;  // of its first field's name
-    };
-
     void process(text_buffer& out, const viewer_process& what) {
         process_uuids_.push_back(++last_uuid_);
         describe(out, last_uuid_, [&] {
@@ -207,7 +201,7 @@ private:
         proto::number(out, event::name_iid, iid);
     }
     void annotate(text_buffer& out, const viewer_mark& mark, sequence& to) {
-        std::uint64_t iid = prepare(*mark.event).first_iid;
+        std::uint64_t iid = first_iid(*mark.event);
         mark.record->for_each_field(
             [&](const reduce::field_info& info, const reduce::field_value& value) {
                 remember(to.annotations, annotations_, iid, info.name);
@@ -329,23 +323,21 @@ private:
         });
     }
 
-    [[nodiscard]] const prepared& prepare(const viewer_event& what) {
-        if (what.number >= prepared_.size()) prepared_.resize(what.number + 1);
-        prepared& words = prepared_[what.number];
-        if (words.first_iid == 0) {
-            words.first_iid = next_field_iid_;
-            next_field_iid_ += what.type->fields.size();
-        }
-        return words;
+    /// The number of the name of the event's first field.
+    [[nodiscard]] std::uint64_t first_iid(const viewer_event& what) {
+        if (what.number >= first_iids_.size()) first_iids_.resize(what.number + 1);
+        std::uint64_t& first = first_iids_[what.number];
+        if (first == 0) first = std::exchange(next_iid_, next_iid_ + what.type->fields.size());
+        return first;
     }
 
     viewer_stage<perfetto_writer> stage_;
     bool dated_ = false;
     std::uint64_t last_uuid_ = 0;
-    std::uint64_t next_field_iid_ = first_field_iid;
+    std::uint64_t next_iid_ = note_keys + 1;
     std::vector<std::uint64_t> process_uuids_;
     std::vector<sequence> sequences_;  // by number of track
-    std::vector<prepared> prepared_;
+    std::vector<std::uint64_t> first_iids_;
     // By event and process: the track of each field, or 0.
     std::map<std::pair<std::size_t, std::size_t>, std::vector<std::uint64_t>> counters_;
     new_names categories_, names_, annotations_;  // of the current packet

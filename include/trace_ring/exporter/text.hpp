@@ -18,6 +18,8 @@
 /// addresses are hexadecimal, arrays are in brackets, values of enumerations are their names. A
 /// record without an entry in the dictionary, or that contradicts it, is shown as bytes.
 
+#include <time.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -31,10 +33,78 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/exporter/text/time_text.hpp>
+#include <trace_ring/exporter/text/append.hpp>
 #include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/tables/timeline.hpp>
 
 namespace trace_ring::inline v1::exporter {
+
+enum class time_format {
+    local,     ///< date and time of day here, to the nanosecond
+    relative,  ///< seconds since the trace was set up
+    raw,       ///< ticks of the trace's clock
+};
+
+namespace impl {
+
+/// Times in a row cost little: the date changes once a second, the clock readings more rarely.
+class time_text {
+public:
+    static constexpr std::size_t room = 80;  ///< bytes that `put` may write
+
+    /// `line` must outlive it, and may be refreshed in between.
+    time_text(const reduce::timeline& line, time_format format) noexcept
+        : line_(&line), format_(format) {}
+
+    [[nodiscard]] const reduce::timeline& line() const noexcept { return *line_; }
+
+    /// Writes a time to `at`; returns its end.
+    [[nodiscard]] char* put(char* at, std::uint64_t ticks) {
+        if (format_ == time_format::raw || !line_->known()) return put_number(at, ticks);
+        if (format_ == time_format::relative) {
+            const std::int64_t ns = line_->relative_ns(ticks, near_);
+            const std::uint64_t size =
+                ns < 0 ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
+            if (ns < 0) *at++ = '-';
+            return put_seconds(at, size);
+        }
+        const std::int64_t ns = line_->realtime_ns(ticks, near_);
+        // Modulo 2^64: the times may be far apart.
+        const auto within = [this, ns] { return static_cast<std::uint64_t>(ns) - from_; };
+        if (within() >= second || date_.empty()) [[unlikely]]
+            make_date(ns);
+        at = date_.put(at);
+        put_padded<9>(at, within());
+        return at + 9;
+    }
+
+private:
+    static constexpr std::int64_t second = 1'000'000'000;
+
+    [[gnu::noinline]] void make_date(std::int64_t ns) {
+        const std::int64_t seconds = ns / second - (ns % second < 0 ? 1 : 0);
+        from_ = static_cast<std::uint64_t>(seconds) * static_cast<std::uint64_t>(second);
+        char text[room - 10];
+        std::size_t size = 0;
+        const auto when = static_cast<time_t>(seconds);
+        tm parts{};
+        if (static_cast<std::int64_t>(when) != seconds || ::localtime_r(&when, &parts) == nullptr) {
+            size = static_cast<std::size_t>(put_number(text, seconds) - text);
+        } else {
+            size = ::strftime(text, sizeof text - 1, "%Y-%m-%d %H:%M:%S", &parts);
+        }
+        text[size++] = '.';
+        date_ = piece({text, size});
+    }
+
+    const reduce::timeline* line_;
+    time_format format_;
+    std::size_t near_ = 0;    // the reading after the last time shown
+    std::uint64_t from_ = 0;  // ns at which the second of `date_` begins
+    piece date_;              // with the point
+};
+
+}  // namespace impl
 
 struct text_options {
     time_format time = time_format::local;
@@ -63,9 +133,7 @@ public:
         out += own_.view();
     }
     void append(text_buffer& out, const reduce::item& what) {
-        if (!file_.empty()) {
-            out.end_at(file_.put(out.room(file_.room())));
-        }
+        if (!file_.empty()) out.end_at(file_.put(out.room(file_.room())));
         std::visit([&](const auto& one) { append_item(out, one); }, what);
         out += '\n';
     }
@@ -77,43 +145,21 @@ public:
 
     /// Appends, after a lower bound of a time, how much later the record may have been written.
     void append_bound(text_buffer& out, std::uint64_t time, std::optional<std::uint64_t> latest) {
-        out += " ~";
-        if (latest) {
-            out += '+';
-            const std::uint64_t ticks = *latest - time;
-            const reduce::timeline& line = time_.line();
-            if (options_.time == time_format::raw || !line.known()) {
-                impl::append_number(out, ticks);
-            } else {
-                const std::int64_t ns = line.relative_ns(*latest) - line.relative_ns(time);
-                impl::append_seconds(out,
-                                     static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0)));
-            }
+        out += latest ? " ~+" : " ~";
+        if (!latest) return;
+        const reduce::timeline& line = time_.line();
+        if (options_.time == time_format::raw || !line.known()) {
+            return impl::append_number(out, *latest - time);
         }
+        const std::int64_t ns = line.relative_ns(*latest) - line.relative_ns(time);
+        impl::append_seconds(out, static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0)));
     }
 
     /// Appends the event of a record, without its fields.
     void append_event(text_buffer& out, const reduce::record_view& record) {
-        append_event(out, record, record.known() ? &prepare(record.type()) : nullptr);
-    }
-    /// Appends the fields alone, each after a space; the bytes of a faulty record.
-    void append_fields(text_buffer& out, const reduce::record_view& record) {
-        append_fields(out, record, record.known() ? &prepare(record.type()) : nullptr);
-    }
-
-private:
-    // The parts that all records of an event share, escaped once.
-    struct prepared {
-        bool done = false;
-        impl::piece name;
-        std::vector<impl::piece> fields;  // " name="
-    };
-    static constexpr std::size_t scalar_room = impl::floating_room;
-
-    static void append_event(text_buffer& out, const reduce::record_view& record,
-                             const prepared* words) {
-        if (words != nullptr) {
-            out.end_at(words->name.put(out.room(words->name.room())));
+        if (record.known()) {
+            const impl::piece& name = prepare(record.type()).name;
+            out.end_at(name.put(out.room(name.room())));
         } else {
             impl::append(out, "event#", record.id());
         }
@@ -123,14 +169,13 @@ private:
             impl::append(out, " (began at ", place->at, " of lane ", place->lane, ')');
         }
     }
-    void append_fields(text_buffer& out, const reduce::record_view& record,
-                       const prepared* words) const {
-        if (words == nullptr || !record.fault().empty()) {
+    /// Appends the fields alone, each after a space; the bytes of a faulty record.
+    void append_fields(text_buffer& out, const reduce::record_view& record) {
+        if (!record.fault().empty()) {
             out += " raw=";
-            impl::append_hex(out, record.payload());
-            return;
+            return impl::append_hex(out, record.payload());
         }
-        const impl::piece* name = words->fields.data();
+        const impl::piece* name = prepare(record.type()).fields.data();
         record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
             char* at = out.room(name->room() + scalar_room);
             at = name++->put(at);
@@ -142,21 +187,25 @@ private:
         });
     }
 
+private:
+    // The parts that all records of an event share, escaped once.
+    struct prepared {
+        bool done = false;
+        impl::piece name;
+        std::vector<impl::piece> fields;  // " name="
+    };
+    static constexpr std::size_t scalar_room = impl::floating_room;
+
     // A live lane's entry changes in place: all that is shown of it is compared.
     struct shown_thread {
         const reduce::lane_info* of = nullptr;
-        std::uint32_t thread = 0;
-        std::uint32_t pid = 0;
-        std::optional<std::uint32_t> process;
-        std::uint32_t depth = 0;
-        bool listed = false;
-        std::string name;
+        reduce::lane_info then{};
         impl::piece text;
 
         [[nodiscard]] bool is(const reduce::lane_info& lane) const noexcept {
-            return of == &lane && thread == lane.thread && pid == lane.pid &&
-                   process == lane.process && depth == lane.depth && listed == lane.listed &&
-                   name == lane.name;
+            return of == &lane && then.thread == lane.thread && then.pid == lane.pid &&
+                   then.process == lane.process && then.depth == lane.depth &&
+                   then.listed == lane.listed && then.name == lane.name;
         }
     };
 
@@ -180,10 +229,9 @@ private:
             *at++ = ' ';
             out.end_at(at);
         }
-        const prepared* const words = record.known() ? &prepare(record.type()) : nullptr;
-        append_event(out, record, words);
+        append_event(out, record);
         colour(out, "\x1b[0m");
-        append_fields(out, record, words);
+        append_fields(out, record);
     }
 
     void append_value(text_buffer& out, const reduce::field_value& value) const {
@@ -283,12 +331,7 @@ private:
         shown_thread& shown = threads_[lane.number % threads_.size()];
         if (!shown.is(lane)) {
             shown.of = &lane;
-            shown.thread = lane.thread;
-            shown.pid = lane.pid;
-            shown.process = lane.process;
-            shown.depth = lane.depth;
-            shown.listed = lane.listed;
-            shown.name = lane.name;
+            shown.then = lane;
             text_buffer text;
             make_thread(text, lane);
             shown.text = impl::piece(text.view());

@@ -47,6 +47,9 @@ public:
 
     private:
         friend class record_run;
+        iterator(const record_view& record, std::size_t left, std::ptrdiff_t stride,
+                 std::ptrdiff_t positions) noexcept
+            : record_(record), left_(left), stride_(stride), positions_(positions) {}
         record_view record_;
         std::size_t left_ = 0;
         std::ptrdiff_t stride_ = 0;     // in words
@@ -56,11 +59,8 @@ public:
     record_run() = default;
     /// The `count` records after `before`.
     record_run(const record_view& before, std::size_t count, std::ptrdiff_t stride,
-               std::ptrdiff_t positions) noexcept {
-        first_.record_ = before;
-        first_.left_ = count;
-        first_.stride_ = stride;
-        first_.positions_ = positions;
+               std::ptrdiff_t positions) noexcept
+        : first_(before, count, stride, positions) {
         if (count != 0) first_.record_.step(stride, positions);
     }
 
@@ -68,10 +68,7 @@ public:
     [[nodiscard]] static record_run of(const record_view& first, std::size_t count,
                                        std::ptrdiff_t stride, std::ptrdiff_t positions) noexcept {
         record_run made;
-        made.first_.record_ = first;
-        made.first_.left_ = count;
-        made.first_.stride_ = stride;
-        made.first_.positions_ = positions;
+        made.first_ = {first, count, stride, positions};
         return made;
     }
 

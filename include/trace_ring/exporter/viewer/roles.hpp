@@ -12,6 +12,7 @@
 ///   trace_ring::exporter::chrome_writer writer(roles);
 /// @endcode
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -44,13 +45,10 @@ struct field_roles {
     [[nodiscard]] static bool means(const std::string& glob, bool as_flow,
                                     const reduce::event_type& event) {
         const field_roles alone = as_flow ? field_roles{{glob}, {}} : field_roles{{}, {glob}};
-        for (const auto& field : event.fields) {
-            if (matches({glob}, event, field) &&
-                (as_flow ? alone.is_flow(event, field) : alone.is_counter(event, field))) {
-                return true;
-            }
-        }
-        return false;
+        return std::any_of(event.fields.begin(), event.fields.end(), [&](const auto& field) {
+            return matches({glob}, event, field) &&
+                   (as_flow ? alone.is_flow(event, field) : alone.is_counter(event, field));
+        });
     }
 
 private:
@@ -62,10 +60,8 @@ private:
                                       const reduce::field_info& field) {
         if (globs.empty()) return false;
         const std::string name = event.name + '.' + field.name;
-        for (const auto& glob : globs) {
-            if (matches_glob(glob, name)) return true;
-        }
-        return false;
+        return std::any_of(globs.begin(), globs.end(),
+                           [&name](const auto& glob) { return matches_glob(glob, name); });
     }
 };
 

@@ -58,25 +58,27 @@ public:
     }
 
     void append(text_buffer& out, std::size_t from, const reduce::item& what) {
-        if (const auto* loss = std::get_if<reduce::loss_item>(&what)) {
-            if (!origin_) {
-                early_.push_back({from, *loss, std::string(loss->what)});
-            } else {
-                append_loss(out, from, *loss);
-            }
+        out_ = &out;
+        from_ = from;
+        const auto* const loss = std::get_if<reduce::loss_item>(&what);
+        if (loss != nullptr && !origin_) {
+            early_.push_back({from, *loss, std::string(loss->what)});
             return;
         }
-        const std::int64_t ns = ns_of(from, reduce::time_of(what));
-        if (!origin_) start(out, ns);
+        const std::int64_t ns = loss != nullptr ? 0 : ns_of(reduce::time_of(what));
+        if (!origin_) start(ns);
         if (const auto* record = std::get_if<reduce::record_view>(&what)) {
-            append_record(out, from, *record, ns);
+            append_record(*record, ns);
+        } else if (loss != nullptr) {
+            append_loss(*loss);
         } else {
-            append_jump(out, from, std::get<reduce::clock_jump>(what), ns);
+            append_jump(std::get<reduce::clock_jump>(what), ns);
         }
     }
     /// Call it after the last item. Afterwards `origin()` has a value.
     void end(text_buffer& out) {
-        if (!origin_) start(out, 0);
+        out_ = &out;
+        if (!origin_) start(0);
     }
 
     /// The time of the first record, before which nothing is drawn.
@@ -116,44 +118,43 @@ private:
     };
 
     // Limited to what every format can hold: a damaged file may have any number.
-    [[nodiscard]] std::int64_t ns_of(std::size_t from, std::uint64_t ticks) {
-        const auto& time = sources_[from].in->time();
+    [[nodiscard]] std::int64_t ns_of(std::uint64_t ticks) {
+        const auto& time = sources_[from_].in->time();
         if (time.known()) return std::max<std::int64_t>(time.realtime_ns(ticks), 0);
         return static_cast<std::int64_t>((std::min)(ticks, most_ns));
     }
 
-    void start(text_buffer& out, std::int64_t ns) {
+    void start(std::int64_t ns) {
         origin_ = ns;
+        const std::size_t from = from_;
         for (auto& each : early_) {
             each.loss.what = each.what;
-            append_loss(out, each.from, each.loss);
+            from_ = each.from;
+            append_loss(each.loss);
         }
         early_ = {};
+        from_ = from;
     }
 
     /// The track, after the writer was told of it if it, or its process, is new.
-    [[nodiscard]] viewer_track& told(text_buffer& out, viewer_track& track) {
+    [[nodiscard]] viewer_track& told(viewer_track& track) {
         for (; processes_told_ < tracks_.processes().size(); ++processes_told_) {
-            to_.process(out, tracks_.processes()[processes_told_]);
+            to_.process(*out_, tracks_.processes()[processes_told_]);
         }
         for (; tracks_told_ < tracks_.all().size(); ++tracks_told_) {
-            to_.track(out, tracks_.all()[tracks_told_]);
+            to_.track(*out_, tracks_.all()[tracks_told_]);
         }
         return track;
     }
 
-    void append_record(text_buffer& out, std::size_t from, const reduce::record_view& record,
-                       std::int64_t time) {
-        viewer_track& track = told(out, tracks_.of(from, record.lane()));
-        viewer_mark mark;
-        mark.on = &track;
-        mark.ns = track.advance(time);
-        mark.record = &record;
+    void append_record(const reduce::record_view& record, std::int64_t time) {
+        viewer_track& track = told(tracks_.of(from_, record.lane()));
+        viewer_mark mark{.on = &track, .ns = track.advance(time), .record = &record};
         notes_.clear();
         flows_.clear();
         bool drawn = false;  // all of it, as curves
         if (record.known()) {
-            mark.event = &event_of(from, record.type());
+            mark.event = &event_of(record.type());
         } else {
             unknown_ = "event#" + std::to_string(record.id());
             mark.name = unknown_;
@@ -165,43 +166,40 @@ private:
             note(note_key::fault, record.fault());
             note(note_key::raw, raw_.view());
         } else {
-            if (record.interval()) note_interval(from, record, time);
+            if (record.interval()) note_interval(record, time);
             if (record.cut()) note_cut(record);
             if (mark.event->any_flow) find_flows(*mark.event, record);
-            if (mark.event->any_counter) drawn = draw(out, mark, record);
+            if (mark.event->any_counter) drawn = draw(mark, record);
         }
         mark.notes = notes_;
         mark.flows = flows_;
         if (mark.event == nullptr || (!record.begins() && !record.ends())) {
-            if (!drawn || mark.event->type->kind != event_kind::counter) to_.instant(out, mark);
+            if (!drawn || mark.event->type->kind != event_kind::counter) to_.instant(*out_, mark);
             return;
         }
-        record.begins() ? begin_span(out, from, mark, record, track)
-                        : end_span(out, from, mark, record);
+        record.begins() ? begin_span(mark, record, track) : end_span(mark, record);
     }
 
-    void begin_span(text_buffer& out, std::size_t from, viewer_mark& mark,
-                    const reduce::record_view& record, viewer_track& track) {
-        source& its = sources_[from];
+    void begin_span(viewer_mark& mark, const reduce::record_view& record, viewer_track& track) {
+        source& its = sources_[from_];
         const bool apart = its.elsewhere.count({record.lane().number, record.position()}) != 0;
         viewer_track* const on =
-            apart ? &told(out, tracks_.apart(*track.process, record.type())) : &track;
+            apart ? &told(tracks_.apart(*track.process, record.type())) : &track;
         mark.on = on;
         mark.ns = on->advance(mark.ns);
         const place where{on, on->spans.size(), ++last_span_, apart};
         on->spans.push_back({where.number, &record.type()});
-        its.open.begin(record, where, [&](const auto& of) { lose_end(out, from, of.kept); });
-        to_.begin(out, mark);
+        its.open.begin(record, where, [&](const auto& of) { lose_end(of.kept); });
+        to_.begin(*out_, mark);
     }
-    void end_span(text_buffer& out, std::size_t from, viewer_mark& mark,
-                  const reduce::record_view& record) {
+    void end_span(viewer_mark& mark, const reduce::record_view& record) {
         // Inner spans that have lost their ends are closed with this one.
-        const auto found = sources_[from].open.end(record, [](const auto&) {});
+        const auto found = sources_[from_].open.end(record, [](const auto&) {});
         const bool drawn = found.begun && found.begun->kept.is_there();
         if (!drawn) {
             note(note_key::begin, found.not_nested || found.begun ? "not nested" : "lost");
             mark.notes = notes_;
-            return to_.instant(out, mark);
+            return to_.instant(*out_, mark);
         }
         const place where = found.begun->kept;
         auto& spans = where.on->spans;
@@ -209,41 +207,36 @@ private:
             spans[where.depth].over = true;  // a followed trace: not found before
             note(note_key::end, "not nested");
             mark.notes = notes_;
-            return to_.instant(out, mark);
+            return to_.instant(*out_, mark);
         }
         mark.on = where.on;
         mark.ns = where.on->advance(mark.ns);
-        close(out, from, *where.on, mark.ns, where.depth + 1);
+        close(*where.on, mark.ns, where.depth + 1);
         spans.pop_back();
-        to_.end(out, mark);
+        to_.end(*out_, mark);
         if (where.apart) tracks_.give_back(*where.on, record.type());
         while (!spans.empty() && spans.back().over) {
-            close(out, from, *where.on, mark.ns, spans.size() - 1);
+            close(*where.on, mark.ns, spans.size() - 1);
         }
     }
     /// A span has lost its end for good.
-    void lose_end(text_buffer& out, std::size_t from, const place& where) {
-        if (!where.apart && where.is_there())
-            close(out, from, *where.on, where.on->newest, where.depth);
+    void lose_end(const place& where) {
+        if (!where.apart && where.is_there()) close(*where.on, where.on->newest, where.depth);
     }
     /// Ends all spans but the outermost `depth`, without records that end them.
-    void close(text_buffer& out, std::size_t from, viewer_track& track, std::int64_t ns,
-               std::size_t depth) {
+    void close(viewer_track& track, std::int64_t ns, std::size_t depth) {
         while (track.spans.size() > depth) {
             const drawn_span last = track.spans.back();
             track.spans.pop_back();
             const viewer_note why[] = {{note_key::end, true, 0, last.over ? "not nested" : "lost"}};
-            viewer_mark end;
-            end.on = &track;
-            end.ns = ns;
-            end.event = &event_of(from, *last.type);
-            end.notes = why;
-            to_.end(out, end);
+            to_.end(
+                *out_,
+                viewer_mark{.on = &track, .ns = ns, .event = &event_of(*last.type), .notes = why});
         }
     }
 
     /// Draws a record's curves. True: they show all that the record says.
-    bool draw(text_buffer& out, const viewer_mark& mark, const reduce::record_view& record) {
+    bool draw(const viewer_mark& mark, const reduce::record_view& record) {
         bool whole = notes_.empty();
         samples_.clear();
         std::size_t i = 0;
@@ -262,7 +255,7 @@ private:
                 whole = false;
             }
         });
-        if (!samples_.empty()) to_.counters(out, mark, samples_);
+        if (!samples_.empty()) to_.counters(*out_, mark, samples_);
         return whole && !samples_.empty();
     }
 
@@ -276,16 +269,14 @@ private:
         });
     }
 
-    void append_loss(text_buffer& out, std::size_t from, const reduce::loss_item& loss) {
-        viewer_track& track = loss.lane != nullptr ? told(out, tracks_.of(from, *loss.lane))
-                                                   : told(out, tracks_.of_source(from));
-        const std::int64_t time = ns_of(from, loss.time);
-        viewer_mark mark;
-        mark.on = &track;
-        mark.ns = track.advance((std::max)(time, *origin_));
-        mark.category = mark_category::loss;
+    void append_loss(const reduce::loss_item& loss) {
+        viewer_track& track = loss.lane != nullptr ? told(tracks_.of(from_, *loss.lane))
+                                                   : told(tracks_.of_source(from_));
         const std::string name = "lost: " + std::string(to_string(loss.cause));
-        mark.name = name;
+        viewer_mark mark{.on = &track,
+                         .ns = track.advance((std::max)(ns_of(loss.time), *origin_)),
+                         .category = mark_category::loss,
+                         .name = name};
         notes_.clear();
         note(note_key::cause, to_string(loss.cause));
         note(note_key::count, loss.count);
@@ -295,32 +286,30 @@ private:
             note(note_key::fault, loss.what);
         }
         mark.notes = notes_;
-        if (loss.lane != nullptr && was_written(loss.cause)) leave_open(out, from, *loss.lane);
-        to_.instant(out, mark);
+        if (loss.lane != nullptr && was_written(loss.cause)) leave_open(*loss.lane);
+        to_.instant(*out_, mark);
     }
     /// Records of this lane are missing here: they may be the ends of open spans.
-    void leave_open(text_buffer& out, std::size_t from, const reduce::lane_info& lane) {
-        sources_[from].open.gap(lane, [&](const auto& of) { lose_end(out, from, of.kept); });
+    void leave_open(const reduce::lane_info& lane) {
+        sources_[from_].open.gap(lane, [&](const auto& of) { lose_end(of.kept); });
     }
 
-    void append_jump(text_buffer& out, std::size_t from, const reduce::clock_jump& jump,
-                     std::int64_t time) {
-        const auto leave = [&](viewer_track& track) { close(out, from, track, track.newest, 0); };
-        viewer_mark mark;
-        mark.category = mark_category::clock;
+    void append_jump(const reduce::clock_jump& jump, std::int64_t time) {
+        const auto leave = [&](viewer_track& track) { close(track, track.newest, 0); };
+        viewer_mark mark{.category = mark_category::clock};
         notes_.clear();
         if (jump.lane == nullptr) {
-            if (jump.step < 0) tracks_.set_back(from, leave);
-            viewer_track& own = told(out, tracks_.of_source(from));
+            if (jump.step < 0) tracks_.set_back(from_, leave);
+            viewer_track& own = told(tracks_.of_source(from_));
             mark.on = &own;
             mark.ns = own.advance(time);
             mark.name = jump.anew ? "the clock began anew" : "the date jumps";
             note(note_key::step_ns, std::to_string(jump.step));
             mark.notes = notes_;
-            return to_.instant(out, mark);
+            return to_.instant(*out_, mark);
         }
-        viewer_track& track = told(out, tracks_.of(from, *jump.lane));
-        leave_open(out, from, *jump.lane);
+        viewer_track& track = told(tracks_.of(from_, *jump.lane));
+        leave_open(*jump.lane);
         leave(track);
         mark.on = &track;
         mark.ns = track.newest;
@@ -328,17 +317,17 @@ private:
         note(note_key::back_ticks, jump.from - jump.time);
         note(note_key::position, jump.at);
         mark.notes = notes_;
-        to_.instant(out, mark);
-        told(out, tracks_.after_jump(from, *jump.lane)).newest = time;
+        to_.instant(*out_, mark);
+        told(tracks_.after_jump(from_, *jump.lane)).newest = time;
     }
 
     void note(note_key key, std::uint64_t number) { notes_.push_back({key, false, number}); }
     void note(note_key key, std::string_view text) {
         notes_.push_back({key, true, 0, std::string(text)});
     }
-    void note_interval(std::size_t from, const reduce::record_view& record, std::int64_t time) {
+    void note_interval(const reduce::record_view& record, std::int64_t time) {
         if (const auto latest = record.latest()) {
-            const std::int64_t until = ns_of(from, *latest);
+            const std::int64_t until = ns_of(*latest);
             note(note_key::later_ns, static_cast<std::uint64_t>(until > time ? until - time : 0));
         } else {
             note(note_key::later_ns, "unknown");
@@ -354,8 +343,8 @@ private:
         if (!names.empty()) note(note_key::cut, names);
     }
 
-    [[nodiscard]] const viewer_event& event_of(std::size_t from, const reduce::event_type& type) {
-        auto& events = sources_[from].events;
+    [[nodiscard]] const viewer_event& event_of(const reduce::event_type& type) {
+        auto& events = sources_[from_].events;
         if (type.number >= events.size()) events.resize(type.number + 1);
         const viewer_event*& known = events[type.number];
         if (known == nullptr) {
@@ -376,6 +365,8 @@ private:
     static constexpr std::uint64_t most_ns = (std::numeric_limits<std::int64_t>::max)();
 
     Writer& to_;
+    text_buffer* out_ = nullptr;  // of the item that is appended, as is
+    std::size_t from_ = 0;        // its source
     field_roles roles_;
     viewer_tracks tracks_;
     std::size_t processes_told_ = 0, tracks_told_ = 0;

@@ -321,10 +321,10 @@ struct viewer_mark {
     std::int64_t ns = 0;
     mark_category category = mark_category::event;
     const viewer_event* event = nullptr;          ///< null: `name` says what it is
-    std::string_view name;                        ///< any bytes
+    std::string_view name{};                      ///< any bytes
     const reduce::record_view* record = nullptr;  ///< whose fields are shown; may be null
-    std::span<const viewer_note> notes;
-    std::span<const std::uint64_t> flows;  ///< the flows that it is part of
+    std::span<const viewer_note> notes{};
+    std::span<const std::uint64_t> flows{};  ///< the flows that it is part of
 };
 
 /// A point of a curve: one field of one event of one process.

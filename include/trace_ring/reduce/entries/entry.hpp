@@ -55,13 +55,6 @@ struct walked_ahead {
     walked result{};
     std::vector<entry> entries{};
     std::vector<note_type> notes{};
-
-    void swap(walked_ahead& other) noexcept {
-        std::swap(there, other.there);
-        std::swap(result, other.result);
-        entries.swap(other.entries);
-        notes.swap(other.notes);
-    }
 };
 
 /// Leaves out records that a filter does not want, before their lane is merged with others. For

@@ -74,7 +74,7 @@ public:
     /// Takes over the copy of another list, which gets this one's memory; entries stay as they are.
     void take_copy(entry_list& other) noexcept {
         words_.swap(other.words_);
-        ahead_.swap(other.ahead_);
+        std::swap(ahead_, other.ahead_);
         std::swap(head_, other.head_);
         std::swap(offset_, other.offset_);
     }

@@ -42,98 +42,73 @@ struct time_extent {
     std::uint64_t last = 0;   ///< of the last record
 };
 
-namespace impl {
-
-/// Reads the lane table, a few entries of the index, and the newest sub-buffers of the lanes that
-/// may hold the last record, not all of the trace.
-class extent_search {
-public:
-    explicit extent_search(const tables& in) : in_(in) {}
-
-    [[nodiscard]] time_extent find() {
-        const sub_buffer_order order(in_);
-        // Sub-buffers are opened nearly in the order of positions: a few dozen places off at most.
-        constexpr std::uint64_t edge = 256;
-        const std::uint64_t limit = in_.plan().sub_buffer_limit;
-        if (order.size() > 2 * edge) {
-            for (std::uint64_t i = 0; i < edge; ++i) {
-                note(order.slot(i));
-                note(order.slot(order.size() - 1 - i));
-            }
-            for (const auto& lane : in_.lanes()) {
-                if (lane.listed && lane.newest != no_position) note(slot_of(lane.newest, limit));
-            }
-        } else {
-            for (std::uint64_t slot = 0; slot < (std::min)(in_.present(), limit); ++slot)
-                note(slot);
-        }
-        if (out_.empty) return out_;
-        // Latest possible end first; an open sub-buffer may end at any later time.
-        std::sort(ends_.begin(), ends_.end(),
-                  [](const end& a, const end& b) { return a.latest > b.latest; });
-        for (const end& each : ends_) {
-            if (each.latest <= out_.last) break;
-            out_.last = (std::max)(out_.last, last_record(each));
-        }
-        out_.last = (std::max)(out_.last, out_.first);
-        return out_;
-    }
-
-private:
+/// By the tables as they are: reads a few entries of the index, and the newest sub-buffers of the
+/// lanes that may hold the last record. Linear in the lanes, plus a few copies of sub-buffers.
+[[nodiscard]] inline time_extent extent_of(const tables& in) {
     struct end {
         std::uint64_t latest = 0;
         std::uint64_t slot = 0;
         position pos = no_position;
         std::uint8_t era = 0;
     };
-
-    void note(std::uint64_t slot) {
+    const auto& plan = in.plan();
+    const auto& eras = in.time().eras();
+    time_extent out;
+    std::vector<end> ends;
+    index_rows rows;
+    const auto note = [&](std::uint64_t slot) {
         index_row row;
-        rows_.read(in_, slot, 1);
-        if (!rows_.get(0, row) || row.pos == no_position || row.lane == 0 ||
-            slot_of(row.pos, in_.plan().sub_buffer_limit) != slot) {
+        rows.read(in, slot, 1);
+        if (!rows.get(0, row) || row.pos == no_position || row.lane == 0 ||
+            slot_of(row.pos, plan.sub_buffer_limit) != slot) {
             return;
         }
-        const auto& eras = in_.time().eras();
         const std::uint8_t era = eras.of(row.lane, row.pos, row.first_time);
         const std::uint64_t first = row.first_time + eras.shift(era);
-        out_.first = out_.empty ? first : (std::min)(out_.first, first);
-        out_.empty = false;
+        out.first = out.empty ? first : (std::min)(out.first, first);
+        out.empty = false;
         const std::uint64_t last =
             row.last_time + eras.shift(eras.next(era, row.first_time, row.last_time));
-        ends_.push_back({row.last_time != 0 ? last : ~std::uint64_t{0}, slot, row.pos, era});
-    }
-    [[nodiscard]] std::uint64_t last_record(const end& of) {
-        words_.resize(in_.plan().sub_buffer_bytes / 8);
-        sub_buffer_copy head;
-        if (in_.bytes().copy(in_.plan().bytes_for(of.slot), words_, head) != copy_result::copied ||
-            head.state.pos != of.pos) {
-            return 0;
+        ends.push_back({row.last_time != 0 ? last : ~std::uint64_t{0}, slot, row.pos, era});
+    };
+    const sub_buffer_order order(in);
+    // Sub-buffers are opened nearly in the order of positions: a few dozen places off at most.
+    constexpr std::uint64_t edge = 256;
+    if (order.size() > 2 * edge) {
+        for (std::uint64_t i = 0; i < edge; ++i) {
+            note(order.slot(i));
+            note(order.slot(order.size() - 1 - i));
         }
-        const auto& eras = in_.time().eras();
-        std::size_t era = of.era;
-        std::uint64_t before = head.base_time;
-        std::uint64_t last = 0;
-        (void)walk_records(words_, head, [&](std::size_t, std::uint64_t time, std::uint32_t) {
-            era = eras.next(era, before, time);
-            before = time;
-            last = (std::max)(last, time + eras.shift(era));
-        });
-        return last;
+        for (const auto& lane : in.lanes()) {
+            if (lane.listed && lane.newest != no_position) {
+                note(slot_of(lane.newest, plan.sub_buffer_limit));
+            }
+        }
+    } else {
+        const std::uint64_t count = (std::min)(in.present(), plan.sub_buffer_limit);
+        for (std::uint64_t slot = 0; slot < count; ++slot) note(slot);
     }
-
-    const tables& in_;
-    time_extent out_;
-    std::vector<end> ends_;
-    index_rows rows_;
-    std::vector<std::uint64_t> words_;
-};
-
-}  // namespace impl
-
-/// By the tables as they are. Linear in the lanes, plus a few copies of sub-buffers.
-[[nodiscard]] inline time_extent extent_of(const tables& in) {
-    return impl::extent_search(in).find();
+    if (out.empty) return out;
+    // Latest possible end first; an open sub-buffer may end at any later time.
+    std::sort(ends.begin(), ends.end(),
+              [](const end& a, const end& b) { return a.latest > b.latest; });
+    std::vector<std::uint64_t> words(plan.sub_buffer_bytes / 8);
+    for (const end& each : ends) {
+        if (each.latest <= out.last) break;
+        sub_buffer_copy head;
+        if (in.bytes().copy(plan.bytes_for(each.slot), words, head) != copy_result::copied ||
+            head.state.pos != each.pos) {
+            continue;
+        }
+        std::size_t era = each.era;
+        std::uint64_t before = head.base_time;
+        (void)walk_records(words, head, [&](std::size_t, std::uint64_t time, std::uint32_t) {
+            era = eras.next(era, std::exchange(before, time), time);
+            out.last = (std::max)(out.last, time + eras.shift(era));
+        });
+    }
+    out.last = (std::max)(out.last, out.first);
+    return out;
 }
 
 /// Begin and end of traces that are read together, in ns of a clock that all of them share.

@@ -27,17 +27,17 @@ namespace trace_ring::inline v1::reduce {
 // does not wrap to a time at the other end.
 namespace impl {
 
+[[nodiscard]] constexpr std::int64_t most_ns(bool positive) noexcept {
+    using limits = std::numeric_limits<std::int64_t>;
+    return positive ? (limits::max)() : (limits::min)();
+}
 [[nodiscard]] constexpr std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
     std::int64_t sum = 0;
-    if (!__builtin_add_overflow(a, b, &sum)) return sum;
-    return b > 0 ? (std::numeric_limits<std::int64_t>::max)()
-                 : (std::numeric_limits<std::int64_t>::min)();
+    return __builtin_add_overflow(a, b, &sum) ? most_ns(b > 0) : sum;
 }
 [[nodiscard]] constexpr std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
     std::int64_t rest = 0;
-    if (!__builtin_sub_overflow(a, b, &rest)) return rest;
-    return b < 0 ? (std::numeric_limits<std::int64_t>::max)()
-                 : (std::numeric_limits<std::int64_t>::min)();
+    return __builtin_sub_overflow(a, b, &rest) ? most_ns(b < 0) : rest;
 }
 
 }  // namespace impl

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -171,94 +172,94 @@ private:
             return sum | 2;
         }
 
+        struct check {
+            bool wrong;
+            std::size_t at;
+            const char* what;
+        };
+        /// The first that is wrong, as damage.
+        [[nodiscard]] damage first_wrong(std::initializer_list<check> all) const {
+            for (const check& each : all) {
+                if (each.wrong) return {offset(each.at), each.what};
+            }
+            return {};
+        }
         [[nodiscard]] damage parse(event_type& type, std::uint32_t process_count,
                                    std::uint32_t totals_per_lane) const {
-            using layout::field_entry;
             using layout::type_entry;
-            const auto fault = [this](std::size_t at, const char* what) {
-                return damage{offset(at), what};
-            };
             const std::uint32_t bytes = sane_bytes();
-            if (bytes == 0) {
-                return fault(offsetof(type_entry, bytes), "impossible length of an event type");
-            }
+            std::uint8_t kind = 0, total = 0;
+            std::uint16_t count = 0, name_bytes = 0;
+            std::uint64_t flows = 0;
+            read(offsetof(type_entry, root), type.root, offsetof(type_entry, id), type.id,
+                 offsetof(type_entry, kind), kind, offsetof(type_entry, total), total,
+                 offsetof(type_entry, fixed_bytes), type.fixed_bytes, offsetof(type_entry, fields),
+                 count, offsetof(type_entry, name_bytes), name_bytes,
+                 offsetof(type_entry, flow_fields), flows);
+            const std::size_t fields_end = sizeof(type_entry) + count * sizeof(layout::field_entry);
+            damage wrong = first_wrong({
+                {bytes == 0, offsetof(type_entry, bytes), "impossible length of an event type"},
+                {type.root >= process_count, offsetof(type_entry, root),
+                 "an event type of no process"},
+                {type.id == record_word::time_id || type.id > layout::max_event_id,
+                 offsetof(type_entry, id), "impossible number of an event type"},
+                {kind > static_cast<std::uint8_t>(event_kind::counter), offsetof(type_entry, kind),
+                 "an event type of no known kind"},
+                {total > totals_per_lane, offsetof(type_entry, total),
+                 "an event type with an impossible total"},
+                {type.fixed_bytes > max_sub_buffer_bytes || type.fixed_bytes % 8 != 0,
+                 offsetof(type_entry, fixed_bytes), "an event type of impossible size"},
+                {fields_end > bytes, offsetof(type_entry, fields),
+                 "an event type with too many fields"},
+                {name_bytes == 0 || name_bytes > bytes - fields_end,
+                 offsetof(type_entry, name_bytes), "impossible length of an event type's name"},
+                {count < most_flow_fields && flows >> count != 0, offsetof(type_entry, flow_fields),
+                 "a flow that is no field"},
+            });
+            if (!wrong.what.empty()) return wrong;
             type.offset = table;
-            type.root = get<std::uint32_t>(offsetof(type_entry, root));
-            if (type.root >= process_count) {
-                return fault(offsetof(type_entry, root), "an event type of no process");
-            }
-            type.id = get<std::uint16_t>(offsetof(type_entry, id));
-            if (type.id == record_word::time_id || type.id > layout::max_event_id) {
-                return fault(offsetof(type_entry, id), "impossible number of an event type");
-            }
-            const auto kind = get<std::uint8_t>(offsetof(type_entry, kind));
-            if (kind > static_cast<std::uint8_t>(event_kind::counter)) {
-                return fault(offsetof(type_entry, kind), "an event type of no known kind");
-            }
             type.kind = static_cast<event_kind>(kind);
-            const auto total = get<std::uint8_t>(offsetof(type_entry, total));
-            if (total > totals_per_lane) {
-                return fault(offsetof(type_entry, total), "an event type with an impossible total");
-            }
             if (total != 0) type.total = total - 1U;
-            type.fixed_bytes = get<std::uint32_t>(offsetof(type_entry, fixed_bytes));
-            if (type.fixed_bytes > max_sub_buffer_bytes || type.fixed_bytes % 8 != 0) {
-                return fault(offsetof(type_entry, fixed_bytes), "an event type of impossible size");
-            }
-            const std::size_t count = get<std::uint16_t>(offsetof(type_entry, fields));
-            const std::size_t fields_end = sizeof(type_entry) + count * sizeof(field_entry);
-            if (fields_end > bytes) {
-                return fault(offsetof(type_entry, fields), "an event type with too many fields");
-            }
-            const std::size_t name_bytes = get<std::uint16_t>(offsetof(type_entry, name_bytes));
-            if (name_bytes == 0 || name_bytes > bytes - fields_end) {
-                return fault(offsetof(type_entry, name_bytes),
-                             "impossible length of an event type's name");
-            }
             type.name = name(fields_end, name_bytes);
             std::size_t name_at = fields_end + name_bytes;
-            const auto flows = get<std::uint64_t>(offsetof(type_entry, flow_fields));
-            if (count < most_flow_fields && flows >> count != 0) {
-                return fault(offsetof(type_entry, flow_fields), "a flow that is no field");
-            }
             type.fields.reserve(count);
-            for (std::size_t i = 0; i < count; ++i) {
-                const std::size_t at = sizeof(type_entry) + i * sizeof(field_entry);
-                field_info field;
-                field.type =
-                    static_cast<field_type>(get<std::uint8_t>(at + offsetof(field_entry, type)));
-                const auto form = get<std::uint8_t>(at + offsetof(field_entry, form));
-                field.form = static_cast<field_form>(form);
-                field.count = get<std::uint16_t>(at + offsetof(field_entry, count));
-                field.offset = get<std::uint16_t>(at + offsetof(field_entry, offset));
-                const std::size_t size = size_of(field.type);
-                if (size == 0 || form > static_cast<std::uint8_t>(field_form::variable)) {
-                    return fault(at, "a field of no known type");
-                }
-                if (field.form == field_form::scalar && field.count != 1) {
-                    return fault(at + offsetof(field_entry, count), "a field with a wrong count");
-                }
-                const std::size_t unit = field.variable() ? 2 : size;
-                const std::size_t length = field.variable() ? 2 : size * field.count;
-                if (field.offset % unit != 0 || field.offset + length > type.fixed_bytes) {
-                    return fault(at + offsetof(field_entry, offset),
-                                 "a field outside its event's records");
-                }
-                field.flow = i < most_flow_fields && (flows >> i & 1U) != 0;
-                if (field.flow && (field.type != field_type::u64 || field.variable())) {
-                    return fault(offsetof(type_entry, flow_fields), "a flow that is no number");
-                }
-                const std::size_t field_name =
-                    get<std::uint16_t>(at + offsetof(field_entry, name_bytes));
-                if (field_name > bytes - name_at) {
-                    return fault(at + offsetof(field_entry, name_bytes),
-                                 "impossible length of a field's name");
-                }
-                field.name = name(name_at, field_name);
-                name_at += field_name;
-                type.variable = type.variable || field.variable();
-                type.fields.push_back(std::move(field));
+            for (std::size_t i = 0; i < count && wrong.what.empty(); ++i) {
+                wrong = parse_field(type, i, flows, bytes, name_at);
             }
+            return wrong;
+        }
+        [[nodiscard]] damage parse_field(event_type& type, std::size_t i, std::uint64_t flows,
+                                         std::size_t bytes, std::size_t& name_at) const {
+            using layout::field_entry;
+            const std::size_t at = sizeof(layout::type_entry) + i * sizeof(field_entry);
+            field_info field;
+            std::uint8_t kind = 0, form = 0;
+            std::uint16_t length = 0;
+            read(at + offsetof(field_entry, type), kind, at + offsetof(field_entry, form), form,
+                 at + offsetof(field_entry, count), field.count, at + offsetof(field_entry, offset),
+                 field.offset, at + offsetof(field_entry, name_bytes), length);
+            field.type = static_cast<field_type>(kind);
+            field.form = static_cast<field_form>(form);
+            field.flow = i < most_flow_fields && (flows >> i & 1U) != 0;
+            const std::size_t size = field.variable() ? 2 : size_of(field.type);
+            const std::size_t end = field.offset + size * (field.variable() ? 1U : field.count);
+            damage wrong = first_wrong({
+                {size_of(field.type) == 0 || form > static_cast<std::uint8_t>(field_form::variable),
+                 at, "a field of no known type"},
+                {field.form == field_form::scalar && field.count != 1,
+                 at + offsetof(field_entry, count), "a field with a wrong count"},
+                {(size != 0 && field.offset % size != 0) || end > type.fixed_bytes,
+                 at + offsetof(field_entry, offset), "a field outside its event's records"},
+                {field.flow && (field.type != field_type::u64 || field.variable()),
+                 offsetof(layout::type_entry, flow_fields), "a flow that is no number"},
+                {length > bytes - name_at, at + offsetof(field_entry, name_bytes),
+                 "impossible length of a field's name"},
+            });
+            if (!wrong.what.empty()) return wrong;
+            field.name = name(name_at, length);
+            name_at += length;
+            type.variable = type.variable || field.variable();
+            type.fields.push_back(std::move(field));
             return {};
         }
         /// Reads the names of values of a parsed entry. Names that make no sense are left out.

@@ -205,45 +205,32 @@ enum class comparison : std::uint8_t {
 struct expression {
     form what = form::truth;
     comparison sign = comparison::equal;
-    number value;
-    std::string word;
-    std::vector<expression> parts;
-    std::string signs;
+    number value{};
+    std::string word{};
+    std::vector<expression> parts{};
+    std::string signs{};
     std::size_t column = 0;  ///< where it begins in the text, in bytes from 0
     std::size_t length = 0;  ///< its length there; for an operator between parts, the operator's
 
     [[nodiscard]] static expression of(number value) {
-        expression made;
-        made.what = form::constant;
-        made.value = value;
-        return made;
+        return {.what = form::constant, .value = value};
     }
     [[nodiscard]] static expression of(std::uint64_t value) { return of(number::of(value)); }
     [[nodiscard]] static expression of_text(std::string value) {
-        expression made;
-        made.what = form::text;
-        made.word = std::move(value);
-        return made;
+        return {.what = form::text, .word = std::move(value)};
     }
     [[nodiscard]] static expression of_name(std::string name) {
-        expression made = of_text(std::move(name));
-        made.what = form::name;
-        return made;
+        return {.what = form::name, .word = std::move(name)};
     }
     [[nodiscard]] static expression compare(expression left, comparison sign, expression right) {
-        expression made;
-        made.what = form::compared;
-        made.sign = sign;
+        expression made{.what = form::compared, .sign = sign};
         made.parts.push_back(std::move(left));
         made.parts.push_back(std::move(right));
         return made;
     }
     /// All or any of several conditions, or none of one.
     [[nodiscard]] static expression join(form how, std::vector<expression> parts) {
-        expression made;
-        made.what = how;
-        made.parts = std::move(parts);
-        return made;
+        return {.what = how, .parts = std::move(parts)};
     }
 };
 
