@@ -217,7 +217,7 @@ std::pair<std::uint32_t, std::size_t> join(const tr::impl::trace_memory& memory,
     const auto root = numbering.choose(of.types(), 1);
     BOOST_REQUIRE(root.has_value());
     std::size_t without_room = 0;
-    numbering.complete(of.types(), *root, [&](const tr::impl::type_node&) { ++without_room; });
+    numbering.complete(*root, [&](const tr::impl::type_node&) { ++without_room; });
     return {*root, without_room};
 }
 [[nodiscard]] std::uint64_t used(const tr::impl::trace_memory& memory) {

@@ -10,7 +10,6 @@
 ///   if (const auto fault = trace_ring::layout::check_layout(base, size, plan)) use(fault.what);
 /// @endcode
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -144,7 +143,8 @@ struct header_fault {
 /// How many whole sub-buffers, with their index entries, a checked file of `size` bytes holds.
 [[nodiscard]] inline std::uint64_t present_sub_buffers(const plan& p, std::uint64_t size) noexcept {
     if (size <= p.sub_buffers) return 0;
-    return std::min<std::uint64_t>((size - p.sub_buffers) / p.sub_buffer_bytes, p.sub_buffer_limit);
+    const std::uint64_t there = (size - p.sub_buffers) / p.sub_buffer_bytes;
+    return there < p.sub_buffer_limit ? there : p.sub_buffer_limit;
 }
 
 }  // namespace trace_ring::inline v1::layout

@@ -70,6 +70,9 @@ static_assert(sizeof(field_entry) == 8);
 
 /// The entries of a dictionary in memory. Others may have stored anything in it: bytes that cannot
 /// be an entry are skipped. Signal-safe; each walk is linear in the bytes.
+/// @code
+///   for (auto each = types.bindings(); each.next();) use(each.root, each.id, each.at);
+/// @endcode
 struct dictionary_entries {
     std::byte* base = nullptr;  ///< the dictionary's first byte
     std::uint64_t size = 0;     ///< its bytes, a multiple of its unit
@@ -81,46 +84,91 @@ struct dictionary_entries {
         return *reinterpret_cast<alias_entry*>(base + offset);
     }
 
-    /// Calls `visit(offset, magic, bytes)` for each entry, until it returns false.
-    template <class Visit>
-    void for_each_entry(Visit&& visit) const {
-        for (std::uint64_t at = 0; at < size;) {
-            const auto& entry = type_at(at);
+    /// Goes from entry to entry.
+    class entry_walk;
+    [[nodiscard]] entry_walk entries() const noexcept;
+    /// Goes from one number that means something to the next.
+    class binding_walk;
+    [[nodiscard]] binding_walk bindings() const noexcept;
+};
+
+class dictionary_entries::entry_walk {
+public:
+    explicit entry_walk(const dictionary_entries& of) noexcept : of_(of) {}
+    /// False: there are no more. The entry may be freed, and its bytes used, before the next step.
+    [[gnu::noinline]] bool next() noexcept {
+        while (next_ < of_.size) {
+            at = next_;
+            const auto& entry = of_.type_at(at);
             // order: dictionary.read:A pairs with dictionary.write:A, dictionary.write:B,
             // dictionary.free:A
-            const std::uint32_t magic = entry.magic.load(acquire);
-            const std::uint64_t bytes = entry.bytes.load(relaxed);  // relaxed: after the magic
+            magic = entry.magic.load(acquire);
+            bytes = entry.bytes.load(relaxed);  // relaxed: after the magic
             const bool is_one = magic == type_magic || magic == alias_magic || magic == free_magic;
-            if (!is_one || bytes == 0 || bytes % dictionary_unit != 0 || bytes > size - at) {
-                at += dictionary_unit;
-                continue;
+            if (is_one && bytes != 0 && bytes % dictionary_unit == 0 && bytes <= of_.size - at) {
+                next_ += bytes;
+                return true;
             }
-            if (!visit(at, magic, bytes)) return;
-            at += bytes;
+            next_ += dictionary_unit;
+        }
+        return false;
+    }
+
+    std::uint64_t at = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t magic = 0;
+
+private:
+    const dictionary_entries of_;
+    std::uint64_t next_ = 0;
+};
+
+class dictionary_entries::binding_walk {
+public:
+    explicit binding_walk(const dictionary_entries& of) noexcept : of_(of), entry_(of) {}
+    [[gnu::noinline]] bool next() noexcept {
+        for (;;) {
+            // relaxed, to the end: after the magic
+            const auto& alias = of_.alias_at(entry_.at);
+            while (left_ != 0) {
+                --left_;
+                at = std::uint64_t{alias.unit[i_].load(relaxed)} * dictionary_unit;
+                id = first_ + i_++;
+                if (at <= of_.size - dictionary_unit) return true;
+            }
+            if (!entry_.next()) return false;
+            // Both kinds of entry have it in the same place.
+            root = of_.type_at(entry_.at).root.load(relaxed);
+            if (entry_.magic == type_magic) {
+                at = entry_.at;
+                id = of_.type_at(at).id.load(relaxed);
+                return true;
+            }
+            if (entry_.magic != alias_magic) continue;
+            i_ = 0;
+            first_ = of_.alias_at(entry_.at).first_id.load(relaxed);
+            const std::uint32_t count = of_.alias_at(entry_.at).count.load(relaxed);
+            left_ = count < alias_entry::most ? count : std::uint32_t{alias_entry::most};
         }
     }
-    /// Calls `visit(numbering, id, offset)` for each number that means something, until it returns
-    /// false. The type is described at the offset, or was.
-    template <class Visit>
-    void for_each_binding(Visit&& visit) const {
-        for_each_entry([&](std::uint64_t at, std::uint32_t magic, std::uint64_t) {
-            // relaxed, to the end: after the magic
-            if (magic == type_magic) {
-                const auto& entry = type_at(at);
-                return visit(entry.root.load(relaxed), std::uint32_t{entry.id.load(relaxed)}, at);
-            }
-            if (magic != alias_magic) return true;
-            const auto& entry = alias_at(at);
-            const std::uint32_t first = entry.first_id.load(relaxed);
-            for (std::uint32_t i = 0; i < entry.count.load(relaxed) && i < alias_entry::most; ++i) {
-                const std::uint64_t type =
-                    std::uint64_t{entry.unit[i].load(relaxed)} * dictionary_unit;
-                if (type > size - dictionary_unit) continue;
-                if (!visit(entry.root.load(relaxed), first + i, type)) return false;
-            }
-            return true;
-        });
-    }
+
+    std::uint32_t root = 0;  ///< the numbering
+    std::uint32_t id = 0;
+    std::uint64_t at = 0;  ///< where the type is described, or was
+
+private:
+    const dictionary_entries of_;
+    entry_walk entry_;
+    std::uint32_t first_ = 0;
+    std::uint32_t i_ = 0;
+    std::uint32_t left_ = 0;
 };
+
+inline dictionary_entries::entry_walk dictionary_entries::entries() const noexcept {
+    return entry_walk(*this);
+}
+inline dictionary_entries::binding_walk dictionary_entries::bindings() const noexcept {
+    return binding_walk(*this);
+}
 
 }  // namespace trace_ring::inline v1::layout

@@ -13,18 +13,17 @@
 /// @endcode
 /// record, a request by the next thread that needs a sub-buffer.
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/recorder/light/list_of.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -113,32 +112,33 @@ private:
         std::string name;
         const layout::dictionary_entries types{memory_.data() + plan_.dictionary,
                                                plan_.dictionary_bytes};
-        types.for_each_binding([&](std::uint32_t root, std::uint32_t id, std::uint64_t at) {
+        for (auto each = types.bindings(); each.next();) {
+            const std::uint64_t at = each.at;
             const layout::type_entry& entry = types.type_at(at);
             // order: dictionary.read:B pairs with dictionary.write:A
-            if (entry.magic.load(acquire) != layout::type_magic) return true;
+            if (entry.magic.load(acquire) != layout::type_magic) continue;
             // relaxed, to the end: written before the magic; checked, for the file may be damaged
             const std::uint64_t bytes = entry.bytes.load(relaxed);
             const std::uint64_t name_at =
                 sizeof entry + sizeof(layout::field_entry) * entry.fields.load(relaxed);
             const std::uint64_t length = entry.name_bytes.load(relaxed);
-            if (bytes > types.size - at || name_at + length > bytes) return true;
+            if (bytes > types.size - at || name_at + length > bytes) continue;
             name.clear();
             for (std::uint64_t i = 0; i < length; ++i) {
                 name += static_cast<char>(
                     word_at<std::uint8_t>(types.base + at, static_cast<std::size_t>(name_at + i))
                         .load(relaxed));
             }
-            for_each_gate(root, id, [&](auto& gate) { visit(std::string_view(name), gate); });
-            return true;
-        });
+            for_each_gate(each.root, each.id,
+                          [&](auto& gate) { visit(std::string_view(name), gate); });
+        }
     }
     /// Calls `visit(gate)` for event `id` of each program that uses that numbering; if none lives,
     /// of one that departed.
     template <class Visit>
     void for_each_gate(std::uint32_t root, std::uint32_t id, Visit&& visit) {
         if (id > layout::max_event_id) return;
-        std::vector<std::uint32_t> live;
+        list_of<std::uint32_t> live;
         std::optional<std::uint32_t> departed;
         for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
             const auto& process = *reinterpret_cast<const layout::process_entry*>(
@@ -149,10 +149,9 @@ private:
             const std::uint32_t page = process.gate_page.load(relaxed);
             if (process.root.load(relaxed) != root || page >= plan_.gate_count) continue;
             if (state == layout::presence::departed) departed = page;
-            if (state == layout::presence::live &&
-                std::find(live.begin(), live.end(), page) == live.end()) {
-                live.push_back(page);
-            }
+            bool is_new = state == layout::presence::live;
+            for (const std::uint32_t known : live) is_new = is_new && known != page;
+            if (is_new) live.push_back(page);
         }
         if (live.empty() && departed) live.push_back(*departed);
         for (const std::uint32_t page : live) {

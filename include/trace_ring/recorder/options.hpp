@@ -30,9 +30,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <trace_ring/nanoseconds.hpp>
 
@@ -67,6 +67,33 @@ enum class control_mode {
     off,  ///< the program writes no snapshots on requests from outside
 };
 
+/// The bytes that some events have for themselves, ring by ring: `{1 << 20, 4 << 20}`, or any
+/// sequence of numbers. More than three are an error when the recorder is set up.
+class quota_list {
+public:
+    static constexpr std::size_t most = 3;
+
+    constexpr quota_list() noexcept = default;
+    constexpr quota_list(std::initializer_list<std::uint64_t> bytes) noexcept
+        : quota_list(bytes.begin(), bytes.size()) {}
+    template <class List>
+    requires requires(const List& list) { quota_list(list.data(), list.size()); }
+    constexpr quota_list(const List& list) noexcept : quota_list(list.data(), list.size()) {}
+    constexpr quota_list(const std::uint64_t* bytes, std::size_t size) noexcept : size_(size) {
+        for (std::size_t i = 0; i < size && i < most; ++i) bytes_[i] = bytes[i];
+    }
+
+    /// How many were given; only `most` of them are kept.
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] constexpr std::uint64_t operator[](std::size_t i) const noexcept {
+        return bytes_[i];
+    }
+
+private:
+    std::uint64_t bytes_[most]{};
+    std::size_t size_ = 0;
+};
+
 struct recorder_options {
     /// The trace file. Empty: memory. "%p" stands for the process id, "%e" for the program's name,
     /// "%%" for a percent sign.
@@ -82,7 +109,7 @@ struct recorder_options {
     /// 3): rings of their own, which no other event can use up. At least eight sub-buffers each,
     /// and eight are left to the others. An event whose ring does not exist goes with the others,
     /// and each of its records takes the slower cold path.
-    std::vector<std::uint64_t> quotas{};
+    quota_list quotas{};
     /// Bytes of sub-buffers at most, for the modes that extend; 0: sixteen times `size`. Not less
     /// than `size`.
     std::uint64_t limit = 0;

@@ -17,7 +17,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -170,14 +169,15 @@ namespace impl {
     // Others may append this many bytes between reading the file's length and writing.
     constexpr std::uint64_t margin = 1 << 20;
     char zeros[512] = {};
-    struct ::iovec pieces[32];
+    constexpr unsigned most = 32;
+    struct ::iovec pieces[most];
     const std::uint64_t start = file_bytes(fd);
     std::uint64_t written = 0;
     for (std::uint64_t now = start; now < end; now = file_bytes(fd)) {
         if (exceeds_file_limit(end, margin)) return EFBIG;
         if (written >= end - start) return EIO;  // another process truncates the file
         unsigned count = 0;
-        for (std::uint64_t left = end - now; left != 0 && count < std::size(pieces); ++count) {
+        for (std::uint64_t left = end - now; left != 0 && count < most; ++count) {
             const auto piece = static_cast<std::size_t>(left < sizeof zeros ? left : sizeof zeros);
             pieces[count] = {zeros, piece};
             left -= piece;

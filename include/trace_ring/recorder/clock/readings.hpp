@@ -7,7 +7,6 @@
 /// each other; those after which the clocks did not advance evenly are kept apart, so that a date
 /// that was set, or a machine that started again, is known long after.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,6 +14,7 @@
 #include <trace_ring/clock_snapshot.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
+#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -47,7 +47,7 @@ public:
         const auto& header = at<layout::file_header>(0);
         const auto rate = static_cast<double>(header.ticks_per_second.load(relaxed));
         if (advance_of(last, taken.clocks, rate).even) return;
-        taken.since = std::max<std::uint64_t>(last.ticks, 1);
+        taken.since = greatest<std::uint64_t>(last.ticks, 1);
         const std::uint32_t first = 1 + newest_;
         std::uint32_t oldest = first;
         for (std::uint32_t slot = first; slot < first + kept_; ++slot) {

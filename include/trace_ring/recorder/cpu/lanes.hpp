@@ -26,11 +26,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 
 #include <trace_ring/recorder/cpu/section.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
@@ -199,8 +197,8 @@ private:
     [[nodiscard]] bool change(std::uint32_t cpu, const rseq::word_value (&guards)[N],
                               const rseq::word_value (&stores)[M]) const noexcept {
         rseq::word_value list[N + M];
-        std::copy(guards, guards + N, list);
-        std::copy(stores, stores + M, list + N);
+        for (std::size_t i = 0; i < N; ++i) list[i] = guards[i];
+        for (std::size_t i = 0; i < M; ++i) list[N + i] = stores[i];
         return rseq::store_if(table_.area, cpu, list, list + N, list + N + M - 1);
     }
 
@@ -273,7 +271,8 @@ private:
         };
         // order: here.note:A pairs with read:B, file.read:B, batch.read:A, reclaim.find:B,
         // reclaim.find:D
-        return rseq::store_if(table_.area, cpu, list, list + 4, std::end(list) - 1);
+        return rseq::store_if(table_.area, cpu, list, list + 4,
+                              list + sizeof list / sizeof *list - 1);
     }
     /// The words of a record that the library itself writes.
     struct note {

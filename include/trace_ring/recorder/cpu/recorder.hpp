@@ -32,7 +32,6 @@
 #else
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 
 #include <trace_ring/policies.hpp>
@@ -82,8 +81,8 @@ public:
 
     explicit basic_recorder(const recorder_options& options)
         : base(options),
-          lanes_(std::make_unique<impl::cpu_lanes>(*base::words_.the_core,
-                                                   impl::in_sequence<clock_policy>)),
+          lanes_(new impl::cpu_lanes(*base::words_.the_core,  // nothing below throws
+                                     impl::in_sequence<clock_policy>)),
           table_(lanes_->table()),
           home_(table_.area != 0 ? &impl::the_registry : nullptr),
           max_record_(lanes_->max_record()) {}
@@ -91,7 +90,7 @@ public:
         home_ = nullptr;
         table_ = {};
         signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
-        lanes_.reset();
+        delete lanes_;
     }
 
     /// Writes a record; false if its gate is shut or it is lost, which is counted. A signal
@@ -310,7 +309,7 @@ private:
                                          count, counted, span);
     }
 
-    std::unique_ptr<impl::cpu_lanes> lanes_;
+    impl::cpu_lanes* lanes_;
     cpu_table table_;
     /// Null without sequences. Code of a library with a registry, and so event ids, of its own
     /// finds that this is not its own, and the cold path refuses its records.

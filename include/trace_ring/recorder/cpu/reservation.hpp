@@ -7,12 +7,12 @@
 /// the processor may write records meanwhile, so a reservation cannot be filled in place: it holds
 /// the record itself.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
 #include <trace_ring/recorder/cpu/recorder.hpp>
+#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -54,8 +54,8 @@ private:
             header -= record_word::id(header);  // `commit` refuses it
         }
         const auto fill = [&](const auto& record) {
-            const auto sizes = record.measure(
-                (std::min)(owner.max_record_, static_cast<std::uint32_t>(sizeof words_)));
+            const auto sizes =
+                record.measure(least(owner.max_record_, static_cast<std::uint32_t>(sizeof words_)));
             const impl::record_size of = record.size(sizes);
             header_ = header + of.header;
             count_ = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
@@ -68,7 +68,7 @@ private:
         owner_ = std::exchange(other.owner_, nullptr);
         header_ = other.header_;
         count_ = other.count_;
-        if (owner_ != nullptr) std::copy(other.words_, other.words_ + count_, words_);
+        for (std::uint32_t i = 0; owner_ != nullptr && i < count_; ++i) words_[i] = other.words_[i];
     }
 
     /// Variable fields: what a sub-buffer of the usual size can hold.

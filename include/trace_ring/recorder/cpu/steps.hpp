@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 
 #include <trace_ring/recorder/cpu/lanes.hpp>
 
@@ -163,7 +162,8 @@ inline void cpu_lanes::install(std::uint32_t cpu, cpu_words& lane, std::uint64_t
     // order: here.ready:A pairs with read:A, file.read:A, chain.look:A, claim.next:A,
     // reclaim.find:A, here.next:C, reclaim.find:C
     // order: here.index:A pairs with index.look:A, table.read:C
-    if (rseq::store_if(table_.area, cpu, list, list + guards, std::end(list) - 1))
+    if (rseq::store_if(table_.area, cpu, list, list + guards,
+                       list + sizeof list / sizeof *list - 1))
         core_.now_and_then(now);
 }
 

@@ -8,13 +8,13 @@
 /// the word is believed only as far as the file is known to reach; when it is larger, as it is
 /// after the file has grown, the kernel is asked for the file's length.
 
-#include <algorithm>
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
+#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -40,7 +40,7 @@ public:
     /// Sub-buffers that exist and can be touched. A system call after growth. Signal-safe.
     [[nodiscard]] std::uint64_t now() const noexcept {
         // order: grow.use:F pairs with grow:A
-        const std::uint64_t said = (std::min)(said_->load(acquire), plan_.sub_buffer_limit);
+        const std::uint64_t said = least(said_->load(acquire), plan_.sub_buffer_limit);
         // relaxed: a file keeps what it has
         if (said <= seen_.load(relaxed)) [[likely]]
             return said;
@@ -51,13 +51,13 @@ private:
     [[nodiscard, gnu::cold]] std::uint64_t look(std::uint64_t said) const noexcept {
         const std::uint64_t bytes =
             file_->use([](int fd) { return fd < 0 ? 0 : storage::file_bytes(fd); });
-        const std::uint64_t least = bytes >= plan_.file_limit ? 0 : behind_;
+        const std::uint64_t needed = bytes >= plan_.file_limit ? 0 : behind_;
         const std::uint64_t there =
-            layout::present_sub_buffers(plan_, bytes - (std::min)(bytes, least));
+            layout::present_sub_buffers(plan_, bytes - least(bytes, needed));
         std::uint64_t seen = seen_.load(relaxed);  // relaxed, both: as above
         while (seen < there && !seen_.compare_exchange_weak(seen, there, relaxed)) {
         }
-        return (std::min)(said, (std::max)(seen, there));
+        return least(said, greatest(seen, there));
     }
 
     const shared_atomic<std::uint64_t>* said_ = nullptr;

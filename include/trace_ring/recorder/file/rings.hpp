@@ -17,13 +17,13 @@
 /// a position names a slot by the limit, whatever the ring and however far it has grown. A cursor
 /// at the end of its part of the array continues at the beginning of that part in the next round.
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <utility>
 
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/recorder/file/extent.hpp>
+#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -50,8 +50,8 @@ struct alignas(64) share {
     /// sixteenth of it, because lanes that claim later draw fewer positions.
     void be_whole() noexcept {
         half = lap / 2;
-        longest = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(lap / 32, 1, 16));
-        soon = std::min<std::uint64_t>(lap / 16, 4 * std::uint64_t{longest});
+        longest = static_cast<std::uint32_t>(clamped<std::uint64_t>(lap / 32, 1, 16));
+        soon = least<std::uint64_t>(lap / 16, 4 * std::uint64_t{longest});
     }
 
     [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
@@ -60,7 +60,7 @@ struct alignas(64) share {
 
     /// One behind the ring's last sub-buffer; never outside the file, whatever others store there.
     [[nodiscard]] std::uint64_t end_now() const noexcept {
-        return end == nullptr ? fixed_end : std::clamp(end->now(), first, lap);
+        return end == nullptr ? fixed_end : clamped(end->now(), first, lap);
     }
     [[nodiscard]] std::uint64_t size() const noexcept { return end_now() - first; }
     [[nodiscard]] bool has(std::uint64_t slot) const noexcept {

@@ -8,11 +8,11 @@
 /// process that records: by the lock of a byte, else by its pid. Sub-buffers that a dead owner
 /// held, in state `reading`, go back to `closed`, unread.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/recorder/file/trace_memory.hpp>
+#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -64,7 +64,7 @@ inline constexpr std::uint64_t has_session_lock = storage::process_word::mark;
         if (got == storage::lock_result::held_by_another ||
             (!gone && session_may_live(before, fd))) {
             lock.release();
-            return (std::max)(storage::process_word::pid(before), std::uint32_t{1});
+            return greatest(storage::process_word::pid(before), std::uint32_t{1});
         }
         // All that the last session did comes before all that this one does.
         // order: session.own:A pairs with session.leave:A

@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -22,6 +21,7 @@
 #include <utility>
 
 #include <trace_ring/recorder/file/trace_memory.hpp>
+#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -69,8 +69,8 @@ namespace trace_ring::inline v1::impl {
     const auto sub_buffer_bytes = static_cast<std::uint32_t>(
         options.sub_buffer_bytes != 0
             ? options.sub_buffer_bytes
-            : std::clamp<std::uint64_t>(std::bit_floor(most / 32768), default_sub_buffer_bytes,
-                                        max_sub_buffer_bytes));
+            : clamped<std::uint64_t>(std::bit_floor(most / 32768), default_sub_buffer_bytes,
+                                     max_sub_buffer_bytes));
     if (options.size < 8ULL * sub_buffer_bytes) {
         const std::string least = std::to_string(8ULL * sub_buffer_bytes);
         refuse("size", ("must be at least eight sub-buffers: " + least + " bytes").c_str());
@@ -80,18 +80,20 @@ namespace trace_ring::inline v1::impl {
     plan.sub_buffer_limit = (most + sub_buffer_bytes - 1) / sub_buffer_bytes;
     if (options.quotas.size() >= layout::max_rings) refuse("quotas", "must be at most three");
     std::uint64_t rest = options.size / sub_buffer_bytes;
-    for (const std::uint64_t bytes : options.quotas) {
+    static_assert(quota_list::most == layout::max_rings - 1);
+    for (std::size_t i = 0; i < options.quotas.size(); ++i) {
+        const std::uint64_t bytes = options.quotas[i];
         if (bytes < 8ULL * sub_buffer_bytes || bytes > options.size) {
             refuse("quotas", "must be at least eight sub-buffers each, and within `size`");
         }
-        rest -= (std::min)(rest, (bytes + sub_buffer_bytes - 1) / sub_buffer_bytes);
+        rest -= least(rest, (bytes + sub_buffer_bytes - 1) / sub_buffer_bytes);
     }
     if (rest < 8) refuse("quotas", "must leave eight sub-buffers of `size` to other events");
     plan.clock_count = 64;
     plan.process_count = options.processes;
     plan.gate_count = options.programs;
     plan.lane_count = options.lanes != 0 ? options.lanes
-                                         : static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+                                         : static_cast<std::uint32_t>(clamped<std::uint64_t>(
                                                plan.sub_buffer_limit / 4, 64, 4096));
     plan.totals_per_lane = options.totals;
     plan.dictionary_bytes = options.dictionary_bytes;
@@ -360,7 +362,7 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
     fail_setup(populate_tables());
     // The bytes exist already, unless the file is a copy.
     const std::uint64_t end = plan_.bytes_for(capacity);
-    const std::uint64_t behind = (std::min)(stray_bytes, plan_.file_limit - end);
+    const std::uint64_t behind = least(stray_bytes, plan_.file_limit - end);
     int error = behind == 0 ? 0 : storage::allocate(file_.number(), end, behind);
     if (error != 0) {
         fail_setup(storage::not_allocated(path_, "what is needed behind its sub-buffers", error));

@@ -10,7 +10,6 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +29,7 @@
 #include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/lane/registry.hpp>
+#include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/options.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -228,7 +228,7 @@ public:
     [[nodiscard]] int provide(std::uint64_t from, std::uint64_t count) const noexcept {
         const std::uint64_t at = plan_.bytes_for(from);
         const std::uint64_t bytes = plan_.bytes_for(count) - at;
-        const std::uint64_t end = (std::min)(at + bytes + stray_bytes, plan_.file_limit);
+        const std::uint64_t end = least(at + bytes + stray_bytes, plan_.file_limit);
         const std::uint64_t index_at = plan_.index + from * sizeof(layout::index_entry);
         const std::uint64_t index_bytes = (count - from) * sizeof(layout::index_entry);
         if (file_) {

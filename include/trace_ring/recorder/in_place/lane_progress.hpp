@@ -7,13 +7,13 @@
 /// The lane's entry in the file keeps up to where sessions answer for the lane: for later sessions,
 /// and for readers of the file, who would otherwise take consumed records for overwritten ones.
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 
 #include <trace_ring/recorder/file/session_owner.hpp>
+#include <trace_ring/recorder/light/least.hpp>
+#include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/ring/sub_buffers/drained.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -36,13 +36,19 @@ public:
     /// `first`: no session was there before this one.
     lane_progresses(const trace_bytes& trace, bool first) : trace_(trace), first_(first) {}
 
-    /// Constant time; linear in the table of lanes when a lane is met first.
+    /// Valid until the next call. Constant time; linear in the table of lanes when a lane is met
+    /// first.
     [[nodiscard]] lane_progress& of(std::uint32_t number) {
-        if (recent_ != nullptr && recent_->number == number) return *recent_;
-        auto [it, fresh] = lanes_.try_emplace(number);
-        recent_ = &it->second;
-        if (fresh) find(*recent_, number);
-        return *recent_;
+        if (recent_ < lanes_.size() && lanes_[recent_].number == number) return lanes_[recent_];
+        if (2 * lanes_.size() >= places_.size()) make_places();
+        std::uint32_t& place = place_of(number);
+        recent_ = place - std::size_t{1};
+        if (place != 0) return lanes_[recent_];
+        lanes_.push_back({});
+        place = static_cast<std::uint32_t>(lanes_.size());
+        recent_ = place - std::size_t{1};
+        find(lanes_[recent_], number);
+        return lanes_[recent_];
     }
 
     /// The losses that a header tells of.
@@ -61,7 +67,7 @@ public:
         } else if (what.first() < lane.expected) {
             what.skip(lane.expected - what.first());
         }
-        lane.expected = (std::max)(lane.expected, end);
+        lane.expected = greatest(lane.expected, end);
         if (lane.open != what.at()) lane.refused = lane.too_long = lane.nested = 0;
         tell(lane, what, loss_cause::refused, told.refused - lane.refused);
         tell(lane, what, loss_cause::too_long, told.too_long - lane.too_long);
@@ -78,10 +84,8 @@ public:
 
     /// From here on the session answers for the lane up to the end of `what`.
     void consumed(const drained_sub_buffer& what) noexcept {
-        const auto it = recent_ != nullptr && recent_->number == what.lane()
-                            ? nullptr
-                            : find_known(what.lane());
-        advance(it != nullptr ? *it : *recent_, what.first() + what.records());
+        const std::uint32_t place = place_of(what.lane());  // not 0: it was handed over
+        advance(lanes_[place - std::size_t{1}], what.first() + what.records());
     }
 
     /// Losses that no sub-buffer tells of. `settled()`: everything that could be was handed over.
@@ -131,9 +135,19 @@ public:
     }
 
 private:
-    [[nodiscard]] lane_progress* find_known(std::uint32_t number) noexcept {
-        const auto it = lanes_.find(number);
-        return it == lanes_.end() ? nullptr : &it->second;
+    /// Where the index of a lane + 1 stands, or is to stand: 0.
+    [[nodiscard]] std::uint32_t& place_of(std::uint32_t number) noexcept {
+        const std::size_t last = places_.size() - 1;
+        // Numbers ascend as lanes come: neighbours do not collide.
+        for (std::size_t i = number & last;; i = (i + 1) & last) {
+            const std::uint32_t place = places_[i];
+            if (place == 0 || lanes_[place - std::size_t{1}].number == number) return places_[i];
+        }
+    }
+    void make_places() {
+        places_ = list_of<std::uint32_t>(greatest<std::size_t>(64, 2 * places_.size()));
+        for (std::size_t i = 0; i < lanes_.size(); ++i)
+            place_of(lanes_[i].number) = static_cast<std::uint32_t>(i + 1);
     }
     /// Whether its entry is still this lane's.
     [[nodiscard]] static bool in_table(const lane_progress& lane) noexcept {
@@ -193,7 +207,7 @@ private:
             using number = typename std::remove_reference_t<decltype(told)>::value_type;
             number before = told.load(relaxed);
             const number fresh = static_cast<number>(all.load(relaxed)) - before;
-            const auto more = static_cast<number>(std::min<std::uint64_t>(most, fresh));
+            const auto more = static_cast<number>(least<std::uint64_t>(most, fresh));
             if (more == 0 || before == static_cast<number>(layout::taken_from_sessions)) {
                 return std::uint64_t{0};
             }
@@ -215,8 +229,9 @@ private:
 
     trace_bytes trace_;
     bool first_;
-    lane_progress* recent_ = nullptr;
-    std::unordered_map<std::uint32_t, lane_progress> lanes_;
+    std::size_t recent_ = 0;
+    list_of<lane_progress> lanes_;   ///< in the order in which they were met
+    list_of<std::uint32_t> places_;  ///< by number: a power of two, at least half of it empty
 };
 
 }  // namespace trace_ring::inline v1::impl

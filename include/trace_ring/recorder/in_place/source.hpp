@@ -22,17 +22,17 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <trace_ring/recorder/file/session_owner.hpp>
 #include <trace_ring/recorder/in_place/closed_search.hpp>
 #include <trace_ring/recorder/in_place/lane_progress.hpp>
+#include <trace_ring/recorder/light/least.hpp>
+#include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/ring/sub_buffers/drained.hpp>
 
@@ -117,7 +117,7 @@ public:
     /// which a compiler may make wide.
     [[nodiscard]] bool take(portion& out) {
         if (process_ == 0) return false;
-        if (held_ >= std::max<std::uint64_t>(1, trace_.capacity() / 4)) return false;
+        if (held_ >= greatest<std::uint64_t>(1, trace_.capacity() / 4)) return false;
         place found;
         while (search_->find(found)) {
             bool refused = false;
@@ -169,8 +169,8 @@ public:
         search_->for_each_awaited(open_pass_, [&](place awaited) {
             open_pass_ = awaited.slot + 1;
             sub_buffer_copy head;
-            if (copy_sub_buffer(&trace_.sub_buffer(awaited.slot), words_, head) !=
-                    copy_result::copied ||
+            if (copy_sub_buffer(&trace_.sub_buffer(awaited.slot), {words_.data(), words_.size()},
+                                head) != copy_result::copied ||
                 head.state.state != number(sub_buffer_state::active) ||
                 head.state.pos < awaited.pos) {
                 return false;
@@ -240,9 +240,10 @@ private:
         return search_->closed_of(lane, known.last, pos, previous, gap);
     }
     [[nodiscard]] loss_cause gap_cause(position previous) const noexcept {
-        const bool damaged =
-            std::find(damaged_.begin(), damaged_.end(), previous) != damaged_.end();
-        return damaged ? loss_cause::damaged : loss_cause::overwritten;
+        for (const position each : damaged_) {
+            if (each == previous) return loss_cause::damaged;
+        }
+        return loss_cause::overwritten;
     }
 
     /// Hands over what is held. False, after it was given back: it cannot be read, or was handed
@@ -283,11 +284,11 @@ private:
     pid_t process_ = 0;        ///< whose session this is; 0: none
     std::optional<impl::lane_progresses> lanes_;
     std::optional<impl::closed_search> search_;
-    std::vector<position> damaged_;
+    list_of<position> damaged_;
     std::uint64_t held_ = 0;
     bool kept_ = false;  ///< a sub-buffer was kept: not drained
     std::uint64_t open_pass_ = 0;
-    std::vector<std::uint64_t> words_;
+    list_of<std::uint64_t> words_;
 };
 
 /// Makes a drainable of a recorder, for drain::session.

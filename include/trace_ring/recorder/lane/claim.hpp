@@ -13,12 +13,12 @@
 ///                                                                  --close--> (p, closed)
 /// @endcode
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/next_slot.hpp>
+#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -179,7 +179,7 @@ inline void core::now_and_then(std::uint64_t now) noexcept {
         if (next_clock_.compare_exchange_strong(next, later, relaxed) && takes) {
             const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
             clock_due_.store(later, relaxed);
-            clock_gap_.store((std::min)(gap * 2, second), relaxed);
+            clock_gap_.store(least(gap * 2, second), relaxed);
             add_clocks(memory_, process());
         }
     }

@@ -9,10 +9,8 @@
 /// claimed and closed in claim.hpp, reclaimed in lane_table.hpp; threads come and go in
 /// threads.hpp, processes in process/entries.hpp. No lock, no C++ heap; errno is kept; signal-safe.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +19,8 @@
 
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
+#include <trace_ring/recorder/light/least.hpp>
+#include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/process/event_book.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
 #include <trace_ring/recorder/stack/frames.hpp>
@@ -102,7 +102,7 @@ public:
         copying_.store(0, release);
     }
     [[nodiscard]] std::span<std::uint64_t> copy_space() noexcept {
-        return {copy_space_.get(), memory_.plan().sub_buffer_bytes / 8};
+        return {copy_space_.data(), copy_space_.size()};
     }
 
     /// Writes the snapshots that were asked for from outside (control.hpp).
@@ -137,8 +137,8 @@ private:
     [[nodiscard]] bool has_room(const sub_buffer_header& sub) const noexcept {
         const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));  // relaxed: own
         const std::uint32_t size = memory_.plan().sub_buffer_bytes;
-        constexpr auto least = static_cast<std::uint32_t>(named_owner_record_bytes) + 80;
-        return end + (std::max)(size / 8, least) <= size;  // `nowhere` is full
+        constexpr auto smallest = static_cast<std::uint32_t>(named_owner_record_bytes) + 80;
+        return end + greatest(size / 8, smallest) <= size;  // `nowhere` is full
     }
     enum class offer_is { taken, good, gone };
     void offer(const layout::lane_entry& entry, std::uint32_t number) noexcept;
@@ -223,19 +223,22 @@ private:
     atomic<std::uint64_t> next_clock_{0}, clock_due_{0}, clock_gap_{0};
     std::uint64_t quick_claim_ = 0;  // half a microsecond, in ticks
     atomic<std::uint32_t> copying_{0};
-    std::unique_ptr<std::uint64_t[]> copy_space_;
+    list_of<std::uint64_t> copy_space_;
     std::string snapshot_base_;
     atomic<std::uint32_t> snapshots_left_{0};  // how many requests from outside are still served
     atomic<std::uint64_t> snapshot_due_{0};
     std::uint64_t snapshot_gap_ = 0;  // nanoseconds
     /// The state of this process, in a page that fork wipes.
     enum : std::uint32_t { new_child = 0, entered = 1, entering = 2, stopped = 3 };
-    struct unmap_page {
-        void operator()(atomic<std::uint32_t>* page) const noexcept {
-            ::munmap(static_cast<void*>(page), layout::page_bytes);
+    struct wiped_word {
+        atomic<std::uint32_t>* word = nullptr;
+
+        ~wiped_word() {
+            if (word != nullptr) ::munmap(static_cast<void*>(word), layout::page_bytes);
         }
+        atomic<std::uint32_t>* operator->() const noexcept { return word; }
     };
-    std::unique_ptr<atomic<std::uint32_t>, unmap_page> alive_;
+    wiped_word alive_;
     static constexpr std::uint32_t offer_count = 16;
     /// By ring: lanes to be adopted, each as lane number << 32 | index of its entry.
     atomic<std::uint64_t> offers_[layout::max_rings][offer_count]{};

@@ -13,10 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -24,6 +22,7 @@
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/claim.hpp>
 #include <trace_ring/recorder/lane/hand_on.hpp>
+#include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/process/entries.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -229,8 +228,8 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
       keeps_oldest_(full_ == full_mode::discard_newest || full_ == full_mode::stop ||
                     full_ == full_mode::block || full_ == full_mode::extend_then_discard),
       fork_(options.fork),
-      step_(std::max<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
-      block_ns_(static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.block_for.count()))),
+      step_(greatest<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
+      block_ns_(static_cast<std::uint64_t>(greatest<std::int64_t>(0, options.block_for.count()))),
       keep_ticks_(memory_.keep_ticks()),
       idle_mark_(memory_.clock() == hot_clock.kind ? idle_mark_for(memory_.plan().sub_buffer_bytes)
                                                    : 0) {
@@ -240,11 +239,11 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
         options.control == control_mode::on && memory_.header().no_control.load(relaxed) == 0;
     snapshots_left_.store(asked ? options.snapshots : 0, relaxed);
     snapshot_gap_ =
-        static_cast<std::uint64_t>(std::max<std::int64_t>(0, options.snapshot_gap.count()));
+        static_cast<std::uint64_t>(greatest<std::int64_t>(0, options.snapshot_gap.count()));
     snapshot_base_ = options.snapshot_file.empty()
                          ? (options.file.empty() ? std::string() : memory_.path() + ".snapshot")
                          : expand_file_name(options.snapshot_file);
-    copy_space_ = std::make_unique<std::uint64_t[]>(memory_.plan().sub_buffer_bytes / 8);
+    copy_space_.resize(memory_.plan().sub_buffer_bytes / 8);
     const std::string subject = memory_.path().empty() ? "memory" : memory_.path();
     std::uint32_t none = 0;
     // order: key.make:A pairs with key.fail:A, key.drop:B
@@ -264,7 +263,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
 #if defined(MADV_WIPEONFORK)
     static_cast<void>(::madvise(page, layout::page_bytes, MADV_WIPEONFORK));
 #endif
-    alive_.reset(::new (page) atomic<std::uint32_t>(entered));
+    alive_.word = ::new (page) atomic<std::uint32_t>(entered);
     // One at a time: two processes that join at once must not get the same gates.
     const int fd = memory_.descriptor();
     for (int i = 0; fd >= 0; ++i) {

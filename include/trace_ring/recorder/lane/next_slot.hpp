@@ -12,10 +12,10 @@
 
 #include <time.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -115,10 +115,10 @@ inline sub_buffer_place core::next_slot(lane_state& lane, const share& of) noexc
     if (of.longest <= 1 || keeps_oldest_) return next_slot(of);
     std::uint32_t drawn = run.drawn.load(relaxed);
     if (newest + 1 - end > of.soon) drawn /= 2;
-    const std::uint32_t length = std::clamp(drawn / 8, 1U, of.longest);
+    const std::uint32_t length = clamped(drawn / 8, 1U, of.longest);
     const position at = of.cursor->fetch_add(length, relaxed) + 1;
     if (positions_end(of, at - 2 + length)) return {};
-    run.drawn.store((std::min)(drawn + length, 8 * of.longest), relaxed);
+    run.drawn.store(least(drawn + length, 8 * of.longest), relaxed);
     run.run_next.store(at + 1, relaxed);
     run.run_end.store(at + length, relaxed);
     return {of.slot_at(at), at};
@@ -171,7 +171,7 @@ inline sub_buffer_place core::next_unread(const share& of) noexcept {
                      (closed && keep_ticks_ != 0 && !is_young(memory_.index(slot)));
             if (usable || (closed && keep_ticks_ == 0)) break;
             // By time the oldest need not be the first: one filled slowly was closed later.
-            if (closed) until = (std::min)(until, old_at(memory_.index(slot)));
+            if (closed) until = least(until, old_at(memory_.index(slot)));
         }
         if (!usable) {
             if (of.cursor->load(relaxed) != last) {  // relaxed: after the state
@@ -179,7 +179,7 @@ inline sub_buffer_place core::next_unread(const share& of) noexcept {
                 continue;
             }
             if (!still) {
-                full_at_.store((std::min)(next, last + of.lap), relaxed);  // relaxed, all: a hint
+                full_at_.store(least(next, last + of.lap), relaxed);  // relaxed, all: a hint
                 full_until_.store(until, relaxed);
                 full_after_.store(last, relaxed);
             }
@@ -223,7 +223,7 @@ inline void core::grow(std::uint64_t wanted) noexcept {
         // order: grow.ended:B pairs with grow.end:A
         if (ring.growth_ended.load(acquire) != 0) return;
         const undisturbed scope;
-        const std::uint64_t more = (std::min)(limit, (std::max)(capacity + step_, wanted));
+        const std::uint64_t more = least(limit, greatest(capacity + step_, wanted));
         if (memory_.provide(capacity, more) != 0) {
             // order: grow.end:A pairs with grow.ended:A, grow.ended:B, grow.ended:C
             ring.growth_ended.store(1, release);

@@ -16,7 +16,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -202,7 +201,9 @@ private:
             return false;
         }
     }
-    return std::equal(a.names.begin(), a.names.end(), b.names.begin(), b.names.end());
+    bool same = a.names.size() == b.names.size();
+    for (std::size_t i = 0; same && i < a.names.size(); ++i) same = a.names[i] == b.names[i];
+    return same;
 }
 
 /// The node of a type, made if it is new, with the id that `choose()` returns; null when ids or
@@ -244,7 +245,7 @@ template <class Choose>
     }
     node->description.fields = {fields, wanted.fields.size()};
     auto* const names = reinterpret_cast<std::uint64_t*>(memory + names_at);
-    std::copy(wanted.names.begin(), wanted.names.end(), names);
+    for (std::size_t i = 0; i < wanted.names.size(); ++i) names[i] = wanted.names[i];
     node->description.names = {names, wanted.names.size()};
     node->id = id;
     // relaxed, to the end: a number out of a counter, and what the swap publishes

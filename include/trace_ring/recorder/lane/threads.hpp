@@ -9,12 +9,10 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
-#include <algorithm>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 
 #include <trace_ring/recorder/file/session_owner.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
@@ -203,9 +201,8 @@ inline void forget_lanes_in_child() noexcept {
             mark.value.store(0, relaxed);
             mark.valid.store(0, relaxed);
         }
-        const bool own =
-            std::any_of(std::begin(thread_lanes), std::end(thread_lanes),
-                        [&](const auto& place) { return place.load(relaxed) == &block; });
+        bool own = false;
+        for (const auto& place : thread_lanes) own = own || place.load(relaxed) == &block;
         if (!own) {
             give_node(*node);
         } else {

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -28,24 +27,19 @@ public:
     /// Signal-safe, linear in the dictionary, as are all functions below.
     [[nodiscard]] binding look(std::uint32_t root, std::uint32_t id, const type_description& type,
                                std::uint8_t total) const noexcept {
-        binding found = binding::none;
-        for_each_binding([&](std::uint32_t of, std::uint32_t number, std::uint64_t at) {
-            if (of != root || number != id) return true;
-            found = is_same(at, type, total) ? binding::same : binding::other;
-            return false;
-        });
-        return found;
+        for (auto each = bindings(); each.next();) {
+            if (each.root != root || each.id != id) continue;
+            return is_same(each.at, type, total) ? binding::same : binding::other;
+        }
+        return binding::none;
     }
     /// A number that means this type in numbering `root`; 0 if none does.
     [[nodiscard]] std::uint32_t find(std::uint32_t root,
                                      const type_description& type) const noexcept {
-        std::uint32_t found = 0;
-        for_each_binding([&](std::uint32_t of, std::uint32_t number, std::uint64_t at) {
-            if (of != root || !is_same(at, type, 0)) return true;
-            found = number;
-            return false;
-        });
-        return found;
+        for (auto each = bindings(); each.next();) {
+            if (each.root == root && is_same(each.at, type, 0)) return each.id;
+        }
+        return 0;
     }
 
     /// Adds a type to a numbering that does not have it. False: there is no room. The names of
@@ -62,7 +56,7 @@ public:
         const std::uint64_t names_at = layout::round_up(end, sizeof(std::uint64_t));
         const std::uint64_t bytes = layout::round_up(
             names.empty() ? end : names_at + names.size_bytes(), layout::dictionary_unit);
-        const bool has_names = names.size() > std::size(left_out);
+        const bool has_names = names.size() > 1;
         const std::optional<std::uint64_t> offset = claim(bytes, has_names ? size / 4 : 0);
         if (!offset) return false;
         auto& entry = type_at(*offset);
@@ -71,14 +65,12 @@ public:
         entry.root.store(root, relaxed);
         entry.id.store(static_cast<std::uint16_t>(node.id), relaxed);
         std::byte* const start = base + *offset;
-        const auto put = [start](std::uint64_t at, auto value) {
-            word_at<decltype(value)>(start, static_cast<std::size_t>(at)).store(value, relaxed);
-        };
-        lay_out(type, total_of(node), put);
+        entry_words words{start};
+        words.lay_out(type, total_of(node));
         // Another entry may have been there: bytes behind the texts must not look like names.
-        for (; end < names_at; ++end) put(end, std::uint8_t{0});
-        for (const std::uint64_t word : names) put(std::exchange(end, end + 8), word);
-        for (; end < bytes; end += 8) put(end, std::uint64_t{0});
+        for (; end < names_at; ++end) words.put<std::uint8_t>(end, 0);
+        for (const std::uint64_t word : names) words.put(std::exchange(end, end + 8), word);
+        for (; end < bytes; end += 8) words.put<std::uint64_t>(end, 0);
         // order: dictionary.write:A pairs with table.read:A, snapshot.copy:A, dictionary.read:A,
         // dictionary.read:B, dictionary.read:C
         entry.magic.store(layout::type_magic, release);
@@ -119,22 +111,16 @@ public:
         if (entry.magic.load(acquire) != layout::type_magic) return false;
         const std::uint64_t length = entry.bytes.load(relaxed);  // relaxed: after the magic
         if (length > size - offset) return false;
-        bool same = true;
-        const std::byte* const start = base + offset;
-        const auto compare = [&](std::size_t at, auto value) {
-            if (total == 0 && at == offsetof(layout::type_entry, total)) return;
-            same = same && at + sizeof value <= length &&
-                   word_at<decltype(value)>(start, at).load(relaxed) == value;  // relaxed: as above
-        };
-        auto at = static_cast<std::size_t>(
-            layout::round_up(lay_out(type, total, compare), sizeof(std::uint64_t)));
-        // relaxed: as above
-        const std::uint64_t head =
-            at < length ? word_at<std::uint64_t>(start, at).load(relaxed) : 0;
-        if (type.names.empty()) return same && static_cast<std::uint32_t>(head) != names_magic;
-        if (head == names_shape{}.head()) return same;
-        for (const std::uint64_t word : type.names) compare(std::exchange(at, at + 8), word);
-        return same;
+        entry_words words{base + offset, length, true};
+        std::uint64_t at = layout::round_up(words.lay_out(type, total), sizeof(std::uint64_t));
+        std::uint64_t head = 0;
+        if (at < length)  // relaxed: as above
+            head = word_at<std::uint64_t>(words.start, static_cast<std::size_t>(at)).load(relaxed);
+        if (type.names.empty())
+            return words.same && static_cast<std::uint32_t>(head) != names_magic;
+        if (head == names_shape{}.head()) return words.same;
+        for (const std::uint64_t word : type.names) words.put(std::exchange(at, at + 8), word);
+        return words.same;
     }
 
     /// Frees the bytes of an entry that nothing refers to.
@@ -147,40 +133,57 @@ public:
     }
 
 private:
-    /// Calls `put(offset in the entry, value)` for all parts of a type's entry but the names of
-    /// values. Returns where they end.
-    template <class Put>
-    static std::size_t lay_out(const type_description& type, std::uint8_t total,
-                               Put&& put) noexcept {
-        using layout::field_entry;
-        using layout::type_entry;
-        put(offsetof(type_entry, kind), static_cast<std::uint8_t>(type.kind));
-        put(offsetof(type_entry, total), total);
-        put(offsetof(type_entry, fields), static_cast<std::uint16_t>(type.fields.size()));
-        put(offsetof(type_entry, name_bytes), static_cast<std::uint16_t>(type.name.size()));
-        put(offsetof(type_entry, fixed_bytes), std::uint32_t{type.fixed_bytes});
-        std::uint64_t flows = 0;
-        for (std::size_t i = 0; i < type.fields.size() && i < most_flow_fields; ++i) {
-            if (type.fields[i].flow) flows |= std::uint64_t{1} << i;
+    /// The words of a type's entry: written, or compared with those that are there. One function
+    /// for both, so that they cannot differ.
+    struct entry_words {
+        std::byte* start;
+        std::uint64_t there = 0;  ///< bytes of the entry that is there
+        bool compares = false;    ///< with that entry
+        bool same = true;
+
+        /// A total of 0 is the same as any.
+        template <class T>
+        void put(std::uint64_t offset, T value) noexcept {
+            const auto at = static_cast<std::size_t>(offset);
+            // relaxed, both: before the magic of an entry that is written, after one that is there
+            if (!compares) return word_at<T>(start, at).store(value, relaxed);
+            if (!same || (value == 0 && at == offsetof(layout::type_entry, total))) return;
+            same = at + sizeof value <= there && word_at<T>(start, at).load(relaxed) == value;
         }
-        put(offsetof(type_entry, flow_fields), flows);
-        std::size_t text = sizeof(type_entry) + sizeof(field_entry) * type.fields.size();
-        const auto put_text = [&](std::string_view from) {
-            for (const char c : from) put(text++, static_cast<std::uint8_t>(c));
-        };
-        put_text(type.name);
-        for (std::size_t i = 0; i < type.fields.size(); ++i) {
-            const field_description& f = type.fields[i];
-            const std::size_t at = sizeof(type_entry) + sizeof(field_entry) * i;
-            put(at + offsetof(field_entry, type), static_cast<std::uint8_t>(f.type));
-            put(at + offsetof(field_entry, form), static_cast<std::uint8_t>(f.form));
-            put(at + offsetof(field_entry, count), f.count);
-            put(at + offsetof(field_entry, offset), f.offset);
-            put(at + offsetof(field_entry, name_bytes), static_cast<std::uint16_t>(f.name.size()));
-            put_text(f.name);
+        [[gnu::noinline]] void put_text(std::uint64_t at, name_view from) noexcept {
+            for (const char c : from) put(at++, static_cast<std::uint8_t>(c));
         }
-        return text;
-    }
+        /// All parts but the names of values. Returns where they end.
+        [[gnu::noinline, gnu::cold]] std::uint64_t lay_out(const type_description& type,
+                                                           std::uint8_t total) noexcept {
+            using layout::field_entry;
+            using layout::type_entry;
+            put(offsetof(type_entry, kind), static_cast<std::uint8_t>(type.kind));
+            put(offsetof(type_entry, total), total);
+            put(offsetof(type_entry, fields), static_cast<std::uint16_t>(type.fields.size()));
+            put(offsetof(type_entry, name_bytes), static_cast<std::uint16_t>(type.name.size()));
+            put(offsetof(type_entry, fixed_bytes), std::uint32_t{type.fixed_bytes});
+            std::uint64_t flows = 0;
+            std::uint64_t at = sizeof(type_entry);
+            std::uint64_t text = at + sizeof(field_entry) * type.fields.size();
+            put_text(text, type.name);
+            text += type.name.size();
+            for (std::size_t i = 0; i < type.fields.size(); ++i, at += sizeof(field_entry)) {
+                const field_description& f = type.fields[i];
+                if (f.flow && i < most_flow_fields) flows |= std::uint64_t{1} << i;
+                put(at + offsetof(field_entry, type), static_cast<std::uint8_t>(f.type));
+                put(at + offsetof(field_entry, form), static_cast<std::uint8_t>(f.form));
+                put(at + offsetof(field_entry, count), f.count);
+                put(at + offsetof(field_entry, offset), f.offset);
+                put(at + offsetof(field_entry, name_bytes),
+                    static_cast<std::uint16_t>(f.name.size()));
+                put_text(text, f.name);
+                text += f.name.size();
+            }
+            put(offsetof(type_entry, flow_fields), flows);
+            return text;
+        }
+    };
     /// Claims a free entry, or one behind the last if `to_leave` bytes remain. Its magic is 0.
     [[nodiscard]] std::optional<std::uint64_t> claim(std::uint64_t wanted,
                                                      std::uint64_t to_leave = 0) const noexcept {
@@ -191,17 +194,15 @@ private:
             const std::uint64_t offset = used.fetch_add(wanted, relaxed);
             if (offset <= size - wanted && offset % layout::dictionary_unit == 0) return offset;
         }
-        std::optional<std::uint64_t> found;
-        for_each_entry([&](std::uint64_t at, std::uint32_t magic, std::uint64_t length) {
-            if (magic != layout::free_magic || length < wanted) return true;
+        for (auto each = entries(); each.next();) {
+            if (each.magic != layout::free_magic || each.bytes < wanted) continue;
             std::uint32_t expected = layout::free_magic;
             // order: dictionary.claim:A pairs with dictionary.free:A
-            if (!type_at(at).magic.compare_exchange_strong(expected, 0, acquire)) return true;
-            if (length > wanted) free(at + wanted, length - wanted);
-            found = at;
-            return false;
-        });
-        return found;
+            if (!type_at(each.at).magic.compare_exchange_strong(expected, 0, acquire)) continue;
+            if (each.bytes > wanted) free(each.at + wanted, each.bytes - wanted);
+            return each.at;
+        }
+        return std::nullopt;
     }
     const trace_memory& in_;
 };

@@ -32,7 +32,7 @@ public:
 
     /// At set-up: the types that the program has, from `types` on, get their entries.
     void begin(numbering& known, const type_node* types, std::uint32_t root) {
-        known.complete(types, root, [this](const type_node& node) { refuse(node); });
+        known.complete(root, [this](const type_node& node) { refuse(node); });
         // relaxed, both: no other thread has this recorder yet; and published with the first
         for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed))
             static_cast<void>(know(*t));

@@ -10,13 +10,13 @@
 /// gets a new one, in which types that other programs described are not described again. When room
 /// runs out, entries of numberings that nothing in the file refers to are used again.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
-#include <vector>
 
+#include <trace_ring/recorder/light/least.hpp>
+#include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/process/dictionary.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -44,29 +44,23 @@ public:
                 forget_totals(root);
                 return refer_to(root);
             }
-            if (!again) purge();
+            if (again) break;
+            purge();
+            note_known();
         }
         return std::nullopt;
     }
-    /// Makes `root`, chosen for these types, mean all of them; `none(type)` for each without room.
+    /// Makes `root`, just chosen, mean all of the types; `none(type)` for each without room. Once.
     template <class OnNone>
-    void complete(const type_node* types, std::uint32_t root, OnNone&& none) {
+    void complete(std::uint32_t root, OnNone&& none) {
         // Its numbers mean the same to the program, or it would not be chosen.
-        std::vector<bool> has(layout::max_event_id + 1);
-        dictionary_.for_each_binding([&](std::uint32_t of, std::uint32_t id, std::uint64_t) {
-            if (of == root && id < has.size()) has[id] = true;
-            return true;
-        });
-        std::vector<const type_node*> missing;
-        for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed)) {  // relaxed: old
-            if (!has[t->id]) missing.push_back(t);
+        for (auto each = dictionary_.bindings(); each.next();) {
+            if (each.root == root && each.id < by_id_.size()) by_id_[each.id] = nullptr;
         }
-        std::sort(missing.begin(), missing.end(),
-                  [](const type_node* a, const type_node* b) { return a->id < b->id; });
-        share(missing, root);
+        share(root);
         bool purged = false;
-        for (const type_node* t : missing) {
-            if (dictionary_.add(*t, root, true)) continue;
+        for (const type_node* const t : by_id_) {
+            if (t == nullptr || dictionary_.add(*t, root, true)) continue;
             if (!purged) purge();
             if (!std::exchange(purged, true) && dictionary_.add(*t, root, true)) continue;
             if (!dictionary_.add(*t, root, false)) none(*t);
@@ -83,13 +77,16 @@ private:
     };
 
     void note_types(const type_node* types) {
-        by_id_.assign(layout::max_event_id + 1, nullptr);
+        std::uint32_t last = 0;
+        for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed))  // relaxed: old
+            last = greatest(last, t->id);
+        by_id_.resize(last + std::size_t{1});
         for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed)) {  // relaxed: old
             by_id_[t->id] = t;
         }
     }
     void note_users(std::uint32_t self) {
-        uses_.assign(std::min<std::size_t>(in_.plan().process_count, layout::most_numberings), {});
+        uses_.resize(least(in_.plan().process_count, layout::most_numberings));
         for (std::uint32_t slot = 0; slot < in_.plan().process_count; ++slot) {
             const auto& entry = in_.process(slot);
             // order: process.look:B pairs with process.enter:B, process.leave:A, process.dead:A,
@@ -110,20 +107,18 @@ private:
     }
     void note_known() {
         for (use& each : uses_) each.known = each.unfit = false, each.same = 0;
-        dictionary_.for_each_binding(
-            [this](std::uint32_t root, std::uint32_t id, std::uint64_t at) {
-                if (root >= uses_.size() || id >= by_id_.size()) return true;
-                use& of = uses_[root];
-                of.known = true;
-                const type_node* const own = by_id_[id];
-                if (own == nullptr) return true;
-                if (dictionary_.is_same(at, own->description, dictionary_.total_of(*own))) {
-                    ++of.same;
-                } else {
-                    of.unfit = true;
-                }
-                return true;
-            });
+        for (auto each = dictionary_.bindings(); each.next();) {
+            if (each.root >= uses_.size() || each.id > layout::max_event_id) continue;
+            use& of = uses_[each.root];
+            of.known = true;
+            const type_node* const own = each.id < by_id_.size() ? by_id_[each.id] : nullptr;
+            if (own == nullptr) continue;
+            if (dictionary_.is_same(each.at, own->description, dictionary_.total_of(*own))) {
+                ++of.same;
+            } else {
+                of.unfit = true;
+            }
+        }
     }
     /// Frees the descriptions of types in numberings that no process is entered under and no
     /// sub-buffer names. Reads the header of every sub-buffer.
@@ -139,81 +134,72 @@ private:
         const auto unit = [](std::uint64_t at) {
             return static_cast<std::size_t>(at / layout::dictionary_unit);
         };
-        std::vector<bool> shared(unit(in_.plan().dictionary_bytes));
-        dictionary_.for_each_binding([&](std::uint32_t root, std::uint32_t, std::uint64_t at) {
-            if (!is_dead(root)) shared[unit(at)] = true;
-            return true;
-        });
-        dictionary_.for_each_entry(
-            [&](std::uint64_t at, std::uint32_t magic, std::uint64_t length) {
-                // Both kinds of entry have it in the same place. relaxed: after the magic
-                if (magic != layout::free_magic &&
-                    is_dead(dictionary_.type_at(at).root.load(relaxed)) && !shared[unit(at)]) {
-                    dictionary_.free(at, length);
-                }
-                return true;
-            });
+        list_of<bool> shared(unit(in_.plan().dictionary_bytes));
+        for (auto each = dictionary_.bindings(); each.next();) {
+            if (!is_dead(each.root)) shared[unit(each.at)] = true;
+        }
+        for (auto each = dictionary_.entries(); each.next();) {
+            // Both kinds of entry have it in the same place. relaxed: after the magic
+            if (each.magic != layout::free_magic &&
+                is_dead(dictionary_.type_at(each.at).root.load(relaxed)) &&
+                !shared[unit(each.at)]) {
+                dictionary_.free(each.at, each.bytes);
+            }
+        }
         join_free();
-        note_known();
     }
     /// Joins free entries that lie side by side. An entry that another program took meanwhile is
     /// left.
     void join_free() const noexcept {
         std::uint64_t last = 0;
         std::uint64_t end = ~std::uint64_t{0};  // of a free entry
-        dictionary_.for_each_entry(
-            [&](std::uint64_t at, std::uint32_t magic, std::uint64_t length) {
-                if (magic != layout::free_magic) return true;
-                std::uint32_t first = layout::free_magic;
-                std::uint32_t second = layout::free_magic;
-                // order: dictionary.claim:B pairs with dictionary.free:A
-                if (at == end &&
-                    dictionary_.type_at(last).magic.compare_exchange_strong(first, 0, acquire)) {
-                    // order: dictionary.claim:C pairs with dictionary.free:A
-                    if (dictionary_.type_at(at).magic.compare_exchange_strong(second, 0, acquire)) {
-                        dictionary_.free(last, at + length - last);
-                        end = at + length;
-                        return true;
-                    }
+        for (auto each = dictionary_.entries(); each.next();) {
+            if (each.magic != layout::free_magic) continue;
+            std::uint32_t first = layout::free_magic;
+            std::uint32_t second = layout::free_magic;
+            // order: dictionary.claim:B pairs with dictionary.free:A
+            if (each.at == end &&
+                dictionary_.type_at(last).magic.compare_exchange_strong(first, 0, acquire)) {
+                end = each.at + each.bytes;
+                // order: dictionary.claim:C pairs with dictionary.free:A
+                if (dictionary_.type_at(each.at).magic.compare_exchange_strong(second, 0,
+                                                                               acquire)) {
                     dictionary_.free(last, end - last);
+                    continue;
                 }
-                last = at;
-                end = at + length;
-                return true;
-            });
-    }
-    /// Takes from `missing`, sorted by number, the types that other programs have described, and
-    /// refers to their entries.
-    void share(std::vector<const type_node*>& missing, std::uint32_t root) const {
-        std::vector<std::uint64_t> found(missing.size(), none_);
-        dictionary_.for_each_entry([&](std::uint64_t at, std::uint32_t magic, std::uint64_t) {
-            if (magic != layout::type_magic) return true;
-            for (std::size_t i = 0; i < missing.size(); ++i) {
-                const auto& type = missing[i]->description;
-                const std::uint8_t total = dictionary_.total_of(*missing[i]);
-                // relaxed: after the magic
-                if (found[i] == none_ && dictionary_.type_at(at).total.load(relaxed) == total &&
-                    dictionary_.is_same(at, type, total)) {
-                    found[i] = at;
-                }
+                dictionary_.free(last, each.at - last);
             }
-            return true;
-        });
-        std::vector<const type_node*> rest;
-        for (std::size_t i = 0; i < missing.size();) {
-            std::size_t n = 0;
-            while (n < layout::alias_entry::most && i + n < missing.size() &&
-                   found[i + n] != none_ && missing[i + n]->id == missing[i]->id + n) {
-                ++n;
-            }
-            if (n == 0 || !dictionary_.add_alias(root, missing[i]->id, {found.data() + i, n})) {
-                n = std::max<std::size_t>(n, 1);
-                rest.insert(rest.end(), missing.begin() + static_cast<std::ptrdiff_t>(i),
-                            missing.begin() + static_cast<std::ptrdiff_t>(i + n));
-            }
-            i += n;
+            last = each.at;
+            end = each.at + each.bytes;
         }
-        missing = std::move(rest);
+    }
+    /// Takes from `by_id_` the types that other programs have described, and refers to their
+    /// entries.
+    void share(std::uint32_t root) {
+        list_of<std::uint64_t> found(by_id_.size());  // where + 1; 0: nowhere
+        for (auto each = dictionary_.entries(); each.next();) {
+            if (each.magic != layout::type_magic) continue;
+            for (std::size_t id = 0; id < by_id_.size(); ++id) {
+                if (by_id_[id] == nullptr || found[id] != 0) continue;
+                const std::uint8_t total = dictionary_.total_of(*by_id_[id]);
+                // relaxed: after the magic
+                if (dictionary_.type_at(each.at).total.load(relaxed) == total &&
+                    dictionary_.is_same(each.at, by_id_[id]->description, total)) {
+                    found[id] = each.at + 1;
+                }
+            }
+        }
+        for (std::size_t id = 0; id < by_id_.size(); ++id) {
+            std::uint64_t types[layout::alias_entry::most];
+            std::size_t n = 0;
+            for (; n < layout::alias_entry::most && id + n < by_id_.size() && found[id + n] != 0;
+                 ++n)
+                types[n] = found[id + n] - 1;
+            if (n == 0) continue;
+            if (dictionary_.add_alias(root, static_cast<std::uint32_t>(id), {types, n}))
+                for (std::size_t i = 0; i < n; ++i) by_id_[id + i] = nullptr;
+            id += n - 1;
+        }
     }
     std::uint32_t refer_to(std::uint32_t root) {
         uses_[root].referred = true;
@@ -226,12 +212,10 @@ private:
         }
     }
 
-    static constexpr std::uint64_t none_ = ~std::uint64_t{0};
-
     const trace_memory& in_;
     dictionary dictionary_;
-    std::vector<const type_node*> by_id_;
-    std::vector<use> uses_;
+    list_of<const type_node*> by_id_;  ///< the program's types
+    list_of<use> uses_;                ///< by numbering
 };
 
 }  // namespace trace_ring::inline v1::impl

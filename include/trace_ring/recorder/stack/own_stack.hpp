@@ -11,12 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -92,8 +92,7 @@ private:
         for (const char c : std::string_view(text, static_cast<std::size_t>(got))) {
             if (!lines.add(c, line)) continue;
             if (is_first && line.is_main_stack) {
-                found = {(std::max)(before.high, line.high - (std::min)(line.high, room)),
-                         line.high};
+                found = {greatest(before.high, line.high - least(line.high, room)), line.high};
             } else if (!is_first && line.low <= words && words < line.high && before.is_closed &&
                        before.high == line.low) {
                 found = {line.low, words};
