@@ -14,12 +14,14 @@
 /// @endcode
 
 #include <cerrno>
+#include <cinttypes>
+#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include <trace_ring/atomic.hpp>
@@ -74,6 +76,34 @@ throw_setup_error(const setup_error& error) {
 
 }  // namespace impl
 
+/// A step of set-up that failed, until what it began is undone: set-up need not end where a step
+/// fails. Plain data, no memory. Empty: nothing failed.
+class setup_fault {
+public:
+    setup_fault() noexcept = default;
+    /// What was tried, as printf takes it, in up to 200 bytes.
+    [[gnu::cold, gnu::noinline,
+      gnu::format(printf, 3, 4)]] setup_fault(int error, const char* attempt, ...) noexcept
+        : error_(error) {
+        va_list values;
+        va_start(values, attempt);
+        std::vsnprintf(attempt_, sizeof attempt_, attempt, values);
+        va_end(values);
+    }
+    [[nodiscard]] explicit operator bool() const noexcept { return error_ != 0; }
+    [[nodiscard]] int error() const noexcept { return error_; }
+    [[nodiscard]] const char* attempt() const noexcept { return attempt_; }
+
+private:
+    int error_ = 0;
+    char attempt_[200];
+};
+
+/// What is wrong in a file, and where.
+[[nodiscard]] inline setup_fault fault_at(std::uint64_t offset, std::string_view what) noexcept {
+    return {EINVAL, "offset %" PRIu64 ": %.*s", offset, static_cast<int>(what.size()), what.data()};
+}
+
 /// Ends a set-up that failed; for your own policies, too.
 [[noreturn]] inline void fail_setup(const setup_error& error) {
     // order: setup.fail:A pairs with setup.handler:A
@@ -86,23 +116,24 @@ throw_setup_error(const setup_error& error) {
     std::abort();
 #endif
 }
-[[noreturn]] inline void fail_setup(const std::string& subject, const std::string& attempt,
-                                    int error) {
-    fail_setup(setup_error(subject, attempt, error));
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail_setup(std::string_view subject,
+                                                              std::string_view attempt, int error) {
+    fail_setup(setup_error(std::string(subject), std::string(attempt), error));
+}
+/// Ends set-up if a step of it failed; the caller has undone before what it must.
+inline void fail_setup(std::string_view subject, const setup_fault& fault) {
+    if (fault) fail_setup(subject, fault.attempt(), fault.error());
 }
 /// Fails as operator new does: by std::bad_alloc where there are exceptions.
-[[noreturn]] inline void fail_memory(const std::string& subject, std::uint64_t bytes) {
+[[noreturn]] inline void fail_memory(std::string_view subject, std::uint64_t bytes) {
 #if defined(__cpp_exceptions)
     static_cast<void>(subject);
     static_cast<void>(bytes);
     throw std::bad_alloc();
 #else
-    fail_setup(subject, "cannot allocate " + std::to_string(bytes) + " bytes", ENOMEM);
+    const setup_fault fault(ENOMEM, "cannot allocate %" PRIu64 " bytes", bytes);
+    fail_setup(subject, fault.attempt(), fault.error());
 #endif
-}
-/// Ends set-up if a step of it failed; the caller has undone before what it must.
-inline void fail_setup(const std::optional<setup_error>& fault) {
-    if (fault) fail_setup(*fault);
 }
 
 }  // namespace trace_ring::inline v1

@@ -38,9 +38,7 @@ public:
         if (bytes == 0) fail_setup(file, "offset 0: the file is empty", EINVAL);
         memory_ = storage::mapping::of_file(file, fd.get(), bytes);
         if (const auto fault = layout::check_layout(memory_.data(), bytes, plan_)) {
-            fail_setup(file,
-                       "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
-                       EINVAL);
+            fail_setup(file, fault_at(fault.offset, fault.what));
         }
         // relaxed: fixed
         if (reinterpret_cast<layout::file_header*>(memory_.data())->no_control.load(relaxed) != 0) {

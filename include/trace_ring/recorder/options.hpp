@@ -26,6 +26,7 @@
 /// and counted.
 
 #include <errno.h>
+#include <limits.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -154,21 +155,50 @@ struct recorder_options {
     bool paused = false;
 };
 
-/// `pattern` with "%p", "%e" and "%%" replaced; other uses of '%' stay as they are.
-[[nodiscard]] inline std::string expand_file_name(std::string_view pattern) {
-    std::string out;
-    for (std::size_t i = 0; i < pattern.size(); ++i) {
-        const char next = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
-        if (pattern[i] != '%' || (next != 'p' && next != 'e' && next != '%')) {
-            out += pattern[i];
-            continue;
-        }
-        ++i;
-        if (next == 'p') out += std::to_string(::getpid());
-        if (next == 'e') out += program_invocation_short_name;
-        if (next == '%') out += '%';
+namespace impl {
+
+/// A file's name, of any length that a system call takes; a longer one is cut to what it refuses.
+struct name_buffer {
+    char text[PATH_MAX + 1] = {};
+    std::size_t size = 0;
+
+    /// It is longer than any name that a system call takes.
+    [[nodiscard]] bool is_cut() const noexcept { return size == PATH_MAX; }
+    void add(char c) noexcept {
+        if (size < PATH_MAX) text[size++] = c;
     }
-    return out;
+    [[gnu::noinline]] void add(std::string_view more) noexcept {
+        for (const char c : more) add(c);
+    }
+    /// In decimal digits.
+    [[gnu::noinline]] void add(std::uint32_t number) noexcept {
+        if (number >= 10) add(number / 10);
+        add(static_cast<char>('0' + number % 10));
+    }
+    /// `pattern` with "%p", "%e" and "%%" replaced.
+    [[gnu::cold, gnu::noinline]] void expand(std::string_view pattern) noexcept {
+        for (std::size_t i = 0; i < pattern.size(); ++i) {
+            const char next = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+            if (pattern[i] != '%' || (next != 'p' && next != 'e' && next != '%')) {
+                add(pattern[i]);
+                continue;
+            }
+            ++i;
+            if (next == 'p') add(static_cast<std::uint32_t>(::getpid()));
+            if (next == 'e') add(program_invocation_short_name);
+            if (next == '%') add('%');
+        }
+    }
+};
+
+}  // namespace impl
+
+/// `pattern` with "%p", "%e" and "%%" replaced; other uses of '%' stay as they are. Cut where it is
+/// longer than any file's name can be.
+[[nodiscard]] inline std::string expand_file_name(std::string_view pattern) {
+    impl::name_buffer out;
+    out.expand(pattern);
+    return {out.text, out.size};
 }
 
 }  // namespace trace_ring::inline v1

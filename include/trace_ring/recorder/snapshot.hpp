@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include <trace_ring/policy/storage/mapping.hpp>
@@ -256,19 +255,12 @@ inline void core::serve_requests() noexcept {
     if (now < due || !snapshot_due_.compare_exchange_strong(due, now + snapshot_gap_, relaxed)) {
         return;
     }
-    char name[4096];
-    if (snapshot_base_.size() + 12 > sizeof name) return;
-    std::memcpy(name, snapshot_base_.data(), snapshot_base_.size());
-    char digits[10];
-    std::size_t count = 0;
-    for (std::uint32_t left = wanted; count == 0 || left != 0; left /= 10) {
-        digits[count++] = static_cast<char>('0' + left % 10);
-    }
-    char* out = name + snapshot_base_.size();
-    *out++ = '.';
-    while (count != 0) *out++ = digits[--count];
-    *out = '\0';
-    const int error = write_snapshot(*this, name);
+    name_buffer name;
+    name.add(snapshot_base_.c_str());
+    name.add('.');
+    name.add(wanted);
+    if (name.is_cut()) return;
+    const int error = write_snapshot(*this, name.text);
     if (error == EBUSY) {  // another thread writes one
         snapshot_due_.store(due, relaxed);
         return;

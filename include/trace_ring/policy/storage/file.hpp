@@ -15,10 +15,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cinttypes>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
+#include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include <trace_ring/setup_error.hpp>
@@ -55,14 +56,27 @@ private:
 
 namespace storage {
 
+/// A file's name as system calls take it: of a C string, or of a string that has one.
+class file_name {
+public:
+    file_name(const char* name) noexcept : name_(name) {}
+    template <class String>
+    requires requires(const String& name) { name.c_str(); }
+    file_name(const String& name) noexcept : name_(name.c_str()) {}
+    [[nodiscard]] const char* c_str() const noexcept { return name_; }
+
+private:
+    const char* name_;
+};
+
 /// Creates `path`, readable and writable only by its owner, closed on exec. Fails if it exists.
-[[nodiscard]] inline file_descriptor try_create_file(const std::string& path) noexcept {
+[[nodiscard]] inline file_descriptor try_create_file(file_name path) noexcept {
     return file_descriptor(
         ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
-[[nodiscard]] inline file_descriptor create_file(const std::string& path) {
+[[nodiscard]] inline file_descriptor create_file(file_name path) {
     file_descriptor made = try_create_file(path);
-    if (!made) fail_setup(path, "cannot create the file", errno);
+    if (!made) fail_setup(path.c_str(), "cannot create the file", errno);
     return made;
 }
 
@@ -76,25 +90,23 @@ enum class trust {
 
 /// Opens an existing regular file for reading and writing, closed on exec. Returns the error, if
 /// any.
-[[nodiscard]] inline std::optional<setup_error> open_file(file_descriptor& fd,
-                                                          const std::string& path,
-                                                          trust asks = trust::any) {
-    const bool follows = asks == trust::any || path.starts_with("/proc/");
+[[nodiscard]] inline setup_fault open_file(file_descriptor& fd, file_name path,
+                                           trust asks = trust::any) {
+    const bool follows = asks == trust::any || std::strncmp(path.c_str(), "/proc/", 6) == 0;
     fd.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | (follows ? 0 : O_NOFOLLOW)));
     if (!fd && errno == ELOOP && !follows)
-        return setup_error(path, "a symbolic link, which is not followed here", ELOOP);
-    if (!fd) return setup_error(path, "cannot open the file", errno);
+        return {ELOOP, "a symbolic link, which is not followed here"};
+    if (!fd) return {errno, "cannot open the file"};
     struct ::stat64 status {};
-    if (::fstat64(fd.get(), &status) != 0)
-        return setup_error(path, "cannot examine the file", errno);
-    if (!S_ISREG(status.st_mode)) return setup_error(path, "not a regular file", EINVAL);
+    if (::fstat64(fd.get(), &status) != 0) return {errno, "cannot examine the file"};
+    if (!S_ISREG(status.st_mode)) return {EINVAL, "not a regular file"};
     if (asks == trust::same_owner && status.st_uid != ::geteuid())
-        return setup_error(path, "belongs to another user", EPERM);
-    return std::nullopt;
+        return {EPERM, "belongs to another user"};
+    return {};
 }
-[[nodiscard]] inline file_descriptor open_file(const std::string& path, trust asks = trust::any) {
+[[nodiscard]] inline file_descriptor open_file(file_name path, trust asks = trust::any) {
     file_descriptor fd;
-    fail_setup(open_file(fd, path, asks));
+    fail_setup(path.c_str(), open_file(fd, path, asks));
     return fd;
 }
 
@@ -217,14 +229,18 @@ namespace impl {
     return error;
 }
 
-/// The error when `allocate` or `populate` fails, with advice if there is any.
-[[nodiscard]] inline setup_error not_allocated(const std::string& subject, const std::string& what,
-                                               int error) {
+/// The fault when `allocate` or `populate` fails, with advice if there is any.
+[[nodiscard]] inline setup_fault not_allocated(int error, const char* what) {
     const bool never = error == EOPNOTSUPP || error == ENOSYS;
-    return {subject,
-            "cannot allocate " + what +
-                (never ? " (put the file on another file system, or record into memory)" : ""),
-            error};
+    return {error, "cannot allocate %s%s", what,
+            never ? " (put the file on another file system, or record into memory)" : ""};
+}
+/// The same for so many bytes, of what.
+[[nodiscard]] inline setup_fault not_allocated(int error, std::uint64_t bytes,
+                                               const char* of = "") {
+    char what[64];
+    std::snprintf(what, sizeof what, "%" PRIu64 " bytes%s", bytes, of);
+    return not_allocated(error, what);
 }
 
 enum class lock_result { taken, held_by_another, failed };

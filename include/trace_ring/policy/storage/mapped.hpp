@@ -39,7 +39,7 @@ public:
           limit_(bytes_.size()),
           size_(0) {
         if (!grow(with_control(bytes))) {
-            fail_setup(not_allocated("anonymous memory", std::to_string(bytes) + " bytes", ENOMEM));
+            fail_setup("anonymous memory", not_allocated(ENOMEM, bytes));
         }
     }
 

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <cinttypes>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 
 #include <trace_ring/atomic.hpp>
@@ -49,9 +49,8 @@ public:
         static_cast<void>(
             ::madvise(made.base_, made.bytes_, MADV_HUGEPAGE));  // advice: may be refused
 #endif
-        if (const int error = made.populate(0, bytes)) {
-            fail_setup(not_allocated("anonymous memory", std::to_string(bytes) + " bytes", error));
-        }
+        if (const int error = made.populate(0, bytes))
+            fail_setup("anonymous memory", not_allocated(error, bytes));
         return made;
     }
 
@@ -80,9 +79,9 @@ public:
         made.allow_access();
         return made;
     }
-    [[nodiscard]] static mapping with_slack(const std::string& path, int fd, std::uint64_t bytes,
+    [[nodiscard]] static mapping with_slack(file_name path, int fd, std::uint64_t bytes,
                                             std::uint64_t slack) {
-        return checked(try_with_slack(fd, bytes, slack), path, bytes);
+        return checked(try_with_slack(fd, bytes, slack), path.c_str(), bytes);
     }
 
     /// The first `bytes` of a file, shared. The part behind the file's end must not be touched
@@ -90,16 +89,14 @@ public:
     [[nodiscard]] static mapping try_of_file(int fd, std::uint64_t bytes) noexcept {
         return map(fd, bytes, MAP_SHARED);
     }
-    [[nodiscard]] static mapping of_file(const std::string& path, int fd, std::uint64_t bytes) {
-        return checked(try_of_file(fd, bytes), path, bytes);
+    [[nodiscard]] static mapping of_file(file_name path, int fd, std::uint64_t bytes) {
+        return checked(try_of_file(fd, bytes), path.c_str(), bytes);
     }
-    /// The error of a `try_` function that failed to map `bytes`, by errno.
-    [[nodiscard]] static setup_error fault(const std::string& subject, std::uint64_t bytes) {
+    /// The fault of a `try_` function that failed to map `bytes`, by errno.
+    [[nodiscard]] static setup_fault fault(std::uint64_t bytes) {
         const int error = errno;
-        return {subject,
-                "cannot map " + std::to_string(bytes) + " bytes" +
-                    (error == EAGAIN ? " (after mlockall: more than RLIMIT_MEMLOCK)" : ""),
-                error};
+        return {error, "cannot map %" PRIu64 " bytes%s", bytes,
+                error == EAGAIN ? " (after mlockall: more than RLIMIT_MEMLOCK)" : ""};
     }
 
     /// Takes the page faults of [offset, offset + bytes) now, and locks the bytes in memory if the
@@ -147,9 +144,8 @@ public:
 private:
     static constexpr int shared_memory = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
 
-    [[nodiscard]] static mapping checked(mapping made, const std::string& subject,
-                                         std::uint64_t bytes) {
-        if (!made) fail_setup(fault(subject, bytes));
+    [[nodiscard]] static mapping checked(mapping made, const char* subject, std::uint64_t bytes) {
+        if (!made) fail_setup(subject, fault(bytes));
         return made;
     }
     [[nodiscard]] static mapping map(int fd, std::uint64_t bytes, int flags) noexcept {

@@ -22,7 +22,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -51,13 +50,13 @@ public:
         : name_(std::move(path)), file_(create_file(name_)), fresh_(true) {
         if (const auto fault = create(bytes, limit)) {
             ::unlink(name_.c_str());
-            fail_setup(*fault);
+            fail_setup(name_, fault);
         }
     }
     /// The same in memory. `name` is only for messages and /proc.
     shared_file(in_memory_t, std::string name, std::uint64_t bytes, std::uint64_t limit = 0)
         : name_(std::move(name)), file_(create_memory_file(name_.c_str())), fresh_(true) {
-        fail_setup(create(bytes, limit));
+        fail_setup(name_, create(bytes, limit));
     }
 
     /// Attaches to an existing ring, to write. Throws setup_error.
@@ -128,19 +127,18 @@ private:
     static constexpr std::uint64_t max_writers = 1024;
     static constexpr std::uint64_t most = std::uint64_t{1} << 62;
 
-    [[nodiscard]] std::optional<setup_error> create(std::uint64_t bytes, std::uint64_t limit) {
-        if (bytes > most || limit > most)
-            return setup_error(name_, "more bytes than any file has", EFBIG);
+    [[nodiscard]] setup_fault create(std::uint64_t bytes, std::uint64_t limit) {
+        if (bytes > most || limit > most) return {EFBIG, "more bytes than any file has"};
         const std::uint64_t now = control_bytes + bytes;
         const std::uint64_t later = control_bytes + (limit > bytes ? limit : bytes);
         int error = allocate(file_.get(), 0, now);
         if (error == 0) {
             bytes_ = mapping::try_of_file(file_.get(), later);
-            if (!bytes_) return mapping::fault(name_, later);
+            if (!bytes_) return mapping::fault(later);
             error = bytes_.populate(0, now);
         }
-        if (error != 0) return not_allocated(name_, std::to_string(now) + " bytes", error);
-        return std::nullopt;
+        if (error != 0) return not_allocated(error, now);
+        return {};
     }
     void attach() {
         const std::uint64_t now = file_bytes(file_.get());

@@ -12,10 +12,10 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <string>
 #include <utility>
 
 #include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/recorder/light/owned_text.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -28,11 +28,10 @@ public:
 
     /// Keeps `fd`, at a high number: out of the way of programs that count on small numbers or
     /// close all of them. Throws setup_error.
-    void keep(file_descriptor fd, const std::string& subject) {
+    [[gnu::noinline]] void keep(file_descriptor fd, const char* subject) {
         struct ::stat64 status {};
-        if (::fstat64(fd.get(), &status) != 0) {
+        if (::fstat64(fd.get(), &status) != 0)
             fail_setup(subject, "cannot examine the file", errno);
-        }
         const int high = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 500);
         if (high >= 0) fd.reset(high);
         reset();
@@ -41,10 +40,9 @@ public:
         fd_ = std::move(fd);
     }
     /// Sets the name by which the file is found again; a relative one is resolved now.
-    void has_name(const std::string& path) {
-        char* const whole = ::realpath(path.c_str(), nullptr);
-        name_ = whole != nullptr ? whole : path;
-        std::free(whole);
+    void has_name(const char* path) {
+        if (char* const whole = ::realpath(path, nullptr)) return name_.take(whole);
+        name_.set(path);
     }
     void reset() noexcept {
         if (fd_ && !is_it(fd_.get())) static_cast<void>(fd_.release());
@@ -88,7 +86,7 @@ private:
     file_descriptor fd_;
     dev_t device_ = 0;
     ino64_t inode_ = 0;
-    std::string name_;
+    owned_text name_;
 };
 
 }  // namespace trace_ring::inline v1::impl

@@ -14,8 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include <trace_ring/format/check_layout.hpp>
@@ -30,6 +28,7 @@
 #include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/lane/registry.hpp>
 #include <trace_ring/recorder/light/least.hpp>
+#include <trace_ring/recorder/light/owned_text.hpp>
 #include <trace_ring/recorder/options.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -72,8 +71,12 @@ static_assert(stray_bytes >= 0x10008 + max_sub_buffer_bytes);
 class trace_memory {
 public:
     /// Makes or joins what the options ask for. Throws setup_error.
-    trace_memory(const recorder_options& options, const clock_functions& wanted)
-        : path_(expand_file_name(options.file)) {
+    trace_memory(const recorder_options& options, const clock_functions& wanted) {
+        {
+            name_buffer name;
+            name.expand(options.file);
+            path_.set(name.is_cut() ? options.file.c_str() : name.text);  // refused later
+        }
         const bool joins = !path_.empty() && options.exists == if_exists::attach;
         for (int i = 0; i < 8; ++i) {
             if ((joins && join(wanted, options.any_owner)) || create(options, wanted)) {
@@ -81,11 +84,16 @@ public:
                 return;
             }
         }
-        fail_setup(path_, "cannot create the file", EEXIST);  // a link that leads nowhere
+        fail_setup(path(), "cannot create the file", EEXIST);  // a link that leads nowhere
     }
 
     [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
-    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    /// Empty for memory without a file.
+    [[nodiscard]] const char* path() const noexcept { return path_.c_str(); }
+    /// What an error is about.
+    [[nodiscard]] const char* subject() const noexcept {
+        return path_.empty() ? "memory" : path_.c_str();
+    }
     [[nodiscard]] int descriptor() const noexcept { return file_.number(); }
     [[nodiscard]] std::byte* base() const noexcept { return memory_.data(); }
     [[nodiscard]] std::uint32_t clock() const noexcept { return clock_->kind; }
@@ -316,12 +324,15 @@ private:
     }
 
     [[nodiscard]] bool create(const recorder_options& options, const clock_functions& wanted);
-    [[nodiscard]] std::optional<setup_error> give_name(const std::string& made, bool& has_name);
-    bool join(const clock_functions& wanted, bool any_owner);
-    [[nodiscard]] std::optional<setup_error> populate_tables() const;
-    [[nodiscard]] std::optional<setup_error> replace_old(const std::string& made);
+    void open_new(const recorder_options& options, name_buffer& made);
+    [[nodiscard]] setup_fault fill(const recorder_options& options, const clock_functions& wanted);
+    void describe(const recorder_options& options, std::uint64_t first) const noexcept;
+    [[nodiscard]] setup_fault give_name(const char* made, if_exists how, bool& has_name);
+    [[nodiscard]] setup_fault replace_old(const char* made) const;
+    [[nodiscard]] bool join(const clock_functions& wanted, bool any_owner);
+    [[nodiscard]] setup_fault populate_tables() const;
 
-    std::string path_;
+    owned_text path_;
     kept_file file_;
     kept_file signs_;  ///< an empty file for locks, where there is no trace file
     storage::mapping memory_;

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cinttypes>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -59,7 +60,7 @@ public:
     /// Drains a trace file that other processes record into, or did; or `/proc/PID/fd/N` of a
     /// memory file. Throws setup_error, which names the file, the offset and the cause.
     explicit drain_source(const std::string& file) : name_(file) {
-        file_.keep(storage::open_file(file), file);
+        file_.keep(storage::open_file(file), file.c_str());
         fd_ = file_.number();
         const std::uint64_t bytes = storage::file_bytes(fd_);
         if (bytes == 0) fail_setup(file, "offset 0: the file is empty", EINVAL);
@@ -76,8 +77,7 @@ public:
         const std::uint64_t capacity = trace_.ring().capacity.load(acquire);
         if (capacity == 0 ||
             capacity > layout::present_sub_buffers(trace_.plan, storage::file_bytes(fd_))) {
-            fail_setup(file, "offset " + std::to_string(trace_.plan.ring) + ": impossible capacity",
-                       EINVAL);
+            fail_setup(file, fault_at(trace_.plan.ring, "impossible capacity"));
         }
     }
 
@@ -85,7 +85,7 @@ public:
     void attach() {
         if (trace_.base == nullptr) return;
         if (const std::uint32_t other = impl::take_session(trace_, fd_, lock_)) {
-            fail_setup(name_, "process " + std::to_string(other) + " drains it", EBUSY);
+            fail_setup(name_, setup_fault(EBUSY, "process %" PRIu32 " drains it", other));
         }
         process_ = ::getpid();
         auto& sessions = trace_.ring().sessions;
@@ -206,9 +206,7 @@ private:
 
     void require_sound(std::uint64_t bytes) {
         if (const auto fault = layout::check_layout(trace_.base, bytes, trace_.plan)) {
-            fail_setup(name_,
-                       "offset " + std::to_string(fault.offset) + ": " + std::string(fault.what),
-                       EINVAL);
+            fail_setup(name_, fault_at(fault.offset, fault.what));
         }
     }
 

@@ -11,9 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -150,7 +148,7 @@ private:
     [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
     [[nodiscard, gnu::cold]] std::uint32_t take_process_entry() noexcept;
     [[nodiscard]] bool leave_entry(std::uint32_t slot) noexcept;
-    [[nodiscard]] std::optional<setup_error> enter(const std::string& subject);
+    [[nodiscard]] setup_fault enter();
     void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
     [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes) noexcept;
     [[nodiscard, gnu::always_inline]] bool make_room(lane_state& lane, std::uint32_t bytes,
@@ -224,7 +222,7 @@ private:
     std::uint64_t quick_claim_ = 0;  // half a microsecond, in ticks
     atomic<std::uint32_t> copying_{0};
     list_of<std::uint64_t> copy_space_;
-    std::string snapshot_base_;
+    owned_text snapshot_base_;
     atomic<std::uint32_t> snapshots_left_{0};  // how many requests from outside are still served
     atomic<std::uint64_t> snapshot_due_{0};
     std::uint64_t snapshot_gap_ = 0;  // nanoseconds

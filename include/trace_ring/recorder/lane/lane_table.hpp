@@ -15,7 +15,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -219,7 +218,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     : gates_(gates),
       memory_(index_.value() != 0
                   ? options
-                  : (fail_setup(options.file.empty() ? "memory" : options.file,
+                  : (fail_setup(options.file.empty() ? "memory" : options.file.c_str(),
                                 "a process can have eight recorders, and has them", EMFILE),
                      options),
               hot_clock),
@@ -240,11 +239,14 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     snapshots_left_.store(asked ? options.snapshots : 0, relaxed);
     snapshot_gap_ =
         static_cast<std::uint64_t>(greatest<std::int64_t>(0, options.snapshot_gap.count()));
-    snapshot_base_ = options.snapshot_file.empty()
-                         ? (options.file.empty() ? std::string() : memory_.path() + ".snapshot")
-                         : expand_file_name(options.snapshot_file);
+    if (!options.file.empty() || !options.snapshot_file.empty()) {
+        name_buffer name;
+        name.expand(options.snapshot_file.empty() ? options.file : options.snapshot_file);
+        if (options.snapshot_file.empty()) name.add(".snapshot");
+        snapshot_base_.set(name.text);
+    }
     copy_space_.resize(memory_.plan().sub_buffer_bytes / 8);
-    const std::string subject = memory_.path().empty() ? "memory" : memory_.path();
+    const char* const subject = memory_.subject();
     std::uint32_t none = 0;
     // order: key.make:A pairs with key.fail:A, key.drop:B
     if (the_registry.key_state.compare_exchange_strong(none, 1, acquire)) {
@@ -275,9 +277,9 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
         const timespec pause{0, 1'000'000};
         ::nanosleep(&pause, nullptr);
     }
-    const auto fault = enter(subject);
+    const setup_fault fault = enter();
     if (fd >= 0) storage::unlock_byte(fd, layout::reclaim_lock_offset);
-    fail_setup(fault);
+    fail_setup(subject, fault);
     // order: registry.enlist:A pairs with registry.visit:B
     the_registry.cores[index()].store(this, seq_cst);
     // order: registry.enlist:B pairs with type.add:A

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <string>
 
 #include <trace_ring/recorder/lane/core.hpp>
 #include <trace_ring/recorder/process/numbering.hpp>
@@ -156,10 +155,10 @@ inline std::uint32_t core::take_process_entry() noexcept {
 }
 
 /// Enters the program in the file. Returns why it cannot. Throws std::bad_alloc.
-inline std::optional<setup_error> core::enter(const std::string& subject) {
+inline setup_fault core::enter() {
     const std::uint32_t slot = take_process_entry();
     if (slot == memory_.plan().process_count) {
-        return setup_error(subject, "its table of processes is full of living ones", ENOSPC);
+        return {ENOSPC, "its table of processes is full of living ones"};
     }
     struct unless_entered {
         layout::process_entry* entry;
@@ -175,16 +174,14 @@ inline std::optional<setup_error> core::enter(const std::string& subject) {
     numbering known(memory_);
     const auto root = known.choose(types, slot);
     if (!root || !memory_.enter_program(slot, *root)) {
-        return setup_error(subject,
-                           root ? "as many programs as it has gates for record into it"
-                                : "it holds records of as many programs as it can tell apart",
-                           ENOSPC);
+        return {ENOSPC, root ? "as many programs as it has gates for record into it"
+                             : "it holds records of as many programs as it can tell apart"};
     }
     events_.begin(known, types, *root);
     give_back.entry = nullptr;
     memory_.enter_process(slot, 0);
     process_.store(slot, relaxed);  // relaxed: published by what follows
-    return std::nullopt;
+    return {};
 }
 
 /// In a child of a fork: takes an entry of its own, once. False: it does not record.
