@@ -233,7 +233,7 @@ RECORDER = [
 
 LIFE = [
     ("grow: the ring is thought to be full", NEXT, "if (slot >= of.first && [[can_grow(of)]] &&", "false", grows, "as it may"),
-    ("stop: gates stay open", NEXT, "if (full_ == full_mode::stop) [[shut(true);]]", ";", stops, "a gate is open"),
+    ("stop: gates stay open", NEXT, "if (full_ == full_mode::stop) [[events_.shut(true);]]", ";", stops, "a gate is open"),
     ("keep: what is young is thought old", NEXT, "return [[memory_.now() < old_at(closed)]];", "false", keeps, "kept was overwritten"),
     ("quota: events go with the others", RINGS, "return [[wanted <= last_ ? wanted : 0]];", "0", quotas, "a flood of others"),
     ("death: what was committed is not counted", LANES, "[[entry.written.store(sub.first_position.load(relaxed) + records, release);]]\n    } else", ";", dies, "lanes do not count"),
