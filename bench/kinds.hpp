@@ -8,26 +8,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <type_traits>
 
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/sampled.hpp>
 #include <trace_ring/trace_ring.hpp>
 
 // Not there yet where this is older than it.
-#if __has_include(<trace_ring/policy/claim/per_cpu.hpp>)
+#if __has_include(<trace_ring/recorder/cpu/recorder.hpp>)
 #define BENCH_HAS_PER_CPU 1
 #include <trace_ring/policy/claim/per_cpu.hpp>
-#include <trace_ring/policy/storage/mapped.hpp>
-#include <trace_ring/ring/ring.hpp>
-#else
-#define BENCH_HAS_PER_CPU 0
-#endif
-#if __has_include(<trace_ring/recorder/cpu/recorder.hpp>)
-#define BENCH_HAS_RECORDER_BY_CPU 1
 #include <trace_ring/recorder/cpu/recorder.hpp>
 #else
-#define BENCH_HAS_RECORDER_BY_CPU 0
+#define BENCH_HAS_PER_CPU 0
 #endif
 
 #include "measure.hpp"
@@ -42,10 +35,14 @@ struct untimed : trace_ring::policies<trace_ring::clock::none> {};
 /// One reading of the clock in 16 records.
 struct sampled_16 : trace_ring::policies<trace_ring::clock::sampled<16>> {};
 
-#if BENCH_HAS_RECORDER_BY_CPU
 /// A lane for each processor.
-struct recorder_by_cpu : trace_ring::policies<trace_ring::claim::per_cpu> {};
+struct by_cpu;
+#if BENCH_HAS_PER_CPU
+struct by_cpu : trace_ring::policies<trace_ring::claim::per_cpu> {};
 #endif
+/// Whether instructions can be counted: each step makes a restartable sequence begin again.
+template <class Kind>
+inline constexpr bool may_be_stepped = !std::is_same_v<Kind, by_cpu>;
 
 /// Calls `each.operator()<Kind>(name, timed)` for each kind. A kind that is added here is in every
 /// table that goes by kinds.
@@ -72,32 +69,9 @@ struct records_of {
 };
 template <class Kind, std::size_t Bytes, class Event = sample>
 struct records : records_of<Kind, Event> {
-    static constexpr bool counted = Bytes == std::size_t{1} << 20;
+    static constexpr bool counted = Bytes == std::size_t{1} << 20 && may_be_stepped<Kind>;
 
     records() : records_of<Kind, Event>(Bytes) {}
 };
-
-#if BENCH_HAS_PER_CPU
-/// The ring in which each processor has a lane: timed, and shared by any number of threads.
-struct by_cpu : trace_ring::policies<trace_ring::record::sub_buffers<>, trace_ring::claim::per_cpu,
-                                     trace_ring::storage::mapped> {};
-template <std::size_t Bytes>
-struct per_cpu_records {
-    // Its instructions are not counted: each step would make the sequence begin again.
-    std::unique_ptr<trace_ring::ring<by_cpu>> ring =
-        std::make_unique<trace_ring::ring<by_cpu>>(Bytes);
-
-    [[gnu::noinline]] void operator()(std::uint64_t n) {
-        trace_ring::ring<by_cpu>& into = *ring;
-        for (std::uint64_t i = 0; i < n; ++i) into.write(9, i, ~i);
-    }
-    void counters(benchmark::State& state) const {
-        state.counters["refused"] =
-            static_cast<double>(ring->lost()[trace_ring::loss_cause::refused]);
-        state.counters["occupied"] = static_cast<double>(ring->storage().size());
-        state.counters["restartable"] = ring->restartable() ? 1 : 0;
-    }
-};
-#endif
 
 }  // namespace bench

@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
 
 #if BENCH_HAS_PER_CPU
     for (const int threads : {1, 2}) {
-        bench::add<bench::per_cpu_records<MiB>>("per_cpu/1MiB",
+        bench::add<records<bench::by_cpu, MiB>>("per_cpu/1MiB",
                                                 floors::with_threads(floor, threads), threads);
     }
 #endif

@@ -42,8 +42,8 @@ int main(int argc, char** argv) {
             bench::add<Subject>("threads/" + name, floor, threads, records);
     };
     add.template operator()<crowd<trace_ring::recording>>("exact_clock");
-#if BENCH_HAS_RECORDER_BY_CPU
-    add.template operator()<crowd<bench::recorder_by_cpu>>("per_cpu");
+#if BENCH_HAS_PER_CPU
+    add.template operator()<crowd<bench::by_cpu>>("per_cpu");
 #endif
     return bench::run(argc, argv);
 }

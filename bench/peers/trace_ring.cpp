@@ -6,8 +6,6 @@
 
 #include <cstdint>
 
-#include <trace_ring/policy/gate/flag.hpp>
-
 #include "../kinds.hpp"
 #include "queue.hpp"
 
@@ -17,6 +15,8 @@ namespace tr = trace_ring;
 
 template <class Kind>
 struct recorded {
+    static constexpr bool counted = bench::may_be_stepped<Kind>;
+
     static inline tr::basic_recorder<Kind> recorder{{.size = std::uint64_t{1} << 20}};
 
     static void turn(bool on) {
@@ -35,25 +35,6 @@ struct recorded {
     static double lost() { return static_cast<double>(recorder.statistics().refused_without_lane); }
 };
 
-#if BENCH_HAS_PER_CPU
-struct by_cpu_gated : tr::policies<tr::record::sub_buffers<>, tr::claim::per_cpu,
-                                   tr::storage::mapped, tr::gate::flag> {};
-
-struct by_cpu {
-    /// Each step would make the sequence begin again.
-    static constexpr bool counted = false;
-
-    static inline tr::ring<by_cpu_gated> ring{std::uint64_t{1} << 20};
-
-    static void turn(bool on) { ring.gate().set(on); }
-    [[gnu::always_inline]] static void record(std::uint64_t first, std::uint64_t second) {
-        ring.write(9, first, second);
-    }
-    static double bytes() { return static_cast<double>(tr::record_header_bytes + 16); }
-    static double lost() { return static_cast<double>(ring.lost()[tr::loss_cause::refused]); }
-};
-#endif
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -65,8 +46,9 @@ int main(int argc, char** argv) {
                                            "overwrites"});
     });
 #if BENCH_HAS_PER_CPU
-    bench::add_tracer<by_cpu>({"trace_ring_per_cpu", "trace_ring, per_cpu",
-                               "a ring of 1 MiB, a lane for each processor", "overwrites"});
+    bench::add_tracer<recorded<bench::by_cpu>>({"trace_ring_per_cpu", "trace_ring, per_cpu",
+                                                "a recorder of 1 MiB, a lane for each processor",
+                                                "overwrites"});
 #endif
     bench::describe({bench::own_queue, "trace_ring lossless_of_one, 1:1, room told of by 32",
                      "fixed size", "refuses"},

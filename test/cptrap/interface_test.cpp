@@ -4,6 +4,7 @@
 // CPTRAP's CP interface: its gate, what it chooses, a guest's parameter list, and where it stores.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,17 +17,15 @@
 #include <boost/test/unit_test.hpp>
 
 #include <trace_ring/cptrap/interface.hpp>
-#include <trace_ring/policy/claim/per_cpu.hpp>
-#include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/full/discard_newest.hpp>
-#include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/ring/ring.hpp>
 
 #include "das/storage.hpp"
+#include "recorder/kinds.hpp"
 
 namespace cptrap_interface {
 
@@ -259,12 +258,9 @@ BOOST_AUTO_TEST_CASE(a_ring_without_room_refuses_and_counts) {
     BOOST_TEST(taken > 200U);
 }
 
-BOOST_AUTO_TEST_CASE(a_ring_by_processor_takes_the_records_of_all_threads) {
-    struct by_cpu : trace_ring::policies<record::sub_buffers<>, trace_ring::claim::per_cpu,
-                                         trace_ring::clock::monotonic, trace_ring::storage::heap> {
-    };
-    trace_ring::ring<by_cpu> lanes(4U << 20U);
-    const cptrap::cp_interface shared(trapok, lanes);
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_recorder_takes_what_all_threads_hand_over, Kind, test::kinds) {
+    trace_ring::basic_recorder<Kind> recorder{{.size = 1 << 20}};
+    const cptrap::cp_interface shared(trapok, recorder);
     std::atomic<std::uint64_t> taken{0};
     std::vector<std::thread> threads;
     for (std::uint16_t t = 0; t < 3; ++t) {
@@ -275,15 +271,19 @@ BOOST_AUTO_TEST_CASE(a_ring_by_processor_takes_the_records_of_all_threads) {
     }
     for (auto& one : threads) one.join();
     BOOST_TEST(taken == 300U);
-    std::size_t sum = 0;
-    for (std::size_t i = 0; i < lanes.lanes(); ++i) {
-        for (const auto& one : stored(lanes.lane(i))) {
-            const auto seen = *record::view_cptrap(one);
-            BOOST_TEST((one == laid_out(seen.code, counted(seen.data().size(), seen.code))));
-            ++sum;
-        }
+    const auto [memory, size] = recorder.bytes();
+    const auto trace = trace_ring::reduce::trace_file::from({memory, size});
+    std::array<std::size_t, 3> found{};
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto& one = std::get<trace_ring::reduce::record_view>(*item);
+        const auto data = one.field("data");
+        const std::uint64_t code = one.field("code").u64();
+        BOOST_REQUIRE(code < 3);
+        BOOST_TEST(data.size() == found[code]++);  // a thread's are in the order of its calls
+        for (std::size_t i = 0; i < data.size(); ++i)
+            if (data.at(i).u64() != static_cast<std::uint8_t>(code + i)) BOOST_ERROR("byte " << i);
     }
-    BOOST_TEST(sum == 300U);
+    for (const std::size_t each : found) BOOST_TEST(each == 100U);
 }
 
 BOOST_AUTO_TEST_CASE(a_recorder_records_an_event_with_the_code_as_a_field_and_the_bytes) {

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <span>
 #include <thread>
@@ -20,7 +19,6 @@
 #include <trace_ring/cptrap/cp_entry.hpp>
 #include <trace_ring/cptrap/interface.hpp>
 #include <trace_ring/cptrap/ring_record.hpp>
-#include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/claim/single_writer.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>
@@ -159,34 +157,6 @@ BOOST_AUTO_TEST_CASE(a_record_lies_in_the_ring_to_the_bit_and_its_type_is_the_ri
         BOOST_REQUIRE(item.is_record());
         BOOST_TEST(!policy::see(item).has_value());
     }
-}
-
-BOOST_AUTO_TEST_CASE(a_ring_by_processor_has_them_in_its_lanes) {
-    struct by_cpu
-        : policies<cptrap_record<>, claim::per_cpu, trace_ring::clock::monotonic, storage::heap> {};
-    trace_ring::ring<by_cpu> lanes(4U << 20U);
-    std::vector<std::thread> threads;
-    for (std::uint16_t t = 0; t < 3; ++t) {
-        threads.emplace_back([&, t] {
-            for (std::uint16_t i = 0; i < 100; ++i) {
-                const auto code = static_cast<std::uint16_t>(t * 100U + i);
-                if (!lanes.put(code, std::span<const std::byte>(data_of(code)))) std::abort();
-            }
-        });
-    }
-    for (auto& one : threads) one.join();
-    std::vector<std::uint16_t> all;
-    for (std::size_t i = 0; i < lanes.lanes(); ++i) {
-        const auto found = codes_of(lanes.lane(i).reader(), ring_policies<by_cpu>::record_policy{});
-        auto back =
-            codes_of(lanes.lane(i).backward_reader(), ring_policies<by_cpu>::record_policy{});
-        std::reverse(back.begin(), back.end());
-        BOOST_TEST((back == found));
-        all.insert(all.end(), found.begin(), found.end());
-    }
-    std::sort(all.begin(), all.end());
-    BOOST_TEST(all.size() == 300U);
-    for (std::size_t i = 0; i < all.size(); ++i) BOOST_TEST(all[i] == i);
 }
 
 BOOST_AUTO_TEST_CASE(a_thread_may_have_a_ring_of_its_own) {

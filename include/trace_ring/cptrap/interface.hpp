@@ -76,7 +76,7 @@ template <class S>
 concept ring_of_bytes = requires(S& sink, std::span<const std::byte> bytes) {
     { sink.write_bytes(std::uint16_t{1}, bytes) } -> std::convertible_to<bool>;
 };
-/// A recorder of events, which has a lane for each thread.
+/// A recorder of events: it has a lane for each thread or for each processor.
 template <class S>
 concept recorder_of_events = requires(S& sink, std::span<const std::uint8_t> data) {
     {
@@ -128,8 +128,8 @@ template <guest_storage Storage>
 }  // namespace impl
 
 /// One interface; any number of them may use one trapok and one ring or recorder. A ring of
-/// sub-buffers with one writer allows interfaces on one thread only; a recorder, or a ring with
-/// claim::per_cpu, on any. Signal-safe if the ring is. Both must outlive it.
+/// sub-buffers has one writer, and so allows interfaces on one thread only; a recorder, of any
+/// kind, allows them on any. Signal-safe if the ring is. Both must outlive it.
 template <class Sink>
 requires(ring_of_bytes<Sink> || recorder_of_events<Sink>) class cp_interface {
 public:
