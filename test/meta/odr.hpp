@@ -34,6 +34,15 @@ struct view {
             &trace_ring::impl::the_registry};
 }
 
+struct by_cpu : trace_ring::policies<trace_ring::claim::per_cpu> {};
+/// The linker keeps one copy of it, and of the description of the sequence in it.
+[[gnu::noinline]] inline bool record_by_cpu(trace_ring::basic_recorder<by_cpu>& recorder,
+                                            std::uint64_t number) noexcept {
+    return recorder.record<seen>(number);
+}
+bool record_by_cpu_from_other(trace_ring::basic_recorder<by_cpu>& recorder,
+                              std::uint64_t number) noexcept;
+
 [[nodiscard]] view look_from_other() noexcept;
 bool record_from_other(trace_ring::recorder& recorder, std::uint64_t number) noexcept;
 

@@ -13,4 +13,9 @@ bool record_from_other(trace_ring::recorder& recorder, std::uint64_t number) noe
     return recorder.record<seen>(number);
 }
 
+bool record_by_cpu_from_other(trace_ring::basic_recorder<by_cpu>& recorder,
+                              std::uint64_t number) noexcept {
+    return record_by_cpu(recorder, number);
+}
+
 }  // namespace odr

@@ -66,3 +66,17 @@ BOOST_AUTO_TEST_CASE(two_translation_units_record_one_event_into_one_lane) {
     }
     BOOST_TEST(numbers == (std::vector<std::uint64_t>{1, 2}), boost::test_tools::per_element());
 }
+
+BOOST_AUTO_TEST_CASE(two_translation_units_share_an_inline_function_with_a_sequence) {
+    trace_ring::basic_recorder<odr::by_cpu> recorder{{.size = 1 << 20}};
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+        BOOST_REQUIRE(odr::record_by_cpu(recorder, i));
+        BOOST_REQUIRE(odr::record_by_cpu_from_other(recorder, i));
+    }
+    const auto [memory, bytes] = recorder.bytes();
+    auto trace = trace_ring::reduce::trace_file::from({memory, bytes});
+    std::uint64_t records = 0;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();)
+        records += std::holds_alternative<trace_ring::reduce::record_view>(*item) ? 1 : 0;
+    BOOST_TEST(records == 2000U);
+}

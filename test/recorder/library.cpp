@@ -55,6 +55,11 @@ struct at_load_and_unload {
 EXPORTED bool library_use(std::uint64_t n) {
     return own().record<used>(n);
 }
+EXPORTED bool library_use_by_cpu(trace_ring::basic_recorder<test::by_cpu>& to) {
+    bool all = true;
+    for (std::uint64_t n = 0; n < 100; ++n) all = to.record<used>(n) && all;
+    return all;
+}
 EXPORTED std::uint64_t library_refused() {
     return refused;
 }

@@ -9,6 +9,8 @@
 
 #include <trace_ring/recorder/recorder.hpp>
 
+#include "recorder/kinds.hpp"
+
 extern "C" {
 /// Of the program: where the library records, and the file for a recorder of its own.
 trace_ring::recorder* program_recorder();
@@ -16,6 +18,8 @@ const char* library_file();
 
 /// Of the library. `library_use` records into the program's recorder, or one of its own.
 using library_use_type = bool(std::uint64_t n);
+/// Records there, many times, so that the last record does not take the cold path.
+using library_use_by_cpu_type = bool(trace_ring::basic_recorder<test::by_cpu>& to);
 /// How many records of the library's constructors and destructors were not recorded.
 using library_refused_type = std::uint64_t();
 }

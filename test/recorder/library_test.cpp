@@ -207,6 +207,20 @@ BOOST_AUTO_TEST_CASE(a_library_records_from_its_first_constructor_to_its_last_de
     for_library = nullptr;
 }
 
+// The kernel looks at what a thread said of its last sequence when the thread is next interrupted.
+BOOST_AUTO_TEST_CASE(a_library_with_restartable_sequences_can_be_unloaded) {
+    tr::recorder recorder({.size = 64 << 10});
+    for_library = &recorder;
+    tr::basic_recorder<test::by_cpu> by_cpu({.size = 64 << 10});
+    for (int round = 0; round < 20; ++round) {
+        library loaded(LIBRARY_SHARED);
+        BOOST_TEST(loaded.find<library_use_by_cpu_type>("library_use_by_cpu")(by_cpu));
+        BOOST_TEST(loaded.unload());
+        ::usleep(1);
+    }
+    for_library = nullptr;
+}
+
 BOOST_DATA_TEST_CASE(a_library_of_its_own_has_a_recorder_of_its_own_that_goes_with_it,
                      boost::unit_test::data::make({LIBRARY_ALONE, LIBRARY_PLUGIN}), path) {
     const test::folder folder;

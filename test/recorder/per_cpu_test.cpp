@@ -20,16 +20,20 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
 #include <trace_ring/policy/claim/per_cpu.hpp>
+#include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/recorder/cpu/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
@@ -49,6 +53,8 @@ namespace {
 
 struct by_cpu : tr::policies<tr::claim::per_cpu> {};
 struct by_cpu_untimed : tr::policies<tr::clock::none, tr::claim::per_cpu> {};
+/// A sequence makes no call, so it cannot read this clock.
+struct by_cpu_called : tr::policies<tr::clock::monotonic, tr::claim::per_cpu> {};
 using recorder = tr::basic_recorder<by_cpu>;
 
 /// Every way of writing: words one by one, many, a length that is known only then.
@@ -220,25 +226,29 @@ private:
 };
 
 /// What the handler records with.
-recorder* handler_recorder = nullptr;
+template <class Kind>
+tr::basic_recorder<Kind>* handler_recorder = nullptr;
 thread_local std::uint64_t handled = 0;
 std::atomic<std::uint64_t> tried_by_handlers{0};
 std::atomic<std::uint64_t> from_handlers{0};
 constexpr std::uint64_t first_of_handlers = std::uint64_t{1} << 40;
+template <class Kind>
 void record_in_handler(int) {
     ++tried_by_handlers;
-    if (put(*handler_recorder, this_thread(), first_of_handlers + ++handled)) ++from_handlers;
+    if (put(*handler_recorder<Kind>, this_thread(), first_of_handlers + ++handled)) ++from_handlers;
 }
 
 struct figures {
     std::uint64_t tried = 0, accepted = 0;
 };
 /// Writers, their handlers, someone who moves them about, and a reader that follows.
-figures load(recorder& into, std::uint32_t writers, std::uint64_t each, reading* seen = nullptr) {
-    handler_recorder = &into;
+template <class Kind>
+figures load(tr::basic_recorder<Kind>& into, std::uint32_t writers, std::uint64_t each,
+             reading* seen = nullptr) {
+    handler_recorder<Kind> = &into;
     tried_by_handlers = 0;
     from_handlers = 0;
-    const test::signal_handler handling(SIGUSR1, record_in_handler);
+    const test::signal_handler handling(SIGUSR1, record_in_handler<Kind>);
     std::vector<std::atomic<pid_t>> ids(writers);
     std::atomic<std::uint32_t> running{writers};
     std::atomic<std::uint64_t> accepted{0};
@@ -285,8 +295,175 @@ figures load(recorder& into, std::uint32_t writers, std::uint64_t each, reading*
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(sequences_are_used_where_the_c_library_registered_them) {
-    const recorder one({.size = 1 << 16});
-    BOOST_TEST(one.restartable() == registered());
+    BOOST_TEST(recorder({.size = 1 << 16}).restartable() == registered());
+    BOOST_TEST(tr::basic_recorder<by_cpu_untimed>({.size = 1 << 16}).restartable() == registered());
+    BOOST_TEST(!tr::basic_recorder<by_cpu_called>({.size = 1 << 16}).restartable());
+}
+
+BOOST_AUTO_TEST_CASE(stores_are_made_on_the_right_processor_and_if_every_guard_holds) {
+    if (!registered()) return;
+    const auto cpu = static_cast<std::uint32_t>(allowed_cpus().front());
+    const pinned here(allowed_cpus().front());
+    const std::ptrdiff_t area = tr::rseq::offset();
+    BOOST_TEST(tr::rseq::cpu(area) == cpu);
+    const struct {
+        std::uint32_t cpu;
+        std::uint64_t first, second;
+        bool made;
+    } cases[] = {{cpu + 1, 0, 0, false}, {tr::rseq::no_cpu, 0, 0, false},
+                 {cpu, 1, 0, false},     {cpu, 0, std::uint64_t{1} << 32, false},
+                 {cpu, 0, 0, true},      {cpu, 0, 0, false}};
+    std::array<tr::shared_atomic<std::uint64_t>, 4> words{};
+    bool any = false;
+    for (const auto& one : cases) {
+        const tr::rseq::word_value list[] = {{&words[0], one.first},
+                                             {&words[1], one.second},
+                                             {&words[2], 7},
+                                             {&words[3], 8},
+                                             {&words[0], 9}};
+        bool made = false;
+        for (int i = 0; i < 100 && !made; ++i)  // it may be broken off, but not each time
+            made = tr::rseq::store_if(area, one.cpu, list, list + 2, list + 4);
+        tr::rseq::forget(area);
+        BOOST_TEST(made == one.made);
+        any = any || made;
+        const std::uint64_t expected[] = {any ? 9U : 0U, 0, any ? 7U : 0U, any ? 8U : 0U};
+        for (std::size_t i = 0; i < words.size(); ++i)
+            BOOST_TEST(words[i].load(tr::relaxed) == expected[i]);
+    }
+}
+
+#if defined(TRACE_RING_RSEQ)
+// As the kernel's, but nobody looks at it: also where there is no kernel that would.
+struct alignas(32) area_of_ones_own {
+    std::uint32_t cpu_start, cpu;
+    std::uint64_t sequence;
+};
+thread_local area_of_ones_own own_area{0, 1, 0};
+
+using timed_or_not = std::tuple<std::true_type, std::false_type>;
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_sequence_that_nobody_breaks_off_does_all_that_it_says, Timed,
+                              timed_or_not) {
+    constexpr bool timed = Timed::value;
+    struct alignas(64) sub_buffer {
+        tr::sub_buffer_header head;
+        tr::shared_atomic<std::uint64_t> records[56];
+    };
+    const auto sub = std::make_unique<sub_buffer>();
+    const auto lanes = std::make_unique<tr::cpu_words[]>(2);
+    const tr::cpu_table table{reinterpret_cast<std::byte*>(&own_area) -
+                                  static_cast<std::byte*>(__builtin_thread_pointer()),
+                              lanes.get(), 2};
+    const std::uint32_t thread = tr::impl::own_thread;
+    const auto announce = [&](std::uint32_t who, std::uint64_t time) {
+        lanes[1].announced.store(tr::cpu_words::announce(who, time), tr::relaxed);
+    };
+    lanes[1].current.store(reinterpret_cast<std::uintptr_t>(sub.get()), tr::relaxed);
+    lanes[1].limit.store(512, tr::relaxed);
+    announce(thread, tr::clock::tsc::now());
+    sub->head.lane.store(77, tr::relaxed);
+    sub->head.first_position.store(std::uint64_t{1} << 40, tr::relaxed);
+    auto& commit = sub->head.commit;
+    commit.store(tr::commit_word::empty, tr::relaxed);
+
+    const std::uint64_t words[] = {1ULL << 40, 2ULL << 40, 3ULL << 40, 4ULL << 40,
+                                   5ULL << 40, 6ULL << 40, 7ULL << 40};
+    std::uint32_t end = sizeof(tr::sub_buffer_header), records = 0;
+    const auto appended = [&](std::uint32_t count, bool done) {
+        BOOST_TEST(done);
+        BOOST_TEST(own_area.sequence == 0U);
+        const auto* const at = &sub->records[(end - sizeof(tr::sub_buffer_header)) / 8];
+        BOOST_TEST(at[0].load(tr::relaxed) >> 32 == 70 + count);
+        if (!timed) BOOST_TEST((at[0].load(tr::relaxed) & 0xFFFFFFFFU) == 0U);
+        for (std::uint32_t i = 0; i < count; ++i)
+            BOOST_TEST(at[1 + i].load(tr::relaxed) == words[i]);
+        end += 8 + count * 8;
+        BOOST_TEST(commit.load(tr::relaxed) == tr::commit_word::pack(++records, end));
+    };
+    own_area.cpu = 1;
+    BOOST_TEST(tr::rseq::cpu(table.area) == 1U);
+    appended(0, tr::rseq::append<timed, 0>(table, 70, words));
+    appended(1, tr::rseq::append<timed, 1>(table, 71, words));
+    appended(2, tr::rseq::append<timed, 2>(table, 72, words));
+    appended(3, tr::rseq::append<timed, 3>(table, 73, words));
+    appended(4, tr::rseq::append<timed, 4>(table, 74, words));
+    appended(7, tr::rseq::append_words<timed>(table, 77, words, 7));
+    appended(0, tr::rseq::append_words<timed>(table, 70, words, 0));
+    tr::impl::open_span span{};
+    appended(2, tr::rseq::append_words<timed, true>(table, 72, words, 2, &span));
+    BOOST_TEST(span.begun == (std::uint64_t{1} << 40) + records);
+    BOOST_TEST(span.lane == 77U);
+    if (timed) {
+        BOOST_TEST(static_cast<std::uint32_t>(tr::clock::tsc::now()) >=
+                   static_cast<std::uint32_t>(sub->records[0].load(tr::relaxed)));
+    }
+
+    const auto refused = [&](const char* why) {
+        const std::uint32_t before = commit.load(tr::relaxed);
+        BOOST_TEST_CONTEXT(why) {
+            BOOST_TEST((!tr::rseq::append<timed, 1>(table, 71, words)));
+            BOOST_TEST((!tr::rseq::append_words<timed>(table, 77, words, 7)));
+            BOOST_TEST(commit.load(tr::relaxed) == before);
+        }
+        tr::rseq::forget(table.area);
+        BOOST_TEST(own_area.sequence == 0U);
+    };
+    own_area.cpu = 2;
+    refused("no such processor");
+    own_area.cpu = tr::rseq::no_cpu;
+    refused("not registered");
+    own_area.cpu = 1;
+    announce(thread + 1, tr::clock::tsc::now());
+    refused("open to another thread");
+    if (timed) {
+        announce(thread, tr::clock::tsc::now() ^ std::uint64_t{1} << 35);
+        refused("another high half of the clock");
+    }
+    announce(thread, tr::clock::tsc::now());
+    for (const bool few : {true, false}) {  // the last that fits, to the byte
+        commit.store(tr::commit_word::pack(0, 512 - 16), tr::relaxed);
+        BOOST_TEST((!tr::rseq::append<timed, 2>(table, 72, words)));
+        BOOST_TEST((!tr::rseq::append_words<timed>(table, 72, words, 2)));
+        BOOST_TEST((few ? tr::rseq::append<timed, 1>(table, 71, words)
+                        : tr::rseq::append_words<timed>(table, 71, words, 1)));
+        refused("full");
+    }
+}
+#endif
+
+// As if the counter's high half had changed since: once in some seconds it does.
+BOOST_AUTO_TEST_CASE(a_change_of_the_clocks_high_half_is_told_before_the_record) {
+    recorder one({.size = 1 << 16});
+    if (!one.restartable()) return;
+    const pinned here(allowed_cpus().front());
+    BOOST_REQUIRE(put(one, this_thread(), 4));
+    const std::uint32_t header = tr::impl::event_of<small>::state.header.load(tr::relaxed);
+    std::uint64_t time = tr::clock::tsc::now();
+    {
+        // Lanes beside the recorder's own, whose words can be changed here.
+        tr::impl::core* core = nullptr;
+        tr::impl::for_each_core([&](tr::impl::core& each) { core = &each; });
+        tr::impl::cpu_lanes lanes(*core, true);
+        for (std::uint64_t n = 8; n <= 1600; n += 4) {
+            const std::uint64_t words[] = {this_thread(), n, mixed(this_thread(), n)};
+            BOOST_REQUIRE((lanes.write<true>(0, header, words, 3, nullptr) ==
+                           tr::impl::cpu_lanes::answer::yes));
+            auto& announced = lanes.table().words[allowed_cpus().front()].announced;
+            announced.store(announced.load(tr::relaxed) ^ std::uint64_t{5} << 32, tr::relaxed);
+        }
+    }
+    const std::uint64_t after = tr::clock::tsc::now();
+    const auto trace = trace_of(one);
+    const auto seen = read_all(trace);
+    seen.expect_sound();
+    BOOST_TEST(seen.read() == 400U);
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto& record = std::get<reduce::record_view>(*item);
+        if (record.field(1).u64() == 4) continue;
+        BOOST_REQUIRE(record.time() >= time);
+        time = record.time();
+    }
+    BOOST_TEST(time <= after);
 }
 
 BOOST_AUTO_TEST_CASE(a_record_goes_to_the_lane_of_its_processor_and_names_its_thread) {
@@ -446,9 +623,12 @@ BOOST_AUTO_TEST_CASE(without_a_clock_the_order_of_a_lane_is_kept) {
     for (std::size_t n = 0; n < 400; ++n) BOOST_REQUIRE(numbers[n] == n + 1);
 }
 
-BOOST_AUTO_TEST_CASE(under_load_each_lane_adds_up) {
+using kinds = std::tuple<by_cpu, by_cpu_untimed, by_cpu_called>;
+BOOST_AUTO_TEST_CASE_TEMPLATE(under_load_each_lane_adds_up, Kind, kinds) {
     // By thread each holds some of them; by processor there is room in the smallest.
-    recorder one({.size = registered() ? 64U * 512 : 1024U * 512, .sub_buffer_bytes = 512});
+    const bool by_thread = !registered() || std::is_same_v<Kind, by_cpu_called>;
+    tr::basic_recorder<Kind> one(
+        {.size = by_thread ? 1024U * 512 : 64U * 512, .sub_buffer_bytes = 512});
     reading followed;
     const auto wrote = load(one, 48, test::repeated(10'000, 200), &followed);
     BOOST_TEST(wrote.accepted == wrote.tried);  // nothing is ever open, so nothing is nested

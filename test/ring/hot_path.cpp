@@ -5,10 +5,8 @@
 
 #include <cstdint>
 
-#include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/gate/flag.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
-#include <trace_ring/policy/storage/heap.hpp>
 #include <trace_ring/ring/presets.hpp>
 
 namespace {
@@ -32,7 +30,6 @@ using watched_by = trace_ring::notify::at_watermark<trace_ring::notify::percent(
 struct watched : trace_ring::policies<trace_ring::record::bare<event>,
                                       trace_ring::claim::single_writer, watched_by> {};
 struct varying_watched : trace_ring::policies<watched_by> {};
-struct each_cpu : trace_ring::policies<trace_ring::claim::per_cpu, trace_ring::storage::heap> {};
 
 constinit trace_ring::ring<recent_of_one<event, bytes * 3>> bare_ring;
 constinit trace_ring::ring<sequenced_of_one> sequenced_ring;
@@ -42,7 +39,6 @@ constinit trace_ring::ring<recent<event>> shared_ring;
 constinit trace_ring::ring<gated> gated_ring;
 constinit trace_ring::ring<watched> watched_ring;
 constinit trace_ring::ring<varying_watched> varying_watched_ring;
-trace_ring::ring<each_cpu> each_cpu_ring(1 << 24);
 
 // hot: alone
 extern "C" void alone_bare_in_place(std::uint64_t a, std::uint64_t b) {
@@ -81,9 +77,6 @@ extern "C" void alone_watched_write(std::uint64_t a, std::uint64_t b) {
 }
 extern "C" void alone_varying_watched_write(std::uint64_t a, std::uint64_t b) {
     varying_watched_ring.write(7, a, b);
-}
-extern "C" void alone_each_cpu_write(std::uint64_t a, std::uint64_t b) {
-    each_cpu_ring.write(7, a, b);
 }
 // Positive twin: what the script must find where it is.
 extern "C" void shared_write(std::uint64_t a, std::uint64_t b) {

@@ -111,17 +111,15 @@ struct sub_buffer_copy {
 [[nodiscard]] inline copy_result copy_sub_buffer(const void* source, std::span<std::uint64_t> into,
                                                  sub_buffer_copy& out) noexcept {
     const auto& header = *static_cast<const sub_buffer_header*>(source);
-    // order: read:A pairs with writer.begin:A, writer.end:A, reclaim.close:A, cpu.ready:A,
-    // cpu.close:A, cpu.install_alone:A, session.return:A, drain.keep:A, here.give_up:A,
-    // here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
+    // order: read:A pairs with writer.begin:A, writer.end:A, reclaim.close:A, session.return:A,
+    // drain.keep:A, here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B,
+    // reclaim.close:B
     const auto before = stamped::from(header.state.load(acquire));
     const auto state = static_cast<sub_buffer_state>(before.state);
     if (state == sub_buffer_state::free || state == sub_buffer_state::reset)
         return copy_result::vacant;
     if (state > sub_buffer_state::reading) return copy_result::damaged;
-    // order: read:B pairs with writer.commit:A, writer.note:A, cpu.record:A, cpu.record:B,
-    // cpu.time:A, cpu.record_alone:A, cpu.install_alone:A, here.note:A, here.record:A,
-    // here.record:B
+    // order: read:B pairs with writer.commit:A, writer.note:A, here.note:A, here.record:A
     const std::uint32_t commit = header.commit.load(acquire);
     const std::uint32_t bytes = commit_word::offset(commit);
     const bool sane =
@@ -137,8 +135,7 @@ struct sub_buffer_copy {
         copy_words(static_cast<const std::byte*>(source) + sizeof(sub_buffer_header),
                    into.data() + head, bytes / 8 - head);
     }
-    // order: read:C pairs with claim:A, ring.reset:A, cpu.reset:A, cpu.claim:B,
-    // cpu.install_alone:A, cpu.reset_alone:A, here.claim:A
+    // order: read:C pairs with claim:A, ring.reset:A, here.claim:A
     thread_fence(acquire);
     // relaxed: ordered by the fence above
     const auto after = stamped::from(header.state.load(relaxed));

@@ -351,7 +351,7 @@ private:
             if (read(offset, into.data(), head) != head) return copy_result::damaged;
             commit = static_cast<std::uint32_t>(into[6]);
             // order: file.read:B pairs with writer.commit:A, writer.note:A, here.note:A,
-            // here.record:A, here.record:B
+            // here.record:A
             thread_fence(acquire);
             got = read(offset, into.data(),
                        std::min<std::size_t>(commit_word::offset(commit), into.size() * 8));

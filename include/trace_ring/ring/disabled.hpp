@@ -63,10 +63,6 @@ public:
     constexpr reservation_type try_reserve(A&&...) noexcept {
         return {};
     }
-    template <std::size_t, class... A>
-    constexpr reservation_type try_reserve(A&&...) noexcept {
-        return {};
-    }
     template <class... A>
     constexpr bool write(A&&...) noexcept {
         return false;
@@ -87,11 +83,6 @@ public:
     [[nodiscard]] static constexpr std::uint64_t vacant() noexcept { return 0; }
     [[nodiscard]] static constexpr loss_counts lost() noexcept { return {}; }
     [[nodiscard]] static constexpr bool stopped() noexcept { return false; }
-    /// Members of a ring with claim::per_cpu.
-    [[nodiscard]] static constexpr std::size_t lanes() noexcept { return 0; }
-    [[nodiscard]] const disabled_ring& lane(std::size_t) const noexcept { return *this; }
-    [[nodiscard]] static constexpr std::uint64_t written() noexcept { return 0; }
-    [[nodiscard]] static constexpr bool restartable() noexcept { return false; }
     constexpr void restart() noexcept {}
     constexpr void abandon() noexcept {}
     constexpr void begin_after(position) noexcept {}

@@ -131,13 +131,17 @@ private:
     using named_gate = typename Kind::template policy_of<family::gate, gate::always>;
 
     static constexpr bool cpus = claim::by_cpu<named_claim>;
-    static constexpr bool claim_models = claim::policy<named_claim> || cpus;
+    static constexpr bool claim_models = claim::policy<named_claim>;
     static constexpr bool full_models = full::policy<named_full>;
     static constexpr bool notify_models = notify::policy<named_notify>;
     static constexpr bool storage_models = storage::policy<named_storage>;
     static constexpr bool clock_models = clock::policy<named_clock>;
     static constexpr bool gate_models = gate::policy<named_gate>;
-    static_assert(claim_models,
+    static_assert(!cpus,
+                  "trace_ring::policies: claim::per_cpu is for recorders and not for rings: use "
+                  "trace_ring::basic_recorder with claim::per_cpu; without a file it records into "
+                  "memory");
+    static_assert(claim_models || cpus,
                   "trace_ring::policies: the claim policy is not what the table in "
                   "policy/claim/claim.hpp asks for");
     static_assert(full_models,
@@ -170,11 +174,11 @@ private:
     static constexpr bool sound = Kind::names_families && record_models && claim_models &&
                                   full_models && notify_models && storage_models && clock_models &&
                                   gate_models;
-    static_assert(!sound || cpus || claim_policy::asks_first || !full_policy::waits,
+    static_assert(!sound || claim_policy::asks_first || !full_policy::waits,
                   "trace_ring::policies: full::block needs a claim that can wait, and this one has "
                   "taken its place before it knows of room: use claim::compare_exchange or "
                   "claim::single_writer");
-    static_assert(!sound || cpus || claim_policy::asks_first || full_policy::overwrites ||
+    static_assert(!sound || claim_policy::asks_first || full_policy::overwrites ||
                       full_policy::waits,
                   "trace_ring::policies: a claim that has taken its place before it knows of room "
                   "cannot refuse a record: use full::overwrite_oldest, or "
@@ -186,17 +190,9 @@ private:
     static_assert(!sound || !full_policy::grows || storage::growable<storage_policy>,
                   "trace_ring::policies: full::extend needs a storage that grows: use "
                   "storage::mapped or storage::shared_file");
-    static_assert(!sound || !varying || cpus || std::is_same_v<claim_policy, claim::single_writer>,
+    static_assert(!sound || !varying || std::is_same_v<claim_policy, claim::single_writer>,
                   "trace_ring::policies: records of variable length have one writer in a plain "
-                  "ring: use claim::single_writer, claim::per_cpu, or a recorder for many threads");
-    static_assert(!sound || !cpus ||
-                      (varying && full_policy::overwrites && !full_policy::grows &&
-                       !full_policy::stops && !notify_policy::watches &&
-                       !storage::fixed<storage_policy> && !storage::shared<storage_policy>),
-                  "trace_ring::policies: claim::per_cpu goes with record::sub_buffers, "
-                  "full::overwrite_oldest, notify::never and a storage of this process whose size "
-                  "is told at run time, as there is a lane for each processor: use storage::heap "
-                  "or storage::mapped");
+                  "ring: use claim::single_writer, or a recorder for many threads");
     static_assert(!sound || claim_policy::counts || varying ||
                       (bare && !full_policy::grows && !notify_policy::watches),
                   "trace_ring::policies: a claim that does not count positions goes with a bare "

@@ -17,9 +17,8 @@
 /// }
 /// @endcode
 /// Members: table/table.hpp for records of one size, sub_buffers/ring.hpp for records of variable
-/// length, per_cpu/ring.hpp for those by many threads, policies/frame.hpp for all. A ring in static
-/// storage with storage::inline_bytes is ready before any constructor has run; others take the
-/// storage's arguments and may throw.
+/// length, policies/frame.hpp for both. A ring in static storage with storage::inline_bytes is
+/// ready before any constructor has run; others take the storage's arguments and may throw.
 
 #include <type_traits>
 
@@ -28,7 +27,6 @@
 #if defined(TRACE_RING_DISABLE)
 #include <trace_ring/ring/disabled.hpp>
 #else
-#include <trace_ring/ring/per_cpu/ring.hpp>
 #include <trace_ring/ring/sub_buffers/ring.hpp>
 #include <trace_ring/ring/table/table.hpp>
 #endif
@@ -47,10 +45,7 @@ template <class Kind>
 #if defined(TRACE_RING_DISABLE)
         return std::type_identity<disabled_ring<Kind>>{};
 #else
-        if constexpr (claim::by_cpu<typename ring_policies<Kind>::claim_policy>) {
-            return std::type_identity<per_cpu_ring<Kind>>{};
-        } else if constexpr (ring_policies<Kind>::record_policy::kind ==
-                             record::layout::sub_buffers) {
+        if constexpr (ring_policies<Kind>::record_policy::kind == record::layout::sub_buffers) {
             return std::type_identity<sub_buffer_ring<Kind>>{};
         } else {
             return std::type_identity<table_ring<Kind>>{};

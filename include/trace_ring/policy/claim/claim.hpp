@@ -114,11 +114,11 @@ concept prepares = policy<C> && requires(line& shared, table_archetype& table) {
     noexcept;
 };
 
-/// A claim that shares nothing between processors: the ring keeps a lane for each, and asks the
-/// claim for no slots. claim::per_cpu is the only model.
+/// The claim of a recorder that has a lane for each processor. It claims no slots of a ring, so it
+/// does not model `policy`. claim::per_cpu is the only model.
 template <class C>
 concept by_cpu = in_family<C, trace_ring::family::claim> && requires {
-    requires C::a_lane_each_cpu && C::many_writers && !C::asks_first && C::counts;
+    requires C::a_lane_each_cpu;
 };
 
 /// A claim gives up after this many laps of slots that are all held by others. That happens only if

@@ -30,7 +30,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <trace_ring/recorder/cpu/section.hpp>
+#include <trace_ring/recorder/cpu/append.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -114,8 +114,8 @@ public:
             if (next != next_step::write) continue;
             const bool done =
                 span == nullptr
-                    ? rseq::append_words_here<Timed>(table, header, words, count)
-                    : rseq::append_words_here<Timed, true>(table, header, words, count, span);
+                    ? rseq::append_words<Timed>(table, header, words, count)
+                    : rseq::append_words<Timed, true>(table, header, words, count, span);
             if (done) found = answer::yes;
         }
         rseq::forget(table_.area);

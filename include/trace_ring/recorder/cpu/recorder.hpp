@@ -222,7 +222,7 @@ private:
             record_word::id(type.header.load(relaxed)),  // relaxed: known when it began
             record_header_bytes, record_word::end);
         if (impl::is_innermost_here(span) && home_ == &impl::the_registry &&
-            rseq::append_here<timed, 0>(table_.of(impl::ring_of<E>), header, nullptr)) [[likely]] {
+            rseq::append<timed, 0>(table_.of(impl::ring_of<E>), header, nullptr)) [[likely]] {
             return impl::leave_here(span);
         }
         static_cast<void>(write_slowly(type, header, nullptr, 0, false, &span));
@@ -250,10 +250,10 @@ private:
                                       const impl::words_record<Words>& words) noexcept {
         bool done = false;
         if (home_ == &impl::the_registry) [[likely]] {
-            if constexpr (Words <= rseq::most_words_here) {
-                done = rseq::append_here<timed, Words>(table_.of(Ring), header, words.word);
+            if constexpr (Words <= rseq::most_words) {
+                done = rseq::append<timed, Words>(table_.of(Ring), header, words.word);
             } else {
-                done = rseq::append_words_here<timed>(table_.of(Ring), header, words.word, Words);
+                done = rseq::append_words<timed>(table_.of(Ring), header, words.word, Words);
             }
         }
         if (!done) [[unlikely]]
@@ -266,7 +266,7 @@ private:
     [[gnu::always_inline]] bool write_otherwise(
         impl::indices<I...>, impl::event_state& type, std::uint32_t header,
         const impl::words_record<sizeof...(I)>& words) noexcept {
-        if constexpr (sizeof...(I) <= rseq::most_words_here) {
+        if constexpr (sizeof...(I) <= rseq::most_words) {
             return write_few<Ring, Counted>(type, header, words.word[I]...);
         } else {
             return write_many<Ring, Counted>(type, header, words);
@@ -288,9 +288,9 @@ private:
     bool write_words(impl::event_state& type, std::uint32_t header, const std::uint64_t* words,
                      std::uint32_t count, Span*... span) noexcept {
         constexpr bool told = sizeof...(Span) != 0;
-        const bool done = home_ == &impl::the_registry && record_word::id(header) != 0 &&
-                          rseq::append_words_here<timed, told>(table_.of(type.ring), header, words,
-                                                               count, span...);
+        const bool done =
+            home_ == &impl::the_registry && record_word::id(header) != 0 &&
+            rseq::append_words<timed, told>(table_.of(type.ring), header, words, count, span...);
         if (!done) {
             impl::open_span* const spans[] = {span..., nullptr};
             return write_slowly(type, header, words, count, Counted, spans[0]);

@@ -168,7 +168,7 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     if (word == state_word(at, sub_buffer_state::active)) {
         now = sub_buffer_state::closed;
         // order: reclaim.find:B pairs with writer.commit:A, writer.note:A, here.note:A,
-        // here.record:A, here.record:B
+        // here.record:A
         const std::uint32_t records = commit_word::records(sub.commit.load(acquire));
         // order: lane.written:B pairs with table.read:B, snapshot.copy:B
         entry.written.store(sub.first_position.load(relaxed) + records, release);
@@ -200,7 +200,7 @@ inline void core::take_back_rest(layout::lane_entry& entry) noexcept {
             sub.lane.load(relaxed) != number) {
             continue;
         }
-        // order: reclaim.find:D pairs with here.record:A, here.record:B, here.note:A
+        // order: reclaim.find:D pairs with here.record:A, here.note:A
         const std::uint32_t records = commit_word::records(sub.commit.load(acquire));
         const std::uint64_t written = sub.first_position.load(relaxed) + records;
         // order: lane.written:C pairs with table.read:B, snapshot.copy:C

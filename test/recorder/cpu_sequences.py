@@ -3,7 +3,7 @@
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
 """Looks at every restartable sequence of a program in machine code (x86-64, aarch64).
 
-    sections.py SOURCE [EMULATOR [FLAG...]] -- COMPILER [FLAG...]
+    cpu_sequences.py SOURCE [EMULATOR [FLAG...]] -- COMPILER [FLAG...]
 
 Their descriptions are taken from the program itself, as the kernel does. Within a sequence: no
 locked or exclusive instruction, no call, no way out of it or into it but by its beginning; its last
@@ -157,7 +157,7 @@ def main(arguments):
     with tempfile.TemporaryDirectory() as folder:
         for flags in (["-O2", "-DNDEBUG"], ["-O2", "-fPIC"], ["-O0"]):
             # Without -pie the descriptions hold what they will hold when they are loaded.
-            binary = os.path.join(folder, "sections")
+            binary = os.path.join(folder, "sequences")
             subprocess.run([*command, *flags, source, "-no-pie", "-o", binary], check=True)
             faults += [f"{fault} ({' '.join(flags)})"
                        for fault in faults_of(tools, binary, folder)]

@@ -39,7 +39,7 @@
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>
-#include <trace_ring/ring/per_cpu/rseq.hpp>
+#include <trace_ring/recorder/cpu/rseq.hpp>
 
 namespace trace_ring::inline v1::rseq {
 
@@ -104,10 +104,6 @@ struct word_value {
 /// last store was not made.
 [[nodiscard]] inline bool store_if(std::ptrdiff_t area, std::uint32_t cpu, const word_value* guard,
                                    const word_value* store, const word_value* last) noexcept {
-    // order: cpu.ready:A pairs with read:A
-    // order: cpu.reset:A pairs with read:C, cpu.current:E
-    // order: cpu.install:A pairs with cpu.current:A, cpu.current:B, cpu.current:C, cpu.current:D
-    // order: cpu.time:A pairs with read:B
 #if defined(__x86_64__)
     asm goto(
         TRACE_RING_SEQUENCE_BEGIN

@@ -30,7 +30,7 @@
 #endif
 #if defined(__LP64__) && !defined(__SANITIZE_THREAD__) && !defined(TRACE_RING_NO_RSEQ) && \
     (defined(__x86_64__) || (defined(__aarch64__) && !defined(__AARCH64EB__)))
-/// The sequences of sequence.hpp and section.hpp exist for this target.
+/// The sequences of sequence.hpp and append.hpp exist for this target.
 #define TRACE_RING_RSEQ 1
 #endif
 
