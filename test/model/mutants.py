@@ -45,7 +45,8 @@ DRAIN = "ring/drain.hpp"
 WRITE = "recorder/site/hot_path.hpp"
 CORE = "recorder/lane/core.hpp"
 CLAIM = "recorder/lane/claim.hpp"
-NEXT = "recorder/lane/next_slot.hpp"
+NEXT = "recorder/lane/claimer.hpp"
+HELD = "recorder/lane/holdings.hpp"
 THREADS = "recorder/lane/threads.hpp"
 HAND = "recorder/lane/hand_on.hpp"
 SOURCE = "recorder/in_place/source.hpp"
@@ -221,8 +222,8 @@ RECORDER = [
     ("close: it is not released", WRITER, "sub.state.store(state_word(at, sub_buffer_state::closed), [[release]]);", "relaxed", rec_sessions, ""),
     ("close: before the last record counts", CLAIM, "[[entry.written.store(sub->first_position.load(relaxed) + records, release);]]", ";", rec_two, ""),
     ("unread: what is closed is free", NEXT, "usable = [[found.state == static_cast<unsigned>(sub_buffer_state::free)]] ||", "true", rec_refuse, ""),
-    ("held: counted in two steps", NEXT, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_hand, ""),
-    ("held: not counted back", THREADS, "[[of.held->fetch_sub(1, relaxed);]]  // a counter", ";", rec_two, "counted as held"),
+    ("held: counted in two steps", HELD, "[[of.held->compare_exchange_weak(held, held + 1, relaxed)]]", "(of.held->store(held + 1, relaxed), true)", rec_hand, ""),
+    ("held: not counted back", HELD, "[[of.held->fetch_sub(1, relaxed);]]", ";", rec_two, "counted as held"),
     # Sessions.
     ("session: it does not mark what it reads", SOURCE, "return [[trace_.sub_buffer(what.slot).state.compare_exchange_strong(\n            word, stamped{what.pos, number(sub_buffer_state::reading)}.word(), acquire)]];", "trace_.sub_buffer(what.slot).state.load(acquire) == word", rec_sessions, ""),
     ("session: what it read is not released", SOURCE, ".state.store(stamped{what.at(), number(sub_buffer_state::free)}.word(), [[release]]);", "relaxed", rec_refuse, BEHIND),

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <trace_ring/record/event.hpp>
-#include <trace_ring/record/payload.hpp>
+#include <trace_ring/record/event/payload.hpp>
 
 BOOST_AUTO_TEST_SUITE(payload_words)
 

@@ -11,7 +11,7 @@
 
 #include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/recorder/cpu/recorder.hpp>
-#include <trace_ring/recorder/options.hpp>
+#include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
 namespace test {

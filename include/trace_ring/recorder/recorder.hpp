@@ -12,21 +12,38 @@
 /// A file that only records into a recorder constructed elsewhere needs site.hpp alone, which
 /// compiles much faster. That header documents the members, and TRACE_RING_DISABLE.
 
-#if defined(TRACE_RING_DISABLE)
-#include <trace_ring/recorder/disabled/recorder.hpp>
-#else
-
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 
+#include <trace_ring/recorder/file/options.hpp>
+#include <trace_ring/recorder/site.hpp>
+#include <trace_ring/recorder/statistics.hpp>
+
+#if defined(TRACE_RING_DISABLE)
+namespace trace_ring::inline v1::inline disabled {
+
+template <class Kind>
+auto basic_recorder<Kind>::path() const noexcept {
+    return std::string_view();
+}
+template <class Kind>
+auto basic_recorder<Kind>::bytes() const noexcept {
+    return std::pair<const std::byte*, std::size_t>();
+}
+template <class Kind>
+recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
+    return {};
+}
+
+}  // namespace trace_ring::inline v1::inline disabled
+#else
+
 #include <trace_ring/policy/clock/clock.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
-#include <trace_ring/recorder/site.hpp>
 #include <trace_ring/recorder/snapshot.hpp>
-#include <trace_ring/recorder/statistics.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 
 namespace trace_ring::inline v1 {

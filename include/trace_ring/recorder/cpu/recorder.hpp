@@ -28,7 +28,7 @@
 /// library did not register.
 
 #if defined(TRACE_RING_DISABLE)
-#include <trace_ring/recorder/disabled/recorder.hpp>
+#include <trace_ring/recorder/recorder.hpp>
 #else
 #include <cstddef>
 #include <cstdint>

@@ -25,14 +25,14 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
     bool crowded = false;  // makes no difference: threads share these sub-buffers
     if (!core_.wait_to_hold(of, crowded)) return refuse(lane);
     for (std::uint64_t tried = 2 * of.size() + 16; tried != 0; --tried) {
-        const sub_buffer_place drawn = core_.next_slot(of);
+        const sub_buffer_place drawn = core_.claimer_.next_slot(of);
         const position at = drawn.pos;
         if (at == no_position) break;
         sub_buffer_header& sub = core_.memory_.sub_buffer(drawn.slot);
         const auto found = stamped::from(sub.state.load(relaxed));
         if (!may_be_taken(found, at)) continue;
         if (found.state == static_cast<unsigned>(sub_buffer_state::closed) &&
-            core_.is_kept(of, core_.memory_.index(drawn.slot), drawn)) {
+            core_.claimer_.is_kept(of, core_.memory_.index(drawn.slot), drawn)) {
             continue;
         }
         auto& entry = *place<layout::lane_entry>(lane.entry.load(relaxed));
@@ -48,7 +48,8 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
         return next_step::again;
     }
     drop_held(lane);
-    if (!core_.keeps_oldest_) static_cast<void>(core_.make_way());  // all of them are held
+    if (!core_.claimer_.keeps_oldest())
+        static_cast<void>(core_.make_way());  // all of them are held
     return refuse(lane);
 }
 /// Takes the sub-buffer to come, or makes it the one in use.

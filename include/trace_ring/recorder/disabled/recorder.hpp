@@ -10,18 +10,19 @@
 #if defined(TRACE_RING_DISABLE)
 
 #include <cstddef>
-#include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include <trace_ring/fwd.hpp>
 #include <trace_ring/policies.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/record/event.hpp>
-#include <trace_ring/recorder/options.hpp>
-#include <trace_ring/recorder/statistics.hpp>
 
-namespace trace_ring::inline v1::inline disabled {
+namespace trace_ring::inline v1 {
+
+struct recorder_options;
+struct recorder_statistics;
+
+inline namespace disabled {
 
 namespace nothing {
 
@@ -90,19 +91,18 @@ public:
     std::size_t enable(bool) noexcept {
         return 0;
     }
-    std::size_t enable(std::string_view, bool) noexcept { return 0; }
+    std::size_t enable(name_view, bool) noexcept { return 0; }
     int snapshot(const char*) noexcept { return 0; }
     void pause_ends() noexcept {}
     void flush_thread() noexcept {}
-    [[nodiscard]] std::string_view path() const noexcept { return {}; }
+    [[nodiscard]] auto path() const noexcept;
     [[nodiscard]] int descriptor() const noexcept { return -1; }
-    [[nodiscard]] std::pair<const std::byte*, std::size_t> bytes() const noexcept {
-        return {nullptr, 0};
-    }
-    [[nodiscard]] recorder_statistics statistics() const noexcept { return {}; }
+    [[nodiscard]] auto bytes() const noexcept;
+    [[nodiscard]] recorder_statistics statistics() const noexcept;
     [[nodiscard]] bool restartable() const noexcept { return false; }
 };
 
-}  // namespace trace_ring::inline v1::inline disabled
+}  // namespace disabled
+}  // namespace trace_ring::inline v1
 
 #endif

@@ -26,10 +26,10 @@
 #include <trace_ring/policy/storage/process.hpp>
 #include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
-#include <trace_ring/recorder/lane/registry.hpp>
+#include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/light/owned_text.hpp>
-#include <trace_ring/recorder/options.hpp>
+#include <trace_ring/recorder/site/registry.hpp>
 
 namespace trace_ring::inline v1::impl {
 

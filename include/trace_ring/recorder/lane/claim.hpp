@@ -17,7 +17,7 @@
 #include <cstdint>
 
 #include <trace_ring/recorder/clock/readings.hpp>
-#include <trace_ring/recorder/lane/next_slot.hpp>
+#include <trace_ring/recorder/lane/core.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -47,7 +47,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
             const std::uint32_t ring = lane.entry.load(relaxed)->ring.load(relaxed);
             depart(lane, now);  // hand_on.hpp says why
             if (!make_lane(lane, ring)) {
-                if (holds) of.held->fetch_sub(1, relaxed);
+                if (holds) holdings::drop(of);
                 return false;
             }
         }
@@ -116,6 +116,43 @@ inline void core::close_lane(lane_state& lane, const share& of, std::uint64_t no
     lane_writer::end(*sub, lane.where.load(relaxed), now);
 }
 
+/// Reclaims what the dead, threads and processes, hold.
+inline void core::look_for_dead() noexcept {
+    const undisturbed scope;
+    leave_gone_threads();
+    reclaim_dead();
+    const bool died = recount_due_.exchange(0, relaxed) != 0;  // relaxed: advice
+    bool settled = true;
+    for (const share& each : shares_) settled &= holdings_.recount(each, died);
+    if (died && !settled) recount_due_.store(1, relaxed);  // relaxed: advice
+}
+
+/// The same, but not each time. True if it looked.
+inline bool core::make_way() noexcept {
+    // relaxed: advice on when to look again
+    if (failed_claims_.fetch_add(1, relaxed) % 64 != 0) return false;
+    look_for_dead();
+    return true;
+}
+
+/// Counts one more sub-buffer as held, if need be after the dead were looked for.
+inline bool core::count_held(const share& of, bool& crowded) noexcept {
+    if (!holdings_.add(of, crowded)) return make_way() && holdings_.add(of, crowded);
+    // No lane is refused yet, but what the dead hold slows the living down.
+    // relaxed: advice on when to look again
+    if (crowded && crowded_claims_.fetch_add(1, relaxed) % 1024 == 1023) look_for_dead();
+    return true;
+}
+
+/// The same, but where writers wait for room, they wait for this, too.
+inline bool core::wait_to_hold(const share& of, bool& crowded) noexcept {
+    std::uint64_t waited = 0;
+    while (!count_held(of, crowded)) {
+        if (!claimer_.waits() || !claimer_.wait_for_room(waited)) return false;
+    }
+    return true;
+}
+
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
 inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
                                           sub_buffer_place drawn) noexcept {
@@ -136,7 +173,7 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
     }
     if (old.pos >= drawn.pos) return nullptr;  // this claimer slept a lap
     const bool closed = old.state == static_cast<unsigned>(sub_buffer_state::closed);
-    if (closed && is_kept(of, index, drawn)) return nullptr;
+    if (closed && claimer_.is_kept(of, index, drawn)) return nullptr;
     // Stored before the swap, so that a sub-buffer that a dying claimer leaves in `reset` can be
     // found; and not before the count of the records written until then.
     // order: lane.newest:A pairs with table.read:B, lane.look:A, snapshot.copy:B
@@ -206,7 +243,7 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
     position at = no_position;
     sub_buffer_header* taken = nullptr;
     for (std::uint64_t tries = 0;;) {
-        const sub_buffer_place drawn = next_slot(lane, of);
+        const sub_buffer_place drawn = claimer_.next_slot(lane, of);
         at = drawn.pos;
         if (at == no_position) break;
         taken = take_slot(lane, of, drawn);
@@ -217,11 +254,12 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
     }
     if (taken == nullptr) {
         entry.newest.store(previous, relaxed);
-        of.held->fetch_sub(1, relaxed);
-        if (!keeps_oldest_) static_cast<void>(make_way());  // all that were tried are held
+        holdings::drop(of);
+        if (!claimer_.keeps_oldest())
+            static_cast<void>(make_way());  // all that were tried are held
         return nullptr;
     }
-    if (full_ == full_mode::block) now = memory_.now();
+    if (claimer_.waits()) now = memory_.now();
     sub_buffer_header& sub = *taken;
     const std::uint32_t number = entry.number.load(relaxed);
     const std::uint32_t refused = lane.refused.load(relaxed);  // own: an exchange is slower

@@ -7,7 +7,7 @@
 /// path. A record takes it (`open`) when its lane has no room, the clock's high half changed, the
 /// thread or the process is new, the event has no id, or a record is open already. Sub-buffers are
 /// claimed and closed in claim.hpp, reclaimed in lane_table.hpp; threads come and go in
-/// threads.hpp, processes in process/entries.hpp. No lock, no C++ heap; errno is kept; signal-safe.
+/// threads.hpp, processes in entries.hpp. No lock, no C++ heap; errno is kept; signal-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +17,8 @@
 
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
+#include <trace_ring/recorder/lane/claimer.hpp>
+#include <trace_ring/recorder/lane/holdings.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/process/event_book.hpp>
@@ -157,33 +159,14 @@ private:
                                                                std::uint64_t& now,
                                                                bool counted) noexcept;
     void now_and_then(std::uint64_t now) noexcept;
-    [[nodiscard]] sub_buffer_place next_slot(const share& of) noexcept;
-    [[nodiscard, gnu::always_inline]] sub_buffer_place next_slot(lane_state& lane,
-                                                                 const share& of) noexcept;
-    [[nodiscard, gnu::cold]] sub_buffer_place next_unread(const share& of) noexcept;
-    [[nodiscard, gnu::cold]] sub_buffer_place next_behind_end(const share& of,
-                                                              position at) noexcept;
-    [[nodiscard]] bool is_there(const share& of, position at) noexcept;
-    [[nodiscard]] bool can_grow(const share& of) const noexcept;
-    [[nodiscard, gnu::cold]] bool has_old(const share& of) const noexcept;
-    [[nodiscard]] std::uint64_t old_at(const layout::index_entry& closed) const noexcept;
-    [[nodiscard, gnu::cold]] bool is_young(const layout::index_entry& closed) const noexcept;
-    [[nodiscard]] bool is_fresh(const share& of, const layout::index_entry& closed,
-                                sub_buffer_place drawn) const noexcept;
-    [[nodiscard]] bool is_kept(const share& of, const layout::index_entry& closed,
-                               sub_buffer_place drawn) const noexcept;
-    [[gnu::cold]] void grow(std::uint64_t wanted) noexcept;
-    [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept;
     [[nodiscard, gnu::always_inline]] sub_buffer_header* take_slot(lane_state& lane,
                                                                    const share& of,
                                                                    sub_buffer_place drawn) noexcept;
     [[nodiscard]] std::uint64_t slot_at(position at) const noexcept {
         return shares_[0].slot_at(at);
     }
-    [[nodiscard]] std::uint64_t held_at_most(const share& of) const noexcept;
     [[nodiscard, gnu::cold]] bool count_held(const share& of, bool& crowded) noexcept;
     [[nodiscard, gnu::cold]] bool wait_to_hold(const share& of, bool& crowded) noexcept;
-    [[nodiscard]] bool recount_held(const share& of, bool died) noexcept;
     [[nodiscard, gnu::cold]] bool make_way() noexcept;
     [[gnu::cold]] void return_dead_session() noexcept;
     [[gnu::cold]] void look_for_dead() noexcept;
@@ -202,19 +185,12 @@ private:
     trace_memory memory_;
     event_book events_{memory_};
     rings shares_;
-    full_mode full_;
-    bool keeps_oldest_;  // unread records are not overwritten
+    claimer claimer_;
+    holdings holdings_{memory_, claimer_.waits()};
     on_fork fork_;
-    std::uint64_t step_;  // in sub-buffers
-    std::uint64_t block_ns_;
-    std::uint64_t keep_ticks_;  // 0: by bytes alone
     mark_type idle_mark_;
     atomic<std::uint32_t> process_{0};
     atomic<std::uint32_t> failed_claims_{0};
-    atomic<std::uint64_t> full_after_{~std::uint64_t{0}};  // the cursor when it was found full,
-    atomic<std::uint64_t> full_at_{0};                     // the position where that was seen,
-    atomic<std::uint64_t> full_until_{0};                  // by time: until when it is full,
-    atomic<std::uint32_t> full_times_{0};                  // and how often it was found full
     atomic<std::uint32_t> passed_readings_{0};
     atomic<std::uint32_t> crowded_claims_{0};
     atomic<std::uint32_t> recount_due_{0};

@@ -62,7 +62,7 @@ inline void core::lend(lane_state& lane) noexcept {
     if (lane.sub.load(relaxed) != &nowhere) {
         const share& of = shares_[entry.ring.load(relaxed)];
         close_lane(lane, of, now);
-        of.held->fetch_sub(1, relaxed);
+        holdings::drop(of);
     }
     depart(lane, now);
     if (worth_it) offer(entry, number);
@@ -125,11 +125,11 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     std::uint32_t state = departed;
     // order: lane.go_on:A pairs with lane.leave:A
     if (!entry.state.compare_exchange_strong(state, live, acquire)) {
-        of.held->fetch_sub(1, relaxed);  // relaxed: a counter
+        holdings::drop(of);
         return offer_is::gone;
     }
     if (!is_it()) {
-        of.held->fetch_sub(1, relaxed);  // relaxed: a counter
+        holdings::drop(of);
         // order: lane.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B,
         // lane.take:C, lane.take:D
         entry.state.store(departed, release);
@@ -149,7 +149,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     // order: go_on:A pairs with writer.end:A
     if (!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),
                                            acq_rel)) {
-        of.held->fetch_sub(1, relaxed);
+        holdings::drop(of);
         mark_of(lane).valid.store(had_one ? 1 : 0, relaxed);
         lane.entry.store(before, relaxed);
         lane.where.store(where, relaxed);

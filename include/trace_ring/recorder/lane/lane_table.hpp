@@ -20,9 +20,9 @@
 
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/claim.hpp>
+#include <trace_ring/recorder/lane/entries.hpp>
 #include <trace_ring/recorder/lane/hand_on.hpp>
 #include <trace_ring/recorder/light/least.hpp>
-#include <trace_ring/recorder/process/entries.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -181,7 +181,7 @@ inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
     // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
     // batch.read:A, drain.look:A, drain.hold:A, here.claim:B
     sub.state.store(state_word(at, now), release);
-    shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
+    holdings::drop(shares_[entry.ring.load(relaxed)]);
     return now;
 }
 
@@ -208,7 +208,7 @@ inline void core::take_back_rest(layout::lane_entry& entry) noexcept {
         // order: reclaim.close:B pairs with read:A, file.read:A, chain.look:A, claim:C,
         // batch.read:A, claim.next:A
         sub.state.store(state_word(found.pos, sub_buffer_state::closed), release);
-        shares_[entry.ring.load(relaxed)].held->fetch_sub(1, relaxed);
+        holdings::drop(shares_[entry.ring.load(relaxed)]);
         ring.reclaimed.fetch_add(1, relaxed);
     }
 }
@@ -223,13 +223,8 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
                      options),
               hot_clock),
       shares_(memory_.ring(), memory_.plan(), memory_.present()),
-      full_(static_cast<full_mode>(memory_.header().full.load(relaxed))),  // relaxed: fixed
-      keeps_oldest_(full_ == full_mode::discard_newest || full_ == full_mode::stop ||
-                    full_ == full_mode::block || full_ == full_mode::extend_then_discard),
+      claimer_(memory_, events_, options),
       fork_(options.fork),
-      step_(greatest<std::uint64_t>(1, options.step / memory_.plan().sub_buffer_bytes)),
-      block_ns_(static_cast<std::uint64_t>(greatest<std::int64_t>(0, options.block_for.count()))),
-      keep_ticks_(memory_.keep_ticks()),
       idle_mark_(memory_.clock() == hot_clock.kind ? idle_mark_for(memory_.plan().sub_buffer_bytes)
                                                    : 0) {
     all_types.arrives(&register_types);

@@ -84,7 +84,7 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
         if (lane.sub.load(relaxed) != &nowhere) {
             const share& of = shares_[entry.ring.load(relaxed)];
             close_lane(lane, of, now);
-            of.held->fetch_sub(1, relaxed);  // a counter
+            holdings::drop(of);
         }
         depart(lane, now);
         if (worth_it) offer(entry, number);

@@ -18,9 +18,9 @@
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
-#include <trace_ring/recorder/lane/registry.hpp>
 #include <trace_ring/recorder/process/dictionary.hpp>
 #include <trace_ring/recorder/process/numbering.hpp>
+#include <trace_ring/recorder/site/registry.hpp>
 
 namespace trace_ring::inline v1::impl {
 

@@ -13,7 +13,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/words.hpp>
 #include <trace_ring/policy/clock/counter.hpp>
-#include <trace_ring/record/payload.hpp>
+#include <trace_ring/record/event/payload.hpp>
 #include <trace_ring/recorder/site/cold_path.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 

@@ -22,8 +22,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/recorder/lane/registry.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
+#include <trace_ring/recorder/site/registry.hpp>
 #include <trace_ring/recorder/stack/own_stack.hpp>
 
 namespace trace_ring::inline v1::impl {

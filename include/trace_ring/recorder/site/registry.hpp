@@ -25,11 +25,11 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/record/event.hpp>
-#include <trace_ring/recorder/lane/undisturbed.hpp>  // IWYU pragma: export
 #include <trace_ring/recorder/site/cold_path.hpp>
 #include <trace_ring/recorder/site/event_type.hpp>
 #include <trace_ring/recorder/site/gates.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
+#include <trace_ring/recorder/site/undisturbed.hpp>  // IWYU pragma: export
 
 namespace trace_ring::inline v1::impl {
 
