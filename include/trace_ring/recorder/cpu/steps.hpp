@@ -207,7 +207,7 @@ inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& l
     know_thread();  // this may be a child of a fork
     layout::ring_state& ring = core_.memory_.ring();
     std::uint32_t slot = 0;
-    layout::lane_entry* const entry = core_.take_lane_entry(slot);
+    layout::lane_entry* const entry = core_.take_lane(slot);
     if (entry == nullptr) {
         ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return next_step::lost;

@@ -30,7 +30,7 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
     // A lane that was refused a sub-buffer tries again: another thread may have released one since.
     if (sub == &nowhere && lane.refused.load(relaxed) != 0 &&
         lane.entry.load(relaxed)->ring.load(relaxed) != 0 &&
-        go_on(lane, lane.entry.load(relaxed)->ring.load(relaxed), bytes)) {
+        adopt(lane, lane.entry.load(relaxed)->ring.load(relaxed), bytes)) {
         sub = lane.sub.load(relaxed);
     }
     const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
@@ -43,9 +43,9 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
         if (run.run_next.load(relaxed) == run.run_end.load(relaxed)) prefetch_to_store(of.cursor);
         std::uint64_t now = memory_.now();
         close_lane(lane, of, now);
-        if (mark_of(lane).held_as.load(relaxed) == tenure::taken_over) [[unlikely]] {
+        if (mark_of(lane).held_as.load(relaxed) == tenure::adopted) [[unlikely]] {
             const std::uint32_t ring = lane.entry.load(relaxed)->ring.load(relaxed);
-            depart(lane, now);  // hand_on.hpp says why
+            release_lane(lane, now);  // hand_on.hpp says why
             if (!make_lane(lane, ring)) {
                 if (holds) holdings::drop(of);
                 return false;
@@ -120,11 +120,11 @@ inline void core::close_lane(lane_state& lane, const share& of, std::uint64_t no
 inline void core::look_for_dead() noexcept {
     const undisturbed scope;
     leave_gone_threads();
-    reclaim_dead();
-    const bool died = recount_due_.exchange(0, relaxed) != 0;  // relaxed: advice
+    book_.reclaim_dead();
+    const bool died = book_.was_count_lost();
     bool settled = true;
     for (const share& each : shares_) settled &= holdings_.recount(each, died);
-    if (died && !settled) recount_due_.store(1, relaxed);  // relaxed: advice
+    if (died && !settled) book_.count_is_lost();
 }
 
 /// The same, but not each time. True if it looked.

@@ -19,6 +19,7 @@
 #include <trace_ring/recorder/file/set_up.hpp>
 #include <trace_ring/recorder/lane/claimer.hpp>
 #include <trace_ring/recorder/lane/holdings.hpp>
+#include <trace_ring/recorder/lane/lane_book.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/process/event_book.hpp>
@@ -44,9 +45,7 @@ public:
     [[nodiscard]] std::uint32_t max_record() const noexcept {
         return static_cast<std::uint32_t>(max_record_bytes(memory_.plan().sub_buffer_bytes));
     }
-    [[nodiscard]] std::uint32_t process() const noexcept {
-        return process_.load(relaxed);  // relaxed: set before any lane that leads here
-    }
+    [[nodiscard]] std::uint32_t process() const noexcept { return book_.process(); }
     [[nodiscard]] event_book& events() noexcept { return events_; }
     [[nodiscard]] const event_book& events() const noexcept { return events_; }
     /// The first word of the recorder's sub-buffers.
@@ -77,7 +76,8 @@ public:
         signal_fence(seq_cst);
         const bool retired = mark_of(lane).retired.load(relaxed) != 0;
         if (retired) lane.sub.store(&nowhere, relaxed);
-        if (mark_of(lane).held_as.load(relaxed) == tenure::lent && !retired) return lend(lane);
+        if (mark_of(lane).held_as.load(relaxed) == tenure::lent && !retired)
+            return release_at_once(lane);
         signal_fence(seq_cst);
         mark_of(lane).value.store(retired ? 0 : idle_mark(), relaxed);
     }
@@ -128,10 +128,11 @@ private:
     [[nodiscard, gnu::cold]] lane_block* enter_thread(std::uint32_t ring) noexcept;
     [[nodiscard]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
     [[gnu::cold]] void refuse(lane_state& lane, bool no_id) noexcept;
+    [[nodiscard, gnu::cold]] layout::lane_entry* take_lane(std::uint32_t& slot) noexcept;
     [[nodiscard, gnu::cold]] bool make_lane(lane_state& lane, std::uint32_t ring) noexcept;
-    [[gnu::cold]] void lend(lane_state& lane) noexcept;
+    [[gnu::cold]] void release_at_once(lane_state& lane) noexcept;
     void find_again(lane_state& lane) noexcept;
-    void depart(lane_state& lane, std::uint64_t now) noexcept;
+    void release_lane(lane_state& lane, std::uint64_t now) noexcept;
     /// Whether the rest is worth adopting: room for a record of 64 bytes of any thread, and an
     /// eighth of the sub-buffer.
     [[nodiscard]] bool has_room(const sub_buffer_header& sub) const noexcept {
@@ -142,16 +143,12 @@ private:
     }
     enum class offer_is { taken, good, gone };
     void offer(const layout::lane_entry& entry, std::uint32_t number) noexcept;
-    [[nodiscard, gnu::cold]] bool go_on(lane_state& lane, std::uint32_t ring,
+    [[nodiscard, gnu::cold]] bool adopt(lane_state& lane, std::uint32_t ring,
                                         std::uint32_t bytes) noexcept;
-    [[nodiscard]] offer_is take_on(lane_state& lane, layout::lane_entry& entry,
-                                   std::uint32_t number, std::uint32_t bytes) noexcept;
+    [[nodiscard]] offer_is try_adopt(lane_state& lane, layout::lane_entry& entry,
+                                     std::uint32_t number, std::uint32_t bytes) noexcept;
     [[gnu::cold]] void write_owner(lane_state& lane, std::uint64_t now) noexcept;
-    [[nodiscard]] layout::lane_entry* take_lane_entry(std::uint32_t& slot) noexcept;
-    [[nodiscard, gnu::cold]] std::uint32_t take_process_entry() noexcept;
-    [[nodiscard]] bool leave_entry(std::uint32_t slot) noexcept;
     [[nodiscard]] setup_fault enter();
-    void fold(layout::lane_entry& entry, std::uint32_t slot) noexcept;
     [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes) noexcept;
     [[nodiscard, gnu::always_inline]] bool make_room(lane_state& lane, std::uint32_t bytes,
                                                      std::uint32_t& time) noexcept;
@@ -170,9 +167,6 @@ private:
     [[nodiscard, gnu::cold]] bool make_way() noexcept;
     [[gnu::cold]] void return_dead_session() noexcept;
     [[gnu::cold]] void look_for_dead() noexcept;
-    void reclaim_dead(bool has_entry = true) noexcept;
-    sub_buffer_state take_back(layout::lane_entry& entry) noexcept;
-    void take_back_rest(layout::lane_entry& entry) noexcept;
     void recover(lane_state& lane) noexcept;
 
     [[nodiscard]] lane_state* first_lane(lane_block& block) const noexcept {
@@ -185,15 +179,14 @@ private:
     trace_memory memory_;
     event_book events_{memory_};
     rings shares_;
+    lane_book book_{memory_, shares_};
     claimer claimer_;
     holdings holdings_{memory_, claimer_.waits()};
     on_fork fork_;
     mark_type idle_mark_;
-    atomic<std::uint32_t> process_{0};
     atomic<std::uint32_t> failed_claims_{0};
     atomic<std::uint32_t> passed_readings_{0};
     atomic<std::uint32_t> crowded_claims_{0};
-    atomic<std::uint32_t> recount_due_{0};
     atomic<std::uint64_t> next_clock_{0}, clock_due_{0}, clock_gap_{0};
     std::uint64_t quick_claim_ = 0;  // half a microsecond, in ticks
     atomic<std::uint32_t> copying_{0};
@@ -256,7 +249,7 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     // From here on the lane is open: a record of a signal handler takes the next deeper lane.
     // relaxed, to the end: words of this thread and its handlers, and counters
     signal_fence(seq_cst);
-    const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 || go_on(*lane, ring, bytes) ||
+    const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 || adopt(*lane, ring, bytes) ||
                           make_lane(*lane, ring);
     if (has_lane && bytes <= max_record() && is_known) [[likely]]
         return with_room(*lane, bytes);

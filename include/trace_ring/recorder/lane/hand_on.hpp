@@ -53,7 +53,7 @@ inline void core::offer(const layout::lane_entry& entry, std::uint32_t number) n
 }
 
 /// Ends a record while much of the ring is held (`crowded`): the lane is released at once.
-inline void core::lend(lane_state& lane) noexcept {
+inline void core::release_at_once(lane_state& lane) noexcept {
     // relaxed, to the end: own lane, which handlers still see as open; and a counter
     const layout::lane_entry& entry = *lane.entry.load(relaxed);
     const std::uint32_t number = entry.number.load(relaxed);
@@ -64,19 +64,19 @@ inline void core::lend(lane_state& lane) noexcept {
         close_lane(lane, of, now);
         holdings::drop(of);
     }
-    depart(lane, now);
+    release_lane(lane, now);
     if (worth_it) offer(entry, number);
     mark_of(lane).value.store(0, relaxed);
 }
 
 /// Adopts a lane that has room for a record of `bytes`; false if there is none.
-inline bool core::go_on(lane_state& lane, std::uint32_t ring, std::uint32_t bytes) noexcept {
+inline bool core::adopt(lane_state& lane, std::uint32_t ring, std::uint32_t bytes) noexcept {
     for (auto& place : offers_[shares_.number(ring)]) {
         std::uint64_t word = place.load(relaxed);  // relaxed: advice
         if (word == 0 || !place.compare_exchange_strong(word, 0, relaxed)) continue;
         layout::lane_entry& entry = memory_.lane(static_cast<std::uint32_t>(word));
         const auto number = static_cast<std::uint32_t>(word >> 32);
-        switch (take_on(lane, entry, number, bytes)) {
+        switch (try_adopt(lane, entry, number, bytes)) {
             case offer_is::taken:
                 // No owner record if this thread was the last writer. relaxed: own lane and thread
                 if (entry.writer.load(relaxed) !=
@@ -96,8 +96,8 @@ inline bool core::go_on(lane_state& lane, std::uint32_t ring, std::uint32_t byte
     return false;
 }
 
-inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
-                                    std::uint32_t number, std::uint32_t bytes) noexcept {
+inline core::offer_is core::try_adopt(lane_state& lane, layout::lane_entry& entry,
+                                      std::uint32_t number, std::uint32_t bytes) noexcept {
     constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
     constexpr auto live = static_cast<std::uint32_t>(layout::presence::live);
     const auto is_it = [&] {
@@ -168,7 +168,7 @@ inline core::offer_is core::take_on(lane_state& lane, layout::lane_entry& entry,
     layout::index_entry& index = memory_.index(memory_.slot_number(sub));
     lane.index.store(&index, relaxed);
     lane.sub.store(&sub, relaxed);
-    mark_of(lane).hold_as(crowded ? tenure::lent : tenure::taken_over);
+    mark_of(lane).hold_as(crowded ? tenure::lent : tenure::adopted);
     const auto slot = static_cast<std::uint32_t>(&entry - &memory_.lane(0));
     lane.totals.store(memory_.totals(slot), relaxed);
     lane.columns.store(memory_.plan().totals_per_lane, relaxed);

@@ -20,98 +20,23 @@
 
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/claim.hpp>
-#include <trace_ring/recorder/lane/entries.hpp>
 #include <trace_ring/recorder/lane/hand_on.hpp>
 #include <trace_ring/recorder/light/least.hpp>
+#include <trace_ring/recorder/process/numbering.hpp>
 
 namespace trace_ring::inline v1::impl {
 
-/// Adds the counts of a departed lane to the totals, before another lane gets its entry.
-inline void core::fold(layout::lane_entry& entry, std::uint32_t slot) noexcept {
-    layout::ring_state& ring = memory_.ring();
-    // relaxed, to the end: the entry is the caller's, the totals are counters
-    ring.folded_lanes.fetch_add(1, relaxed);
-    ring.folded_written.fetch_add(entry.written.load(relaxed), relaxed);
-    ring.folded_refused.fetch_add(entry.refused.load(relaxed), relaxed);
-    ring.folded_too_long.fetch_add(entry.too_long.load(relaxed), relaxed);
-    ring.folded_nested.fetch_add(entry.nested.load(relaxed), relaxed);
-    ring.folded_abandoned.fetch_add(entry.abandoned.load(relaxed), relaxed);
-    ring.overwritten_records.fetch_add(entry.overwrote.exchange(0, relaxed), relaxed);
-    // From here on a session's updates of these words fail, and go to the totals instead.
-    const auto take = [](auto& told) {
-        using number = typename std::remove_reference_t<decltype(told)>::value_type;
-        return told.exchange(static_cast<number>(layout::taken_from_sessions), relaxed);
-    };
-    const auto narrow = [&take](const shared_atomic<std::uint64_t>& all, auto& told) {
-        return static_cast<std::uint32_t>(all.load(relaxed)) - take(told);
-    };
-    // order: lane.fold:A pairs with drain.rest:A
-    ring.undrained.fetch_add(entry.written.load(relaxed) - take(entry.drained), release);
-    ring.untold_refused.fetch_add(entry.refused.load(relaxed) - take(entry.told_refused), relaxed);
-    ring.untold_too_long.fetch_add(narrow(entry.too_long, entry.told_too_long), relaxed);
-    ring.untold_nested.fetch_add(narrow(entry.nested, entry.told_nested), relaxed);
-    ring.untold_abandoned.fetch_add(narrow(entry.abandoned, entry.told_abandoned), relaxed);
-    shared_atomic<std::uint64_t>* const row = memory_.totals(slot);
-    if (row == nullptr) return;
-    // Other processes may have stored anything there.
-    const std::uint32_t count = memory_.plan().process_count;
-    const std::uint32_t owner = entry.process.load(relaxed);
-    if (owner >= count) return;
-    const std::uint32_t root = memory_.process(owner).root.load(relaxed);
-    if (root >= count) return;
-    shared_atomic<std::uint64_t>* const into = memory_.totals(memory_.plan().lane_count + root);
-    for (std::uint32_t i = 0; i < memory_.plan().totals_per_lane; ++i) {
-        into[i].fetch_add(row[i].exchange(0, relaxed), relaxed);
-    }
-}
-
-/// An entry for a new lane: a free one, else that of the lane departed longest ago, else null.
-inline layout::lane_entry* core::take_lane_entry(std::uint32_t& slot) noexcept {
-    constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
-    constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
-    constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
-    for (int attempt = 0; attempt < 8; ++attempt) {
-        std::uint32_t best = memory_.plan().lane_count;
-        // By time first: positions of different rings do not compare. By position without a clock.
-        std::pair<std::uint64_t, position> oldest{~std::uint64_t{0}, ~position{0}};
-        for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
-            layout::lane_entry& entry = memory_.lane(slot);
-            // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-            // lane.dead:A, here.leave:B, here.leave:A, lane.free:A
-            std::uint32_t state = entry.state.load(acquire);
-            // relaxed, to the end: after the state; and nothing is stored into a departed entry
-            if (state == free) {
-                if (entry.state.compare_exchange_strong(state, preparing, relaxed)) return &entry;
-            } else if (state == departed) {
-                const std::pair age{entry.ended.load(relaxed), entry.newest.load(relaxed)};
-                if (age < oldest) {
-                    oldest = age;
-                    best = slot;
-                }
-            }
-        }
-        if (best == memory_.plan().lane_count) {
-            if (!make_way()) return nullptr;
-            continue;
-        }
-        slot = best;
-        layout::lane_entry& entry = memory_.lane(best);
-        std::uint32_t state = departed;
-        // order: lane.take:B pairs with lane.leave:A, lane.leave:B, lane.leave:C, lane.leave:D,
-        // lane.dead:A, here.leave:B, here.leave:A
-        if (entry.state.compare_exchange_strong(state, preparing, acquire)) {
-            fold(entry, best);
-            return &entry;
-        }
-    }
-    return nullptr;
+/// An entry for a new lane, if need be after the dead were looked for; null if all are live.
+inline layout::lane_entry* core::take_lane(std::uint32_t& slot) noexcept {
+    layout::lane_entry* const entry = book_.take_lane(slot);
+    return entry == nullptr && make_way() ? book_.take_lane(slot) : entry;
 }
 
 inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcept {
     const undisturbed scope;
     layout::ring_state& ring = memory_.ring();
     std::uint32_t slot = 0;
-    layout::lane_entry* const entry = take_lane_entry(slot);
+    layout::lane_entry* const entry = take_lane(slot);
     if (entry == nullptr) {
         ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return false;
@@ -151,66 +76,66 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     return true;
 }
 
-/// Reclaims the sub-buffer that a lane held, or was about to claim, when its writer died or jumped
-/// away. Returns `closed` if it is closed now, `free` if it was only half prepared, `active` if
-/// there was none. The caller makes sure that the writer is gone.
-inline sub_buffer_state core::take_back(layout::lane_entry& entry) noexcept {
-    // relaxed, to the end: the writer is the caller, or is gone, which the kernel says after all
-    // that it did; and the last look decides where its sub-buffer is
-    const position at = entry.newest.load(relaxed);
-    if (at == no_position) return sub_buffer_state::active;
-    const std::uint64_t slot = slot_at(at);
-    if (slot >= memory_.capacity()) return sub_buffer_state::active;
-    sub_buffer_header& sub = memory_.sub_buffer(slot);
-    // order: reclaim.find:A pairs with writer.begin:A, claim:C, here.claim:B, here.ready:A
-    const std::uint64_t word = sub.state.load(acquire);
-    sub_buffer_state now = sub_buffer_state::active;
-    if (word == state_word(at, sub_buffer_state::active)) {
-        now = sub_buffer_state::closed;
-        // order: reclaim.find:B pairs with writer.commit:A, writer.note:A, here.note:A,
-        // here.record:A
-        const std::uint32_t records = commit_word::records(sub.commit.load(acquire));
-        // order: lane.written:B pairs with table.read:B, snapshot.copy:B
-        entry.written.store(sub.first_position.load(relaxed) + records, release);
-    } else if (word == state_word(at, sub_buffer_state::reset)) {
-        now = sub_buffer_state::free;
-        sub.commit.store(commit_word::empty, relaxed);
-    } else {
-        return now;
+/// Enters the program in the file. Returns why it cannot. Throws std::bad_alloc.
+inline setup_fault core::enter() {
+    const std::uint32_t slot = book_.take_process();
+    if (slot == memory_.plan().process_count) {
+        return {ENOSPC, "its table of processes is full of living ones"};
     }
-    // order: reclaim.close:A pairs with read:A, file.read:A, chain.look:A, claim:C, claim.next:A,
-    // batch.read:A, drain.look:A, drain.hold:A, here.claim:B
-    sub.state.store(state_word(at, now), release);
-    holdings::drop(shares_[entry.ring.load(relaxed)]);
-    return now;
+    struct unless_entered {
+        layout::process_entry* entry;
+        ~unless_entered() {
+            // order: process.free:A pairs with process.take:A
+            if (entry != nullptr)
+                entry->state.store(static_cast<std::uint32_t>(layout::presence::free), release);
+        }
+    };
+    unless_entered give_back{&memory_.process(slot)};
+    // order: type.find:C pairs with type.add:A
+    const type_node* const types = the_registry.types.load(acquire);
+    numbering known(memory_);
+    const auto root = known.choose(types, slot);
+    if (!root || !memory_.enter_program(slot, *root)) {
+        return {ENOSPC, root ? "as many programs as it has gates for record into it"
+                             : "it holds records of as many programs as it can tell apart"};
+    }
+    events_.begin(known, types, *root);
+    give_back.entry = nullptr;
+    memory_.enter_process(slot, 0);
+    book_.be_process(slot);
+    return {};
 }
 
-/// Reclaims what a processor's lane may have held beside its newest sub-buffer: the one in use when
-/// that was drawn, and the one before, if not closed yet. Linear in the sub-buffers.
-inline void core::take_back_rest(layout::lane_entry& entry) noexcept {
-    layout::ring_state& ring = memory_.ring();
-    // relaxed, to the end: as in take_back
-    const std::uint32_t number = entry.number.load(relaxed);
-    const std::uint64_t count = memory_.capacity();
-    for (std::uint64_t slot = 0; slot < count; ++slot) {
-        sub_buffer_header& sub = memory_.sub_buffer(slot);
-        // order: reclaim.find:C pairs with here.ready:A
-        const auto found = stamped::from(sub.state.load(acquire));
-        if (found.state != static_cast<unsigned>(sub_buffer_state::active) ||
-            sub.lane.load(relaxed) != number) {
-            continue;
+/// In a child of a fork: takes an entry of its own, once. False: it does not record.
+inline bool core::enter_child() noexcept {
+    const undisturbed scope;
+    std::uint32_t found = new_child;
+    // order: process.alive:C pairs with process.alive:A
+    if (!alive_->compare_exchange_strong(found, entering, acquire)) {
+        // Another thread, or the record that this handler interrupted, is entering the process, or
+        // no entry was to be had: this record is lost. It must not use the parent's entry.
+        if (found == entering) {
+            memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         }
-        // order: reclaim.find:D pairs with here.record:A, here.note:A
-        const std::uint32_t records = commit_word::records(sub.commit.load(acquire));
-        const std::uint64_t written = sub.first_position.load(relaxed) + records;
-        // order: lane.written:C pairs with table.read:B, snapshot.copy:C
-        if (written > entry.written.load(relaxed)) entry.written.store(written, release);
-        // order: reclaim.close:B pairs with read:A, file.read:A, chain.look:A, claim:C,
-        // batch.read:A, claim.next:A
-        sub.state.store(state_word(found.pos, sub_buffer_state::closed), release);
-        holdings::drop(shares_[entry.ring.load(relaxed)]);
-        ring.reclaimed.fetch_add(1, relaxed);
+        return found == entered;
     }
+    if (fork_ == on_fork::stop) {
+        // relaxed: the swap settled that it does not record; gates only say so sooner
+        gates_.lead_to(shut_gates());
+        alive_->store(stopped, relaxed);
+        return false;
+    }
+    const std::uint32_t slot = book_.take_process();
+    if (slot == memory_.plan().process_count) {
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        return false;  // stays `entering`: each record is counted
+    }
+    memory_.enter_process(slot, process() + 1);
+    book_.be_process(slot);
+    // order: process.alive:A pairs with process.alive:B, process.alive:C, process.alive:D,
+    // process.alive:E
+    alive_->store(entered, release);
+    return true;
 }
 
 inline core::core(const recorder_options& options, const clock_functions& hot_clock,

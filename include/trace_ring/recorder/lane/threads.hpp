@@ -74,7 +74,7 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
                !mark.value.compare_exchange_weak(found, stack_position(), relaxed)) {
         }
         if (but_open && found > 0) continue;
-        if (found > 0) recount_due_.store(1, relaxed);  // gone between counting and holding?
+        if (found > 0) book_.count_is_lost();  // gone between counting and holding?
         signal_fence(seq_cst);
         if (retired) find_again(lane);
         const bool worth_it = !but_open && !retired && has_room(*lane.sub.load(relaxed));
@@ -86,7 +86,7 @@ inline void core::leave_thread(lane_block& block, bool but_open) noexcept {
             close_lane(lane, of, now);
             holdings::drop(of);
         }
-        depart(lane, now);
+        release_lane(lane, now);
         if (worth_it) offer(entry, number);
         mark.value.store(0, relaxed);
     }
@@ -104,7 +104,7 @@ inline void core::find_again(lane_state& lane) noexcept {
 }
 
 /// Releases a lane that has no sub-buffer open: another lane may get its entry.
-inline void core::depart(lane_state& lane, std::uint64_t now) noexcept {
+inline void core::release_lane(lane_state& lane, std::uint64_t now) noexcept {
     // relaxed, to the end: own lane, or that of a thread that has stopped recording
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     entry.ended.store(now, relaxed);
@@ -156,11 +156,11 @@ inline void core::recover(lane_state& lane) noexcept {
     const std::uint64_t active = state_word(at, sub_buffer_state::active);
     if (sub != &nowhere && sub->state.load(relaxed) == active) return;  // not on the cold path
     lane.sub.store(&nowhere, relaxed);
-    if (take_back(entry) == sub_buffer_state::closed) {
+    if (book_.reclaim(entry) == sub_buffer_state::closed) {
         lane.where.store(entry.newest.load(relaxed), relaxed);
     } else {
         entry.newest.store(at, relaxed);
-        recount_due_.store(1, relaxed);  // it may have been counted already
+        book_.count_is_lost();  // it may have been counted already
     }
 }
 

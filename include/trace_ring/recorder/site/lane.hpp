@@ -70,9 +70,9 @@ static_assert(sizeof(lane_state) == 64);
 
 /// How a thread has its lane (hand_on.hpp).
 struct tenure {
-    static constexpr std::uint32_t own = 0;         ///< the thread began the lane
-    static constexpr std::uint32_t lent = 1;        ///< released after each record: few are left
-    static constexpr std::uint32_t taken_over = 2;  ///< adopted, until its sub-buffer is full
+    static constexpr std::uint32_t own = 0;      ///< the thread began the lane
+    static constexpr std::uint32_t lent = 1;     ///< released after each record: few are left
+    static constexpr std::uint32_t adopted = 2;  ///< until its sub-buffer is full
 };
 
 struct alignas(64) lane_mark {
