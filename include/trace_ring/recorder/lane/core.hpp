@@ -216,7 +216,9 @@ inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
     lane_writer::commit(*sub, sub->commit.load(relaxed), bytes);
 }
 
-inline void register_type(event_state& type) noexcept;  // event_types.hpp
+// event_types.hpp
+inline void register_type(event_state& type) noexcept;
+[[gnu::visibility("hidden")]] inline void register_types(const types_here& from) noexcept;
 
 inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type opener,
                                bool ends) noexcept {

@@ -18,6 +18,7 @@
 
 #include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/site/lane.hpp>
+#include <trace_ring/recorder/site/undisturbed.hpp>
 
 namespace trace_ring::inline v1::impl {
 
