@@ -30,7 +30,7 @@ struct process_facts {
 
 /// Reads the facts. They are unknown if /proc shows the processes of another PID namespace.
 /// Signal-safe.
-[[nodiscard]] inline process_facts facts_of(std::uint32_t pid) noexcept {
+[[nodiscard, gnu::noinline]] inline process_facts facts_of(std::uint32_t pid) noexcept {
     process_facts out;
     const int saved = errno;
     char text[1024];
@@ -71,7 +71,7 @@ struct process_facts {
 
 /// The PID namespace of the calling process: its pids are valid only there. 0 if it is unknown.
 /// Signal-safe.
-[[nodiscard]] inline std::uint32_t pid_namespace() noexcept {
+[[nodiscard, gnu::noinline]] inline std::uint32_t pid_namespace() noexcept {
     struct ::stat64 status {};
     const int saved = errno;
     const bool known = ::stat64("/proc/self/ns/pid", &status) == 0;
@@ -81,8 +81,9 @@ struct process_facts {
 
 /// False only if no process, or only a zombie, has that pid and start. A start of 0 is unknown;
 /// only the bits in `told` are compared. For a pid of the caller's own namespace. Signal-safe.
-[[nodiscard]] inline bool process_may_live(std::uint32_t pid, std::uint64_t start,
-                                           std::uint64_t told = ~std::uint64_t{0}) noexcept {
+[[nodiscard, gnu::noinline]] inline bool process_may_live(std::uint32_t pid, std::uint64_t start,
+                                                          std::uint64_t told = ~std::uint64_t{
+                                                              0}) noexcept {
     const int saved = errno;
     const bool there = ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
     errno = saved;

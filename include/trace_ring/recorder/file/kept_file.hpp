@@ -63,8 +63,14 @@ public:
     /// file's. Keeps errno. Signal-safe.
     template <class What>
     auto use(What&& what) const noexcept {
-        const int saved = errno;
         file_descriptor again;
+        return what(valid(again));
+    }
+
+private:
+    /// The kept descriptor, or `again`, which is then opened by the name; -1 if neither is.
+    [[nodiscard, gnu::noinline]] int valid(file_descriptor& again) const noexcept {
+        const int saved = errno;
         int fd = fd_.get();
         if (!is_it(fd)) {
             fd = -1;
@@ -74,11 +80,9 @@ public:
             }
         }
         errno = saved;
-        return what(fd);
+        return fd;
     }
-
-private:
-    [[nodiscard]] bool is_it(int fd) const noexcept {
+    [[nodiscard, gnu::noinline]] bool is_it(int fd) const noexcept {
         struct ::stat64 status {};
         return ::fstat64(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
     }

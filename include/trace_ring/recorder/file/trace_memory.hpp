@@ -219,7 +219,7 @@ public:
     /// False only if the process of `slot` is certainly gone. Its lock says so. Where it could have
     /// no lock: no process has its pid and start except one that has ended and waits for its
     /// parent, or the entry is of this process before an exec. Signal-safe.
-    [[nodiscard]] bool may_live(std::uint32_t slot) const noexcept {
+    [[nodiscard, gnu::noinline]] bool may_live(std::uint32_t slot) const noexcept {
         // relaxed, to the end: the caller has acquired what was stored after the entry
         auto& entry = process(slot);
         if (entry.has_lock.load(relaxed) != 0) return is_locked(layout::lock_offset(slot));
@@ -233,7 +233,8 @@ public:
 
     /// Gives the sub-buffers up to `count`, and their index, memory of their own; and the file its
     /// bytes behind them, for stray records. 0 or the error. Signal-safe.
-    [[nodiscard]] int provide(std::uint64_t from, std::uint64_t count) const noexcept {
+    [[nodiscard, gnu::noinline]] int provide(std::uint64_t from,
+                                             std::uint64_t count) const noexcept {
         const std::uint64_t at = plan_.bytes_for(from);
         const std::uint64_t bytes = plan_.bytes_for(count) - at;
         const std::uint64_t end = least(at + bytes + stray_bytes, plan_.file_limit);
@@ -250,7 +251,8 @@ public:
         return populate(from, count);
     }
     /// Takes the page faults of these sub-buffers and of their index. 0 or the error. Signal-safe.
-    [[nodiscard]] int populate(std::uint64_t from, std::uint64_t count) const noexcept {
+    [[nodiscard, gnu::noinline]] int populate(std::uint64_t from,
+                                              std::uint64_t count) const noexcept {
         const auto pages = [this](std::uint64_t begin, std::uint64_t end) {
             begin = begin / layout::page_bytes * layout::page_bytes;
             return memory_.populate(begin, end - begin);
@@ -271,13 +273,14 @@ public:
     }
 
     /// Whether a process has locked the byte; true if that cannot be told. Signal-safe.
-    [[nodiscard]] bool is_locked(std::uint64_t offset) const noexcept {
+    [[nodiscard, gnu::noinline]] bool is_locked(std::uint64_t offset) const noexcept {
         bool locked = true;
         on_locks([&](int fd) { locked = storage::byte_is_locked(fd, offset); });
         return locked;
     }
     /// Locks the byte for this process, if possible: `lock` says whether. Signal-safe.
-    void take_lock(storage::life_lock& lock, std::uint64_t offset) const noexcept {
+    [[gnu::noinline]] void take_lock(storage::life_lock& lock,
+                                     std::uint64_t offset) const noexcept {
         on_locks([&](int fd) { static_cast<void>(lock.take(fd, locks().name(), offset)); });
     }
 
@@ -300,7 +303,8 @@ private:
     /// A page of gates that no living process obeys. A page of a program that is gone is opened;
     /// one that was never used stays as whoever controls the recording left it. Programs are
     /// entered under the lock of set-up, so that no two choose at once.
-    [[nodiscard]] bool free_gate_page(std::uint32_t self, std::uint32_t& page) const noexcept {
+    [[nodiscard, gnu::noinline]] bool free_gate_page(std::uint32_t self,
+                                                     std::uint32_t& page) const noexcept {
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         for (page = 0; page < plan_.gate_count; ++page) {
             bool used = false;

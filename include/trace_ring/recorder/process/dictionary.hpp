@@ -25,8 +25,9 @@ public:
     /// What `id` means in numbering `root`: nothing, this type, or another.
     enum class binding { none, same, other };
     /// Signal-safe, linear in the dictionary, as are all functions below.
-    [[nodiscard]] binding look(std::uint32_t root, std::uint32_t id, const type_description& type,
-                               std::uint8_t total) const noexcept {
+    [[nodiscard, gnu::noinline]] binding look(std::uint32_t root, std::uint32_t id,
+                                              const type_description& type,
+                                              std::uint8_t total) const noexcept {
         for (auto each = bindings(); each.next();) {
             if (each.root != root || each.id != id) continue;
             return is_same(each.at, type, total) ? binding::same : binding::other;
@@ -34,8 +35,8 @@ public:
         return binding::none;
     }
     /// A number that means this type in numbering `root`; 0 if none does.
-    [[nodiscard]] std::uint32_t find(std::uint32_t root,
-                                     const type_description& type) const noexcept {
+    [[nodiscard, gnu::noinline]] std::uint32_t find(std::uint32_t root,
+                                                    const type_description& type) const noexcept {
         for (auto each = bindings(); each.next();) {
             if (each.root == root && is_same(each.at, type, 0)) return each.id;
         }
@@ -45,7 +46,8 @@ public:
     /// Adds a type to a numbering that does not have it. False: there is no room. The names of
     /// values leave a quarter of the dictionary to types; if only that is left, a type is added
     /// without them, and `named` is false.
-    [[nodiscard]] bool add(const type_node& node, std::uint32_t root, bool named) const noexcept {
+    [[nodiscard, gnu::noinline]] bool add(const type_node& node, std::uint32_t root,
+                                          bool named) const noexcept {
         const type_description& type = node.description;
         static constexpr std::uint64_t left_out[] = {names_shape{}.head()};
         std::span<const std::uint64_t> names = type.names;
@@ -104,8 +106,8 @@ public:
     }
     /// Whether the entry at `offset` describes exactly this type, or the type without the names of
     /// values, for which there was no room. `total` 0: whatever its total is.
-    [[nodiscard]] bool is_same(std::uint64_t offset, const type_description& type,
-                               std::uint8_t total) const noexcept {
+    [[nodiscard, gnu::noinline]] bool is_same(std::uint64_t offset, const type_description& type,
+                                              std::uint8_t total) const noexcept {
         const auto& entry = type_at(offset);
         // order: dictionary.read:C pairs with dictionary.write:A
         if (entry.magic.load(acquire) != layout::type_magic) return false;
@@ -185,8 +187,8 @@ private:
         }
     };
     /// Claims a free entry, or one behind the last if `to_leave` bytes remain. Its magic is 0.
-    [[nodiscard]] std::optional<std::uint64_t> claim(std::uint64_t wanted,
-                                                     std::uint64_t to_leave = 0) const noexcept {
+    [[nodiscard, gnu::noinline]] std::optional<std::uint64_t> claim(
+        std::uint64_t wanted, std::uint64_t to_leave = 0) const noexcept {
         if (wanted > size - to_leave) return std::nullopt;
         auto& used = in_.ring().dictionary_used;
         // relaxed, both: the bytes are the caller's alone, by the count it drew

@@ -145,7 +145,7 @@ private:
 
 /// `bytes` of zeroed, 8-aligned memory, which is never freed; null if there is none. Lock-free,
 /// signal-safe.
-[[nodiscard]] inline std::byte* keep(std::uint32_t bytes) noexcept {
+[[nodiscard, gnu::noinline]] inline std::byte* keep(std::uint32_t bytes) noexcept {
     bytes = (bytes + 7) / 8 * 8;
     if (bytes > chunk::bytes - sizeof(std::uint64_t)) return nullptr;
     for (;;) {
@@ -172,7 +172,7 @@ private:
 }
 
 /// The family's counters, made when the first type is registered. Null if there is no memory.
-[[nodiscard]] inline family_counters* counters() noexcept {
+[[nodiscard, gnu::noinline]] inline family_counters* counters() noexcept {
     // order: family.use:A pairs with family.make:A
     family_counters* known = the_registry.family.load(acquire);
     if (known != nullptr) return known;
@@ -188,7 +188,8 @@ private:
     return known;
 }
 
-[[nodiscard]] inline bool same_type(const type_description& a, const type_description& b) noexcept {
+[[nodiscard, gnu::noinline]] inline bool same_type(const type_description& a,
+                                                   const type_description& b) noexcept {
     if (!(a.name == b.name) || a.kind != b.kind || a.counted != b.counted ||
         a.fixed_bytes != b.fixed_bytes || a.fields.size() != b.fields.size()) {
         return false;
@@ -266,7 +267,7 @@ template <class Choose>
     return static_cast<std::uint32_t>(::syscall(SYS_gettid));
 }
 
-[[nodiscard]] inline bool thread_is_gone(std::uint32_t thread) noexcept {
+[[nodiscard, gnu::noinline]] inline bool thread_is_gone(std::uint32_t thread) noexcept {
     const int saved = errno;
     const bool gone = ::syscall(SYS_tgkill, ::getpid(), thread, 0) != 0 && errno == ESRCH;
     errno = saved;
