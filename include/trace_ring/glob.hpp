@@ -16,7 +16,8 @@ namespace trace_ring::inline v1 {
 /// True if `text` matches the glob: `*` any characters, `?` one, `[a-z]` and `[!a-z]` one of a set,
 /// `\` takes the next literally. Sets are of bytes, compared without a sign. Time: the product of
 /// both lengths at worst.
-[[nodiscard]] inline bool matches_glob(std::string_view glob, std::string_view text) noexcept {
+[[nodiscard, gnu::noinline]] inline bool matches_glob(std::string_view glob,
+                                                      std::string_view text) noexcept {
     constexpr std::size_t none = std::string_view::npos;
     // No set ends behind the last of them, and none is looked for.
     const std::size_t last_end = glob.rfind(']');

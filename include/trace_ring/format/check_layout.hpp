@@ -29,8 +29,8 @@ struct header_fault {
 /// regions before the index must lie within `size`. Index and sub-buffers may be shorter than at
 /// the limit (a file grows); the caller bounds them by `present_sub_buffers`. Offsets are taken
 /// from the file, strides must be those of this version. Never reads past `size`.
-[[nodiscard]] inline header_fault check_layout(const void* base, std::uint64_t size,
-                                               plan& out) noexcept {
+[[nodiscard, gnu::cold]] inline header_fault check_layout(const void* base, std::uint64_t size,
+                                                          plan& out) noexcept {
     if (size == 0) return {"the file is empty", 0};
     if (size < 8) return {"too short to be a trace file", 0};
     const auto& h = *static_cast<const file_header*>(base);

@@ -34,8 +34,9 @@ template <class Call>
 }
 
 /// Writes all of it. 0 or the error.
-[[nodiscard]] inline int write_at(int fd, const void* from, std::size_t bytes,
-                                  std::uint64_t at) noexcept {
+[[nodiscard, gnu::cold, gnu::noinline]] inline int write_at(int fd, const void* from,
+                                                            std::size_t bytes,
+                                                            std::uint64_t at) noexcept {
     const auto* next = static_cast<const std::byte*>(from);
     while (bytes != 0) {
         const ssize_t done =
@@ -52,7 +53,7 @@ class snapshot_writer {
 public:
     snapshot_writer(core& from, int to) noexcept : core_(from), memory_(from.memory()), to_(to) {}
 
-    [[nodiscard]] int run() noexcept {
+    [[nodiscard, gnu::cold]] int run() noexcept {
         const layout::plan& plan = memory_.plan();
         if (memory_.clock() != 0) add_clocks(memory_, core_.process());
         const std::uint64_t capacity = memory_.capacity();
@@ -83,7 +84,7 @@ public:
 private:
     /// Copies shared words through a buffer on the stack, in ascending order: words behind an
     /// entry's mark are then those that the mark publishes.
-    [[nodiscard]] int copy(std::uint64_t at, std::uint64_t bytes) noexcept {
+    [[nodiscard, gnu::cold]] int copy(std::uint64_t at, std::uint64_t bytes) noexcept {
         std::uint64_t words[128];
         while (bytes != 0) {
             const auto part = static_cast<std::size_t>(bytes < sizeof words ? bytes : sizeof words);
@@ -106,8 +107,8 @@ private:
 
     /// The same for entries of `stride` bytes whose first word, the mark, says when they are being
     /// replaced: the mark is then copied as 0, no entry.
-    [[nodiscard]] int copy_marked(std::uint64_t at, std::uint64_t bytes,
-                                  std::size_t stride) noexcept {
+    [[nodiscard, gnu::cold]] int copy_marked(std::uint64_t at, std::uint64_t bytes,
+                                             std::size_t stride) noexcept {
         std::uint64_t words[128];
         while (bytes != 0) {
             const auto part = static_cast<std::size_t>(bytes < sizeof words ? bytes : sizeof words);
@@ -130,7 +131,7 @@ private:
         return 0;
     }
 
-    [[nodiscard]] int copy_slot(std::uint64_t slot) noexcept {
+    [[nodiscard, gnu::cold]] int copy_slot(std::uint64_t slot) noexcept {
         const std::span<std::uint64_t> words = core_.copy_space();
         sub_buffer_copy taken;
         for (int attempt = 0; attempt < 4; ++attempt) {
@@ -160,7 +161,7 @@ private:
     }
 
     /// Adds lanes that began while the sub-buffers were copied; how much they wrote is not known.
-    [[nodiscard]] int add_new_lanes() noexcept {
+    [[nodiscard, gnu::cold]] int add_new_lanes() noexcept {
         const layout::plan& plan = memory_.plan();
         for (std::uint32_t slot = 0; slot < plan.lane_count; ++slot) {
             const std::uint64_t at = plan.lanes + slot * sizeof(layout::lane_entry);
@@ -193,7 +194,7 @@ private:
 class snapshot_name {
 public:
     /// False: the name is too long.
-    [[nodiscard]] bool make(const char* file) noexcept {
+    [[nodiscard, gnu::cold]] bool make(const char* file) noexcept {
         constexpr std::string_view suffix = ".part.";
         const std::size_t length = std::strlen(file);
         if (length + suffix.size() + 17 > sizeof text_) return false;
@@ -218,7 +219,7 @@ private:
 };
 
 /// See basic_recorder::snapshot.
-[[nodiscard]] inline int write_snapshot(core& from, const char* file) noexcept {
+[[nodiscard, gnu::cold]] inline int write_snapshot(core& from, const char* file) noexcept {
     const undisturbed scope;
     snapshot_name temporary;
     if (!temporary.make(file)) return ENAMETOOLONG;

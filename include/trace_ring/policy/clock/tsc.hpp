@@ -131,7 +131,7 @@ struct tsc : counter {
     }
 
 private:
-    [[nodiscard]] static bool found() noexcept {
+    [[nodiscard, gnu::cold]] static bool found() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
         unsigned a = 0;
         unsigned b = 0;
@@ -153,7 +153,7 @@ private:
 #endif
     }
 
-    [[nodiscard]] static double measured() noexcept {
+    [[nodiscard, gnu::cold, gnu::noinline]] static double measured() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
         unsigned a = 0;
         unsigned b = 0;

@@ -74,7 +74,7 @@ private:
     return file_descriptor(
         ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
-[[nodiscard, gnu::noinline]] inline file_descriptor create_file(file_name path) {
+[[nodiscard, gnu::noinline, gnu::cold]] inline file_descriptor create_file(file_name path) {
     file_descriptor made = try_create_file(path);
     if (!made) fail_setup(path.c_str(), "cannot create the file", errno);
     return made;
@@ -90,8 +90,9 @@ enum class trust {
 
 /// Opens an existing regular file for reading and writing, closed on exec. Returns the error, if
 /// any.
-[[nodiscard, gnu::noinline]] inline setup_fault open_file(file_descriptor& fd, file_name path,
-                                                          trust asks = trust::any) {
+[[nodiscard, gnu::noinline, gnu::cold]] inline setup_fault open_file(file_descriptor& fd,
+                                                                     file_name path,
+                                                                     trust asks = trust::any) {
     const bool follows = asks == trust::any || std::strncmp(path.c_str(), "/proc/", 6) == 0;
     fd.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | (follows ? 0 : O_NOFOLLOW)));
     if (!fd && errno == ELOOP && !follows)
@@ -104,8 +105,8 @@ enum class trust {
         return {EPERM, "belongs to another user"};
     return {};
 }
-[[nodiscard, gnu::noinline]] inline file_descriptor open_file(file_name path,
-                                                              trust asks = trust::any) {
+[[nodiscard, gnu::noinline, gnu::cold]] inline file_descriptor open_file(file_name path,
+                                                                         trust asks = trust::any) {
     file_descriptor fd;
     fail_setup(path.c_str(), open_file(fd, path, asks));
     return fd;
@@ -114,7 +115,8 @@ enum class trust {
 /// Gives the complete file `made` the name `path`, unless another file has it (EEXIST). Returns 0
 /// or the error. The name `made` may still exist afterwards. If the file system has neither links
 /// nor a rename that refuses to replace, an empty file has the name for a moment. Signal-safe.
-[[nodiscard, gnu::noinline]] inline int name_file(const char* made, const char* path) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] inline int name_file(const char* made,
+                                                             const char* path) noexcept {
     if (::link(made, path) == 0) return 0;
     if (errno == EEXIST) return EEXIST;
 #if defined(SYS_renameat2)
@@ -144,7 +146,8 @@ enum class trust {
 #endif
     return file_descriptor(fd);
 }
-[[nodiscard, gnu::noinline]] inline file_descriptor create_memory_file(const char* name) {
+[[nodiscard, gnu::noinline, gnu::cold]] inline file_descriptor create_memory_file(
+    const char* name) {
     file_descriptor made = try_create_memory_file(name);
     if (!made) fail_setup(name, "cannot create a memory file", errno);
     return made;
@@ -152,8 +155,8 @@ enum class trust {
 
 /// Whether a file would become longer than the process may make it (RLIMIT_FSIZE). Writing,
 /// truncating or allocating beyond that kills the process by SIGXFSZ. Signal-safe.
-[[nodiscard, gnu::noinline]] inline bool exceeds_file_limit(std::uint64_t offset,
-                                                            std::uint64_t bytes) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] inline bool exceeds_file_limit(
+    std::uint64_t offset, std::uint64_t bytes) noexcept {
     const int saved = errno;
     struct ::rlimit64 limit {};
     const bool known = ::getrlimit64(RLIMIT_FSIZE, &limit) == 0;
@@ -163,7 +166,7 @@ enum class trust {
 }
 
 /// Size of an open file in bytes; 0 if it is unknown. Signal-safe.
-[[nodiscard, gnu::noinline]] inline std::uint64_t file_bytes(int fd) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] inline std::uint64_t file_bytes(int fd) noexcept {
     struct ::stat64 status {};
     const int saved = errno;
     const bool known = ::fstat64(fd, &status) == 0;
@@ -214,8 +217,8 @@ namespace impl {
 /// exFAT), zeros are written behind the file's end, and the bytes before it are assumed to have
 /// their blocks. Returns 0 or the error; EFBIG also beyond the process's limit of file sizes.
 /// Signal-safe.
-[[nodiscard, gnu::noinline]] inline int allocate(int fd, std::uint64_t offset,
-                                                 std::uint64_t bytes) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] inline int allocate(int fd, std::uint64_t offset,
+                                                            std::uint64_t bytes) noexcept {
     if (exceeds_file_limit(offset, bytes)) return EFBIG;
     const int saved = errno;
     int error = 0;
@@ -233,14 +236,16 @@ namespace impl {
 }
 
 /// The fault when `allocate` or `populate` fails, with advice if there is any.
-[[nodiscard, gnu::noinline]] inline setup_fault not_allocated(int error, const char* what) {
+[[nodiscard, gnu::noinline, gnu::cold]] inline setup_fault not_allocated(int error,
+                                                                         const char* what) {
     const bool never = error == EOPNOTSUPP || error == ENOSYS;
     return {error, "cannot allocate %s%s", what,
             never ? " (put the file on another file system, or record into memory)" : ""};
 }
 /// The same for so many bytes, of what.
-[[nodiscard, gnu::noinline]] inline setup_fault not_allocated(int error, std::uint64_t bytes,
-                                                              const char* of = "") {
+[[nodiscard, gnu::noinline, gnu::cold]] inline setup_fault not_allocated(int error,
+                                                                         std::uint64_t bytes,
+                                                                         const char* of = "") {
     char what[64];
     std::snprintf(what, sizeof what, "%" PRIu64 " bytes%s", bytes, of);
     return not_allocated(error, what);
@@ -263,8 +268,8 @@ enum class lock_result { taken, held_by_another, failed };
 /// last descriptor and the last mapping of that open file, also those of a forked child. Files
 /// opened separately, in one process or several, exclude one another, unless all of them ask for a
 /// `shared` lock. Signal-safe.
-[[gnu::noinline]] inline lock_result lock_byte(int fd, std::uint64_t offset,
-                                               bool shared = false) noexcept {
+[[gnu::noinline, gnu::cold]] inline lock_result lock_byte(int fd, std::uint64_t offset,
+                                                          bool shared = false) noexcept {
     struct ::flock64 region = lock_region(shared ? F_RDLCK : F_WRLCK, offset);
     const int saved = errno;
     const int result = ::fcntl64(fd, F_OFD_SETLK, &region);
@@ -282,8 +287,8 @@ inline void unlock_byte(int fd, std::uint64_t offset) noexcept {
 }
 
 /// True if another open file has locked one of the bytes, or if that is unknown. Signal-safe.
-[[nodiscard, gnu::noinline]] inline bool byte_is_locked(int fd, std::uint64_t offset,
-                                                        std::uint64_t bytes = 1) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] inline bool byte_is_locked(
+    int fd, std::uint64_t offset, std::uint64_t bytes = 1) noexcept {
     struct ::flock64 region = lock_region(F_WRLCK, offset, bytes);
     const int saved = errno;
     const int result = ::fcntl64(fd, F_OFD_GETLK, &region);

@@ -31,7 +31,8 @@ namespace trace_ring::inline v1::storage {
 
 /// Opens the file of `fd` once more, to read and write; by `name` (may be null) if there is no
 /// /proc. Empty if that fails, or if `name` is another file by now.
-[[nodiscard, gnu::noinline]] inline file_descriptor open_again(int fd, const char* name) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] inline file_descriptor open_again(
+    int fd, const char* name) noexcept {
     constexpr int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     const int saved = errno;
     char link[32];
@@ -56,7 +57,8 @@ public:
 
     /// Releases any lock that it has, and locks the byte at `offset`, without waiting. `failed`
     /// also if the file system does not keep a file open for a mapping (overlayfs).
-    [[gnu::noinline]] lock_result take(int fd, const char* name, std::uint64_t offset) noexcept {
+    [[gnu::noinline, gnu::cold]] lock_result take(int fd, const char* name,
+                                                  std::uint64_t offset) noexcept {
         release();
         const int saved = errno;
         const lock_result result = take_with(open_again(fd, name), fd, offset);
@@ -69,7 +71,7 @@ public:
         // relaxed: this process's own word, which is zero in a child of a fork
         return owner_ != nullptr && owner_->load(relaxed) == static_cast<std::uint32_t>(::getpid());
     }
-    [[gnu::noinline]] void release() noexcept {
+    [[gnu::noinline, gnu::cold]] void release() noexcept {
         if (owner_ == nullptr) return;
         // In a child the second page was not inherited, and may be another mapping by now.
         ::munmap(static_cast<void*>(owner_), held() ? 2 * page : page);

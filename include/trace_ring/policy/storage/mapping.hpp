@@ -62,8 +62,8 @@ public:
     /// Like `reserve`, or like `of_file` if `fd` is not negative, and from the next page on `slack`
     /// bytes of unused memory: wrong numbers in a shared mapping may make a store miss by that
     /// much. Only touched pages of it take memory.
-    [[nodiscard, gnu::noinline]] static mapping try_with_slack(int fd, std::uint64_t bytes,
-                                                               std::uint64_t slack) noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] static mapping try_with_slack(
+        int fd, std::uint64_t bytes, std::uint64_t slack) noexcept {
         constexpr std::uint64_t page = 4096;
         const std::uint64_t inner = bytes / page * page + (bytes % page == 0 ? 0 : page);
         if (bytes == 0 || inner < bytes) return try_of_file(fd, bytes);  // fails, and sets errno
@@ -93,7 +93,7 @@ public:
         return checked(try_of_file(fd, bytes), path.c_str(), bytes);
     }
     /// The fault of a `try_` function that failed to map `bytes`, by errno.
-    [[nodiscard, gnu::noinline]] static setup_fault fault(std::uint64_t bytes) {
+    [[nodiscard, gnu::noinline, gnu::cold]] static setup_fault fault(std::uint64_t bytes) {
         const int error = errno;
         return {error, "cannot map %" PRIu64 " bytes%s", bytes,
                 error == EAGAIN ? " (after mlockall: more than RLIMIT_MEMLOCK)" : ""};
@@ -102,8 +102,8 @@ public:
     /// Takes the page faults of [offset, offset + bytes) now, and locks the bytes in memory if the
     /// process has asked for that (mlockall). Returns 0, or the error if there is no memory, or no
     /// block of the file. Signal-safe.
-    [[nodiscard, gnu::noinline]] int populate(std::uint64_t offset,
-                                              std::uint64_t bytes) const noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] int populate(std::uint64_t offset,
+                                                         std::uint64_t bytes) const noexcept {
         constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
         const int saved = errno;
         auto* const from = static_cast<std::byte*>(base_) + offset;
@@ -149,8 +149,8 @@ private:
         if (!made) fail_setup(subject, fault(bytes));
         return made;
     }
-    [[nodiscard, gnu::noinline]] static mapping map(int fd, std::uint64_t bytes,
-                                                    int flags) noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] static mapping map(int fd, std::uint64_t bytes,
+                                                               int flags) noexcept {
         mapping made = addresses(fd, bytes, flags);
         if (made) made.allow_access();
         return made;
@@ -158,8 +158,8 @@ private:
     /// Maps without access. After mlockall(MCL_FUTURE) the kernel makes accessible mappings
     /// resident and locks them at once, also parts that are never used; and private memory that can
     /// be written to counts as data (RLIMIT_DATA).
-    [[nodiscard, gnu::noinline]] static mapping addresses(int fd, std::uint64_t bytes,
-                                                          int flags) noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] static mapping addresses(int fd, std::uint64_t bytes,
+                                                                     int flags) noexcept {
         mapping made;
         if (bytes == 0 || bytes > SIZE_MAX / 2) {
             errno = ENOMEM;
@@ -183,7 +183,7 @@ private:
         }
         locked_ = ::munlock(base_, bytes_) == 0;
     }
-    [[gnu::noinline]] void allow_access() noexcept {
+    [[gnu::noinline, gnu::cold]] void allow_access() noexcept {
         if (::mprotect(base_, bytes_, PROT_READ | PROT_WRITE) != 0) give_up();
     }
     void give_up() noexcept {

@@ -30,7 +30,7 @@ struct process_facts {
 
 /// Reads the facts. They are unknown if /proc shows the processes of another PID namespace.
 /// Signal-safe.
-[[nodiscard, gnu::noinline]] inline process_facts facts_of(std::uint32_t pid) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] inline process_facts facts_of(std::uint32_t pid) noexcept {
     process_facts out;
     const int saved = errno;
     char text[1024];

@@ -28,7 +28,7 @@ public:
 
     /// Keeps `fd`, at a high number: out of the way of programs that count on small numbers or
     /// close all of them. Throws setup_error.
-    [[gnu::noinline]] void keep(file_descriptor fd, const char* subject) {
+    [[gnu::noinline, gnu::cold]] void keep(file_descriptor fd, const char* subject) {
         struct ::stat64 status {};
         if (::fstat64(fd.get(), &status) != 0)
             fail_setup(subject, "cannot examine the file", errno);
@@ -40,7 +40,7 @@ public:
         fd_ = std::move(fd);
     }
     /// Sets the name by which the file is found again; a relative one is resolved now.
-    void has_name(const char* path) {
+    [[gnu::cold]] void has_name(const char* path) {
         if (char* const whole = ::realpath(path, nullptr)) return name_.take(whole);
         name_.set(path);
     }

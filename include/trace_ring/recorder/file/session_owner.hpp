@@ -49,8 +49,8 @@ inline constexpr std::uint64_t has_session_lock = storage::process_word::mark;
 /// Takes the session for this process, with `lock` if there is a file that can be locked. Returns
 /// 0, or the pid of the process that has it. Signal-safe; linear in the sub-buffers if the last
 /// owner died.
-[[nodiscard]] inline std::uint32_t take_session(const trace_bytes& trace, int fd,
-                                                storage::life_lock& lock) noexcept {
+[[nodiscard, gnu::cold]] inline std::uint32_t take_session(const trace_bytes& trace, int fd,
+                                                           storage::life_lock& lock) noexcept {
     auto& owner = trace.ring().session_owner;
     const auto got =
         fd < 0 ? storage::lock_result::failed : lock.take(fd, nullptr, layout::session_lock_offset);

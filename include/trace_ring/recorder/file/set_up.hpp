@@ -25,7 +25,7 @@
 namespace trace_ring::inline v1::impl {
 
 /// The plan that follows from the options. Throws setup_error that names the option.
-[[nodiscard]] inline layout::plan plan_for(const recorder_options& options) {
+[[nodiscard, gnu::cold]] inline layout::plan plan_for(const recorder_options& options) {
     const auto refuse_if = [](bool is_wrong, const char* option, const char* rule) {
         if (is_wrong) fail_setup(option, rule, EINVAL);
     };
@@ -247,7 +247,7 @@ inline setup_fault trace_memory::give_name(const char* made, if_exists how, bool
 
 /// Whether a process that has no lock on its byte lives and records into the file. Only processes
 /// that this one can see count: others cannot be told from dead ones. `plan` has been checked.
-[[nodiscard]] inline bool is_recorded_without_locks(int fd, const layout::plan& plan) {
+[[nodiscard, gnu::cold]] inline bool is_recorded_without_locks(int fd, const layout::plan& plan) {
     const std::uint32_t space = storage::pid_namespace();
     for (std::uint32_t slot = 0; slot < plan.process_count; ++slot) {
         layout::process_entry entry{};

@@ -71,7 +71,7 @@ static_assert(stray_bytes >= 0x10008 + max_sub_buffer_bytes);
 class trace_memory {
 public:
     /// Makes or joins what the options ask for. Throws setup_error.
-    trace_memory(const recorder_options& options, const clock_functions& wanted) {
+    [[gnu::cold]] trace_memory(const recorder_options& options, const clock_functions& wanted) {
         {
             name_buffer name;
             name.expand(options.file);
@@ -168,13 +168,13 @@ public:
 
     /// Gives the program its numbering, and gates of its own: false if all are in use. For set-up,
     /// by one process at a time.
-    [[nodiscard]] bool enter_program(std::uint32_t slot, std::uint32_t root) noexcept {
+    [[nodiscard, gnu::cold]] bool enter_program(std::uint32_t slot, std::uint32_t root) noexcept {
         root_ = root;
         return free_gate_page(slot, gate_page_);
     }
     /// Enters the calling process in the entry of `slot`, which is being prepared. `parent` is its
     /// parent's slot + 1 after a fork, else 0. Signal-safe.
-    void enter_process(std::uint32_t slot, std::uint32_t parent) const noexcept {
+    [[gnu::cold]] void enter_process(std::uint32_t slot, std::uint32_t parent) const noexcept {
         auto& entry = process(slot);
         const auto pid = static_cast<std::uint32_t>(::getpid());
         // relaxed, to the end: published by the state
@@ -197,7 +197,7 @@ public:
         entry.state.store(static_cast<std::uint32_t>(layout::presence::live), release);
     }
 
-    void leave_process(std::uint32_t slot) const noexcept {
+    [[gnu::cold]] void leave_process(std::uint32_t slot) const noexcept {
         auto& entry = process(slot);
         entry.departed.store(now(), relaxed);  // relaxed: published by the state
         // order: process.leave:A pairs with process.look:A, process.look:B, process.take:A,
@@ -219,7 +219,7 @@ public:
     /// False only if the process of `slot` is certainly gone. Its lock says so. Where it could have
     /// no lock: no process has its pid and start except one that has ended and waits for its
     /// parent, or the entry is of this process before an exec. Signal-safe.
-    [[nodiscard, gnu::noinline]] bool may_live(std::uint32_t slot) const noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] bool may_live(std::uint32_t slot) const noexcept {
         // relaxed, to the end: the caller has acquired what was stored after the entry
         auto& entry = process(slot);
         if (entry.has_lock.load(relaxed) != 0) return is_locked(layout::lock_offset(slot));
@@ -303,8 +303,8 @@ private:
     /// A page of gates that no living process obeys. A page of a program that is gone is opened;
     /// one that was never used stays as whoever controls the recording left it. Programs are
     /// entered under the lock of set-up, so that no two choose at once.
-    [[nodiscard, gnu::noinline]] bool free_gate_page(std::uint32_t self,
-                                                     std::uint32_t& page) const noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] bool free_gate_page(
+        std::uint32_t self, std::uint32_t& page) const noexcept {
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         for (page = 0; page < plan_.gate_count; ++page) {
             bool used = false;
@@ -327,14 +327,17 @@ private:
         return false;
     }
 
-    [[nodiscard]] bool create(const recorder_options& options, const clock_functions& wanted);
-    void open_new(const recorder_options& options, name_buffer& made);
-    [[nodiscard]] setup_fault fill(const recorder_options& options, const clock_functions& wanted);
-    void describe(const recorder_options& options, std::uint64_t first) const noexcept;
-    [[nodiscard]] setup_fault give_name(const char* made, if_exists how, bool& has_name);
-    [[nodiscard]] setup_fault replace_old(const char* made) const;
-    [[nodiscard]] bool join(const clock_functions& wanted, bool any_owner);
-    [[nodiscard]] setup_fault populate_tables() const;
+    [[nodiscard, gnu::cold]] bool create(const recorder_options& options,
+                                         const clock_functions& wanted);
+    [[gnu::cold]] void open_new(const recorder_options& options, name_buffer& made);
+    [[nodiscard, gnu::cold]] setup_fault fill(const recorder_options& options,
+                                              const clock_functions& wanted);
+    [[gnu::cold]] void describe(const recorder_options& options,
+                                std::uint64_t first) const noexcept;
+    [[nodiscard, gnu::cold]] setup_fault give_name(const char* made, if_exists how, bool& has_name);
+    [[nodiscard, gnu::cold]] setup_fault replace_old(const char* made) const;
+    [[nodiscard, gnu::cold]] bool join(const clock_functions& wanted, bool any_owner);
+    [[nodiscard, gnu::cold]] setup_fault populate_tables() const;
 
     owned_text path_;
     kept_file file_;

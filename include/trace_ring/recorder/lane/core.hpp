@@ -34,8 +34,9 @@ class cpu_lanes;
 class core {
 public:
     /// `hot_clock` is the clock that the hot path reads; `gates` is where it finds the gates.
-    core(const recorder_options& options, const clock_functions& hot_clock, gate_link& gates);
-    ~core();
+    [[gnu::cold]] core(const recorder_options& options, const clock_functions& hot_clock,
+                       gate_link& gates);
+    [[gnu::cold]] ~core();
     core(const core&) = delete;
     core& operator=(const core&) = delete;
 
@@ -148,7 +149,7 @@ private:
     [[nodiscard]] offer_is try_adopt(lane_state& lane, layout::lane_entry& entry,
                                      std::uint32_t number, std::uint32_t bytes) noexcept;
     [[gnu::cold]] void write_owner(lane_state& lane, std::uint64_t now) noexcept;
-    [[nodiscard]] setup_fault enter();
+    [[nodiscard, gnu::cold]] setup_fault enter();
     [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes) noexcept;
     [[nodiscard, gnu::always_inline]] bool make_room(lane_state& lane, std::uint32_t bytes,
                                                      std::uint32_t& time) noexcept;
@@ -217,7 +218,7 @@ inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
 }
 
 // event_types.hpp
-inline void register_type(event_state& type) noexcept;
+[[gnu::cold]] inline void register_type(event_state& type) noexcept;
 [[gnu::visibility("hidden")]] inline void register_types(const types_here& from) noexcept;
 
 inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type opener,

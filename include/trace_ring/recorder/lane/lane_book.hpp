@@ -167,7 +167,7 @@ public:
     }
     /// Reclaims what dead processes hold. A process that has no entry yet takes a lock to say that
     /// it reclaims; if it cannot, it leaves that to others.
-    void reclaim_dead(bool has_entry = true) noexcept {
+    [[gnu::cold]] void reclaim_dead(bool has_entry = true) noexcept {
         const std::uint32_t count = memory_.plan().process_count;
         const std::uint32_t self = has_entry ? process() + 1 : count + 1;
         layout::ring_state& ring = memory_.ring();
@@ -267,7 +267,7 @@ private:
     }
     /// Reclaims what a processor's lane may have held beside its newest sub-buffer: the one in use
     /// when that was drawn, and the one before, if not closed yet. Linear in the sub-buffers.
-    void reclaim_rest(layout::lane_entry& entry) noexcept {
+    [[gnu::cold]] void reclaim_rest(layout::lane_entry& entry) noexcept {
         layout::ring_state& ring = memory_.ring();
         // relaxed, to the end: as in reclaim
         const std::uint32_t number = entry.number.load(relaxed);
@@ -294,7 +294,7 @@ private:
     }
     /// Gives up what the file remembers of a process that has departed: its records stay, under the
     /// numbers of its lanes. False if one of its lanes is still in use. The entry is the caller's.
-    [[nodiscard]] bool forget(std::uint32_t slot) noexcept {
+    [[nodiscard, gnu::cold]] bool forget(std::uint32_t slot) noexcept {
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
         constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);

@@ -25,9 +25,9 @@ public:
     /// What `id` means in numbering `root`: nothing, this type, or another.
     enum class binding { none, same, other };
     /// Signal-safe, linear in the dictionary, as are all functions below.
-    [[nodiscard, gnu::noinline]] binding look(std::uint32_t root, std::uint32_t id,
-                                              const type_description& type,
-                                              std::uint8_t total) const noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] binding look(std::uint32_t root, std::uint32_t id,
+                                                         const type_description& type,
+                                                         std::uint8_t total) const noexcept {
         for (auto each = bindings(); each.next();) {
             if (each.root != root || each.id != id) continue;
             return is_same(each.at, type, total) ? binding::same : binding::other;
@@ -35,8 +35,8 @@ public:
         return binding::none;
     }
     /// A number that means this type in numbering `root`; 0 if none does.
-    [[nodiscard, gnu::noinline]] std::uint32_t find(std::uint32_t root,
-                                                    const type_description& type) const noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] std::uint32_t find(
+        std::uint32_t root, const type_description& type) const noexcept {
         for (auto each = bindings(); each.next();) {
             if (each.root == root && is_same(each.at, type, 0)) return each.id;
         }
@@ -46,8 +46,8 @@ public:
     /// Adds a type to a numbering that does not have it. False: there is no room. The names of
     /// values leave a quarter of the dictionary to types; if only that is left, a type is added
     /// without them, and `named` is false.
-    [[nodiscard, gnu::noinline]] bool add(const type_node& node, std::uint32_t root,
-                                          bool named) const noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] bool add(const type_node& node, std::uint32_t root,
+                                                     bool named) const noexcept {
         const type_description& type = node.description;
         static constexpr std::uint64_t left_out[] = {names_shape{}.head()};
         std::span<const std::uint64_t> names = type.names;
@@ -86,8 +86,8 @@ public:
     }
 
     /// Makes numbers from `first_id` on mean the types at these offsets. False: there is no room.
-    [[nodiscard]] bool add_alias(std::uint32_t root, std::uint32_t first_id,
-                                 std::span<const std::uint64_t> types) const noexcept {
+    [[nodiscard, gnu::cold]] bool add_alias(std::uint32_t root, std::uint32_t first_id,
+                                            std::span<const std::uint64_t> types) const noexcept {
         const std::optional<std::uint64_t> offset = claim(sizeof(layout::alias_entry));
         if (!offset) return false;
         auto& entry = alias_at(*offset);
@@ -106,8 +106,9 @@ public:
     }
     /// Whether the entry at `offset` describes exactly this type, or the type without the names of
     /// values, for which there was no room. `total` 0: whatever its total is.
-    [[nodiscard, gnu::noinline]] bool is_same(std::uint64_t offset, const type_description& type,
-                                              std::uint8_t total) const noexcept {
+    [[nodiscard, gnu::noinline, gnu::cold]] bool is_same(std::uint64_t offset,
+                                                         const type_description& type,
+                                                         std::uint8_t total) const noexcept {
         const auto& entry = type_at(offset);
         // order: dictionary.read:C pairs with dictionary.write:A
         if (entry.magic.load(acquire) != layout::type_magic) return false;
@@ -187,7 +188,7 @@ private:
         }
     };
     /// Claims a free entry, or one behind the last if `to_leave` bytes remain. Its magic is 0.
-    [[nodiscard, gnu::noinline]] std::optional<std::uint64_t> claim(
+    [[nodiscard, gnu::noinline, gnu::cold]] std::optional<std::uint64_t> claim(
         std::uint64_t wanted, std::uint64_t to_leave = 0) const noexcept {
         if (wanted > size - to_leave) return std::nullopt;
         auto& used = in_.ring().dictionary_used;

@@ -31,13 +31,13 @@ public:
     explicit event_book(const trace_memory& memory) noexcept : memory_(memory) {}
 
     /// At set-up: the types that the program has, from `types` on, get their entries.
-    void begin(numbering& known, const type_node* types, std::uint32_t root) {
+    [[gnu::cold]] void begin(numbering& known, const type_node* types, std::uint32_t root) {
         known.complete(root, [this](const type_node& node) { refuse(node); });
         // relaxed, both: no other thread has this recorder yet; and published with the first
         for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed))
             static_cast<void>(know(*t));
     }
-    void add(const type_node& node) noexcept {
+    [[gnu::cold]] void add(const type_node& node) noexcept {
         if (know(node)) return;
         const dictionary types(memory_);
         const bool there = types.look(memory_.root(), node.id, node.description,
@@ -57,7 +57,7 @@ public:
     }
 
     /// Opens or shuts the gates of the types whose names match; returns how many they are.
-    std::size_t enable(std::string_view glob, bool on) const noexcept {
+    [[gnu::cold]] std::size_t enable(std::string_view glob, bool on) const noexcept {
         std::size_t changed = 0;
         // order: type.enable:A pairs with type.add:A
         const type_node* t = the_registry.types.load(acquire);
@@ -70,7 +70,7 @@ public:
         return changed;
     }
     /// Shuts the gates of all types, or lifts that.
-    void shut(bool now) const noexcept {
+    [[gnu::cold]] void shut(bool now) const noexcept {
         for (auto& gate : memory_.own_gates().gates) set(gate, layout::gate_recorder_off, now);
     }
 

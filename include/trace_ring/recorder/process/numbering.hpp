@@ -28,7 +28,8 @@ public:
     /// The numbering for a program with these types that enters the file at process slot `self`;
     /// nothing if all are in use. Set-up, one program at a time in a file: others only add to their
     /// own numberings meanwhile. Throws std::bad_alloc.
-    [[nodiscard]] std::optional<std::uint32_t> choose(const type_node* types, std::uint32_t self) {
+    [[nodiscard, gnu::cold]] std::optional<std::uint32_t> choose(const type_node* types,
+                                                                 std::uint32_t self) {
         note_types(types);
         note_users(self);
         std::optional<std::uint32_t> best;
@@ -52,7 +53,7 @@ public:
     }
     /// Makes `root`, just chosen, mean all of the types; `none(type)` for each without room. Once.
     template <class OnNone>
-    void complete(std::uint32_t root, OnNone&& none) {
+    [[gnu::cold]] void complete(std::uint32_t root, OnNone&& none) {
         // Its numbers mean the same to the program, or it would not be chosen.
         for (auto each = dictionary_.bindings(); each.next();) {
             if (each.root == root && each.id < by_id_.size()) by_id_[each.id] = nullptr;
@@ -76,7 +77,7 @@ private:
         std::uint32_t same = 0;  ///< numbers that mean the same to the program
     };
 
-    void note_types(const type_node* types) {
+    [[gnu::cold]] void note_types(const type_node* types) {
         std::uint32_t last = 0;
         for (const type_node* t = types; t != nullptr; t = t->next.load(relaxed))  // relaxed: old
             last = greatest(last, t->id);
@@ -85,7 +86,7 @@ private:
             by_id_[t->id] = t;
         }
     }
-    void note_users(std::uint32_t self) {
+    [[gnu::cold]] void note_users(std::uint32_t self) {
         uses_.resize(least(in_.plan().process_count, layout::most_numberings));
         for (std::uint32_t slot = 0; slot < in_.plan().process_count; ++slot) {
             const auto& entry = in_.process(slot);
@@ -105,7 +106,7 @@ private:
         }
         note_known();
     }
-    void note_known() {
+    [[gnu::cold]] void note_known() {
         for (use& each : uses_) each.known = each.unfit = false, each.same = 0;
         for (auto each = dictionary_.bindings(); each.next();) {
             if (each.root >= uses_.size() || each.id > layout::max_event_id) continue;
@@ -122,7 +123,7 @@ private:
     }
     /// Frees the descriptions of types in numberings that no process is entered under and no
     /// sub-buffer names. Reads the header of every sub-buffer.
-    void purge() {
+    [[gnu::cold]] void purge() {
         for (std::uint64_t slot = 0; slot < in_.capacity(); ++slot) {
             // relaxed: it was there before the set-up began, or is of a numbering that is taken
             const std::uint32_t number = numbering_of(in_.sub_buffer(slot).magic.load(relaxed));
@@ -150,7 +151,7 @@ private:
     }
     /// Joins free entries that lie side by side. An entry that another program took meanwhile is
     /// left.
-    void join_free() const noexcept {
+    [[gnu::cold]] void join_free() const noexcept {
         std::uint64_t last = 0;
         std::uint64_t end = ~std::uint64_t{0};  // of a free entry
         for (auto each = dictionary_.entries(); each.next();) {
@@ -175,7 +176,7 @@ private:
     }
     /// Takes from `by_id_` the types that other programs have described, and refers to their
     /// entries.
-    void share(std::uint32_t root) {
+    [[gnu::cold]] void share(std::uint32_t root) {
         list_of<std::uint64_t> found(by_id_.size());  // where + 1; 0: nowhere
         for (auto each = dictionary_.entries(); each.next();) {
             if (each.magic != layout::type_magic) continue;

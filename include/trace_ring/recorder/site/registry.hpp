@@ -145,7 +145,7 @@ private:
 
 /// `bytes` of zeroed, 8-aligned memory, which is never freed; null if there is none. Lock-free,
 /// signal-safe.
-[[nodiscard, gnu::noinline]] inline std::byte* keep(std::uint32_t bytes) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] inline std::byte* keep(std::uint32_t bytes) noexcept {
     bytes = (bytes + 7) / 8 * 8;
     if (bytes > chunk::bytes - sizeof(std::uint64_t)) return nullptr;
     for (;;) {
@@ -172,7 +172,7 @@ private:
 }
 
 /// The family's counters, made when the first type is registered. Null if there is no memory.
-[[nodiscard, gnu::noinline]] inline family_counters* counters() noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] inline family_counters* counters() noexcept {
     // order: family.use:A pairs with family.make:A
     family_counters* known = the_registry.family.load(acquire);
     if (known != nullptr) return known;
@@ -188,8 +188,8 @@ private:
     return known;
 }
 
-[[nodiscard, gnu::noinline]] inline bool same_type(const type_description& a,
-                                                   const type_description& b) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] inline bool same_type(const type_description& a,
+                                                              const type_description& b) noexcept {
     if (!(a.name == b.name) || a.kind != b.kind || a.counted != b.counted ||
         a.fixed_bytes != b.fixed_bytes || a.fields.size() != b.fields.size()) {
         return false;
@@ -211,8 +211,8 @@ private:
 /// memory have run out. Two threads that come at once may make two nodes for one type: two ids with
 /// one meaning. Lock-free, signal-safe, linear in the number of types.
 template <class Choose>
-[[nodiscard]] inline type_node* find_type(const type_description& wanted,
-                                          Choose&& choose) noexcept {
+[[nodiscard, gnu::cold]] inline type_node* find_type(const type_description& wanted,
+                                                     Choose&& choose) noexcept {
     // order: type.find:A pairs with type.add:A
     type_node* t = the_registry.types.load(acquire);
     // relaxed: each that was pushed publishes those below it, too

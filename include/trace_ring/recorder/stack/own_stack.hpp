@@ -77,7 +77,7 @@ private:
 /// stack has no guard page, so that it may be part of something larger. In the child of a fork by
 /// another thread than the first: the first thread's, which holds none of its frames. Signal-safe,
 /// 1 KiB of stack; linear in the mappings of the process.
-[[nodiscard]] inline address_range find_own_stack() noexcept {
+[[nodiscard, gnu::cold]] inline address_range find_own_stack() noexcept {
     const undisturbed scope;
     // The kernel leaves this much free below the first thread's stack, whatever its limit.
     constexpr std::uintptr_t room = std::uintptr_t{128} << 20;
