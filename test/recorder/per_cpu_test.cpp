@@ -151,7 +151,7 @@ struct reading {
             auto& lost = loss->lane == nullptr ? without_lane : lanes[loss->lane->number].lost;
             lost.add(loss->cause, loss->count);
             if (loss->cause == loss_cause::damaged) ++wrong;
-        } else {
+        } else if (std::get<reduce::clock_jump>(item).lane != nullptr) {  // not: the date was set
             ++back;
         }
     }
