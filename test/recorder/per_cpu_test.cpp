@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_sequence_that_nobody_breaks_off_does_all_that_it
     appended(7, tr::rseq::append_words<timed>(table, 77, words, 7));
     appended(0, tr::rseq::append_words<timed>(table, 70, words, 0));
     tr::impl::open_span span{};
-    appended(2, tr::rseq::append_words<timed, true>(table, 72, words, 2, &span));
+    appended(2, tr::rseq::append_words<timed>(table, 72, words, 2, &span));
     BOOST_TEST(span.begun == (std::uint64_t{1} << 40) + records);
     BOOST_TEST(span.lane == 77U);
     if (timed) {
@@ -437,7 +437,8 @@ BOOST_AUTO_TEST_CASE(a_change_of_the_clocks_high_half_is_told_before_the_record)
     if (!one.restartable()) return;
     const pinned here(allowed_cpus().front());
     BOOST_REQUIRE(put(one, this_thread(), 4));
-    const std::uint32_t header = tr::impl::event_of<small>::state.header.load(tr::relaxed);
+    auto& type = tr::impl::event_of<small>::state;
+    const std::uint32_t header = type.header.load(tr::relaxed);
     std::uint64_t time = tr::clock::tsc::now();
     {
         // Lanes beside the recorder's own, whose words can be changed here.
@@ -446,7 +447,7 @@ BOOST_AUTO_TEST_CASE(a_change_of_the_clocks_high_half_is_told_before_the_record)
         tr::impl::cpu_lanes lanes(*core, true);
         for (std::uint64_t n = 8; n <= 1600; n += 4) {
             const std::uint64_t words[] = {this_thread(), n, mixed(this_thread(), n)};
-            BOOST_REQUIRE((lanes.write<true>(0, header, words, 3, nullptr) ==
+            BOOST_REQUIRE((lanes.write<true>(type, header, words, 3, false, nullptr) ==
                            tr::impl::cpu_lanes::answer::yes));
             auto& announced = lanes.table().words[allowed_cpus().front()].announced;
             announced.store(announced.load(tr::relaxed) ^ std::uint64_t{5} << 32, tr::relaxed);

@@ -73,7 +73,7 @@ struct cold_functions {
     }
     static void close(recorder_words& to, lane_state& lane, event_state& type, std::uint32_t bytes,
                       std::uint32_t flags, open_span* span) noexcept {
-        if (flags == record_word::begin)
+        if ((flags & record_word::begin) != 0)
             span->begin(mark_of(lane), *lane.sub.load(relaxed));  // relaxed: own lane
         commit_record(lane, bytes);
         if (type.description.counted) count_record(lane, type);
@@ -88,19 +88,16 @@ struct cold_functions {
         const std::uint32_t most = ends ? std::uint32_t{layout::span_end_record::bytes} : bytes;
         const auto [lane, time] = open_record(to, type, where, most, ends);
         if (lane == nullptr) return false;
-        // relaxed, to the end: `open` saw the id; own lane; a note to readers; and the commit word
-        // publishes the rest
+        // relaxed, to the end: `open` saw the id; own lane; and the commit word publishes the rest
         lane_mark& mark = mark_of(*lane);
         const bool elsewhere = ends && !span->is_innermost(mark, *lane->sub.load(relaxed));
-        std::uint64_t began[2] = {};
+        std::uint64_t began[2];
         if (elsewhere) {
-            began[0] = span->begun;
-            began[1] = span->lane;
+            to.the_core->end_elsewhere(*span, began);
             words = began;
             count = 2;
             bytes = most;
             flags = layout::span_end_record::flags;
-            to.the_core->memory().ring().ended_elsewhere.store(1, relaxed);
         }
         const std::uint32_t id = record_word::id(type.header.load(relaxed));
         std::byte* const at = end_of_records(*lane);

@@ -254,12 +254,13 @@ failed:
 #endif
     return false;  // without sequences it is never called: the table has no area
 }
-/// The same as a function, for any number of words.
-template <bool Timed, bool Told = false>
+/// The same as a function, for any number of words. Told if `span` is not null.
+template <bool Timed>
 [[nodiscard]] inline bool append_words(const cpu_table& table, std::uint32_t header,
                                        const std::uint64_t* from, std::uint32_t count,
                                        impl::open_span* span = nullptr) noexcept {
-    return append<Timed, any_words, Told>(table, header, from, count, span);
+    if (span == nullptr) return append<Timed, any_words>(table, header, from, count);
+    return append<Timed, any_words, true>(table, header, from, count, span);
 }
 
 }  // namespace rseq

@@ -35,6 +35,24 @@
 
 namespace trace_ring::inline v1::impl {
 
+/// Whether this span is the last one open of those that this thread began in processors' lanes.
+[[nodiscard]] inline bool is_innermost_here(const open_span& span) noexcept {
+    return own_span.begun == span.begun && own_span.lane == span.lane;
+}
+/// Notes that it has begun in a processor's lane.
+inline void enter_here(open_span& span) noexcept {
+    span.around = own_span.begun;
+    span.around_lane = own_span.lane;
+    signal_fence(seq_cst);  // a handler's own spans come and go in between
+    own_span.begun = span.begun;
+    own_span.lane = span.lane;
+}
+/// Notes that it has ended; it was the last one open.
+inline void leave_here(const open_span& span) noexcept {
+    own_span.begun = span.around;
+    own_span.lane = span.around_lane;
+}
+
 class cpu_lanes {
 public:
     enum class answer { yes, no, elsewhere };
@@ -45,11 +63,11 @@ public:
 #if defined(TRACE_RING_RSEQ) && defined(MADV_WIPEONFORK)
         if (!readable || of.idle_mark_ == 0 || rseq::offset() == 0) return;
         table_.cpus = rseq::possible_cpus();
-        void* const memory = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE,
+        void* const memory = ::mmap(nullptr, bytes(table_.cpus), PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
         if (memory == MAP_FAILED) return;
-        if (::madvise(memory, bytes(), MADV_WIPEONFORK) != 0) {
-            ::munmap(memory, bytes());
+        if (::madvise(memory, bytes(table_.cpus), MADV_WIPEONFORK) != 0) {
+            ::munmap(memory, bytes(table_.cpus));
             return;
         }
         table_.words = static_cast<cpu_words*>(memory);
@@ -60,65 +78,53 @@ public:
     }
     cpu_lanes(const cpu_lanes&) = delete;
     cpu_lanes& operator=(const cpu_lanes&) = delete;
-    /// Closes the lanes. By then no thread records.
+    /// Closes the lanes. By then no thread records; from then on there are none.
     ~cpu_lanes() {
-        if (table_.area == 0) return;
-        for (std::uint32_t i = 0; i < layout::max_rings * table_.cpus; ++i) leave(table_.words[i]);
-        ::munmap(table_.words, bytes());
+        const cpu_table was = table_;
+        table_ = {};
+        signal_fence(seq_cst);  // keeps the compiler from leaving this out
+        if (was.area == 0) return;
+        for (std::uint32_t i = 0; i < layout::max_rings * was.cpus; ++i) leave(was.words[i]);
+        ::munmap(was.words, bytes(was.cpus));
     }
 
     [[nodiscard]] const cpu_table& table() const noexcept {
         return table_;
     }
-    /// Bytes of the longest record, its header included. An owner record may have to fit in before
-    /// it.
-    [[nodiscard]] std::uint32_t max_record() const noexcept {
-        return core_.max_record() - static_cast<std::uint32_t>(named_owner_record_bytes);
-    }
-
-    /// Whether a record of `length` bytes may be written here; registers the event's type if need
-    /// be. No: its gate is shut, or the record was lost and counted. Elsewhere: the record goes to
-    /// the thread's own lane.
-    [[nodiscard]] answer admit(event_state& type, std::uint32_t length, bool ends) noexcept {
-        const undisturbed scope;
-        if (table_.area == 0 || core_.home_ != &the_registry || length > max_record())
-            return answer::elsewhere;
-        // order: type.use:C pairs with type.publish:A
-        if (record_word::id(type.header.load(acquire)) == 0) register_type(type);
-        const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: just seen
-        if (id == 0) return answer::elsewhere;
-        const std::uint32_t gate = core_.gates_.look(id);
-        if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return answer::no;
-        if ((gate & layout::gate_no_event) != 0) return answer::elsewhere;  // counted there
-        // order: process.alive:E pairs with process.alive:A
-        const bool here = core_.alive_->load(acquire) == core::entered || core_.enter_child();
-        return here ? answer::yes : answer::no;
-    }
-
-    /// Writes a record as one sequence, and makes what the lane lacks for it. No: the record was
-    /// lost, and counted. Elsewhere: sequences fail again and again, or this thread has none.
-    /// `span`, if not null, receives the record's number and lane.
+    /// Writes a record that the first try did not write, and makes what the lane lacks for it.
+    /// `header` may lack the id. `span`: the one that the record begins or ends, else null. No: its
+    /// gate is shut, or the record was lost and counted. Elsewhere: the thread's own lane has to
+    /// take it, because there are no sequences here, they fail again and again, it is too long, or
+    /// its event has no id.
     template <bool Timed>
-    [[nodiscard]] answer write(std::uint32_t ring, std::uint32_t header, const std::uint64_t* words,
-                               std::uint32_t count, open_span* span) noexcept {
-        const cpu_table table = table_.of(core_.shares_.number(ring));
+    [[nodiscard]] answer write(event_state& type, std::uint32_t header, const std::uint64_t* words,
+                               std::uint32_t count, bool counted, open_span* span) noexcept {
+        if (table_.area == 0) return answer::elsewhere;
+        rseq::forget(table_.area);  // a sequence may have been left unfinished
+        const bool ends = record_word::flags(header) == record_word::end;
         const undisturbed scope;
-        if (own_thread == no_thread) know_thread();
-        const auto length = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
-        answer found = answer::elsewhere;
-        for (int i = 0; i < tries && found == answer::elsewhere; ++i) {
-            const std::uint32_t cpu = rseq::cpu(table_.area);
-            if (cpu >= table_.cpus) break;
-            const next_step next = step(table.words[cpu], cpu, length);
-            if (next == next_step::lost) found = answer::no;
-            if (next != next_step::write) continue;
-            const bool done =
-                span == nullptr
-                    ? rseq::append_words<Timed>(table, header, words, count)
-                    : rseq::append_words<Timed, true>(table, header, words, count, span);
-            if (done) found = answer::yes;
+        // An end may have to say where its span began.
+        answer found = admit(type,
+                             ends ? std::uint32_t{layout::span_end_record::bytes}
+                                  : static_cast<std::uint32_t>(record_header_bytes) + count * 8,
+                             ends);
+        if (found != answer::yes) return found;
+        const bool innermost = ends && is_innermost_here(*span);
+        std::uint64_t began[2];
+        if (ends && !innermost) {
+            core_.end_elsewhere(*span, began);
+            words = began;
+            count = 2;
+            header = record_word::pack(0, layout::span_end_record::bytes,
+                                       layout::span_end_record::flags);
         }
-        rseq::forget(table_.area);
+        // relaxed: `admit` saw the id
+        header = (header & ~0xFFFFU) | record_word::id(type.header.load(relaxed));
+        found = try_often<Timed>(type.ring, header, words, count, ends ? nullptr : span);
+        if (found != answer::yes) return found;
+        if (innermost) leave_here(*span);
+        if (span != nullptr && !ends) enter_here(*span);
+        if (counted) this->count(type);
         return found;
     }
 
@@ -138,6 +144,45 @@ public:
 
 private:
     enum class next_step { write, again, lost };
+
+    /// Whether a record of `length` bytes may be written here; registers the event's type if need
+    /// be.
+    [[nodiscard]] answer admit(event_state& type, std::uint32_t length, bool ends) noexcept {
+        // An owner record may have to fit in before it.
+        if (core_.home_ != &the_registry || length + named_owner_record_bytes > core_.max_record())
+            return answer::elsewhere;
+        // order: type.use:C pairs with type.publish:A
+        if (record_word::id(type.header.load(acquire)) == 0) register_type(type);
+        const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: just seen
+        if (id == 0) return answer::elsewhere;
+        const std::uint32_t gate = core_.gates_.look(id);
+        if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return answer::no;
+        if ((gate & layout::gate_no_event) != 0) return answer::elsewhere;  // counted there
+        // order: process.alive:E pairs with process.alive:A
+        const bool here = core_.alive_->load(acquire) == core::entered || core_.enter_child();
+        return here ? answer::yes : answer::no;
+    }
+    template <bool Timed>
+    [[nodiscard]] answer try_often(std::uint32_t ring, std::uint32_t header,
+                                   const std::uint64_t* words, std::uint32_t count,
+                                   open_span* span) noexcept {
+        const cpu_table table = table_.of(core_.shares_.number(ring));
+        if (own_thread == no_thread) know_thread();
+        const auto length = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
+        answer found = answer::elsewhere;
+        for (int i = 0; i < tries && found == answer::elsewhere; ++i) {
+            const std::uint32_t cpu = rseq::cpu(table_.area);
+            if (cpu >= table_.cpus) break;
+            const next_step next = step(table.words[cpu], cpu, length);
+            if (next == next_step::lost) found = answer::no;
+            if (next == next_step::write &&
+                rseq::append_words<Timed>(table, header, words, count, span)) {
+                found = answer::yes;
+            }
+        }
+        rseq::forget(table_.area);
+        return found;
+    }
 
     /// Finds out what announces this thread's records, when it is new or in a child of a fork.
     static void know_thread() noexcept {
@@ -172,9 +217,9 @@ private:
         return sub.first_position.load(relaxed) +  // relaxed: guarded by its state
                commit_word::records(static_cast<std::uint32_t>(commit));
     }
-    [[nodiscard]] std::size_t bytes() const noexcept {
-        return static_cast<std::size_t>(layout::round_up(
-            layout::max_rings * table_.cpus * sizeof(cpu_words), layout::page_bytes));
+    [[nodiscard]] static std::size_t bytes(std::uint32_t cpus) noexcept {
+        return static_cast<std::size_t>(
+            layout::round_up(layout::max_rings * cpus * sizeof(cpu_words), layout::page_bytes));
     }
     [[nodiscard]] std::uint64_t limit() const noexcept {
         return core_.memory_.plan().sub_buffer_bytes;

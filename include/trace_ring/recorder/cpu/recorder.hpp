@@ -39,7 +39,6 @@
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
-#include <trace_ring/recorder/cpu/fallback.hpp>
 #include <trace_ring/recorder/cpu/lanes.hpp>
 
 namespace trace_ring::inline v1 {
@@ -81,16 +80,11 @@ public:
 
     explicit basic_recorder(const recorder_options& options)
         : base(options),
-          lanes_(new impl::cpu_lanes(*base::words_.the_core,  // nothing below throws
-                                     impl::in_sequence<clock_policy>)),
-          table_(lanes_->table()),
-          home_(table_.area != 0 ? &impl::the_registry : nullptr),
-          max_record_(lanes_->max_record()) {}
+          lanes_(*base::words_.the_core, impl::in_sequence<clock_policy>),
+          home_(restartable() ? &impl::the_registry : nullptr) {}
     ~basic_recorder() {
         home_ = nullptr;
-        table_ = {};
-        signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
-        delete lanes_;
+        signal_fence(seq_cst);  // keeps the compiler from leaving this out
     }
 
     /// Writes a record; false if its gate is shut or it is lost, which is counted. A signal
@@ -99,7 +93,10 @@ public:
     template <impl::told_event E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
         if constexpr (impl::takes<E, Values...>()) {
-            return put<E>(values...);
+            return impl::write_values<typename E::signature>::as_record(
+                [this](const record_of<E>& record)
+                    __attribute__((always_inline)) { return put<E>(record); },
+                values...);
         } else {
             return false;
         }
@@ -121,7 +118,7 @@ public:
     }
 
     /// Whether records are restartable sequences. False: it has a lane for each thread.
-    [[nodiscard]] bool restartable() const noexcept { return table_.area != 0; }
+    [[nodiscard]] bool restartable() const noexcept { return lanes_.table().area != 0; }
 
     using base::bytes;
     using base::descriptor;
@@ -142,7 +139,6 @@ private:
     template <class Recorder, recordable E>
     friend class cpu_scope;
 
-    [[nodiscard]] const impl::gate_link& gates() const noexcept { return base::words_.gates; }
     static constexpr bool timed = !std::is_same_v<clock_policy, clock::none>;
     template <class E>
     using record_of = impl::fields_record<typename E::signature>;
@@ -155,35 +151,38 @@ private:
         return out;
     }
 
-    template <class E, class... Values>
-    [[gnu::always_inline]] bool put(const Values&... values) noexcept {
-        return impl::write_values<typename E::signature>::as_record(
-            [this](const record_of<E>& record)
-                __attribute__((always_inline)) { return put_record<E>(record); },
-            values...);
+    /// Bytes of the longest record, before which an owner record may have to fit in.
+    [[nodiscard]] std::uint32_t max_record() const noexcept {
+        return base::words_.max_record - std::uint32_t{named_owner_record_bytes};
     }
+    /// False: the gate is shut. A type without an id passes; `header` then has none, either, and
+    /// the record takes the cold path, which knows what to do.
+    [[nodiscard]] bool passes(std::uint32_t& header) const noexcept {
+        const std::uint8_t gate = base::words_.gates.look(record_word::id(header));
+        if (gate == layout::gate_no_event) header -= record_word::id(header);
+        return gate == 0 || gate == layout::gate_no_event;
+    }
+
     template <class E>
-    [[gnu::always_inline]] bool put_record(const record_of<E>& record) noexcept {
+    [[gnu::always_inline]] bool put(const record_of<E>& record) noexcept {
         impl::event_state& type = impl::event_type<E>();
         // order: type.use:D pairs with type.publish:A
-        const std::uint32_t header = type.header.load(acquire);
-        constexpr std::uint32_t known = impl::header_without_id(E::fixed_bytes);
-        const std::uint8_t gate = gates().template look<known>(header);
-        if (gate != 0) [[unlikely]] {
-            if (gate != layout::gate_no_event) return false;
-            // Without its id it takes the slow way.
-            const std::uint32_t without = header - record_word::id(header);
-            if constexpr (E::signature::variable) {
-                return append_variable<E>(type, without, record);
-            } else {
-                const auto words = words_of<E>(record);
-                return write_slowly(type, without, words.word, E::signature::words,
-                                    impl::is_counted<E>(), nullptr);
-            }
-        }
+        std::uint32_t header = type.header.load(acquire);
         if constexpr (E::signature::variable) {
-            return append_variable<E>(type, header, record);
+            if (!restartable()) {
+                return impl::append<clock_policy, 0, impl::ring_of<E>, impl::is_counted<E>()>(
+                    base::words_, type, record, nullptr);
+            }
+            return passes(header) && write_staged<E>(type, header, record, nullptr);
         } else {
+            constexpr std::uint32_t known = impl::header_without_id(E::fixed_bytes);
+            const std::uint8_t gate = base::words_.gates.template look<known>(header);
+            if (gate != 0) [[unlikely]] {
+                if (gate != layout::gate_no_event) return false;
+                return write_otherwise<impl::ring_of<E>, impl::is_counted<E>()>(
+                    impl::indices_to<E::signature::words>{}, type, header - record_word::id(header),
+                    words_of<E>(record));
+            }
             return write<impl::ring_of<E>, impl::is_counted<E>()>(type, header,
                                                                   words_of<E>(record));
         }
@@ -191,25 +190,14 @@ private:
     /// Begins a span: `span` receives which record that is.
     template <class E, class... Values>
     bool put_begin(impl::open_span& span, const Values&... values) noexcept {
+        if (!restartable()) return base::template put<E, record_word::begin>(&span, values...);
         impl::event_state& type = impl::event_type<E>();
-        std::uint32_t header = type.header.load(relaxed);  // relaxed: `admit` looks again
-        const std::uint8_t gate = gates().look(record_word::id(header));
-        if (gate != 0) {
-            if (gate != layout::gate_no_event) return false;
-            header -= record_word::id(header);  // so it takes the slow way
-        }
-        if (!restartable() && record_word::id(header) != 0)
-            return base::template put<E, record_word::begin>(&span, values...);
+        std::uint32_t header = type.header.load(relaxed);  // relaxed: the cold path looks again
+        if (!passes(header)) return false;
         header |= std::uint32_t{record_word::begin} << 28;
         return impl::write_values<typename E::signature>::as_record(
             [&](const record_of<E>& record) {
-                if constexpr (E::signature::variable) {
-                    return append_variable<E>(type, header, record, &span);
-                } else {
-                    const auto words = words_of<E>(record);
-                    return write_words<impl::is_counted<E>()>(type, header, words.word,
-                                                              E::signature::words, &span);
-                }
+                return write_staged<E>(type, header, record, &span);
             },
             values...);
     }
@@ -222,26 +210,24 @@ private:
             record_word::id(type.header.load(relaxed)),  // relaxed: known when it began
             record_header_bytes, record_word::end);
         if (impl::is_innermost_here(span) && home_ == &impl::the_registry &&
-            rseq::append<timed, 0>(table_.of(impl::ring_of<E>), header, nullptr)) [[likely]] {
+            rseq::append<timed, 0>(lanes_.table().of(impl::ring_of<E>), header, nullptr))
+            [[likely]] {
             return impl::leave_here(span);
         }
         static_cast<void>(write_slowly(type, header, nullptr, 0, false, &span));
     }
-    template <class E, class... Span>
-    [[gnu::noinline]] bool append_variable(impl::event_state& type, std::uint32_t header,
-                                           const record_of<E>& record, Span*... span) noexcept {
-        if constexpr (sizeof...(Span) == 0) {  // put_begin has asked the same
-            if (!restartable() && record_word::id(header) != 0) {
-                return impl::append<clock_policy, 0, impl::ring_of<E>, impl::is_counted<E>()>(
-                    base::words_, type, record, nullptr);
-            }
-        }
-        const auto sizes = record.measure(max_record_);
+    /// For records of variable length, and beginnings: their words go through the stack. `span`:
+    /// the one that it begins, else null.
+    template <class E>
+    [[gnu::noinline]] bool write_staged(impl::event_state& type, std::uint32_t header,
+                                        const record_of<E>& record,
+                                        impl::open_span* span) noexcept {
+        const auto sizes = record.measure(max_record());
         const impl::record_size of = record.size(sizes);
         const auto words = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
         auto* const staged = static_cast<std::uint64_t*>(__builtin_alloca(words * 8 + 8));
         record.store(reinterpret_cast<std::byte*>(staged), sizes);
-        return write_words<impl::is_counted<E>()>(type, header + of.header, staged, words, span...);
+        return write_words(type, header + of.header, staged, words, impl::is_counted<E>(), span);
     }
 
     /// The hot path, for records whose length is known and whose event has an id.
@@ -251,14 +237,15 @@ private:
         bool done = false;
         if (home_ == &impl::the_registry) [[likely]] {
             if constexpr (Words <= rseq::most_words) {
-                done = rseq::append<timed, Words>(table_.of(Ring), header, words.word);
+                done = rseq::append<timed, Words>(lanes_.table().of(Ring), header, words.word);
             } else {
-                done = rseq::append_words<timed>(table_.of(Ring), header, words.word, Words);
+                done =
+                    rseq::append_words<timed>(lanes_.table().of(Ring), header, words.word, Words);
             }
         }
         if (!done) [[unlikely]]
             return write_otherwise<Ring, Counted>(impl::indices_to<Words>{}, type, header, words);
-        if constexpr (Counted) lanes_->count(type);
+        if constexpr (Counted) lanes_.count(type);
         return true;
     }
     /// Few words are passed by value: they need no memory, and the caller needs no frame.
@@ -284,19 +271,14 @@ private:
         // Without sequences: the hot path of a lane for each thread.
         return impl::append<clock_policy, 0, Ring, Counted>(base::words_, type, words, nullptr);
     }
-    template <bool Counted, class... Span>
     bool write_words(impl::event_state& type, std::uint32_t header, const std::uint64_t* words,
-                     std::uint32_t count, Span*... span) noexcept {
-        constexpr bool told = sizeof...(Span) != 0;
-        const bool done =
-            home_ == &impl::the_registry && record_word::id(header) != 0 &&
-            rseq::append_words<timed, told>(table_.of(type.ring), header, words, count, span...);
-        if (!done) {
-            impl::open_span* const spans[] = {span..., nullptr};
-            return write_slowly(type, header, words, count, Counted, spans[0]);
+                     std::uint32_t count, bool counted, impl::open_span* span) noexcept {
+        if (home_ != &impl::the_registry || record_word::id(header) == 0 ||
+            !rseq::append_words<timed>(lanes_.table().of(type.ring), header, words, count, span)) {
+            return write_slowly(type, header, words, count, counted, span);
         }
-        (impl::enter_here(*span), ...);
-        if constexpr (Counted) lanes_->count(type);
+        if (span != nullptr) impl::enter_here(*span);
+        if (counted) lanes_.count(type);
         return true;
     }
 
@@ -304,17 +286,18 @@ private:
     [[gnu::noinline, gnu::cold]] bool write_slowly(impl::event_state& type, std::uint32_t header,
                                                    const std::uint64_t* words, std::uint32_t count,
                                                    bool counted, impl::open_span* span) noexcept {
-        if (base::words_.the_core == nullptr) return false;  // not constructed yet, or destroyed
-        return impl::write_slowly<timed>(*base::words_.the_core, *lanes_, type, header, words,
-                                         count, counted, span);
+        using answer = impl::cpu_lanes::answer;
+        const answer found =
+            lanes_.template write<timed>(type, header, words, count, counted, span);
+        if (found != answer::elsewhere) return found == answer::yes;
+        return impl::append_words(base::words_, type, {impl::not_begun, impl::stack_position()},
+                                  words, count, record_word::flags(header), span);
     }
 
-    impl::cpu_lanes* lanes_;
-    cpu_table table_;
+    impl::cpu_lanes lanes_;
     /// Null without sequences. Code of a library with a registry, and so event ids, of its own
     /// finds that this is not its own, and the cold path refuses its records.
     const impl::registry* home_ = nullptr;
-    std::uint32_t max_record_ = 0;
 };
 
 }  // namespace trace_ring::inline v1

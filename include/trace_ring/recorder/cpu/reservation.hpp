@@ -34,8 +34,8 @@ public:
     bool commit() noexcept {
         Recorder* const owner = std::exchange(owner_, nullptr);
         if (owner == nullptr) return false;
-        return owner->template write_words<impl::is_counted<E>()>(impl::event_of<E>::state, header_,
-                                                                  words_, count_);
+        return owner->write_words(impl::event_of<E>::state, header_, words_, count_,
+                                  impl::is_counted<E>(), nullptr);
     }
     /// Gives the record up: no reader will see anything of it.
     void discard() noexcept { owner_ = nullptr; }
@@ -48,14 +48,10 @@ private:
     [[gnu::noinline]] explicit cpu_reservation(Recorder& owner, const Values&... values) noexcept {
         std::uint32_t header =
             impl::event_type<E>().header.load(relaxed);  // relaxed: `commit` looks again
-        const std::uint8_t gate = owner.gates().look(record_word::id(header));
-        if (gate != 0) {
-            if (gate != layout::gate_no_event) return;
-            header -= record_word::id(header);  // `commit` refuses it
-        }
+        if (!owner.passes(header)) return;
         const auto fill = [&](const auto& record) {
-            const auto sizes =
-                record.measure(least(owner.max_record_, static_cast<std::uint32_t>(sizeof words_)));
+            const auto sizes = record.measure(
+                least(owner.max_record(), static_cast<std::uint32_t>(sizeof words_)));
             const impl::record_size of = record.size(sizes);
             header_ = header + of.header;
             count_ = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);

@@ -83,6 +83,13 @@ public:
         mark_of(lane).value.store(retired ? 0 : idle_mark(), relaxed);
     }
 
+    /// The words of a span_end_record, and a note to readers that the file has one.
+    void end_elsewhere(const open_span& span, std::uint64_t (&words)[2]) noexcept {
+        words[0] = span.begun;
+        words[1] = span.lane;
+        memory_.ring().ended_elsewhere.store(1, relaxed);  // relaxed: it stays
+    }
+
     /// Sub-buffers held, and claimed so far.
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> in_use() const noexcept {
         return shares_.in_use();

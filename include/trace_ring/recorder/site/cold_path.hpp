@@ -46,7 +46,8 @@ struct left_at {
     mark_type opener = 0;
 };
 
-/// `flags` are 0, record_word::begin or record_word::end; with one of these `span` is that span.
+/// `flags` are those of the record. With record_word::begin or record_word::end, of which it has at
+/// most one, `span` is that span.
 struct cold_path {
     /// Writes a record of `count` words.
     bool (*append)(recorder_words& to, event_state& type, left_at where, const std::uint64_t* words,
