@@ -108,24 +108,30 @@ public:
         std::vector<std::string> fields;  ///< with a colon: "name":
     };
     /// `number`: of the type, where several traces are read together.
-    [[nodiscard]] const words& of(const reduce::event_type& type, std::size_t number) {
+    [[nodiscard, gnu::always_inline]] const words& of(const reduce::event_type& type,
+                                                      std::size_t number) {
+        if (number < all_.size() && !all_[number].name.empty()) [[likely]]
+            return all_[number];
+        return make(type, number);
+    }
+
+private:
+    [[nodiscard, gnu::noinline]] const words& make(const reduce::event_type& type,
+                                                   std::size_t number) {
         if (number >= all_.size()) all_.resize(number + 1);
         words& made = all_[number];
-        if (made.name.empty()) {
-            text_buffer text;
-            append_json_string(text, type.name);
-            made.name = text.view();
-            for (const auto& field : type.fields) {
-                text.clear();
-                append_json_string(text, field.name);
-                text += ':';
-                made.fields.emplace_back(text.view());
-            }
+        text_buffer text;
+        append_json_string(text, type.name);
+        made.name = text.view();
+        for (const auto& field : type.fields) {
+            text.clear();
+            append_json_string(text, field.name);
+            text += ':';
+            made.fields.emplace_back(text.view());
         }
         return made;
     }
 
-private:
     std::vector<words> all_;  // by number of the type
 };
 
@@ -165,7 +171,13 @@ inline void append_json_scalar(text_buffer& out, const reduce::field_value& valu
     if (const std::string_view name = value.name(); !name.empty()) {
         return append_json_string(out, name);
     }
+    if (value.type() <= field_type::u64) return append_json_integer(out, value.u64(), wide);
+    if (value.type() <= field_type::i64) return append_json_integer(out, value.i64(), wide);
     switch (value.type()) {
+        case field_type::f32:
+            return append_json_floating(out, value.f32());
+        case field_type::f64:
+            return append_json_floating(out, value.f64());
         case field_type::boolean:
             out += value.boolean() ? "true" : "false";
             return;
@@ -173,19 +185,10 @@ inline void append_json_scalar(text_buffer& out, const reduce::field_value& valu
             const char c = static_cast<char>(value.u64());
             return append_json_text(out, {&c, 1});
         }
-        case field_type::address:
-            out += "\"0x";
+        default:
+            out += "\"0x";  // an address
             append_number(out, value.u64(), 16);
             out += '"';
-            return;
-        default:
-            value.visit([&](auto of) {
-                if constexpr (std::is_floating_point_v<decltype(of)>) {
-                    append_json_floating(out, of);
-                } else {
-                    append_json_integer(out, reduce::widest<decltype(of)>{of}, wide);
-                }
-            });
     }
 }
 

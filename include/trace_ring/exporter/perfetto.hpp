@@ -26,7 +26,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -281,6 +280,11 @@ private:
         if (const std::string_view name = value.name(); !name.empty()) {
             return append_text(out, annotation::string, name);
         }
+        if (value.type() <= field_type::u64)
+            return proto::number(out, annotation::u64, value.u64());
+        if (value.type() <= field_type::i64) {
+            return proto::number(out, annotation::i64, static_cast<std::uint64_t>(value.i64()));
+        }
         switch (value.type()) {
             case field_type::boolean:
                 return proto::number(out, annotation::boolean, value.u64());
@@ -291,16 +295,7 @@ private:
             case field_type::address:
                 return proto::number(out, annotation::pointer, value.u64());
             default:
-                value.visit([&out](auto of) {
-                    using wide = reduce::widest<decltype(of)>;
-                    if constexpr (std::is_floating_point_v<wide>) {
-                        proto::real(out, annotation::floating, wide{of});
-                    } else {
-                        constexpr auto kind =
-                            std::is_signed_v<wide> ? annotation::i64 : annotation::u64;
-                        proto::number(out, kind, static_cast<std::uint64_t>(wide{of}));
-                    }
-                });
+                return proto::real(out, annotation::floating, value.f64());
         }
     }
     static void append_string(text_buffer& out, std::string_view text) {

@@ -266,21 +266,20 @@ private:
     }
     // Puts a value other than a character to `at`, with room for `scalar_room`; returns its end.
     [[nodiscard]] static char* put_scalar(char* at, const reduce::field_value& value) noexcept {
-        if (value.type() == field_type::boolean) {
-            return std::copy_n(value.boolean() ? "true" : "false", value.boolean() ? 4 : 5, at);
+        if (value.type() <= field_type::u64) return impl::put_number(at, value.u64());
+        if (value.type() <= field_type::i64) return impl::put_number(at, value.i64());
+        switch (value.type()) {
+            case field_type::f32:
+                return impl::put_floating(at, value.f32());
+            case field_type::f64:
+                return impl::put_floating(at, value.f64());
+            case field_type::boolean:
+                return std::copy_n(value.boolean() ? "true" : "false", value.boolean() ? 4 : 5, at);
+            default:  // an address
+                *at++ = '0';
+                *at++ = 'x';
+                return impl::put_number(at, value.u64(), 16);
         }
-        if (value.type() == field_type::address) {
-            *at++ = '0';
-            *at++ = 'x';
-            return impl::put_number(at, value.u64(), 16);
-        }
-        return value.visit([at](auto of) {
-            if constexpr (std::is_floating_point_v<decltype(of)>) {
-                return impl::put_floating(at, of);
-            } else {
-                return impl::put_number(at, reduce::widest<decltype(of)>{of});
-            }
-        });
     }
 
     void append_item(text_buffer& out, const reduce::loss_item& loss) const {

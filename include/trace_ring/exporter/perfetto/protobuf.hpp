@@ -29,9 +29,9 @@ struct proto {
         *at = static_cast<char>(value);
     }
     static void varint(text_buffer& out, std::uint64_t value) {
-        char* at = out.room(10);
-        put_varint(at, value);
-        out.add(varint_bytes(value));
+        const std::size_t bytes = varint_bytes(value);
+        put_varint(out.room(bytes), value);
+        out.add(bytes);
     }
     static void key(text_buffer& out, std::uint32_t field, wire how) {
         varint(out, std::uint64_t{field} << 3 | how);

@@ -135,18 +135,19 @@ template <class T>
 inline void append_number(text_buffer& out, T value, int base = 10) {
     out.end_at(put_number(out.room(number_room), value, base));
 }
-template <class Part>
-[[gnu::always_inline]] inline void append_one(text_buffer& out, const Part& part) {
-    if constexpr (std::is_integral_v<Part> && !std::is_same_v<Part, char>) {
-        append_number(out, part);
-    } else {
-        out += part;
-    }
-}
-/// Appends characters, texts and integers, one after the other.
+/// Appends characters, texts, literals and integers, one after the other.
 template <class... Parts>
-[[gnu::always_inline]] inline void append(text_buffer& out, const Parts&... parts) {
-    (append_one(out, parts), ...);
+inline void append(text_buffer& out, const Parts&... parts) {
+    const auto one = [&out]<class Part>(const Part& part) __attribute__((always_inline)) {
+        if constexpr (std::is_array_v<Part>) {
+            out += std::string_view(part, sizeof part - 1);
+        } else if constexpr (std::is_integral_v<Part> && !std::is_same_v<Part, char>) {
+            append_number(out, part);
+        } else {
+            out += part;
+        }
+    };
+    (one(parts), ...);
 }
 /// Writes the shortest decimal that reads back as the same number to `at`, with room for
 /// `floating_room` bytes; returns the end.

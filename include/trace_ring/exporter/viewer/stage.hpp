@@ -138,6 +138,7 @@ private:
 
     /// The track, after the writer was told of it if it, or its process, is new.
     [[nodiscard]] viewer_track& told(viewer_track& track) {
+        if (!tracks_.any_new()) return track;
         for (; processes_told_ < tracks_.processes().size(); ++processes_told_) {
             to_.process(*out_, tracks_.processes()[processes_told_]);
         }

@@ -75,11 +75,12 @@ public:
         return sources_.size() - 1;
     }
 
-    /// All of them so far, by their numbers.
+    /// All of them so far, by their numbers, and whether there are new ones since this was asked.
     [[nodiscard]] const std::deque<viewer_process>& processes() const noexcept {
         return processes_;
     }
     [[nodiscard]] const std::deque<viewer_track>& all() const noexcept { return tracks_; }
+    [[nodiscard]] bool any_new() noexcept { return std::exchange(any_new_, false); }
 
     /// The track of a lane. The result stays where it is.
     viewer_track& of(std::size_t source, const reduce::lane_info& lane) {
@@ -198,6 +199,7 @@ private:
         used_.insert({process.id, static_cast<std::uint32_t>(track.id)});
         track.name = std::move(name);
         tracks_.push_back(std::move(track));
+        any_new_ = true;  // also of a process: it has a track at once
         return tracks_.back();
     }
 
@@ -247,6 +249,7 @@ private:
 
     std::vector<trace_source> sources_;
     unsigned set_back_ = 0;
+    bool any_new_ = false;
     std::deque<viewer_process> processes_;
     std::deque<viewer_track> tracks_;
     std::map<std::pair<process_key, std::size_t>, const viewer_process*> by_process_;
