@@ -117,4 +117,42 @@ inline void add_clocks(const trace_memory& memory, std::uint32_t process) noexce
         .add([&memory] { return memory.snapshot(); }, process);
 }
 
+/// When the clocks are read together: after 1 ms, 2 ms, 4 ms ... and then each second. The words
+/// that say when are advice: one reading more or less does not matter.
+class clock_schedule {
+public:
+    /// From now on; before others use it.
+    void begin(const trace_memory& memory) noexcept {
+        // relaxed, all: no other thread has this yet
+        const std::uint64_t second = memory.header().ticks_per_second.load(relaxed);
+        quick_ = second / 2'000'000 + 1;  // at least one tick
+        gap_.store(second / 1000 + 1, relaxed);
+        due_.store(memory.now() + second / 1000 + 1, relaxed);
+        next_.store(due_.load(relaxed), relaxed);
+    }
+    /// Called by a claim that began at `now`. One that was slow has waited for memory, and then the
+    /// clocks' code and data are out of the caches as well: reading takes as long again, and the
+    /// readings lie too far apart to say much. So slow claims leave it to others for 32 times as
+    /// long. They also put it off a little, because where all claims are slow each would ask the
+    /// clock in vain. Any thread, signal-safe.
+    void read_if_due(const trace_memory& memory, std::uint32_t process,
+                     std::uint64_t now) noexcept {
+        // relaxed, to the end: advice, and a swap
+        std::uint64_t next = next_.load(relaxed);
+        if (now < next || memory.clock() == 0) return;
+        const std::uint64_t gap = gap_.load(relaxed);
+        const bool takes = memory.now() - now < quick_ || now - due_.load(relaxed) >= 31 * gap;
+        const std::uint64_t later = now + (takes ? gap : gap / 32);
+        if (!next_.compare_exchange_strong(next, later, relaxed) || !takes) return;
+        const std::uint64_t second = memory.header().ticks_per_second.load(relaxed);
+        due_.store(later, relaxed);
+        gap_.store(least(gap * 2, second), relaxed);
+        add_clocks(memory, process);
+    }
+
+private:
+    atomic<std::uint64_t> next_{0}, due_{0}, gap_{0};
+    std::uint64_t quick_ = 0;  // half a microsecond, in ticks
+};
+
 }  // namespace trace_ring::inline v1::impl

@@ -21,7 +21,7 @@
 ///
 /// A process killed at any instruction leaves at most three sub-buffers held by a lane: the one to
 /// come, the one in use and the one before. They are found by the lane's number when they are
-/// reclaimed (lane_table.hpp).
+/// reclaimed (lane_book.hpp).
 
 #include <sys/mman.h>
 #include <sys/prctl.h>

@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 
@@ -199,28 +198,10 @@ inline sub_buffer_header* core::take_slot(lane_state& lane, const share& of,
 
 /// Work that is due from time to time, done when a sub-buffer is claimed, at `now`.
 inline void core::now_and_then(std::uint64_t now) noexcept {
-    layout::ring_state& ring = memory_.ring();
-    // relaxed, to the end: advice, and swaps
-    // The clocks are read together after 1 ms, 2 ms, 4 ms ... and then each second. The words that
-    // say when are advice: one reading more or less does not matter. A claim that was slow has
-    // waited for memory, and then the clocks' code and data are out of the caches as well: reading
-    // takes as long again, and the readings lie too far apart to say much. So slow claims leave it
-    // to others for 32 times as long. They also put it off a little, because where all claims are
-    // slow each would ask the clock in vain.
-    std::uint64_t next = next_clock_.load(relaxed);
-    if (now >= next && memory_.clock() != 0) {
-        const std::uint64_t gap = clock_gap_.load(relaxed);
-        const bool takes =
-            memory_.now() - now < quick_claim_ || now - clock_due_.load(relaxed) >= 31 * gap;
-        const std::uint64_t later = now + (takes ? gap : gap / 32);
-        if (next_clock_.compare_exchange_strong(next, later, relaxed) && takes) {
-            const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
-            clock_due_.store(later, relaxed);
-            clock_gap_.store(least(gap * 2, second), relaxed);
-            add_clocks(memory_, process());
-        }
-    }
+    clocks_.read_if_due(memory_, process(), now);
     // A request is served soon, not at once.
+    layout::ring_state& ring = memory_.ring();
+    // relaxed, to the end: advice
     if (ring.snapshot_request.load(relaxed) != ring.snapshot_done.load(relaxed) &&
         snapshots_left_.load(relaxed) != 0) {
         serve_requests();
@@ -286,4 +267,4 @@ inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::ui
 }  // namespace trace_ring::inline v1::impl
 
 #include <trace_ring/recorder/lane/hand_on.hpp>
-#include <trace_ring/recorder/lane/lane_table.hpp>
+#include <trace_ring/recorder/lane/life.hpp>

@@ -5,9 +5,17 @@
 /// @file
 /// Everything a writer does except appending one more record where the last one ended: the cold
 /// path. A record takes it (`open`) when its lane has no room, the clock's high half changed, the
-/// thread or the process is new, the event has no id, or a record is open already. Sub-buffers are
-/// claimed and closed in claim.hpp, reclaimed in lane_table.hpp; threads come and go in
-/// threads.hpp, processes in entries.hpp. No lock, no C++ heap; errno is kept; signal-safe.
+/// thread or the process is new, the event has no id, or a record is open already. It is made of
+/// objects with a state of their own:
+/// @code
+///   claimer    which sub-buffer comes next     holdings    how many are held
+///   lane_book  the entries of lanes and processes, and what the dead left
+///   event_book the event types, and their gates
+/// @endcode
+/// What is here is a recorder's threads and their lanes. Sub-buffers are claimed and closed in
+/// claim.hpp, lanes released and adopted in hand_on.hpp; threads come and go in threads.hpp,
+/// recorders and the children of forks in life.hpp. No lock, no C++ heap; errno is kept;
+/// signal-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +23,7 @@
 #include <string_view>
 #include <utility>
 
+#include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/set_up.hpp>
 #include <trace_ring/recorder/lane/claimer.hpp>
@@ -195,8 +204,7 @@ private:
     atomic<std::uint32_t> failed_claims_{0};
     atomic<std::uint32_t> passed_readings_{0};
     atomic<std::uint32_t> crowded_claims_{0};
-    atomic<std::uint64_t> next_clock_{0}, clock_due_{0}, clock_gap_{0};
-    std::uint64_t quick_claim_ = 0;  // half a microsecond, in ticks
+    clock_schedule clocks_;
     atomic<std::uint32_t> copying_{0};
     list_of<std::uint64_t> copy_space_;
     owned_text snapshot_base_;

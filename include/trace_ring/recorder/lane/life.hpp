@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// The entries of lanes in the file: made for new lanes, folded into the totals when another lane
-/// needs them, reclaimed from writers that died. Also the beginning and end of a recorder.
+/// The beginning and the end of a recorder, of the program and the children of its forks in the
+/// file, and the beginning of a lane.
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -207,12 +207,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     // Types that came since `enter`. relaxed: each that was pushed publishes those below it, too
     for (; t != nullptr; t = t->next.load(relaxed)) events_.add(*t);
     add_clocks(memory_, process());
-    // relaxed, to the end: handing the recorder to other threads orders this; gates are advice
-    const std::uint64_t second = memory_.header().ticks_per_second.load(relaxed);
-    quick_claim_ = second / 2'000'000 + 1;  // at least one tick
-    clock_gap_.store(second / 1000 + 1, relaxed);
-    clock_due_.store(memory_.now() + second / 1000 + 1, relaxed);
-    next_clock_.store(clock_due_.load(relaxed), relaxed);
+    clocks_.begin(memory_);
     memory_.own_gates().gates[0].fetch_or(layout::gate_no_event, relaxed);  // relaxed: a gate
     if (options.paused) events_.shut(true);
     gates_.lead_to(memory_.own_gates());
