@@ -54,6 +54,9 @@ struct recorder_policies {
 };
 }  // namespace impl
 
+template <class Recorder, recordable E>
+class open_scope;
+
 template <class Kind>
 class basic_recorder {
     static_assert(list_of_policies<Kind>,
@@ -68,7 +71,7 @@ class basic_recorder {
 public:
     class reservation;
     template <impl::told_event E>
-    class scoped;
+    using scoped = open_scope<basic_recorder, E>;
 
     /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
     /// cause; without exceptions see setup_error.hpp.
@@ -171,13 +174,16 @@ public:
 private:
     template <class>
     friend class basic_recorder;  // the kind with a lane for each processor is one of this, too
+    template <class Recorder, recordable E>
+    friend class open_scope;
     friend class drain_source;
 
-    template <class E, std::uint32_t Flags, class... Values>
-    [[gnu::always_inline]] bool put(impl::open_span* span, const Values&... values) noexcept {
+    /// Begins a span: `span` receives which record that is.
+    template <class E, class... Values>
+    [[gnu::always_inline]] bool put_begin(impl::open_span& span, const Values&... values) noexcept {
         return impl::write_values<typename E::signature>::template now<
-            clock_policy, Flags, impl::ring_of<E>, impl::is_counted<E>()>(
-            words_, impl::event_type<E>(), span, values...);
+            clock_policy, record_word::begin, impl::ring_of<E>, impl::is_counted<E>()>(
+            words_, impl::event_type<E>(), &span, values...);
     }
     /// The end of a span: written even if the gate has been shut since, or it would never end.
     template <class E>

@@ -58,8 +58,6 @@ inline constexpr bool in_sequence =
 
 template <class Recorder, recordable E>
 class cpu_reservation;
-template <class Recorder, recordable E>
-class cpu_scope;
 
 /// Like the recorder with a lane for each thread, except where a comment says otherwise.
 template <class Kind>
@@ -76,7 +74,7 @@ public:
     template <impl::told_event E>
     using reservation = cpu_reservation<basic_recorder, E>;
     template <impl::told_event E>
-    using scoped = cpu_scope<basic_recorder, E>;
+    using scoped = open_scope<basic_recorder, E>;
 
     explicit basic_recorder(const recorder_options& options)
         : base(options),
@@ -137,7 +135,7 @@ private:
     template <class Recorder, recordable E>
     friend class cpu_reservation;
     template <class Recorder, recordable E>
-    friend class cpu_scope;
+    friend class open_scope;
 
     static constexpr bool timed = !std::is_same_v<clock_policy, clock::none>;
     template <class E>
@@ -190,7 +188,7 @@ private:
     /// Begins a span: `span` receives which record that is.
     template <class E, class... Values>
     bool put_begin(impl::open_span& span, const Values&... values) noexcept {
-        if (!restartable()) return base::template put<E, record_word::begin>(&span, values...);
+        if (!restartable()) return base::template put_begin<E>(span, values...);
         impl::event_state& type = impl::event_type<E>();
         std::uint32_t header = type.header.load(relaxed);  // relaxed: the cold path looks again
         if (!passes(header)) return false;

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// What `reserve` and `scope` of a recorder with a lane for each processor return. Other threads of
-/// the processor may write records meanwhile, so a reservation cannot be filled in place: it holds
-/// the record itself.
+/// What `reserve` of a recorder with a lane for each processor returns. Other threads of the
+/// processor may write records meanwhile, so it cannot be filled in place: it holds the record
+/// itself.
 
 #include <cstddef>
 #include <cstdint>
@@ -75,29 +75,6 @@ private:
     std::uint32_t header_ = 0;
     std::uint32_t count_ = 0;
     std::uint64_t words_[most_words + 1];
-};
-
-/// An open span, whose end is recorded when this is destroyed. Move-only, also to other threads.
-template <class Recorder, recordable E>
-class cpu_scope {
-public:
-    cpu_scope(cpu_scope&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {
-        if (owner_ != nullptr) span_ = other.span_;
-    }
-    cpu_scope& operator=(cpu_scope&&) = delete;
-    ~cpu_scope() {
-        if (owner_ != nullptr) owner_->template put_end<E>(span_);
-    }
-
-private:
-    friend Recorder;
-
-    template <class... Values>
-    explicit cpu_scope(Recorder& owner, const Values&... values) noexcept
-        : owner_(owner.template put_begin<E>(span_, values...) ? &owner : nullptr) {}
-
-    impl::open_span span_;  // set if there is an owner
-    Recorder* owner_;
 };
 
 }  // namespace trace_ring::inline v1

@@ -28,7 +28,8 @@
 /// The area is cleared at the end: otherwise a library with sequences could not be unloaded.
 ///
 /// A debugger that steps through a sequence interrupts it at each step. So a failed sequence
-/// returns false and does not jump back: after some failures the thread claims a lane instead.
+/// returns false and does not jump back: after some failures the record goes to the thread's own
+/// lane.
 ///
 /// Facts: a description is version, flags, start, length, and where to continue (`struct rseq_cs`
 /// in include/uapi/linux/rseq.h). The kernel continues there only if the four bytes before are the
@@ -98,13 +99,18 @@ struct word_value {
 #define TRACE_RING_SEQUENCE_CLOBBERED "memory", "cc", "x8", "x9", "x10", "x11", "x12", "x13"
 #endif
 
+#endif
+
 /// If the thread runs on `cpu` and each word from `guard` up to `store` has its value, makes the
 /// stores from `store` up to `last` (not included) in order, and then the one at `last`. The three
 /// pointers are into one array. The stores before the last must do no harm without it. False: the
-/// last store was not made.
-[[nodiscard]] inline bool store_if(std::ptrdiff_t area, std::uint32_t cpu, const word_value* guard,
-                                   const word_value* store, const word_value* last) noexcept {
-#if defined(__x86_64__)
+/// last store was not made. Each store is a release; whoever lists them says what they publish.
+[[nodiscard]] inline bool store_if([[maybe_unused]] std::ptrdiff_t area,
+                                   [[maybe_unused]] std::uint32_t cpu,
+                                   [[maybe_unused]] const word_value* guard,
+                                   [[maybe_unused]] const word_value* store,
+                                   [[maybe_unused]] const word_value* last) noexcept {
+#if defined(__x86_64__) && defined(TRACE_RING_RSEQ)
     asm goto(
         TRACE_RING_SEQUENCE_BEGIN
         "cmpl %[cpu], %%fs:4(%[area])\n"
@@ -129,7 +135,7 @@ struct word_value {
         : [area] "r"(area), [cpu] "r"(cpu), [guard] "r"(guard), [store] "r"(store), [last] "r"(last)
         : TRACE_RING_SEQUENCE_CLOBBERED
         : failed);
-#else
+#elif defined(TRACE_RING_RSEQ)
     // Each store is a release, so it is ordered after those before it. The barrier orders the last
     // store, and all later ones, after them: a release does not hold back what follows it.
     asm goto(TRACE_RING_SEQUENCE_BEGIN
@@ -157,19 +163,11 @@ struct word_value {
              : TRACE_RING_SEQUENCE_CLOBBERED
              : failed);
 #endif
+#if defined(TRACE_RING_RSEQ)
     return true;
 failed:
-    return false;
-}
-
-#else
-
-// Never called, because `offset` returns 0 here.
-[[nodiscard]] inline bool store_if(std::ptrdiff_t, std::uint32_t, const word_value*,
-                                   const word_value*, const word_value*) noexcept {
-    return false;
-}
-
 #endif
+    return false;  // without sequences it is never called: there is no area
+}
 
 }  // namespace trace_ring::inline v1::rseq

@@ -90,28 +90,27 @@ private:
 };
 
 /// An open span, whose end is recorded when this is destroyed. Move-only, also to other threads.
-template <class Kind>
-template <impl::told_event E>
-class basic_recorder<Kind>::scoped {
+template <class Recorder, recordable E>
+class open_scope {
 public:
-    scoped(scoped&& other) noexcept : owner_(other.owner_) {
+    open_scope(open_scope&& other) noexcept : owner_(other.owner_) {
         other.owner_ = nullptr;
         if (owner_ != nullptr) span_ = other.span_;
     }
-    scoped& operator=(scoped&&) = delete;
-    [[gnu::always_inline]] ~scoped() {
+    open_scope& operator=(open_scope&&) = delete;
+    [[gnu::always_inline]] ~open_scope() {
         if (owner_ != nullptr) owner_->template put_end<E>(span_);
     }
 
 private:
-    friend class basic_recorder;
+    friend Recorder;
 
     template <class... Values>
-    [[gnu::always_inline]] explicit scoped(basic_recorder& owner, const Values&... values) noexcept
-        : owner_(owner.template put<E, record_word::begin>(&span_, values...) ? &owner : nullptr) {}
+    [[gnu::always_inline]] explicit open_scope(Recorder& owner, const Values&... values) noexcept
+        : owner_(owner.template put_begin<E>(span_, values...) ? &owner : nullptr) {}
 
     impl::open_span span_;  // set if there is an owner
-    basic_recorder* owner_;
+    Recorder* owner_;
 };
 
 }  // namespace trace_ring::inline v1
