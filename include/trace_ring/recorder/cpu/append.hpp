@@ -95,7 +95,9 @@ template <bool Timed, std::size_t Words, bool Told = false>
 #if defined(TRACE_RING_RSEQ)
     constexpr bool few = Words < any_words;
     constexpr std::uint32_t known = record_header_bytes + (few ? 8 * Words : 0);
-    // What the sequence does not use is the constant 0, which takes no register.
+    // What the sequence does not use is the constant 0, which takes no register. `inline`:
+    // compilers would guess from the lines of text how long the sequence is, and .if leaves most of
+    // them out.
     const std::uint32_t more = few ? 0 : count * 8;
 #define TRACE_RING_WORD(i) (few && Words > i ? from[i] : 0)
 #define TRACE_RING_CHOSEN                                                      \
@@ -106,74 +108,75 @@ template <bool Timed, std::size_t Words, bool Told = false>
 #if defined(__x86_64__)
     // eax: the time, read between loads that do not wait for one another. r8: the lane's words, r9:
     // the sub-buffer, r10d: its commit word, r11: where the record begins, edx: where it ends.
-    asm goto(TRACE_RING_SEQUENCE_BEGIN
-             "movl %%fs:4(%[area]), %%r8d\n"
-             "cmpl %[cpus], %%r8d\n"
-             "jae %l[failed]\n"
-             "shlq $7, %%r8\n"
-             "addq %[lanes], %%r8\n"
-             "movl %[thread], %%r11d\n"
-             "cmpl 8(%%r8), %%r11d\n"
-             "jne %l[failed]\n"
-             ".if %c[timed]\n"
-             "rdtsc\n"
-             ".else\n"
-             "xorl %%eax, %%eax\n"
-             ".endif\n"
-             "movq (%%r8), %%r9\n"
-             "movl 48(%%r9), %%r10d\n"
-             "movswl %%r10w, %%r11d\n"
-             "addl %[bias], %%r11d\n"
-             ".if %c[timed]\n"
-             "cmpl %%edx, 12(%%r8)\n"
-             "jne %l[failed]\n"
-             ".endif\n"
-             "leal %c[known](%%r11), %%edx\n"
-             "addl %[grown], %%r10d\n"
-             ".if %c[few] < 0\n"
-             "addl %[more], %%edx\n"
-             "addl %[more], %%r10d\n"
-             ".endif\n"
-             "cmpl 16(%%r8), %%edx\n"
-             "ja %l[failed]\n"
-             "movl %%eax, (%%r9,%%r11)\n"
-             "movl %[header], %%edx\n"
-             "movl %%edx, 4(%%r9,%%r11)\n"
-             ".if %c[few] > 0; movq %[a], 8(%%r9,%%r11); .endif\n"
-             ".if %c[few] > 1; movq %[b], 16(%%r9,%%r11); .endif\n"
-             ".if %c[few] > 2; movq %[c], 24(%%r9,%%r11); .endif\n"
-             ".if %c[few] > 3; movq %[d], 32(%%r9,%%r11); .endif\n"
-             ".if %c[few] < 0\n"
-             "addq %%r9, %%r11\n"
-             "movq %[from], %%r8\n"
-             "movl %[more], %%eax\n"
-             "testl %%eax, %%eax\n"
-             "jz 6f\n"
-             "5: movq -8(%%r8,%%rax), %%rdx\n"
-             "movq %%rdx, (%%r11,%%rax)\n"
-             "subl $8, %%eax\n"
-             "jnz 5b\n"
-             "6:\n"
-             ".endif\n"
-             ".if %c[told]\n"
-             "movq %[span], %%r8\n"
-             "movl 4(%%r9), %%edx\n"
-             "movl %%edx, 16(%%r8)\n"
-             "movl %%r10d, %%edx\n"
-             "shrl $16, %%edx\n"
-             "addq 16(%%r9), %%rdx\n"
-             "movq %%rdx, (%%r8)\n"
-             ".endif\n"
-             "movl %%r10d, 48(%%r9)\n" TRACE_RING_SEQUENCE_END
-             :
-             : TRACE_RING_CHOSEN, [area] "r"(table.area), [lanes] "r"(table.words),
-               [cpus] "rm"(table.cpus), [thread] "m"(impl::own_thread), [header] "rm"(header),
-               [bias] "i"(commit_word::bias), [grown] "i"(commit_word::one_record + known),
-               [more] "ri"(more), [a] "re"(TRACE_RING_WORD(0)), [b] "re"(TRACE_RING_WORD(1)),
-               [c] "re"(TRACE_RING_WORD(2)), [d] "re"(TRACE_RING_WORD(3)),
-               [from] "ri"(few ? nullptr : from), [span] "ri"(Told ? span : nullptr)
-             : TRACE_RING_SEQUENCE_CLOBBERED
-             : failed);
+    asm inline goto(
+        TRACE_RING_SEQUENCE_BEGIN
+        "movl %%fs:4(%[area]), %%r8d\n"
+        "cmpl %[cpus], %%r8d\n"
+        "jae %l[failed]\n"
+        "shlq $7, %%r8\n"
+        "addq %[lanes], %%r8\n"
+        "movl %[thread], %%r11d\n"
+        "cmpl 8(%%r8), %%r11d\n"
+        "jne %l[failed]\n"
+        ".if %c[timed]\n"
+        "rdtsc\n"
+        ".else\n"
+        "xorl %%eax, %%eax\n"
+        ".endif\n"
+        "movq (%%r8), %%r9\n"
+        "movl 48(%%r9), %%r10d\n"
+        "movswl %%r10w, %%r11d\n"
+        "addl %[bias], %%r11d\n"
+        ".if %c[timed]\n"
+        "cmpl %%edx, 12(%%r8)\n"
+        "jne %l[failed]\n"
+        ".endif\n"
+        "leal %c[known](%%r11), %%edx\n"
+        "addl %[grown], %%r10d\n"
+        ".if %c[few] < 0\n"
+        "addl %[more], %%edx\n"
+        "addl %[more], %%r10d\n"
+        ".endif\n"
+        "cmpl 16(%%r8), %%edx\n"
+        "ja %l[failed]\n"
+        "movl %%eax, (%%r9,%%r11)\n"
+        "movl %[header], %%edx\n"
+        "movl %%edx, 4(%%r9,%%r11)\n"
+        ".if %c[few] > 0; movq %[a], 8(%%r9,%%r11); .endif\n"
+        ".if %c[few] > 1; movq %[b], 16(%%r9,%%r11); .endif\n"
+        ".if %c[few] > 2; movq %[c], 24(%%r9,%%r11); .endif\n"
+        ".if %c[few] > 3; movq %[d], 32(%%r9,%%r11); .endif\n"
+        ".if %c[few] < 0\n"
+        "addq %%r9, %%r11\n"
+        "movq %[from], %%r8\n"
+        "movl %[more], %%eax\n"
+        "testl %%eax, %%eax\n"
+        "jz 6f\n"
+        "5: movq -8(%%r8,%%rax), %%rdx\n"
+        "movq %%rdx, (%%r11,%%rax)\n"
+        "subl $8, %%eax\n"
+        "jnz 5b\n"
+        "6:\n"
+        ".endif\n"
+        ".if %c[told]\n"
+        "movq %[span], %%r8\n"
+        "movl 4(%%r9), %%edx\n"
+        "movl %%edx, 16(%%r8)\n"
+        "movl %%r10d, %%edx\n"
+        "shrl $16, %%edx\n"
+        "addq 16(%%r9), %%rdx\n"
+        "movq %%rdx, (%%r8)\n"
+        ".endif\n"
+        "movl %%r10d, 48(%%r9)\n" TRACE_RING_SEQUENCE_END
+        :
+        : TRACE_RING_CHOSEN, [area] "r"(table.area), [lanes] "r"(table.words),
+          [cpus] "rm"(table.cpus), [thread] "m"(impl::own_thread), [header] "rm"(header),
+          [bias] "i"(commit_word::bias), [grown] "i"(commit_word::one_record + known),
+          [more] "ri"(more), [a] "re"(TRACE_RING_WORD(0)), [b] "re"(TRACE_RING_WORD(1)),
+          [c] "re"(TRACE_RING_WORD(2)), [d] "re"(TRACE_RING_WORD(3)),
+          [from] "ri"(few ? nullptr : from), [span] "ri"(Told ? span : nullptr)
+        : TRACE_RING_SEQUENCE_CLOBBERED
+        : failed);
 #else
     static_assert(commit_word::bias == (8 << 12) + 8);
     // x8: the lane's words, x9: the sub-buffer, then its commit word; w10: that word's value; x11:
@@ -181,71 +184,71 @@ template <bool Timed, std::size_t Words, bool Told = false>
     const auto address = [](bool used, const void* of) {
         return used ? reinterpret_cast<std::uintptr_t>(of) : 0;
     };
-    asm goto(TRACE_RING_SEQUENCE_BEGIN
-             "ldr w8, [%[area], #4]\n"
-             "cmp w8, %w[cpus]\n"
-             "b.hs 9b\n"
-             "add x8, %[lanes], x8, lsl #7\n"
-             "ldr w9, [x8, #8]\n"
-             "cmp w9, %w[thread]\n"
-             "b.ne 9b\n"
-             "ldr x9, [x8]\n"
-             "ldr w10, [x9, #48]\n"
-             "sxth w11, w10\n"
-             "add w11, w11, #8, lsl #12\n"
-             "add w11, w11, #8\n"
-             "add w12, w11, #%c[known]\n"
-             "add w10, w10, %w[grown]\n"
-             ".if %c[few] < 0\n"
-             "add w12, w12, %w[more]\n"
-             "add w10, w10, %w[more]\n"
-             ".endif\n"
-             "ldr w13, [x8, #16]\n"
-             "cmp w12, w13\n"
-             "b.hi 9b\n"
-             "add x11, x9, x11\n"
-             "add x9, x9, #48\n"
-             ".if %c[timed]\n"
-             "mrs x12, cntvct_el0\n"
-             "ldr w13, [x8, #12]\n"
-             "lsr x8, x12, #32\n"
-             "cmp w8, w13\n"
-             "b.ne 9b\n"
-             ".else\n"
-             "mov w12, wzr\n"
-             ".endif\n"
-             "stp w12, %w[header], [x11]\n"
-             ".if %c[few] > 0; str %x[a], [x11, #8]; .endif\n"
-             ".if %c[few] > 1; str %x[b], [x11, #16]; .endif\n"
-             ".if %c[few] > 2; str %x[c], [x11, #24]; .endif\n"
-             ".if %c[few] > 3; str %x[d], [x11, #32]; .endif\n"
-             ".if %c[few] < 0\n"
-             "mov w12, %w[more]\n"
-             "cbz w12, 6f\n"
-             "sub x8, %x[from], #8\n"
-             "5: ldr x13, [x8, x12]\n"
-             "str x13, [x11, x12]\n"
-             "subs w12, w12, #8\n"
-             "b.ne 5b\n"
-             "6:\n"
-             ".endif\n"
-             ".if %c[told]\n"
-             "ldur w12, [x9, #-44]\n"
-             "str w12, [%x[span], #16]\n"
-             "ldur x12, [x9, #-32]\n"
-             "add x12, x12, x10, lsr #16\n"
-             "str x12, [%x[span]]\n"
-             ".endif\n"
-             "stlr w10, [x9]\n" TRACE_RING_SEQUENCE_END
-             :
-             : TRACE_RING_CHOSEN, [area] "r"(area_at(table.area)), [lanes] "r"(table.words),
-               [cpus] "r"(table.cpus), [thread] "r"(impl::own_thread), [header] "r"(header),
-               [grown] "r"(commit_word::one_record + known), [more] "rZ"(more),
-               [a] "rZ"(TRACE_RING_WORD(0)), [b] "rZ"(TRACE_RING_WORD(1)),
-               [c] "rZ"(TRACE_RING_WORD(2)), [d] "rZ"(TRACE_RING_WORD(3)),
-               [from] "rZ"(address(!few, from)), [span] "rZ"(address(Told, span))
-             : TRACE_RING_SEQUENCE_CLOBBERED
-             : failed);
+    asm inline goto(TRACE_RING_SEQUENCE_BEGIN
+                    "ldr w8, [%[area], #4]\n"
+                    "cmp w8, %w[cpus]\n"
+                    "b.hs 9b\n"
+                    "add x8, %[lanes], x8, lsl #7\n"
+                    "ldr w9, [x8, #8]\n"
+                    "cmp w9, %w[thread]\n"
+                    "b.ne 9b\n"
+                    "ldr x9, [x8]\n"
+                    "ldr w10, [x9, #48]\n"
+                    "sxth w11, w10\n"
+                    "add w11, w11, #8, lsl #12\n"
+                    "add w11, w11, #8\n"
+                    "add w12, w11, #%c[known]\n"
+                    "add w10, w10, %w[grown]\n"
+                    ".if %c[few] < 0\n"
+                    "add w12, w12, %w[more]\n"
+                    "add w10, w10, %w[more]\n"
+                    ".endif\n"
+                    "ldr w13, [x8, #16]\n"
+                    "cmp w12, w13\n"
+                    "b.hi 9b\n"
+                    "add x11, x9, x11\n"
+                    "add x9, x9, #48\n"
+                    ".if %c[timed]\n"
+                    "mrs x12, cntvct_el0\n"
+                    "ldr w13, [x8, #12]\n"
+                    "lsr x8, x12, #32\n"
+                    "cmp w8, w13\n"
+                    "b.ne 9b\n"
+                    ".else\n"
+                    "mov w12, wzr\n"
+                    ".endif\n"
+                    "stp w12, %w[header], [x11]\n"
+                    ".if %c[few] > 0; str %x[a], [x11, #8]; .endif\n"
+                    ".if %c[few] > 1; str %x[b], [x11, #16]; .endif\n"
+                    ".if %c[few] > 2; str %x[c], [x11, #24]; .endif\n"
+                    ".if %c[few] > 3; str %x[d], [x11, #32]; .endif\n"
+                    ".if %c[few] < 0\n"
+                    "mov w12, %w[more]\n"
+                    "cbz w12, 6f\n"
+                    "sub x8, %x[from], #8\n"
+                    "5: ldr x13, [x8, x12]\n"
+                    "str x13, [x11, x12]\n"
+                    "subs w12, w12, #8\n"
+                    "b.ne 5b\n"
+                    "6:\n"
+                    ".endif\n"
+                    ".if %c[told]\n"
+                    "ldur w12, [x9, #-44]\n"
+                    "str w12, [%x[span], #16]\n"
+                    "ldur x12, [x9, #-32]\n"
+                    "add x12, x12, x10, lsr #16\n"
+                    "str x12, [%x[span]]\n"
+                    ".endif\n"
+                    "stlr w10, [x9]\n" TRACE_RING_SEQUENCE_END
+                    :
+                    : TRACE_RING_CHOSEN, [area] "r"(area_at(table.area)), [lanes] "r"(table.words),
+                      [cpus] "r"(table.cpus), [thread] "r"(impl::own_thread), [header] "r"(header),
+                      [grown] "r"(commit_word::one_record + known), [more] "rZ"(more),
+                      [a] "rZ"(TRACE_RING_WORD(0)), [b] "rZ"(TRACE_RING_WORD(1)),
+                      [c] "rZ"(TRACE_RING_WORD(2)), [d] "rZ"(TRACE_RING_WORD(3)),
+                      [from] "rZ"(address(!few, from)), [span] "rZ"(address(Told, span))
+                    : TRACE_RING_SEQUENCE_CLOBBERED
+                    : failed);
 #endif
 #undef TRACE_RING_CHOSEN
 #undef TRACE_RING_WORD
