@@ -48,7 +48,7 @@ public:
     }
 
 private:
-    [[nodiscard, gnu::cold]] std::uint64_t look(std::uint64_t said) const noexcept {
+    [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t look(std::uint64_t said) const noexcept {
         const std::uint64_t bytes =
             file_->use([](int fd) { return fd < 0 ? 0 : storage::file_bytes(fd); });
         const std::uint64_t needed = bytes >= plan_.file_limit ? 0 : behind_;
