@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(slots_are_found_added_forgotten_and_merged_as_in_a_map) {
                     break;
                 case 3:
                     for (std::size_t i = all.from(slot); i < all.size() && all[i].slot == slot; ++i)
-                        all[i].pos = tr::no_position;
+                        all.set(i, tr::no_position);
                     expected.erase(slot);
                     break;
                 case 4: {

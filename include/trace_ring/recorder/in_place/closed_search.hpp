@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <trace_ring/recorder/file/rings.hpp>
 #include <trace_ring/recorder/file/session_owner.hpp>
@@ -30,7 +31,12 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return places_.size(); }
     /// A position of 0: it is awaited no more.
-    [[nodiscard]] place& operator[](std::size_t i) const noexcept { return places_[i]; }
+    [[nodiscard]] const place& operator[](std::size_t i) const noexcept { return places_[i]; }
+    /// Awaits `pos` there, which is later; none: it is awaited no more.
+    void set(std::size_t i, position pos) noexcept {
+        places_[i].pos = pos;
+        untidy_ = untidy_ || pos == no_position;
+    }
     /// The index of the first from `slot` on.
     [[nodiscard]] std::size_t from(std::uint64_t slot) const noexcept {
         std::size_t low = 0;
@@ -49,8 +55,9 @@ public:
             places_[at] = what;
         }
     }
-    /// Forgets those that are awaited no more. Indices change.
+    /// Forgets those that are awaited no more, if there are any: linear then. Indices change.
     void tidy() noexcept {
+        if (!std::exchange(untidy_, false)) return;
         std::size_t kept = 0;
         for (const place& each : places_) {
             if (each.pos != no_position) places_[kept++] = each;
@@ -73,6 +80,7 @@ public:
 
 private:
     list_of<place> places_;
+    bool untidy_ = false;
 };
 
 /// The search in one ring.
@@ -107,17 +115,17 @@ public:
             if (end_ < of_.slot_at(next_) || next_ > of_.lap) awaited_.add({end_, 1});
         }
         for (std::size_t i = awaited_.from(pass_); i < awaited_.size(); ++i) {
-            place& wanted = awaited_[i];
+            const place wanted = awaited_[i];
             if (wanted.pos == no_position) continue;
             const auto now = look(wanted.slot);
             pass_ = wanted.slot + 1;
             if (now.pos < wanted.pos) continue;
             const bool closed = now.state == number(sub_buffer_state::closed);
             if (now.pos >= next_) {  // it will be found by its position
-                wanted.pos = no_position;
+                awaited_.set(i, no_position);
             } else if (closed || now.state == number(sub_buffer_state::free)) {
                 // Newer positions drawn for this slot may still be claimed.
-                wanted.pos = now.pos + of_.lap >= next_ ? no_position : now.pos + 1;
+                awaited_.set(i, now.pos + of_.lap >= next_ ? no_position : now.pos + 1);
                 if (closed) {
                     out = {wanted.slot, now.pos};
                     return true;
