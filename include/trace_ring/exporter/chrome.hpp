@@ -37,11 +37,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/viewer/stage.hpp>

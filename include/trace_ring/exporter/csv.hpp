@@ -135,10 +135,10 @@ private:
         "began_lane", "began_position", "cause",    "count",     "offset",
         "from_ticks", "step_ns",        "fault",    "raw",       "cut"};
 
-    /// The number of a fixed column.
+    /// The number of a fixed column; no other name compiles.
     [[nodiscard]] static consteval std::size_t cell(std::string_view name) {
-        return static_cast<std::size_t>(std::find(std::begin(fixed), std::end(fixed), name) -
-                                        fixed);
+        const auto* const at = std::find(std::begin(fixed), std::end(fixed), name);
+        return at != std::end(fixed) ? static_cast<std::size_t>(at - fixed) : throw name;
     }
 
     /// The columns of an event type's fields.

@@ -111,10 +111,9 @@ struct filter {
         return all;
     }
     [[nodiscard]] bool wants(const lane_info& lane) const {
-        const auto in = [](const auto& list, std::uint32_t value) {
-            return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
-        };
-        return (lane.handed_on != 0 || in(threads, lane.thread)) && in(lanes, lane.number) &&
+        return (lane.handed_on != 0 || wants_thread(lane)) &&
+               (lanes.empty() ||
+                std::find(lanes.begin(), lanes.end(), lane.number) != lanes.end()) &&
                (!condition || condition->may_want(lane));
     }
     /// In a lane that was handed on only the records say which thread they are from.

@@ -263,16 +263,11 @@ private:
     void for_each_lane(Visit&& visit) const {
         using layout::lane_entry;
         const std::uint32_t rows = lane_rows();
-        const std::uint64_t bytes = std::uint64_t{rows} * sizeof(lane_entry);
-        const auto words = region(plan_.lanes, bytes);
-        // A row that is being given to another lane would be a mixture: its number differs between
-        // the two reads, and the row is read the next time.
-        // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B
-        thread_fence(acquire);
-        const auto again = region(plan_.lanes, bytes);
+        read_twice words;
+        words.read(source_, plan_.lanes, std::uint64_t{rows} * sizeof(lane_entry));
         for (std::size_t i = 0; i < rows; ++i) {
-            const table_row row{words, plan_.lanes, i * sizeof(lane_entry)};
-            const table_row later{again, plan_.lanes, i * sizeof(lane_entry)};
+            const table_row row{words.first, plan_.lanes, i * sizeof(lane_entry)};
+            const table_row later{words.again, plan_.lanes, i * sizeof(lane_entry)};
             const auto number = row.get<std::uint32_t>(number_field);
             const auto state = row.get<std::uint32_t>(offsetof(lane_entry, state));
             if (number != 0 && number == later.get<std::uint32_t>(number_field) &&

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include <trace_ring/reduce/tables.hpp>
 
@@ -28,20 +27,14 @@ class index_rows {
 public:
     /// Copies the entries of `count` slots from `slot` on; entries beyond the file's end are zero.
     void read(const tables& in, std::uint64_t slot, std::size_t count) {
-        const std::uint64_t at = in.plan().index + slot * sizeof(layout::index_entry);
-        first_.assign(count * row_words, 0);
-        again_.assign(count * row_words, 0);
-        (void)in.bytes().read(at, first_.data(), first_.size() * 8);
-        // An entry that is being written would be a mixture: its position differs between reads.
-        // order: index.look:A pairs with claim:A, here.index:A
-        thread_fence(acquire);
-        (void)in.bytes().read(at, again_.data(), again_.size() * 8);
+        constexpr std::size_t bytes = sizeof(layout::index_entry);
+        words_.read(in.bytes(), in.plan().index + slot * bytes, count * bytes);
     }
     /// False: the entry was being written.
     [[nodiscard]] bool get(std::size_t i, index_row& out) const noexcept {
         const std::size_t at = i * row_words;
-        out = row_of(std::span(first_).subspan(at, row_words));
-        return first_[at] == again_[at];
+        out = row_of(std::span(words_.first).subspan(at, row_words));
+        return words_.first[at] == words_.again[at];
     }
 
     static constexpr std::size_t row_words = sizeof(layout::index_entry) / 8;
@@ -51,8 +44,7 @@ public:
     }
 
 private:
-    std::vector<std::uint64_t> first_;
-    std::vector<std::uint64_t> again_;
+    read_twice words_;
 };
 
 /// The slots of a trace with one ring, in the order of positions, by the tables as they are now.

@@ -63,6 +63,25 @@ private:
     }
 };
 
+/// A part of a table, copied twice. An entry that was being replaced meanwhile would be a mixture:
+/// its number differs between the copies, and it is read the next time.
+struct read_twice {
+    std::vector<std::uint64_t> first;
+    std::vector<std::uint64_t> again;
+
+    /// Words beyond the end of the file are zero. Throws std::bad_alloc.
+    void read(const source& from, std::uint64_t offset, std::uint64_t bytes) {
+        first.assign(static_cast<std::size_t>(bytes / 8), 0);
+        again.assign(first.size(), 0);
+        (void)from.read(offset, first.data(), first.size() * 8);
+        // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B
+        // order: index.look:A pairs with claim:A, here.index:A
+        // order: clocks.look:A pairs with clocks.write:A
+        thread_fence(acquire);
+        (void)from.read(offset, again.data(), again.size() * 8);
+    }
+};
+
 /// A process that writes, or wrote, into the file.
 struct process_info {
     std::uint32_t slot = 0;
@@ -241,18 +260,12 @@ struct ring_info {
                                                                   const layout::plan& plan,
                                                                   const ring_info& ring) {
     using layout::clock_entry;
-    const std::size_t size = plan.clock_count * sizeof(clock_entry) / 8;
-    std::vector<std::uint64_t> words(size);
-    std::vector<std::uint64_t> again(size);
-    (void)from.read(plan.clocks, words.data(), size * 8);
-    // A triple that is being replaced would be a mixture: its number differs between the reads.
-    // order: clocks.look:A pairs with clocks.write:A
-    thread_fence(acquire);
-    (void)from.read(plan.clocks, again.data(), size * 8);
+    read_twice words;
+    words.read(from, plan.clocks, plan.clock_count * sizeof(clock_entry));
     std::vector<clock_triple> out;
     for (std::uint32_t i = 0; i < plan.clock_count; ++i) {
-        const table_row row{words, plan.clocks, i * sizeof(clock_entry)};
-        const table_row later{again, plan.clocks, i * sizeof(clock_entry)};
+        const table_row row{words.first, plan.clocks, i * sizeof(clock_entry)};
+        const table_row later{words.again, plan.clocks, i * sizeof(clock_entry)};
         clock_triple one;
         row.read(offsetof(clock_entry, sequence), one.number, offsetof(clock_entry, ticks),
                  one.ticks, offsetof(clock_entry, monotonic), one.monotonic,
