@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <trace_ring/reduce/tables/timeline.hpp>
+#include <trace_ring/reduce/tables/value_names.hpp>
 #include <trace_ring/reduce/where/expression.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
