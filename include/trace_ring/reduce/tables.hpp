@@ -180,18 +180,18 @@ private:
     void check_counts() const {
         using layout::file_header;
         constexpr std::uint64_t most = 1U << 16;
-        const auto check = [this](std::uint64_t count, std::uint64_t limit, std::size_t field,
-                                  const char* what) {
+        const auto check_one = [this](std::uint64_t count, std::uint64_t limit, std::size_t field,
+                                      const char* what) {
             if (count > limit) throw format_error(name(), field, what);
         };
-        check(plan_.dictionary_bytes, 1U << 26, offsetof(file_header, dictionary_bytes),
-              "impossible size of the dictionary");
-        check(plan_.lane_count, 1U << 20, offsetof(file_header, lane_count),
-              "impossible number of lanes");
-        check(plan_.process_count, most, offsetof(file_header, process_count),
-              "impossible number of processes");
-        check(plan_.clock_count, most, offsetof(file_header, clock_count),
-              "impossible number of clock readings");
+        check_one(plan_.dictionary_bytes, 1U << 26, offsetof(file_header, dictionary_bytes),
+                  "impossible size of the dictionary");
+        check_one(plan_.lane_count, 1U << 20, offsetof(file_header, lane_count),
+                  "impossible number of lanes");
+        check_one(plan_.process_count, most, offsetof(file_header, process_count),
+                  "impossible number of processes");
+        check_one(plan_.clock_count, most, offsetof(file_header, clock_count),
+                  "impossible number of clock readings");
     }
 
     [[nodiscard]] std::uint64_t total_at(std::uint64_t row, std::uint32_t column) const noexcept {

@@ -20,7 +20,7 @@ namespace impl {
                                                            std::size_t bytes) {
     void* const room = ::operator new(bytes);
     if (used != 0) std::memcpy(room, old, used);
-    ::operator delete(old);
+    if (old != nullptr) ::operator delete(old);  // a program that counts its calls sees none more
     return room;
 }
 
@@ -45,7 +45,9 @@ public:
         ::new (static_cast<void*>(this)) list_of(static_cast<list_of&&>(other));
         return *this;
     }
-    ~list_of() { ::operator delete(first_); }
+    ~list_of() {
+        if (first_ != nullptr) ::operator delete(first_);
+    }
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }

@@ -18,7 +18,7 @@ public:
     owned_text() noexcept = default;
     owned_text(const owned_text&) = delete;
     owned_text& operator=(const owned_text&) = delete;
-    ~owned_text() { std::free(text_); }
+    ~owned_text() { take(nullptr); }
 
     /// Copies the text. Throws std::bad_alloc.
     void set(const char* text) {
@@ -28,7 +28,7 @@ public:
     }
     /// Takes what malloc gave.
     void take(char* text) noexcept {
-        std::free(text_);
+        if (text_ != nullptr) std::free(text_);
         text_ = text;
     }
     [[nodiscard]] bool empty() const noexcept { return text_ == nullptr || *text_ == '\0'; }
