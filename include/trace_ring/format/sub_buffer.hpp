@@ -209,8 +209,8 @@ template <class Visit, class Meanwhile, class Owner = any_owner>
         // Headers that differ in time alone, and ascend. The next record is presumed to be as long
         // as this one, so that one look need not wait for the one before.
         const std::uint64_t most = head | low_half;
-        const std::size_t far = at + (left - 1) * length;
-        const std::size_t last = far < end - length ? far : end - length;
+        const std::size_t reach = at + (left - 1) * length;
+        const std::size_t last = reach < end - length ? reach : end - length;
         std::size_t next = at;
         std::size_t count = 1;
         for (; last - next >= 4 * length; next += 4 * length, count += 4) {
