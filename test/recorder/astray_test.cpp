@@ -13,10 +13,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -122,10 +124,15 @@ BOOST_AUTO_TEST_CASE(when_a_stack_has_run_over_its_handler_records_what_came_las
         const test::folder folder;
         const std::string file = folder / "a.trace";
         const int status = in_child([&] {
-            faulting = new tr::recorder({.file = file, .size = 1 << 20, .sub_buffer_bytes = 512});
+            // In every second run less than the levels fill.
+            const std::uint64_t size = more % 8 == 0 ? 1 << 20 : 16 << 10;
+            faulting = new tr::recorder({.file = file, .size = size, .sub_buffer_bytes = 512});
             pthread_attr_t attributes;
             ::pthread_attr_init(&attributes);
-            ::pthread_attr_setstacksize(&attributes, std::size_t{64} << 10);
+            const auto least = static_cast<std::size_t>(::sysconf(_SC_THREAD_STACK_MIN));
+            if (::pthread_attr_setstacksize(&attributes, std::max(least, std::size_t{64} << 10)) !=
+                0)
+                return 2;
             pthread_t thread{};
             std::size_t offset = more * 16;
             ::pthread_create(
@@ -145,15 +152,15 @@ BOOST_AUTO_TEST_CASE(when_a_stack_has_run_over_its_handler_records_what_came_las
         const auto all = test::account_of(tr::reduce::trace_file::open(file));
         BOOST_TEST(all.strange == 0U);
         BOOST_TEST(all.of(7).size() == 100U);
-        // One by one, from the first on that was not overwritten: how many levels a stack has is
-        // the compiler's business.
+        // How many levels a stack has is the compiler's business. Each was read or overwritten;
+        // what was overwritten is not always what came first, for a slot drawn but not yet taken
+        // over when the stack ended keeps what it held.
         const auto levels = all.of(1);
         BOOST_REQUIRE(levels.size() > 10U);
-        BOOST_TEST(levels.front() == all.lost()[tr::loss_cause::overwritten]);
+        BOOST_TEST(std::is_sorted(levels.begin(), levels.end(), std::less_equal<>()));
+        BOOST_TEST(levels.size() + all.lost()[tr::loss_cause::overwritten] == levels.back() + 1);
         BOOST_TEST(all.lost().total() == all.lost()[tr::loss_cause::overwritten]);
-        for (std::size_t i = 0; i < levels.size(); ++i) {
-            BOOST_REQUIRE(levels[i] == levels.front() + i);
-        }
+        BOOST_TEST((all.lost().total() != 0) == (more % 8 != 0));
     }
 }
 

@@ -200,8 +200,11 @@ namespace impl {
             left -= piece;
         }
         const long done = ::syscall(SYS_pwritev2, fd, pieces, count, 0L, 0L, at_the_end);
-        if (done == 0) return ENOSPC;
-        if (done < 0 && errno != EINTR) return errno;
+        if (done <= 0 && (done == 0 || errno != EINTR)) {
+            // What failed may be more than is needed: another thread appended at the same time.
+            const int error = done == 0 ? ENOSPC : errno;
+            return file_bytes(fd) < end ? error : 0;
+        }
         if (done > 0) written += static_cast<std::uint64_t>(done);
     }
     return 0;
