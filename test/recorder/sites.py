@@ -8,8 +8,9 @@
 Each `site_` function, at -O1 to -O3 and -Os, for a program and for a shared library, by COMPILER and
 by clang++ if it is here: one way out of it to other code, to the cold path; no locked instruction; no
 more bytes than MOST. Its event type is in the section of types, once for each site, and no code is
-run for it before main. In a `planted_` one there is more, which must be found. Exits with 77 where
-there is nothing to look at: another machine, or no objdump.
+run for it before main. In a `planted_` one there is more, which must be found. No header that is
+heavy to compile comes with the one of sites. Exits with 77 where there is nothing to look at: another
+machine, or no objdump.
 """
 import os
 import platform
@@ -20,6 +21,8 @@ import sys
 import tempfile
 
 MOST = 280  # bytes of a site, the function around it included
+HEAVY = {"algorithm", "chrono", "functional", "memory", "string", "string_view", "tuple", "vector",
+         "cpuid.h", "fcntl.h"}
 LEVELS = ("-O1", "-O2", "-O3", "-Os")
 FUNCTION = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
 RELOCATION = re.compile(r"R_X86_64_(?:PLT32|PC32)\s+(\S+?)(?:[-+]0x[0-9a-f]+)?$")
@@ -79,6 +82,8 @@ def main(arguments):
     faults, looked = [], 0
     with tempfile.TemporaryDirectory() as folder:
         built = os.path.join(folder, "sites.o")
+        included = {os.path.basename(word) for word in output(compiler, *flags, "-M", source).split()}
+        faults += [f"sites include <{name}>" for name in sorted(included & HEAVY)]
         for each in compilers:
             for level in LEVELS:
                 for more in ([], ["-fPIC"]):

@@ -24,7 +24,6 @@
 
 #include <trace_ring/fwd.hpp>
 #include <trace_ring/policies.hpp>
-#include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>
 
