@@ -12,6 +12,8 @@
 #include <trace_ring/policy/gate/flag.hpp>
 #include <trace_ring/policy/gate/static_key.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
+#include <trace_ring/record/concept.hpp>
+#include <trace_ring/ring/ring.hpp>
 
 #include "floor.hpp"
 #include "kinds.hpp"
