@@ -23,6 +23,8 @@
 #include <trace_ring/policy/claim/single_writer.hpp>
 #include <trace_ring/policy/notify/at_watermark.hpp>
 #include <trace_ring/policy/storage/inline_bytes.hpp>
+#include <trace_ring/record/concept.hpp>
+#include <trace_ring/ring/ring.hpp>
 
 #include "floor.hpp"
 #include "kinds.hpp"
