@@ -105,7 +105,7 @@ public:
     template <impl::told_event E, class... Values>
     [[nodiscard]] reservation<E> reserve(const Values&... values) noexcept {
         static_assert(impl::takes<E, Values...>());
-        return reservation<E>(*this, values...);
+        return reservation<E>(*this, typename E::signature{}, values...);
     }
 
     template <impl::told_event E, class... Values>

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <trace_ring/recorder/cpu/recorder.hpp>
@@ -43,9 +44,11 @@ public:
 private:
     friend Recorder;
 
-    // Not inlined: the record is copied once more than one that is written at once, anyway.
-    template <class... Values>
-    [[gnu::noinline]] explicit cpu_reservation(Recorder& owner, const Values&... values) noexcept {
+    // Not inlined: the record is copied once more than one that is written at once, anyway. One
+    // function for each list of fields, to which the values are converted before.
+    template <class... T>
+    [[gnu::noinline]] cpu_reservation(Recorder& owner, impl::signature<T...>,
+                                      const std::type_identity_t<T>&... values) noexcept {
         std::uint32_t header =
             impl::event_type<E>().header.load(relaxed);  // relaxed: `commit` looks again
         if (!owner.passes(header)) return;
@@ -57,7 +60,7 @@ private:
             count_ = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
             record.store(reinterpret_cast<std::byte*>(words_), sizes);
         };
-        impl::write_values<typename E::signature>::as_record(fill, values...);
+        impl::write_values<impl::signature<T...>>::as_record(fill, values...);
         owner_ = &owner;
     }
     void take(cpu_reservation& other) noexcept {
