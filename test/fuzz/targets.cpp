@@ -12,6 +12,7 @@ std::span<const target> targets() {
 #if defined(TRACE_RING_ENABLE_X86_DS)
         aux_buffer_target,
 #endif
+        clause_code_target,
         control_target,
         cptrap_target,
         das_target,

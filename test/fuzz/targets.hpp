@@ -15,10 +15,11 @@ namespace trace_ring_test::fuzz {
 extern const target aux_buffer_target;   ///< what Linux's intel_bts hands over
 extern const target debug_store_target;  ///< what a processor's debug store holds
 #endif
-extern const target control_target;  ///< a trace file under trace-control's hands
-extern const target cptrap_target;   ///< a CPTRAP spool file, and a guest's calls
-extern const target das_target;      ///< a guest's storage and its controls
-extern const target drain_target;    ///< draining sessions
+extern const target clause_code_target;  ///< byte code of clauses, and trace points as text
+extern const target control_target;      ///< a trace file under trace-control's hands
+extern const target cptrap_target;       ///< a CPTRAP spool file, and a guest's calls
+extern const target das_target;          ///< a guest's storage and its controls
+extern const target drain_target;        ///< draining sessions
 extern const target drain_raced_target;
 extern const target elf_core_target;      ///< a core dump, and the traces in it
 extern const target event_filter_target;  ///< globs, and filters of them

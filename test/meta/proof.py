@@ -47,6 +47,8 @@ PROMISES = {
     "sharing": ("32- and 64-bit processes share one trace", "both roles, in one file"),
     "memory": ("No access is wrong, and no memory is leaked",
                "valgrind over programs of the tests, beside the sanitizers' builds"),
+    "clauses": ("No code of a trace clause reaches outside of what it is given",
+                "random code that the checker accepts is run by two interpreters"),
     "checks": ("The checks find faults", "faults are planted in the headers, and each must be found"),
     "headers": ("Each header stands alone, without a finding",
                 "each compiled alone; clang-tidy, cppcheck, include-what-you-use"),

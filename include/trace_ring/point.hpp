@@ -1,0 +1,15 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Trace clauses, run for programs of 32 and 64 bits: byte code, and the layouts of C in both.
+
+// their parts
+#include <trace_ring/point/c_types.hpp>
+#include <trace_ring/point/check.hpp>
+#include <trace_ring/point/clauses.hpp>
+#include <trace_ring/point/code.hpp>
+#include <trace_ring/point/layout.hpp>
+#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/specification.hpp>

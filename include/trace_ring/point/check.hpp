@@ -1,0 +1,139 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Proves of byte code, before it runs, that it ends, that its stack neither runs over nor empty,
+/// and that it stores nothing outside of its output. What is refused is named with its instruction.
+/// @code
+///   if (const auto wrong = trace_ring::point::find_fault(code, {.output_bytes = 24})) {
+///       complain(wrong->at, wrong->what);
+///   }
+/// @endcode
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <trace_ring/point/code.hpp>
+
+namespace trace_ring::inline v1::point {
+
+/// What code is checked for.
+struct purpose {
+    std::uint32_t output_bytes = 0;  ///< an action's; at most `most_output`
+    bool is_predicate = false;       ///< it leaves one word, and stores nothing
+};
+
+struct code_fault {
+    std::size_t at = 0;  ///< the instruction's number
+    const char* what = "";
+};
+
+/// The first fault of the code; nothing if it may run. Linear; no allocation.
+[[nodiscard]] constexpr std::optional<code_fault> find_fault(code of, const purpose& as) noexcept {
+    if (of.empty()) return code_fault{0, "there is no instruction"};
+    if (of.size() > most_instructions) return code_fault{most_instructions, "too long"};
+    if (as.output_bytes > most_output) return code_fault{0, "too much output"};
+    constexpr std::uint8_t unknown = 0xFF;
+    // The depth of the stack before each instruction: the same on each way that leads there.
+    std::array<std::uint8_t, most_instructions> depths{};
+    for (std::size_t i = 1; i < of.size(); ++i) depths[i] = unknown;
+    for (std::size_t i = 0; i < of.size(); ++i) {
+        const instruction& one = of[i];
+        const auto wrong = [i](const char* what) { return code_fault{i, what}; };
+        if (static_cast<std::uint8_t>(one.code) >= ops) return wrong("no such operation");
+        if (depths[i] == unknown) return wrong("no way leads here");
+        const stack_effect effect = effect_of(one.code);
+        if (depths[i] < effect.takes) return wrong("the stack is empty");
+        const unsigned depth = depths[i] - unsigned{effect.takes} + effect.leaves;
+        if (depth > most_depth) return wrong("the stack is full");
+
+        bool uses_what = false;
+        bool uses_size = false;
+        bool uses_value = false;
+        std::size_t stored = 0;
+        switch (one.code) {
+            case op::finish:
+                if (i + 1 != of.size()) return wrong("'finish' before the end");
+                if (depth != (as.is_predicate ? 1U : 0U)) {
+                    return wrong(as.is_predicate ? "a predicate leaves one word"
+                                                 : "an action leaves no word");
+                }
+                break;
+            case op::constant:
+            case op::constant_high:
+                uses_value = true;
+                break;
+            case op::context:
+                uses_what = true;
+                if (one.what >= context_words) return wrong("no such word of the context");
+                break;
+            case op::argument:
+                uses_what = true;
+                if (one.what >= most_arguments) return wrong("no such argument");
+                break;
+            case op::reg:
+                uses_what = true;
+                if (one.what >= most_registers) return wrong("no such register");
+                break;
+            case op::load:
+            case op::narrow:
+            case op::store:
+                uses_what = true;
+                if (one.what >= widths) return wrong("no such width");
+                uses_value = one.code != op::narrow;
+                if (one.code == op::store) stored = bytes_of(static_cast<width>(one.what));
+                break;
+            case op::store_text:
+            case op::store_bytes:
+            case op::store_stack:
+                uses_size = true;
+                uses_value = true;
+                if (one.size == 0) return wrong("nothing is stored");
+                if (one.code == op::store_stack && one.size % 8 != 0) {
+                    return wrong("an address has 8 bytes");
+                }
+                stored = one.size + (one.code == op::store_text ? std::size_t{2} : 0);
+                break;
+            case op::skip:
+            case op::skip_if_zero: {
+                uses_value = true;
+                const std::size_t left = of.size() - 1 - i;
+                if (one.value < 0 || static_cast<std::size_t>(one.value) >= left) {
+                    return wrong("skips to outside of the code");
+                }
+                std::uint8_t& there = depths[i + 1 + static_cast<std::size_t>(one.value)];
+                if (there != unknown && there != depth) {
+                    return wrong("another depth of the stack than on the other way there");
+                }
+                there = static_cast<std::uint8_t>(depth);
+                break;
+            }
+            default:
+                break;
+        }
+        // What means nothing must be 0, so that a later version may give it a meaning.
+        if ((!uses_what && one.what != 0) || (!uses_size && one.size != 0) ||
+            (!uses_value && one.value != 0)) {
+            return wrong("an operand that the operation does not have");
+        }
+        if (stored != 0) {
+            if (as.is_predicate) return wrong("a predicate stores nothing");
+            if (one.value < 0 || stored > as.output_bytes ||
+                static_cast<std::uint32_t>(one.value) > as.output_bytes - stored) {
+                return wrong("stores outside of the output");
+            }
+        }
+        if (one.code == op::skip || one.code == op::finish) continue;
+        if (i + 1 == of.size()) return wrong("the last instruction is not 'finish'");
+        if (depths[i + 1] != unknown && depths[i + 1] != depth) {
+            return wrong("another depth of the stack than on the other way there");
+        }
+        depths[i + 1] = static_cast<std::uint8_t>(depth);
+    }
+    return std::nullopt;
+}
+
+}  // namespace trace_ring::inline v1::point

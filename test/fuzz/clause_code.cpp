@@ -1,0 +1,95 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// Byte code of clauses, as any bytes: what the checker accepts runs, ends, and does in its output
+/// and on its stack what the plainest interpreter does. And trace points as text.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include <fuzz/targets.hpp>
+#include <point/random_code.hpp>
+#include <trace_ring/point/check.hpp>
+#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/specification.hpp>
+
+namespace trace_ring_test::fuzz {
+
+namespace of_clause_code {
+namespace {
+
+namespace point = trace_ring::point;
+
+// An input is its purpose in two bytes, then instructions.
+
+std::vector<buffer> seeds() {
+    std::vector<buffer> out;
+    std::mt19937_64 random(1);
+    for (unsigned n = 0; n < 64; ++n) {
+        const test::random_code made(random);
+        buffer seed(2 + made.code.size() * sizeof(point::instruction));
+        seed[0] = made.as.is_predicate ? 1 : 0;
+        seed[1] = static_cast<std::uint8_t>(made.as.output_bytes);
+        std::memcpy(seed.data() + 2, made.code.data(), seed.size() - 2);
+        out.push_back(std::move(seed));
+    }
+    for (const std::string_view text :
+         {"@@uft:*:libc.so.6:malloc:entry", "@@a:\"b:c\":d", "@@begin"})
+        out.emplace_back(text.begin(), text.end());
+    return out;
+}
+
+void check_specification(input data) {
+    const std::string_view text(reinterpret_cast<const char*>(data.data()),
+                                std::min<std::size_t>(data.size(), 256));
+    point::specification::mistake why;
+    const auto parsed = point::specification::parse(text, why);
+    if (why.what != nullptr) {
+        expect(why.at <= text.size(), "a mistake is in the text, or at its end");
+        return;
+    }
+    const auto fields = parsed.fields();
+    expect(fields.size() == 1 || fields.size() >= 3, "fields");
+    std::size_t bytes = 2 + fields.size() - 1;
+    for (const auto field : fields) {
+        expect(!field.empty() && field.data() >= text.data() &&
+                   field.data() + field.size() <= text.data() + text.size(),
+               "each field lies in the text");
+        bytes += field.size();
+    }
+    expect(bytes <= text.size() && text.size() <= bytes + 2 * fields.size(),
+           "all of it, but quotes");
+    static_cast<void>(parsed.wants(fields));
+}
+
+void run(input data) {
+    check_specification(data);
+    if (data.size() < 2) return;
+    const point::purpose as{(data[0] & 1U) != 0 ? 0U : data[1], (data[0] & 1U) != 0};
+    std::vector<point::instruction> code((data.size() - 2) / sizeof(point::instruction));
+    if (!code.empty())
+        std::memcpy(code.data(), data.data() + 2, code.size() * sizeof(point::instruction));
+    if (point::find_fault(code, as)) return;
+    std::mt19937_64 random(data.size());
+    test::fake_firing at = test::random_firing(random);
+    std::vector<std::byte> output(as.output_bytes);  // its end is the heap's, which is guarded
+    const auto done = point::run(code, at, output);
+    test::naive plain(code, at, as.output_bytes);
+    plain.run();
+    expect(done.value == plain.value && done.faults == plain.faults && output == plain.output,
+           "two interpreters agree");
+}
+
+}  // namespace
+}  // namespace of_clause_code
+
+const target clause_code_target{"clause_code", &of_clause_code::seeds, &of_clause_code::run,
+                                nullptr, 20'000};
+
+}  // namespace trace_ring_test::fuzz
