@@ -82,17 +82,19 @@ inline constexpr std::uint8_t widths = 8;
 
 /// What is known of a firing beside its arguments.
 enum class context_word : std::uint8_t {
-    time,       ///< CLOCK_MONOTONIC, ns
-    process,    ///< its id
-    thread,     ///< its id
-    user,       ///< the effective user's id
-    processor,  ///< its number
-    bits,       ///< 32 or 64: the process's mode
-    returned,   ///< the value that the function returned; 0 at an entry
-    address,    ///< of the instruction
-    command,    ///< the address of the thread's name, which `load` and `store_text` can read
+    time,          ///< CLOCK_MONOTONIC, ns
+    process,       ///< its id
+    thread,        ///< its id
+    user,          ///< the effective user's id
+    processor,     ///< its number
+    bits,          ///< 32 or 64: the process's mode
+    returned,      ///< the value that the function returned; 0 at an entry
+    address,       ///< of the instruction
+    command,       ///< the thread's name: its first 8 bytes, in the order of memory,
+    command_rest,  ///< and the 8 behind them; 0 behind its end
 };
-inline constexpr std::uint8_t context_words = static_cast<std::uint8_t>(context_word::command) + 1;
+inline constexpr std::uint8_t context_words =
+    static_cast<std::uint8_t>(context_word::command_rest) + 1;
 
 inline constexpr std::uint16_t most_arguments = 12;
 inline constexpr std::uint16_t most_registers = 17;  ///< x86-64: rax to r15 and rip
