@@ -52,19 +52,20 @@ struct clock_advance {
     const double ns_per_tick = 1e9 / ticks_per_second;
     const double width = static_cast<double>(a.uncertainty) + static_cast<double>(b.uncertainty);
     const double slack = width * ns_per_tick + least_step;
-    const auto agree = [slack](double x, double y, double share) {
-        const double most = slack + (y < 0 ? -y : y) * share;
+    const auto agree = [slack](double x, double y) {
+        const double most = slack + (y < 0 ? -y : y) * drift;
         return x - y <= most && y - x <= most;
     };
     const double ticks = rise(a.ticks, b.ticks) * ns_per_tick;
     const double monotonic = rise(a.monotonic, b.monotonic);
     const double date = rise(a.realtime, b.realtime);
     out.anew = b.ticks<a.ticks&& static_cast<double>(a.ticks - b.ticks)> width;
-    const bool as_monotonic = !out.anew && agree(ticks, monotonic, drift);
-    const bool as_date = !out.anew && agree(ticks, date, drift);
+    const bool as_monotonic = !out.anew && agree(ticks, monotonic);
+    const bool as_date = !out.anew && agree(ticks, date);
     out.elapsed = monotonic > 0 && (as_monotonic || !as_date) ? monotonic : date > 0 ? date : 0;
-    if (!agree(date, out.elapsed, 0)) {
-        const double step = date - out.elapsed;
+    const double step = date - out.elapsed;
+    // Both were read anywhere in the width of their snapshots, and not in the middle of it.
+    if (const double most = slack + width * ns_per_tick; step > most || step < -most) {
         out.step = static_cast<std::int64_t>(step < -9e18 ? -9e18 : step > 9e18 ? 9e18 : step);
     }
     out.even = (as_monotonic || as_date) && out.step == 0;

@@ -154,6 +154,26 @@ BOOST_AUTO_TEST_CASE(a_counter_that_jumped_is_reported_and_not_smoothed_over) {
     BOOST_TEST(jumped.monotonic_ns(1000) == 1000U);  // by the rate it had
 }
 
+BOOST_AUTO_TEST_CASE(a_date_that_was_read_late_is_no_step_of_it) {
+    // A tick is a nanosecond. In each snapshot the date is read as late, or early, as its width
+    // says.
+    const auto advance = [](std::int64_t late) {
+        const trace_ring::clock_snapshot first{1'000'000, 1'000'000, 500'000'000, 500'000};
+        const trace_ring::clock_snapshot last{
+            101'000'000, 101'000'000, static_cast<std::uint64_t>(600'000'000 + late), 500'000};
+        return trace_ring::advance_of(first, last, 1e9);
+    };
+    for (const std::int64_t late : {-2'000'000, -100'000, 0, 1'900'000, 2'000'000}) {
+        BOOST_TEST(advance(late).step == 0);
+        BOOST_TEST(advance(late).even);
+    }
+    for (const std::int64_t late : {-2'200'000, 2'200'000}) {
+        BOOST_TEST(advance(late).step == late);
+        BOOST_TEST(!advance(late).even);
+        BOOST_TEST(advance(late).elapsed == 1e8);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(times_from_a_damaged_file_stay_numbers) {
     const time_scale scale(at(1000, 1), at(1000, 1), 1e-3);
     BOOST_TEST(scale.monotonic_ns(~std::uint64_t{0}) >= 1'000'000U);
