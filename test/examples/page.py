@@ -73,7 +73,7 @@ def shown(value):
         return None if None in parts else "[" + " ".join(parts) + "]"
     if isinstance(value, str) and re.fullmatch("0x[0-9a-f]+", value):
         return value
-    return value if value in NAMES else None
+    return value if isinstance(value, str) and value in NAMES else None
 
 
 def same_records(page, trace_reduce, trace, status=0):
@@ -234,7 +234,7 @@ def losses(page, trace_reduce):
     check("losses", 46, sum(loss["count"] for loss in found))
     check("causes", {"overwritten", "refused", "too long", "nested"},
           {loss["cause"] for loss in found})
-    at = next(i for i, row in enumerate(rows) if not row["counters"])
+    at = next(i for i, row in enumerate(rows) if row["label"] == "first")
     gap = rows[at]["losses"][1]
     seen = picture(page, "losses")
     left, right = page.run(f"traceRing.xOf({gap['a']})"), page.run(f"traceRing.xOf({gap['b']})")
