@@ -1,0 +1,129 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The types of C that a clause may use, as the programs of one mode lay them out: those of the
+/// language itself, of a script's declarations, and of a program's DWARF. A type is its number in
+/// the table.
+/// @code
+///   type_table types(record::program_mode::ilp32);
+///   const type_id number = types.of(point::c_type::long_integer);  // 4 bytes, signed
+///   const type_id pointer = types.pointer_to(number);              // 4 bytes
+/// @endcode
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/point/c_types.hpp>
+#include <trace_ring/point/layout.hpp>
+#include <trace_ring/record/data_model.hpp>
+
+namespace trace_clauses {
+
+namespace point = trace_ring::point;
+using trace_ring::record::program_mode;
+
+using type_id = std::uint32_t;
+
+struct member {
+    std::string
+        name;  ///< empty: a structure or union without a name, whose members are the outer's
+    type_id type = 0;
+    std::uint64_t offset = 0;  ///< bytes; of a bit-field, of its word
+    point::bit_field bits{};   ///< width 0: no bit-field
+};
+
+struct type {
+    enum class kind : std::uint8_t {
+        nothing,  ///< void, a function, or what is declared and not defined
+        integer,  ///< also bool, characters and enumerations
+        real,
+        pointer,
+        array,
+        structure,  ///< or a union
+    };
+    kind is = kind::nothing;
+    bool is_signed = false;  ///< an integer
+    std::string name{};      ///< "struct s", "union u", "enum e", or a typedef's
+    point::extent size{};
+    type_id of = 0;           ///< what a pointer points to; an array's element
+    std::uint64_t count = 0;  ///< of an array's elements; 0: unknown
+    std::vector<member> members{};
+};
+
+/// Not for two threads at once. Throws std::bad_alloc only.
+class type_table {
+public:
+    explicit type_table(program_mode mode) : mode_(mode) { all_.push_back({.name = "void"}); }
+
+    [[nodiscard]] program_mode mode() const noexcept { return mode_; }
+    [[nodiscard]] const type& operator[](type_id of) const noexcept { return all_[of]; }
+    [[nodiscard]] type& operator[](type_id of) noexcept { return all_[of]; }
+    [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
+
+    /// void.
+    [[nodiscard]] static constexpr type_id nothing() noexcept { return 0; }
+    /// An arithmetic type of C.
+    [[nodiscard]] type_id of(point::c_type which, bool is_signed = true) {
+        const auto key = std::pair{which, is_signed};
+        if (const auto found = basic_.find(key); found != basic_.end()) return found->second;
+        const bool real =
+            which >= point::c_type::single_float && which <= point::c_type::long_double_float;
+        const type_id made = add({.is = real ? type::kind::real : type::kind::integer,
+                                  .is_signed = is_signed && !real,
+                                  .size = point::extent_of(which, mode_)});
+        basic_.emplace(key, made);
+        return made;
+    }
+    [[nodiscard]] type_id pointer_to(type_id to) {
+        const auto found = pointers_.find(to);
+        if (found != pointers_.end()) return found->second;
+        const type_id made = add({.is = type::kind::pointer,
+                                  .size = point::extent_of(point::c_type::pointer, mode_),
+                                  .of = to});
+        pointers_.emplace(to, made);
+        return made;
+    }
+    [[nodiscard]] type_id array_of(type_id element, std::uint64_t count) {
+        point::extent size = all_[element].size;
+        size.bytes *= count;
+        return add({.is = type::kind::array, .size = size, .of = element, .count = count});
+    }
+    /// Any other type; a structure's members may be filled in later, as it may point to itself.
+    type_id add(type made) {
+        all_.push_back(std::move(made));
+        return static_cast<type_id>(all_.size() - 1);
+    }
+    /// Names: "struct s", "union u", "enum e", and of typedefs. The last one of a name is found.
+    void name(const std::string& name, type_id of) { names_[name] = of; }
+    /// Nothing, which is void's number, if there is none.
+    [[nodiscard]] type_id find(const std::string& name) const {
+        const auto found = names_.find(name);
+        return found == names_.end() ? nothing() : found->second;
+    }
+    [[nodiscard]] const std::map<std::string, type_id>& names() const noexcept { return names_; }
+
+private:
+    program_mode mode_;
+    std::vector<type> all_;
+    std::map<std::pair<point::c_type, bool>, type_id> basic_;
+    std::map<type_id, type_id> pointers_;
+    std::map<std::string, type_id> names_;
+};
+
+/// A function as its program declares it.
+struct function_type {
+    struct parameter {
+        std::string name;  ///< empty if it has none
+        type_id type = 0;
+    };
+    std::vector<parameter> parameters{};
+    type_id returns = 0;
+};
+
+}  // namespace trace_clauses
