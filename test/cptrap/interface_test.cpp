@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_recorder_takes_what_all_threads_hand_over, Kind,
     for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
         const auto& one = std::get<trace_ring::reduce::record_view>(*item);
         const auto data = one.field("data");
-        const std::uint64_t code = one.field("code").u64();
+        const auto code = static_cast<std::size_t>(one.field("code").u64());
         BOOST_REQUIRE(code < 3);
         BOOST_TEST(data.size() == found[code]++);  // a thread's are in the order of its calls
         for (std::size_t i = 0; i < data.size(); ++i)
