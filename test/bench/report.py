@@ -171,7 +171,7 @@ def check_report(report):
 def check_targets(report, write):
     counts = write("recorder.instructions.json", {"instructions": {
         "floor/payload": {"a_record": 5.0, "hot_path": 5.0},
-        LANE: {"a_record": 36.0, "hot_path": 31.0}}})
+        LANE: {"a_record": 39.0, "hot_path": 31.0}}})
     gates = write("gate.instructions.json", {"instructions": {
         "floor/payload": {"a_record": 5.0, "hot_path": 5.0},
         "gate/flag": {"a_record": 8.0, "hot_path": 8.0}}})
@@ -179,8 +179,8 @@ def check_targets(report, write):
     gate = write("gate.json", of_program(one("gate/flag", [1.0])))
     _, out, _ = run(report, program, counts, gate, gates)
     check("instructions are told without the payload's, and what is short of the target",
-          line(out, "T5", "") == "T5   short         instructions a record: 31, target at most 23: "
-                                 "short by 8 (26 on the hot path)", out)
+          line(out, "T5", "") == "T5   short         instructions a record: 34, target at most 32: "
+                                 "short by 2 (26 on the hot path)", out)
     check("a gate's instructions are those that it adds",
           line(out, "T7", "flag,") == "T7   PASS          gate closed, flag, instructions: 3, "
                                       "target at most 3", out)

@@ -307,7 +307,7 @@ private:
             append_time(out, jump.time);
         } else {
             out += "-- time goes back";
-            const double ticks = static_cast<double>(jump.from - jump.time);
+            const auto ticks = static_cast<double>(jump.from - jump.time);
             if (time_.line().known()) append_by(out, time_.line().ns(ticks) / 1e9);
             append_place(out, *jump.lane, ", at position ", jump.at);
         }

@@ -17,7 +17,6 @@
 /// Source: System V ABI, i386 supplement, figure 2.1, and x86-64 supplement, figure 3.1. A
 /// structure with pointers to itself or to incomplete types is fine: nothing is followed.
 
-#include <compare>
 #include <cstdint>
 
 #include <trace_ring/record/data_model.hpp>
@@ -36,7 +35,7 @@ struct pointer_to {
     typename c_types<M>::address_type address;
 
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return address != 0; }
-    friend constexpr auto operator<=>(const pointer_to&, const pointer_to&) = default;
+    friend constexpr bool operator==(const pointer_to&, const pointer_to&) = default;
 };
 
 // A typedef may lower an alignment, and does so for the structures it is used in.

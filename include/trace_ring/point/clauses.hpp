@@ -149,12 +149,14 @@ private:
                 result.is = clause_result::not_wanted;
             }
         }
-        std::array<std::byte, most_output> output;
-        if (result.is == clause_result::ran) {
-            const auto used = std::span(output).first(chosen.output_bytes);
-            result.faults = run(at(chosen.action), of, used).faults;
-            result.output = used;
+        if (result.is != clause_result::ran) {
+            tell(static_cast<const clause_result&>(result));
+            return;
         }
+        std::array<std::byte, most_output> output;
+        const auto used = std::span(output).first(chosen.output_bytes);
+        result.faults = run(at(chosen.action), of, used).faults;
+        result.output = used;
         tell(static_cast<const clause_result&>(result));
     }
 

@@ -149,27 +149,30 @@ struct stack_effect {
     }
 }
 
+namespace impl {
+inline constexpr std::array<std::string_view, ops> op_names{"finish",        "constant",
+                                                            "constant_high", "context",
+                                                            "argument",      "reg",
+                                                            "load",          "add",
+                                                            "subtract",      "multiply",
+                                                            "divide",        "divide_unsigned",
+                                                            "remainder",     "remainder_unsigned",
+                                                            "bit_and",       "bit_or",
+                                                            "bit_xor",       "shift_left",
+                                                            "shift_right",   "shift_right_unsigned",
+                                                            "negate",        "invert",
+                                                            "is_zero",       "equals",
+                                                            "exceeds",       "exceeds_unsigned",
+                                                            "narrow",        "skip",
+                                                            "skip_if_zero",  "store",
+                                                            "store_text",    "store_bytes",
+                                                            "store_stack"};
+}  // namespace impl
+
 /// For listings.
 [[nodiscard]] constexpr std::string_view name_of(op of) noexcept {
-    constexpr std::array<std::string_view, ops> names{"finish",        "constant",
-                                                      "constant_high", "context",
-                                                      "argument",      "reg",
-                                                      "load",          "add",
-                                                      "subtract",      "multiply",
-                                                      "divide",        "divide_unsigned",
-                                                      "remainder",     "remainder_unsigned",
-                                                      "bit_and",       "bit_or",
-                                                      "bit_xor",       "shift_left",
-                                                      "shift_right",   "shift_right_unsigned",
-                                                      "negate",        "invert",
-                                                      "is_zero",       "equals",
-                                                      "exceeds",       "exceeds_unsigned",
-                                                      "narrow",        "skip",
-                                                      "skip_if_zero",  "store",
-                                                      "store_text",    "store_bytes",
-                                                      "store_stack"};
     const auto at = static_cast<std::size_t>(of);
-    return at < names.size() ? names[at] : "?";
+    return at < impl::op_names.size() ? impl::op_names[at] : "?";
 }
 
 }  // namespace trace_ring::inline v1::point

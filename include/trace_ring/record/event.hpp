@@ -18,7 +18,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include <trace_ring/record/event/codec.hpp>
 #include <trace_ring/record/event/signature.hpp>

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>

@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include <trace_ring/record/event/codec.hpp>
 #include <trace_ring/record/field.hpp>

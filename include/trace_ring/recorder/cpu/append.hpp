@@ -99,7 +99,7 @@ template <bool Timed, std::size_t Words, bool Told = false>
     // compilers would guess from the lines of text how long the sequence is, and .if leaves most of
     // them out.
     const std::uint32_t more = few ? 0 : count * 8;
-#define TRACE_RING_WORD(i) (few && Words > i ? from[i] : 0)
+#define TRACE_RING_WORD(i) (few && Words > (i) ? from[i] : 0)
 #define TRACE_RING_CHOSEN                                                      \
     [timed] "i"(Timed ? 1 : 0), [few] "i"(few ? static_cast<int>(Words) : -1), \
         [told] "i"(Told ? 1 : 0), [known] "i"(known)

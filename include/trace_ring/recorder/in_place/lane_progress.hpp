@@ -7,6 +7,7 @@
 /// The lane's entry in the file keeps up to where sessions answer for the lane: for later sessions,
 /// and for readers of the file, who would otherwise take consumed records for overwritten ones.
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>

@@ -17,10 +17,11 @@
 /// recorders and the children of forks in life.hpp. No lock, no C++ heap; errno is kept;
 /// signal-safe.
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include <trace_ring/recorder/clock/readings.hpp>

@@ -6,9 +6,7 @@
 /// Event types as a recorder meets them: registered when the code that declares them is loaded or
 /// the recorder is made; their gates; and records that are refused because of their type.
 
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include <trace_ring/recorder/lane/core.hpp>
 

@@ -15,8 +15,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <type_traits>
-#include <utility>
 
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/claim.hpp>

@@ -76,7 +76,9 @@ public:
 private:
     void reserve(std::size_t room) {
         if (room <= room_) return;
-        first_ = static_cast<T*>(impl::moved(first_, size_ * sizeof(T), room * sizeof(T)));
+        constexpr std::size_t each =
+            sizeof(T);  // NOLINT(bugprone-sizeof-expression): pointers, too
+        first_ = static_cast<T*>(impl::moved(first_, size_ * each, room * each));
         room_ = room;
     }
 

@@ -30,7 +30,7 @@ struct alignas(32) event_state {
     std::uint32_t ring;
     type_description description;
 
-    constexpr event_state(const type_description& of, std::uint32_t in_ring = 0) noexcept
+    constexpr explicit event_state(const type_description& of, std::uint32_t in_ring = 0) noexcept
         : header(header_without_id(of.fixed_bytes)), ring(in_ring), description(of) {}
 };
 
@@ -131,10 +131,12 @@ private:
 // ends of the program's section in place of its own.
 #if defined(__x86_64__) || (defined(__i386__) && !defined(__PIC__))
 #define TRACE_RING_TYPES_BY_SECTION
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker gives them these names
 extern "C" {
 [[gnu::visibility("hidden"), gnu::weak]] extern event_state* const __start_trace_ring_types[];
 [[gnu::visibility("hidden"), gnu::weak]] extern event_state* const __stop_trace_ring_types[];
 }
+// NOLINTEND(bugprone-reserved-identifier)
 [[gnu::visibility("hidden")]] inline types_entry types_of_this_program{__start_trace_ring_types,
                                                                        __stop_trace_ring_types};
 #else

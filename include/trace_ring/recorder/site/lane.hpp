@@ -156,7 +156,7 @@ static_assert(offsetof(lane_block, states) == 0);
 [[nodiscard, gnu::always_inline]] inline lane_state* first_lane(std::uint32_t ring,
                                                                 std::uint32_t lanes) noexcept {
     // relaxed: own word
-    std::byte* const block = reinterpret_cast<std::byte*>(thread_lanes[ring].load(relaxed));
+    auto* const block = reinterpret_cast<std::byte*>(thread_lanes[ring].load(relaxed));
     return reinterpret_cast<lane_state*>(block + lanes);
 }
 

@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
-#include <string_view>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/layout.hpp>

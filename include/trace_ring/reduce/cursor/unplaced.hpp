@@ -6,6 +6,7 @@
 /// Losses that no sub-buffer counts: the tables count them, by lane or for the whole file.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

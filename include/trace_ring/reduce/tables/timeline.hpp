@@ -19,6 +19,7 @@
 /// This is the one place where ticks become times: all code that shows or asks for times uses it.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -278,7 +279,7 @@ private:
         auto& b = readings_[i];
         const clock_advance by = advance_of(as_read(a), as_read(b), ticks_per_second);
         constexpr std::uint64_t most = std::uint64_t{1} << 62;
-        const auto elapsed = static_cast<std::uint64_t>(by.elapsed + 0.5);
+        const auto elapsed = static_cast<std::uint64_t>(std::round(by.elapsed));
         b.elapsed = elapsed < most - a.elapsed ? a.elapsed + elapsed : most;
         const auto ticks = static_cast<double>(std::max<std::uint64_t>(b.ticks - a.ticks, 1));
         // Modulo 2^64, then signed: the date may have been set back by a little.
