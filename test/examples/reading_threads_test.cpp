@@ -26,7 +26,7 @@
 #include <trace_reduce/reading/threads.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
-#include <trace_ring/reduce/where/expression.hpp>
+#include <trace_ring/reduce/where/expression/names.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
 
 BOOST_AUTO_TEST_SUITE(threads_that_read_ahead)

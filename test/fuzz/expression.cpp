@@ -13,9 +13,9 @@
 #include <utility>
 #include <variant>
 
+#include <expressions/parse.hpp>
 #include <fuzz/targets.hpp>
 #include <reduce/where_trace.hpp>
-#include <trace_reduce/where/parse.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/check.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
@@ -65,12 +65,12 @@ void run(input data) {
     static const opened trace;
     const std::string_view text(reinterpret_cast<const char*>(data.data()),
                                 std::min(data.size(), longest));
-    auto found = trace_reduce::where::parse(text);
+    auto found = expressions::parse(text);
     const auto told = [text](const where::mistake& what) {
         expect(what.column <= text.size(), "the place lies in the text");
         expect(what.length <= text.size() - what.column, "all of it");
         expect(!what.what.empty(), "there is a cause");
-        const std::string said = trace_reduce::where::describe(text, what);
+        const std::string said = expressions::describe(text, what);
         expect(std::count(said.begin(), said.end(), '\n') == 2, "three lines tell of it");
         for (const char c : said) {
             const auto code = static_cast<unsigned char>(c);

@@ -27,10 +27,11 @@ MAY_INCLUDE = {
     "format": {ROOT, "record"},
     "ring": {ROOT, "record", *POLICIES, "format"},
     "recorder": {ROOT, "record", *POLICIES, "format", "ring"},
-    "point": {ROOT, "record", *POLICIES, "ring", "recorder"},
+    "point": {ROOT, "record"},
     "drain": {ROOT, "record", "policy/notify"},
-    # A reader knows how the bytes lie, and nothing of those who write them.
-    "reduce": {ROOT, "record", "format"},
+    # A reader knows how the bytes lie, and nothing of those who write them. Its conditions are of
+    # the language of trace clauses.
+    "reduce": {ROOT, "record", "format", "point"},
     "exporter": {ROOT, "record", "reduce"},
     "instrument": {ROOT, "record", "recorder", "point"},
     # The historic designs are made of all that, as a user's own system would be.

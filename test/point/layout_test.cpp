@@ -29,9 +29,9 @@ namespace {
 /// P3: as the seed gives it, a handler first, then a mask.
 template <record::data_model M>
 struct sigaction_of {
-    typename point::c_types<M>::template pointer<void()> sa_handler;
-    typename point::c_types<M>::ulong_type sa_mask;
-    std::int32_t sa_flags;
+    typename point::c_types<M>::template pointer<void()> handler;
+    typename point::c_types<M>::ulong_type mask;
+    std::int32_t flags;
 };
 template <record::data_model M>
 struct mixed_of {
@@ -46,10 +46,10 @@ struct mixed_of {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(sigaction_is_laid_out_as_its_programs_do) {
-    static_assert(offsetof(sigaction_of<record::ilp32>, sa_mask) == 4);
-    static_assert(sizeof(sigaction_of<record::ilp32>::sa_mask) == 4);
-    static_assert(offsetof(sigaction_of<record::lp64>, sa_mask) == 8);
-    static_assert(sizeof(sigaction_of<record::lp64>::sa_mask) == 8);
+    static_assert(offsetof(sigaction_of<record::ilp32>, mask) == 4);
+    static_assert(sizeof(sigaction_of<record::ilp32>::mask) == 4);
+    static_assert(offsetof(sigaction_of<record::lp64>, mask) == 8);
+    static_assert(sizeof(sigaction_of<record::lp64>::mask) == 8);
     static_assert(sizeof(sigaction_of<record::ilp32>) == 12);
     static_assert(sizeof(sigaction_of<record::lp64>) == 24);
     for (const auto& [mode, at] : {std::pair{program_mode::ilp32, std::uint64_t{4}},

@@ -22,10 +22,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <expressions/parse.hpp>
 #include <proof.hpp>
 #include <reduce/named_values.hpp>
 #include <reduce/where_trace.hpp>
-#include <trace_reduce/where/parse.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
@@ -40,7 +40,7 @@ namespace {
 
 namespace reduce = trace_ring::reduce;
 namespace where = trace_ring::reduce::where;
-using trace_reduce::where::parse;
+using expressions::parse;
 using where::comparison;
 using where::expression;
 using where::form;
@@ -89,14 +89,15 @@ std::string shown(const expression& of) {
             return parts("or");
         case form::none_of:
             return parts("not");
+        default:
+            return "?";  // of clauses alone
     }
-    return {};
 }
 
 std::string read(const std::string& text) {
     const auto found = parse(text);
     if (const auto* what = std::get_if<where::mistake>(&found)) {
-        return trace_reduce::where::describe(text, *what);
+        return expressions::describe(text, *what);
     }
     return shown(std::get<expression>(found));
 }

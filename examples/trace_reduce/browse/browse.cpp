@@ -206,7 +206,7 @@ private:
 }  // namespace
 
 void browse(const std::vector<std::unique_ptr<input>>& from, const options& wanted,
-            const std::optional<where::expression>& condition, complaints& complain,
+            const std::optional<expressions::expression>& condition, complaints& complain,
             const volatile std::sig_atomic_t& ended) {
     traces all;
     for (const auto& each : from) {

@@ -10,9 +10,9 @@
 #include <optional>
 #include <vector>
 
+#include "../../expressions/parse.hpp"
 #include "../inputs.hpp"
 #include "../options.hpp"
-#include "../where/parse.hpp"
 
 namespace trace_reduce::browse {
 
@@ -21,7 +21,7 @@ namespace trace_reduce::browse {
 /// terminal to show them on, wrong_expression if the condition makes no sense for any of the files.
 /// What is wrong with what is read is told afterwards.
 void browse(const std::vector<std::unique_ptr<input>>& from, const options& wanted,
-            const std::optional<where::expression>& condition, complaints& complain,
+            const std::optional<expressions::expression>& condition, complaints& complain,
             const volatile std::sig_atomic_t& ended);
 
 }  // namespace trace_reduce::browse

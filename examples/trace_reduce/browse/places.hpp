@@ -18,7 +18,7 @@
 #include <utility>
 #include <variant>
 
-#include "../where/parse.hpp"
+#include "../../expressions/parse.hpp"
 #include "trace.hpp"
 
 namespace trace_reduce::browse {
@@ -199,17 +199,17 @@ template <class T>
         rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
         if (word.empty()) continue;
         if (word == "where") {
-            auto found = where::parse(rest);
-            auto* wrong = std::get_if<where::mistake>(&found);
-            std::optional<where::mistake> unsound;
+            auto found = expressions::parse(rest);
+            auto* wrong = std::get_if<expressions::mistake>(&found);
+            std::optional<expressions::mistake> unsound;
             if (wrong == nullptr) {
-                wanted.where = std::get<where::expression>(std::move(found));
+                wanted.where = std::get<expressions::expression>(std::move(found));
                 unsound = of.find_mistake(*wanted.where);
                 if (!unsound) break;
                 wrong = &*unsound;
             }
             wrong->column += text.size() - rest.size();
-            why = where::describe_in_line(text, *wrong);
+            why = expressions::describe_in_line(text, *wrong);
             return std::nullopt;
         }
         if (word.find_first_not_of("0123456789") == std::string_view::npos) {

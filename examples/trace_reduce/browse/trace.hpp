@@ -29,7 +29,7 @@
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/check.hpp>
-#include <trace_ring/reduce/where/expression.hpp>
+#include <trace_ring/reduce/where/expression/names.hpp>
 
 namespace trace_reduce::browse {
 

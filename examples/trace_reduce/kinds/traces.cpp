@@ -62,7 +62,8 @@ void check_roles(const inputs& from, const options& wanted) {
     check(wanted.counters, false);
 }
 
-void select(const inputs& from, const std::optional<where::expression>& condition, const job& on) {
+void select(const inputs& from, const std::optional<expressions::expression>& condition,
+            const job& on) {
     where::select(
         from,
         [](input& of) {
@@ -74,7 +75,8 @@ void select(const inputs& from, const std::optional<where::expression>& conditio
 class trace_reduction {
 public:
     /// When files are followed, others may come into `from`, and those that ended go.
-    trace_reduction(inputs& from, const std::optional<where::expression>& condition, const job& on)
+    trace_reduction(inputs& from, const std::optional<expressions::expression>& condition,
+                    const job& on)
         : from_(from),
           condition_(condition),
           on_(on),
@@ -239,14 +241,14 @@ private:
     }
 
     inputs& from_;
-    const std::optional<where::expression>& condition_;
+    const std::optional<expressions::expression>& condition_;
     const job& on_;
     const options& wanted_;
     progress told_;
     std::uint64_t records_ = 0;
 };
 
-void browse_traces(const inputs& from, const std::optional<where::expression>& condition,
+void browse_traces(const inputs& from, const std::optional<expressions::expression>& condition,
                    const job& on) {
 #if defined(TRACE_REDUCE_BROWSE)
     browse::browse(from, on.wanted, condition, on.complain, on.interrupted);
@@ -260,7 +262,7 @@ void browse_traces(const inputs& from, const std::optional<where::expression>& c
 }  // namespace
 
 bool reduce_traces(std::vector<reduce::source> files,
-                   const std::optional<where::expression>& condition, const job& on) {
+                   const std::optional<expressions::expression>& condition, const job& on) {
     const auto& wanted = on.wanted;
     if (!wanted.types.empty() || !wanted.codes.empty() || !wanted.pages.empty()) {
         on.complain.system("--type, --code and --page are for CPTRAP files, and there is none");

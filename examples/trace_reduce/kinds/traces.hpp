@@ -11,13 +11,14 @@
 
 #include <trace_ring/reduce/source.hpp>
 
-#include "../where/parse.hpp"
+#include "../../expressions/parse.hpp"
 #include "job.hpp"
 
 namespace trace_reduce {
 
 /// `condition` is that of --where. False: there is nothing to show, and why was complained of.
 [[nodiscard]] bool reduce_traces(std::vector<reduce::source> files,
-                                 const std::optional<where::expression>& condition, const job& on);
+                                 const std::optional<expressions::expression>& condition,
+                                 const job& on);
 
 }  // namespace trace_reduce

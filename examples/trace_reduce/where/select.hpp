@@ -30,22 +30,24 @@
 #include <trace_ring/reduce/where/compiled/ranges.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
 
+#include "../../expressions/parse.hpp"
 #include "../progress.hpp"
-#include "parse.hpp"
 
 namespace trace_reduce::where {
 
 namespace reduce = trace_ring::reduce;
+using expressions::expression;
+using expressions::mistake;
 
 struct wrong_expression : std::runtime_error {
     wrong_expression(const std::string& text, const mistake& what)
-        : std::runtime_error("--where: " + describe(text, what)) {}
+        : std::runtime_error("--where: " + expressions::describe(text, what)) {}
 };
 
 /// Empty: no condition. Throws wrong_expression.
 [[nodiscard]] inline std::optional<expression> read(const std::string& text) {
     if (text.empty()) return std::nullopt;
-    auto found = parse(text);
+    auto found = expressions::parse(text);
     if (const auto* what = std::get_if<mistake>(&found)) throw wrong_expression(text, *what);
     return std::get<expression>(std::move(found));
 }

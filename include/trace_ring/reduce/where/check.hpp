@@ -13,7 +13,6 @@
 ///   }
 /// @endcode
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <deque>

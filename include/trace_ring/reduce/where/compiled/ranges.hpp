@@ -14,13 +14,14 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <trace_ring/reduce/tables/timeline.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
-#include <trace_ring/reduce/where/expression.hpp>
+#include <trace_ring/reduce/where/expression/names.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 
@@ -67,7 +68,8 @@ struct key_space {
         return visit_type(type, [](auto zero) {
             using limits = std::numeric_limits<decltype(zero)>;
             using wide = widest<decltype(zero)>;
-            wide low = limits::lowest();
+            // NOLINTNEXTLINE(bugprone-signed-char-misuse): a number of 8 bits
+            auto low = static_cast<wide>(limits::lowest());
             wide high = (limits::max)();
             if constexpr (std::is_floating_point_v<wide>) {
                 high = limits::infinity();

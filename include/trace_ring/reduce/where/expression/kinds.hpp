@@ -10,13 +10,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <trace_ring/reduce/tables/dictionary.hpp>
-#include <trace_ring/reduce/where/expression.hpp>
+#include <trace_ring/reduce/where/expression/names.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
 

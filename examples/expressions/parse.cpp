@@ -34,13 +34,13 @@ struct get_info<list<Element, Separator>> {
 };
 }  // namespace boost::spirit::x3
 
-namespace trace_reduce::where {
+namespace expressions {
 namespace {
 
 namespace x3 = boost::spirit::x3;
-using trace_ring::reduce::where::comparison;
-using trace_ring::reduce::where::form;
-using trace_ring::reduce::where::number;
+using trace_ring::point::comparison;
+using trace_ring::point::form;
+using trace_ring::point::number;
 
 /// Ends the parsing.
 struct fault {
@@ -315,15 +315,6 @@ const auto set_field = [](auto& context) {
 const auto set_name = [](auto& context) {
     set(context, expression::of_name(std::string(view(x3::_attr(context)))));
 };
-const auto set_index = [](auto& context) {
-    const auto token = view(x3::_attr(context));
-    const expression index = number_of(token);
-    if (index.what != form::constant || index.value.floating()) {
-        throw fault{token.data(), token.size(), "an element has a whole number"};
-    }
-    x3::_val(context).what = form::element;
-    x3::_val(context).value = index.value;
-};
 template <unsigned Value>
 struct set_truth {
     template <class Context>
@@ -333,16 +324,57 @@ struct set_truth {
         set(context, std::move(made));
     }
 };
-const auto add_minus = [](auto& context) {
+const auto add_sign = [](auto& context) {
     expression& all = x3::_val(context);
-    std::string signs = all.signs + '-';
+    std::string signs = all.signs + *x3::_attr(context).begin();
     if (all.signs.empty()) set(context, {});
     all.signs = std::move(signs);
 };
-const auto finish_minus = [](auto& context) {
+const auto finish_signs = [](auto& context) {
     expression& all = x3::_val(context);
     if (all.signs.empty()) return take(context);
     all.what = form::negated;
+    stretch_to(all, x3::_attr(context));
+    all.parts.push_back(std::move(x3::_attr(context)));
+};
+/// What is behind a value becomes a form around it, to the end of the token.
+template <form What>
+struct wraps {
+    template <class Context>
+    void operator()(Context& context) const {
+        expression& all = x3::_val(context);
+        all = around(What, std::move(all));
+        const auto token = view(x3::_attr(context));
+        all.word = std::string(token);
+        const auto begin = x3::get<text_begin>(context);
+        all.length = static_cast<std::size_t>(token.data() + token.size() - begin) - all.column;
+    }
+};
+const auto set_index = [](auto& context) {
+    expression& all = x3::_val(context);
+    expression& index = x3::_attr(context);
+    all = around(form::indexed, std::move(all));
+    all.length = index.column + index.length + 1 - all.column;
+    all.parts.push_back(std::move(index));
+};
+const auto begin_call = [](auto& context) { x3::_val(context).what = form::call; };
+const auto add_argument = [](auto& context) {
+    expression& all = x3::_val(context);
+    stretch_to(all, x3::_attr(context));
+    all.parts.push_back(std::move(x3::_attr(context)));
+};
+const auto set_type = [](auto& context) {
+    expression made = expression::of_name(std::string(view(x3::_attr(context))));
+    made.what = form::type_name;
+    set(context, std::move(made));
+};
+const auto begin_cast = [](auto& context) {
+    expression made = std::move(x3::_attr(context));
+    made.what = form::cast;
+    x3::_val(context) = std::move(made);
+};
+const auto finish_cast = [](auto& context) {
+    expression& all = x3::_val(context);
     stretch_to(all, x3::_attr(context));
     all.parts.push_back(std::move(x3::_attr(context)));
 };
@@ -369,6 +401,9 @@ struct value_id {};
 struct product_id {};
 struct signed_id {};
 struct primary_id {};
+struct atom_id {};
+struct type_id {};
+struct cast_id {};
 
 const rule<condition_id> condition("a condition");
 const rule<all_id> all_of("a condition");
@@ -384,10 +419,15 @@ const rule<value_id> value("a value");
 const rule<product_id> product("a value");
 const rule<signed_id> with_sign("a value");
 const rule<primary_id> primary("a value");
+const rule<atom_id> atom("a value");
+const rule<type_id> type_name("a type");
+const rule<cast_id> with_cast("a value");
 
 const auto letter = x3::char_("a-zA-Z_");
 const auto digit = x3::char_("0-9");
-const auto skipped = x3::char_(" \t\n\v\f\r");  // x3::space is no test for every byte
+// Comments, too; x3::space is no test for every byte.
+const auto skipped = x3::char_(" \t\n\v\f\r") | (x3::lit('#') >> *(x3::char_ - '\n')) |
+                     ("/*" >> *(x3::char_ - "*/") >> "*/");
 const auto in_name = x3::char_("a-zA-Z_0-9");
 [[nodiscard]] auto keyword(const char* word) {
     return x3::lexeme[x3::lit(word) >> !in_name];
@@ -400,6 +440,13 @@ const auto reserved = keyword("and") | keyword("or") | keyword("not") | keyword(
                       keyword("like") | keyword("true") | keyword("false");
 const auto name_token =
     x3::raw[x3::lexeme[letter >> *in_name >> *(x3::char_('.') >> letter >> *in_name)]];
+const auto member_token = x3::raw[x3::lexeme[letter >> *in_name]];
+/// A type of C begins with one of its words, or its name ends in _t.
+const auto type_word = keyword("struct") | keyword("union") | keyword("enum") | keyword("const") |
+                       keyword("unsigned") | keyword("signed") | keyword("char") |
+                       keyword("short") | keyword("int") | keyword("long") | keyword("float") |
+                       keyword("double") | keyword("bool") | keyword("_Bool") | keyword("void") |
+                       x3::lexeme[+(in_name - (x3::lit("_t") >> !in_name)) >> "_t" >> !in_name];
 const auto number_token =
     x3::raw[x3::lexeme[digit >> (((x3::lit('x') | 'X') >> *in_name) |
                                  (*digit >> -(x3::char_('.') >> +digit) >>
@@ -435,20 +482,33 @@ const auto glob_sign_def =
 const auto element_def = value[one_end] >> -(".." > value[other_end]);
 const auto quoted_text_def = quoted('"')[set_text] | quoted('\'')[set_text];
 const auto value_def = product[take] >>
-                       *(x3::char_("+-")[operate_by<form::sum>{}] > product[operand]);
+                       *((x3::char_("+^-")[operate_by<form::sum>{}] |
+                          (x3::char_('|') >> !x3::lit('|'))[operate_by<form::sum>{}]) >
+                         product[operand]);
 const auto product_def = with_sign[take] >>
                          *((x3::char_("*/%")[operate_by<form::product>{}] |
-                            (x3::char_('&') >> !x3::lit('&'))[operate_by<form::product>{}]) >
+                            (x3::char_('&') >> !x3::lit('&'))[operate_by<form::product>{}] |
+                            (x3::lit("<<") >> x3::attr('<'))[operate_by<form::product>{}] |
+                            (x3::lit(">>") >> x3::attr('>'))[operate_by<form::product>{}]) >
                            with_sign[operand]);
-const auto with_sign_def = *token("-")[add_minus] >> primary[finish_minus];
-const auto primary_def = number_token[set_number] | quoted_text[take] |
-                         ('(' > condition[take] > ')') | x3::raw[keyword("true")][set_truth<1>{}] |
-                         x3::raw[keyword("false")][set_truth<0>{}] |
-                         ((quoted('`')[set_field] | (!reserved >> name_token[set_name])) >>
-                          -('[' > number_token[set_index] > ']'));
+const auto with_sign_def = *x3::raw[x3::char_("~*-")][add_sign] >> with_cast[finish_signs];
+const auto with_cast_def =
+    (x3::lit('(') >> type_name[begin_cast] >> ')' >> with_sign[finish_cast]) | primary[take];
+const auto type_name_def = x3::raw[&type_word >> +member_token >> *x3::lit('*')][set_type];
+const auto primary_def = atom[take] >>
+                         *(("->" > member_token[wraps<form::through>{}]) |
+                           ('[' > value[set_index] > ']') |
+                           (x3::lit('.') >> !x3::lit('.') > member_token[wraps<form::member>{}]));
+const auto atom_def = number_token[set_number] | quoted_text[take] | ('(' > condition[take] > ')') |
+                      x3::raw[keyword("true")][set_truth<1>{}] |
+                      x3::raw[keyword("false")][set_truth<0>{}] | quoted('`')[set_field] |
+                      ((!reserved >> name_token[set_name]) >>
+                       -(x3::lit('(')[begin_call] >
+                         -((type_name[add_argument] | condition[add_argument]) % ',') > ')'));
 
 BOOST_SPIRIT_DEFINE(condition, all_of, negation, comparing, compared, sign, set_sign, glob_sign,
-                    element, quoted_text, value, product, with_sign, primary)
+                    element, quoted_text, value, product, with_sign, with_cast, type_name, primary,
+                    atom)
 
 // --- Mistakes ------------------------------------------------------------------------------------
 
@@ -496,31 +556,167 @@ BOOST_SPIRIT_DEFINE(condition, all_of, negation, comparing, compared, sign, set_
 
 }  // namespace
 
-std::variant<expression, mistake> parse(std::string_view text) {
-    const char* const begin = text.data();
-    if (text.size() > longest_expression) {
-        return mistake{longest_expression, 1,
-                       "longer than " + std::to_string(longest_expression) + " bytes"};
-    }
-    if (const char* const at = too_deep(text); at != nullptr) {
-        return mistake{
-            static_cast<std::size_t>(at - begin), 1,
-            "more than " + std::to_string(deepest_nesting) + " parentheses within each other"};
-    }
-    const char* at = begin;
-    const char* const end = begin + text.size();
+namespace {
+
+/// Parses the begin of a text, and leaves `at` behind it.
+template <class... Parsers>
+[[nodiscard]] expression parsed(std::string_view text, const char*& at, const Parsers&... what) {
     expression made;
+    const char* const end = text.data() + text.size();
+    const auto whole = x3::with<text_begin>(text.data())[(x3::eps > ... > what)];
     try {
-        const auto whole = x3::with<text_begin>(begin)[x3::eps > condition > x3::eoi];
-        if (!x3::phrase_parse(at, end, whole, skipped, made)) {
-            return misplaced(text, at, "a condition");
-        }
+        if (!x3::phrase_parse(at, end, whole, skipped, made)) throw misplaced(text, at, "a value");
     } catch (const x3::expectation_failure<const char*>& failure) {
-        return misplaced(text, failure.where(), failure.which());
+        throw misplaced(text, failure.where(), failure.which());
     } catch (const fault& found) {
-        return mistake{static_cast<std::size_t>(found.at - begin), found.length, found.what};
+        throw mistake{static_cast<std::size_t>(found.at - text.data()), found.length, found.what};
     }
     return made;
+}
+
+/// Throws what is too much for any text.
+void refuse_oversized(std::string_view text) {
+    if (text.size() > longest_expression) {
+        throw mistake{longest_expression, 1,
+                      "longer than " + std::to_string(longest_expression) + " bytes"};
+    }
+    if (const char* const at = too_deep(text); at != nullptr) {
+        throw mistake{
+            static_cast<std::size_t>(at - text.data()), 1,
+            "more than " + std::to_string(deepest_nesting) + " parentheses within each other"};
+    }
+}
+
+/// Throws what a condition on records cannot have, as its records have no memory behind them. An
+/// element of an array has its number at once.
+void make_condition(expression& all) {
+    const auto refuse = [&all](const std::string& what) {
+        throw mistake{all.column, all.length, what + ", which is for trace clauses"};
+    };
+    for (auto& part : all.parts) {
+        if (all.what == form::indexed) break;
+        make_condition(part);
+    }
+    switch (all.what) {
+        case form::negated:
+            if (all.signs.find_first_of("~*") != std::string::npos) {
+                refuse("'" + all.signs.substr(all.signs.find_first_of("~*"), 1) + "'");
+            }
+            break;
+        case form::sum:
+            for (const char one : {'|', '^'}) {
+                if (all.signs.find(one) != std::string::npos) refuse(std::string("'") + one + "'");
+            }
+            break;
+        case form::product:
+            for (const char one : {'<', '>'}) {
+                if (all.signs.find(one) != std::string::npos)
+                    refuse(std::string("'") + one + one + "'");
+            }
+            break;
+        case form::indexed: {
+            expression& of = all.parts[0];
+            const expression& index = all.parts[1];
+            if (of.what != form::name && of.what != form::field)
+                refuse("an element of what has no name");
+            if (index.what != form::constant || index.value.floating()) {
+                throw mistake{index.column, index.length, "an element has a whole number"};
+            }
+            expression made = std::move(of);
+            made.what = form::element;
+            made.value = index.value;
+            made.length = all.length;
+            all = std::move(made);
+            break;
+        }
+        case form::member:
+            refuse("a member of a structure");
+            break;
+        case form::through:
+            refuse("'->'");
+            break;
+        case form::cast:
+            refuse("a cast");
+            break;
+        case form::call:
+            refuse("a call");
+            break;
+        default:
+            break;
+    }
+}
+
+}  // namespace
+
+std::variant<expression, mistake> parse(std::string_view text) try {
+    refuse_oversized(text);
+    const char* at = text.data();
+    expression made = parsed(text, at, condition, x3::eoi);
+    make_condition(made);
+    return made;
+} catch (const mistake& what) {
+    return what;
+}
+
+std::variant<script, mistake> parse_script(std::string_view text) try {
+    refuse_oversized(text);
+    script made;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    const auto skip = [&] { x3::parse(at, end, *skipped); };
+    const auto place = [&](const char* from) {
+        return text_place{static_cast<std::size_t>(from - text.data()),
+                          static_cast<std::size_t>(at - from)};
+    };
+    const auto follows = [&](const auto& what) {
+        const char* ahead = at;
+        return x3::phrase_parse(ahead, end, what, skipped);
+    };
+    const auto token_of = [&](const auto& what, const char* called) {
+        skip();
+        const char* const from = at;
+        if (!x3::parse(at, end, what)) throw misplaced(text, at, called);
+        return place(from);
+    };
+    const auto tuple =
+        "@@" >> *(('"' >> *(x3::char_ - '"') >> '"') | (x3::char_ - x3::char_(" \t\n\v\f\r,{\"")));
+    // As far as its semicolon: what it says is another grammar's.
+    const auto declaration = *(x3::char_ - x3::char_("{};")) >>
+                             -('{' >> *(('{' >> *(x3::char_ - x3::char_("{}")) >> '}') |
+                                        (x3::char_ - x3::char_("{}"))) >>
+                               '}' >> *(x3::char_ - x3::char_("{};"))) >>
+                             ';';
+    for (skip(); at != end; skip()) {
+        if (follows(keyword("struct") | keyword("union") | keyword("enum") | keyword("typedef"))) {
+            made.declarations.push_back(token_of(declaration, "a declaration that ends with ';'"));
+            continue;
+        }
+        clause_text clause;
+        do {
+            clause.points.push_back(
+                token_of(tuple, "a trace point, as @@uft:*:libc.so.6:malloc:entry"));
+        } while (follows(x3::lit(',')) && (token_of(x3::lit(','), "','"), true));
+        if (follows(keyword("when"))) {
+            token_of(x3::lit("when"), "when");
+            clause.when = parsed(text, at, condition);
+        }
+        token_of(x3::lit('{'), clause.when ? "'{', or 'and', or 'or'" : "'{' or 'when'");
+        while (!follows(x3::lit('}'))) {
+            skip();
+            if (at == end) throw misplaced(text, at, "'}'");
+            expression one = parsed(text, at, atom);
+            if (one.what != form::call) {
+                throw mistake{one.column, one.length, "a statement is a call, as capture(arg0);"};
+            }
+            clause.statements.push_back(std::move(one));
+            if (!follows(x3::lit('}'))) token_of(x3::lit(';'), "';'");
+        }
+        token_of(x3::lit('}'), "'}'");
+        made.clauses.push_back(std::move(clause));
+    }
+    return made;
+} catch (const mistake& what) {
+    return what;
 }
 
 namespace {
@@ -534,15 +730,21 @@ bool continues(std::string_view text, std::size_t at) {
 
 std::string describe_in_line(std::string_view text, const mistake& what) {
     std::size_t told = 1;
+    std::size_t line = 1;
     for (std::size_t i = 0; i < std::min(what.column, text.size()); ++i) {
         told += continues(text, i) ? 0U : 1U;
+        if (text[i] != '\n') continue;
+        told = 1;
+        ++line;
     }
     std::string said;
     for (const char c : what.what) {
         const auto code = static_cast<unsigned char>(c);
         said += code < 0x20 || code == 0x7F ? '?' : c;
     }
-    return "column " + std::to_string(told) + ": " + said;
+    const bool lines = text.find('\n') != std::string_view::npos;
+    return (lines ? "line " + std::to_string(line) + ", column " : "column ") +
+           std::to_string(told) + ": " + said;
 }
 
 std::string describe(std::string_view text, const mistake& what) {
@@ -568,4 +770,4 @@ std::string describe(std::string_view text, const mistake& what) {
     return describe_in_line(text, what) + "\n" + line + "\n" + mark;
 }
 
-}  // namespace trace_reduce::where
+}  // namespace expressions

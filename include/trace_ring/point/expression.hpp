@@ -3,37 +3,25 @@
 #pragma once
 
 /// @file
-/// A condition on records, as a tree: a parser makes it from a text (trace-reduce has one), or a
-/// program builds it. predicate.hpp applies it to a trace, by the trace's dictionary.
+/// The project's one language of expressions, as a tree: of conditions on records that are read
+/// (reduce/where/), and of the predicates and actions of trace clauses. A parser makes it from a
+/// text (the programs have one), or a program builds it.
 /// @code
-///   using namespace trace_ring::reduce::where;
+///   using namespace trace_ring::point;
 ///   const auto price = expression::of_name("price");
 ///   auto large = expression::compare(price, comparison::more, expression::of(number::of(9.5)));
 /// @endcode
-///
-/// The meaning of a name, unless it was written as the name of a field:
-/// | name | what it is of a record |
-/// |---|---|
-/// | time, latest | ns since the trace began, and the upper bound if the time is an interval |
-/// | ticks | the trace clock's own count |
-/// | event | the name of its event |
-/// | thread | the thread's id or name, by what it is compared with |
-/// | process | the process's id or name, likewise |
-/// | tid, pid | the ids |
-/// | lane, position | the lane's number, and the record's place in it, from 0 |
-/// | any other | the event's field of that name; EVENT.FIELD is the field of that event alone |
+/// What a name means, and which forms make sense, is said by who uses the tree.
 
-#include <array>
 #include <cmath>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-namespace trace_ring::inline v1::reduce::where {
+namespace trace_ring::inline v1::point {
 
 /// Whole numbers from -2^63 to 2^64-1, so that signed and unsigned 64-bit fields are of one kind,
 /// and doubles. Comparisons are exact, also between a whole number and a double: neither is
@@ -161,17 +149,23 @@ private:
 };
 
 enum class form : std::uint8_t {
-    constant,  ///< `value`
-    duration,  ///< `value`, in ns
-    text,      ///< `word`
-    truth,     ///< `value`, 1 or 0
-    name,      ///< `word`
-    field,     ///< `word`, even if it is also a name of the table above
+    constant,   ///< `value`
+    duration,   ///< `value`, in ns
+    text,       ///< `word`
+    truth,      ///< `value`, 1 or 0
+    name,       ///< `word`
+    field,      ///< `word`, even if it is also a name of the table above
+    type_name,  ///< `word`, as C writes it: only as a call's argument
     // These have parts.
     element,   ///< of a field, number `value`
-    negated,   ///< its only part, once for each of `signs`
-    sum,       ///< `signs[i]`, + or -, before `parts[i]`; the first is +
-    product,   ///< `signs[i]`, * / % or &, before `parts[i]`; the first is *
+    negated,   ///< its only part, once for each of `signs`, the last of them first: - ~ *
+    sum,       ///< `signs[i]`, + - | or ^, before `parts[i]`; the first is +
+    product,   ///< `signs[i]`, * / % & < (<<) or > (>>), before `parts[i]`; the first is *
+    member,    ///< of its part, a structure: `word`
+    through,   ///< of what its part points to: `word`
+    indexed,   ///< the first part's element, whose number is the second
+    cast,      ///< its part, as the type `word`
+    call,      ///< of `word`, with these arguments
     compared,  ///< two parts by `sign`
     among,     ///< the first part, in a set: further parts, two by two, are its ranges
     like,      ///< the first part, by a glob: `word`
@@ -241,30 +235,4 @@ struct mistake {
     std::string what;
 };
 
-/// The meanings of a name.
-enum class named : std::uint8_t {
-    time,
-    latest,
-    ticks,
-    event,
-    thread,
-    process,
-    tid,
-    pid,
-    lane,
-    position,
-    field,
-};
-
-inline constexpr std::array<std::string_view, 10> known_names{
-    "time", "latest", "ticks", "event", "thread", "process", "tid", "pid", "lane", "position"};
-
-[[nodiscard]] inline named meaning(const expression& of) noexcept {
-    if (of.what != form::name) return named::field;
-    for (std::size_t i = 0; i < known_names.size(); ++i) {
-        if (known_names[i] == of.word) return static_cast<named>(i);
-    }
-    return named::field;
-}
-
-}  // namespace trace_ring::inline v1::reduce::where
+}  // namespace trace_ring::inline v1::point

@@ -1,0 +1,78 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The project's one language of expressions, as text: of conditions on records,
+/// @code
+///   event ~ "order.*" and (price * volume > 1e6 or not urgent) and time in {10ms..20ms}
+/// @endcode
+/// and of the predicates and actions of trace clauses:
+/// @code
+///   @@uft:*:libc.so.6:malloc:entry when arg0 > 4096 and comm == "shop" { capture(arg0, ustack); }
+/// @endcode
+/// From what binds loosest to what binds closest; what is marked * is for clauses alone:
+/// | operators | of what |
+/// |---|---|
+/// | `or`, `\|\|` | conditions |
+/// | `and`, `&&` | conditions |
+/// | `not`, `!` | a condition: all of the comparison that follows |
+/// | `==` `!=` `<` `<=` `>` `>=` | two numbers, texts, times, or, the first two, conditions |
+/// | `in {1, 2, 0x10..0x1F}`, `not in` | a number, time or text; ranges have both ends |
+/// | `~ "glob"`, `like "glob"`, `!~`, `not like` | a text |
+/// | `+` `-`, `\|`* `^`* | numbers |
+/// | `*` `/` `%` `&`, `<<`* `>>`* | numbers |
+/// | `-`, `~`*, `*`* | a number; of a pointer, what it points to |
+/// | `(struct s *)`* | a number or a pointer, as this type |
+/// | `name[2]`, `->member`* `.member`* `[number]`* | an array's element; of pointers and structures |
+/// | `function(values)`* | and `sizeof(type)` |
+/// Numbers are decimal, hexadecimal with 0x, or with a point or exponent; with ns, us, ms, s, min
+/// or h they are durations, in ns. Texts are in "" or '', with \\n \\t \\r \\" \\' \\\\ and \\xHH.
+/// Names are of fields (NAME, or EVENT.NAME of one event alone), or of what
+/// reduce/where/expression/names.hpp lists; in `` they are of fields whatever they are. From # to
+/// the end of a line, and between /* and */, are comments.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/point/expression.hpp>
+
+namespace expressions {
+
+using trace_ring::point::expression;
+using trace_ring::point::mistake;
+
+inline constexpr std::size_t longest_expression = 64 * 1024;  ///< bytes
+inline constexpr std::size_t deepest_nesting = 64;            ///< parentheses within each other
+
+/// The expression, or what is wrong with it as a text. Throws std::bad_alloc only.
+[[nodiscard]] std::variant<expression, mistake> parse(std::string_view text);
+
+/// A part of a text, in bytes.
+struct text_place {
+    std::size_t column = 0;
+    std::size_t length = 0;
+};
+struct clause_text {
+    std::vector<text_place> points{};  ///< tuples, from their @@ on
+    std::optional<expression> when{};
+    std::vector<expression> statements{};  ///< calls
+};
+struct script {
+    std::vector<text_place> declarations{};  ///< of structures and the like, with their semicolon
+    std::vector<clause_text> clauses{};
+};
+/// The declarations and clauses of a script, or what is wrong with its form. Throws std::bad_alloc
+/// only.
+[[nodiscard]] std::variant<script, mistake> parse_script(std::string_view text);
+
+/// The line of a text that has several, the column, from 1, and what is wrong there: one line.
+[[nodiscard]] std::string describe_in_line(std::string_view text, const mistake& what);
+/// The same, then the text (of a long one, a part), and a mark below the place.
+[[nodiscard]] std::string describe(std::string_view text, const mistake& what);
+
+}  // namespace expressions
