@@ -1,0 +1,85 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Compiles a clause of a script to byte code, for one mode of programs.
+/// @code
+///   const environment of_malloc{types, &declared, false};
+///   const compiled made = compile(clause, of_malloc);  // throws mistake
+/// @endcode
+/// The values of a clause are those of C in the mode: `long` and pointers have 4 bytes or 8, and
+/// arithmetic converts and wraps as it does there. What is stored is of one shape for both modes:
+/// whole numbers and addresses have 8 bytes.
+///
+/// | name | what it is |
+/// |---|---|
+/// | arg0, arg1 ... | the arguments, as the function declares them if that is known, else unsigned long |
+/// | any other | the argument of that name, if it is known |
+/// | retval | what the function returns, where it exits; else as declared, or long |
+/// | pid, tid, uid, cpu, bits | of who fires; bits is 32 or 64 |
+/// | time, ip | ns of CLOCK_MONOTONIC, and the address that fires |
+/// | comm | the thread's name, a text |
+/// | ustack | the return addresses, to be captured |
+///
+/// | action | what it does |
+/// |---|---|
+/// | `capture(VALUE, ...)` | records an event with these fields |
+/// | `count(KEY, ...)` | counts, for each combination of keys |
+/// | `hist(VALUE, KEY, ...)` | counts by powers of two, for each combination of keys |
+///
+/// `str(POINTER)` is the text there, of at most 64 bytes, or of `str(POINTER, BYTES)`; `ustack(N)`
+/// has N addresses, else 16; an array of characters is a text, and other arrays of whole numbers
+/// are captured whole.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <trace_ring/point/code.hpp>
+#include <trace_ring/point/expression.hpp>
+#include <trace_ring/record/field.hpp>
+
+#include "../../expressions/parse.hpp"
+#include "../types/type_table.hpp"
+
+namespace trace_clauses {
+
+using trace_ring::point::expression;
+using trace_ring::point::mistake;
+
+/// What is known where a clause is compiled. All that is named must outlive the compilation.
+struct environment {
+    type_table& types;                        ///< of the mode; pointers and arrays are added to it
+    const function_type* declared = nullptr;  ///< null: unknown
+    bool at_return = false;
+};
+
+/// A part of what an action stores.
+struct stored_field {
+    std::string name;  ///< as it stands in the script
+    trace_ring::field_type type = trace_ring::field_type::u64;
+    trace_ring::field_form form = trace_ring::field_form::scalar;
+    std::uint32_t offset = 0;
+    std::uint32_t count = 1;  ///< elements; of a text, the most bytes
+};
+struct statement {
+    enum class kind : std::uint8_t { capture, count, histogram };
+    kind is = kind::capture;
+    std::vector<stored_field> fields{};  ///< a histogram's value is the first, then keys
+};
+
+struct compiled {
+    std::vector<point::instruction> predicate{};  ///< empty: always
+    std::vector<point::instruction> action{};
+    std::uint32_t output_bytes = 0;
+    std::vector<statement> statements{};
+};
+
+/// Compiles a clause of `text`. What it returns is accepted by point::find_fault. Throws mistake,
+/// with its place in the text, and std::bad_alloc.
+[[nodiscard]] compiled compile(std::string_view text, const expressions::clause_text& clause,
+                               const environment& in);
+
+}  // namespace trace_clauses
