@@ -13,3 +13,5 @@
 #include <trace_ring/point/layout.hpp>
 #include <trace_ring/point/run.hpp>
 #include <trace_ring/point/specification.hpp>
+// what they capture
+#include <trace_ring/recorder/runtime_event.hpp>

@@ -176,6 +176,7 @@ private:
     template <class Recorder, recordable E>
     friend class open_scope;
     friend class drain_source;
+    friend class runtime_event;
 
     /// Begins a span: `span` receives which record that is.
     template <class E, class... Values>
