@@ -86,10 +86,24 @@ void run(input data) {
            "two interpreters agree");
 }
 
+/// A byte here and there, or an instruction copied over another.
+void mutate(buffer& what, dice& random) {
+    if (what.empty()) return;
+    for (std::size_t times = 1 + random.below(3); times != 0; --times) {
+        const std::size_t count = (what.size() - std::min<std::size_t>(what.size(), 2)) / 8;
+        if (count < 2 || random.below(3) != 0) {
+            auto& byte = what[random.below(what.size())];
+            byte = static_cast<std::uint8_t>(byte ^ 1U << random.below(8));
+        } else {
+            std::memmove(&what[2 + 8 * random.below(count)], &what[2 + 8 * random.below(count)], 8);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace of_clause_code
 
 const target clause_code_target{"clause_code", &of_clause_code::seeds, &of_clause_code::run,
-                                nullptr, 20'000};
+                                &of_clause_code::mutate, 20'000};
 
 }  // namespace trace_ring_test::fuzz

@@ -42,7 +42,7 @@ struct target {
     const char* name;
     std::vector<buffer> (*seeds)();
     void (*run)(input);
-    /// Changes an input in a way that is worth trying; null: any change of its bytes is.
+    /// Changes an input in a way that is worth trying.
     void (*mutate)(buffer&, dice&);
     unsigned rounds;  ///< of mutations in ctest: some seconds with AddressSanitizer
 };
