@@ -139,6 +139,38 @@ BOOST_AUTO_TEST_CASE(many_records_are_all_there_and_one_that_is_too_long_is_coun
     BOOST_TEST(expected == 1000U);
 }
 
+BOOST_AUTO_TEST_CASE(what_others_lost_is_counted_where_it_was_lost) {
+    const std::vector<field> fields{{"n", field_type::u64}};
+    auto& made = tr::runtime_event::make("told", fields);
+    tr::recorder recorder{{.size = 1 << 20, .sub_buffer_bytes = 512}};
+    tr::runtime_event::lose(recorder, 5);  // before there is a lane
+    std::uint64_t payload[] = {0};
+    for (; payload[0] < 100; ++payload[0]) {
+        if (payload[0] == 50) tr::runtime_event::lose(recorder, 1000);
+        BOOST_TEST(made.record(recorder, payload));
+    }
+    const auto [memory, size] = recorder.bytes();
+    const auto trace = tr::reduce::trace_file::from({memory, size});
+    std::uint64_t before = 0;
+    std::uint64_t without_lane = 0;
+    std::uint64_t lost = 0;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto* const loss = std::get_if<tr::reduce::loss_item>(item);
+        if (loss == nullptr) {
+            before += lost == 0 ? 1 : 0;
+        } else if (loss->lane == nullptr) {
+            without_lane += loss->count;
+        } else {
+            BOOST_TEST((loss->cause == tr::loss_cause::refused));
+            lost += loss->count;
+        }
+    }
+    BOOST_TEST(without_lane == 5U);
+    BOOST_TEST(lost == 1000U);
+    BOOST_TEST(before >= 50U);  // not before it, and not later than with the next sub-buffer
+    BOOST_TEST(before < 50U + 32U);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_no_event_is_refused) {
     const field number{"n", field_type::u64};
     BOOST_TEST(refused("", {number}) == "event '': its name is 1 to 1,000 bytes long");

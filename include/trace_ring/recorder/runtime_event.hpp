@@ -77,6 +77,18 @@ public:
 #endif
     }
 
+    /// Counts records that whoever told this thread of them has lost: as refused, at this place in
+    /// the trace.
+    template <class Kind>
+    static void lose(basic_recorder<Kind>& to, std::uint32_t count) noexcept {
+#if defined(TRACE_RING_DISABLE)
+        static_cast<void>(to);
+        static_cast<void>(count);
+#else
+        to.words_.the_core->lose(*impl::first_lane(0, to.words_.lanes_at), count);
+#endif
+    }
+
     struct token {};
     /// By `make` alone.
     runtime_event(token, std::string_view name, std::span<const field> fields)

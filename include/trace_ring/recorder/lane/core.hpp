@@ -139,6 +139,10 @@ public:
         copying_.store(0, relaxed);
     }
 
+    /// Counts records as refused that others lost before they could be recorded: in this thread's
+    /// lane, which is the one at `lane`, if it has one. Signal-safe.
+    [[gnu::cold]] void lose(lane_state& lane, std::uint32_t count) noexcept;
+
 private:
     friend class cpu_lanes;  // the other kind of lanes (recorder/cpu)
 

@@ -79,6 +79,15 @@ public:
 };
 [[gnu::visibility("hidden")]] inline types_registered types_are_registered{};
 
+inline void core::lose(lane_state& lane, std::uint32_t count) noexcept {
+    // relaxed, to the end: own lane, and counters
+    if (mark_of(lane).valid.load(relaxed) == 0) {
+        memory_.ring().refused_without_lane.fetch_add(count, relaxed);
+        return;
+    }
+    lane.entry.load(relaxed)->refused.fetch_add(count, relaxed);
+    lane.refused.fetch_add(count, relaxed);
+}
 /// Counts a record that no lane can take, in the lane where it would have been.
 inline void core::refuse(lane_state& lane, bool no_id) noexcept {
     // relaxed, to the end: counters
