@@ -20,7 +20,9 @@ namespace test {
 
 class random_code {
 public:
-    explicit random_code(std::mt19937_64& random) : random_(random) {
+    /// Constants are often addresses around `anchor`.
+    explicit random_code(std::mt19937_64& random, std::uint64_t anchor = 0x1000)
+        : random_(random), anchor_(anchor) {
         as.is_predicate = below(2) == 0;
         as.output_bytes = as.is_predicate ? 0 : static_cast<std::uint32_t>(below(64));
         const std::size_t length = 1 + below(30);
@@ -99,7 +101,7 @@ private:
                     case 0:
                         return static_cast<std::int32_t>(value >> 8 & 15U) - 8;
                     case 1:
-                        return static_cast<std::int32_t>(0x1000 + (value >> 8 & 63U));
+                        return static_cast<std::int32_t>(anchor_ + (value >> 8 & 63U));
                     default:
                         return static_cast<std::int32_t>(value >> 32);
                 }
@@ -146,6 +148,7 @@ private:
     }
 
     std::mt19937_64& random_;
+    std::uint64_t anchor_;
     std::size_t depth_ = 0;
 };
 

@@ -1,0 +1,243 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "kernel_source.hpp"
+
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+namespace trace_clauses {
+namespace {
+
+[[nodiscard]] long call_bpf(int command, ::bpf_attr& with) noexcept {
+    return ::syscall(SYS_bpf, command, &with, sizeof with);
+}
+[[nodiscard]] std::uint64_t address_of(const void* what) noexcept {
+    return reinterpret_cast<std::uintptr_t>(what);
+}
+
+/// What a refusal means for whoever asked.
+[[nodiscard]] std::string why(int error) {
+    switch (error) {
+        case EPERM:
+        case EACCES:
+            return "it is not permitted: it needs the capabilities CAP_BPF and CAP_PERFMON, as "
+                   "root has "
+                   "them, and a kernel that is not locked down";
+        case ENOSYS:
+            return "this kernel does not have it";
+        default:
+            return std::strerror(error);
+    }
+}
+
+[[nodiscard]] descriptor make_map(std::uint32_t type, std::uint32_t key, std::uint32_t value,
+                                  std::uint32_t entries) {
+    ::bpf_attr with{};
+    with.map_type = type;
+    with.key_size = key;
+    with.value_size = value;
+    with.max_entries = entries;
+    const long fd = call_bpf(BPF_MAP_CREATE, with);
+    if (fd < 0) throw std::runtime_error("cannot use the kernel's BPF: " + why(errno));
+    return descriptor(static_cast<int>(fd));
+}
+
+/// A number that a file of the system holds, behind `prefix`; nothing there is `otherwise`.
+[[nodiscard]] unsigned number_in(const std::string& file, const std::string& prefix,
+                                 unsigned otherwise) {
+    std::ifstream in(file);
+    std::string text;
+    if (!(in >> text) || text.rfind(prefix, 0) != 0) return otherwise;
+    try {
+        return static_cast<unsigned>(std::stoul(text.substr(prefix.size())));
+    } catch (const std::exception&) {
+        return otherwise;
+    }
+}
+/// "0-3,6": how many places an array for each processor has.
+[[nodiscard]] unsigned possible_processors() {
+    std::ifstream in("/sys/devices/system/cpu/possible");
+    std::string text;
+    in >> text;
+    const std::size_t last = text.find_last_of("-,");
+    try {
+        return static_cast<unsigned>(
+                   std::stoul(last == std::string::npos ? text : text.substr(last + 1))) +
+               1;
+    } catch (const std::exception&) {
+        return static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_CONF));
+    }
+}
+
+}  // namespace
+
+descriptor& descriptor::operator=(descriptor&& other) noexcept {
+    if (this != &other) {
+        if (fd_ >= 0) ::close(fd_);
+        fd_ = other.release();
+    }
+    return *this;
+}
+descriptor::~descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+kernel_source::kernel_source(const point::clauses& session, std::size_t ring_bytes)
+    : session_(session),
+      ring_bytes_(ring_bytes),
+      page_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
+      processors_(possible_processors()) {
+    ring_ = make_map(BPF_MAP_TYPE_RINGBUF, 0, 0, static_cast<std::uint32_t>(ring_bytes));
+    counters_ = make_map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(kernel_counts),
+                         static_cast<std::uint32_t>(session.size() + 1));
+    void* const ours = ::mmap(nullptr, page_, PROT_READ | PROT_WRITE, MAP_SHARED, ring_.get(), 0);
+    if (ours == MAP_FAILED) throw std::runtime_error("cannot map the kernel's ring: " + why(errno));
+    consumer_ = static_cast<std::byte*>(ours);
+    void* const theirs = ::mmap(nullptr, page_ + 2 * ring_bytes_, PROT_READ, MAP_SHARED,
+                                ring_.get(), static_cast<off_t>(page_));
+    if (theirs == MAP_FAILED) {
+        const int error = errno;
+        ::munmap(consumer_, page_);
+        throw std::runtime_error("cannot map the kernel's ring: " + why(error));
+    }
+    producer_ = static_cast<std::byte*>(theirs);
+}
+
+kernel_source::~kernel_source() {
+    detach();
+    if (producer_ != nullptr) ::munmap(producer_, page_ + 2 * ring_bytes_);
+    if (consumer_ != nullptr) ::munmap(consumer_, page_);
+}
+
+descriptor kernel_source::load(std::span<const std::uint32_t> clauses,
+                               const std::string& where) const {
+    const kernel_maps maps{ring_.get(), counters_.get(),
+                           static_cast<std::uint32_t>(session_.size())};
+    const bpf_code code = translate(session_, clauses, maps);
+    if (code.too_far()) {
+        throw std::runtime_error(where +
+                                 ": its clauses are too long for one program of the kernel");
+    }
+    constexpr char license[] = "Dual BSD/GPL";  // which some helpers ask for
+    ::bpf_attr with{};
+    with.prog_type = BPF_PROG_TYPE_KPROBE;
+    with.insns = address_of(code.instructions().data());
+    with.insn_cnt = static_cast<std::uint32_t>(code.size());
+    with.license = address_of(license);
+    const long fd = call_bpf(BPF_PROG_LOAD, with);
+    if (fd >= 0) return descriptor(static_cast<int>(fd));
+    const int error = errno;
+    if (error == EPERM)
+        throw std::runtime_error(where + ": cannot load a program into the kernel: " + why(error));
+    // Once more, for its reasons: the last lines say what it did not accept.
+    std::string reasons(std::size_t{1} << 20, '\0');
+    with.log_buf = address_of(reasons.data());
+    with.log_size = static_cast<std::uint32_t>(reasons.size());
+    with.log_level = 1;
+    static_cast<void>(call_bpf(BPF_PROG_LOAD, with));
+    reasons.resize(std::strlen(reasons.c_str()));
+    if (reasons.size() > 400) reasons = "..." + reasons.substr(reasons.size() - 400);
+    throw std::runtime_error(where + ": the kernel does not accept its program: " +
+                             std::strerror(error) + "\n" + reasons);
+}
+
+void kernel_source::attach(const kernel_point& at, std::span<const std::uint32_t> clauses) {
+    const std::string where = at.file + ", offset " + std::to_string(at.offset);
+    static const std::string device = "/sys/bus/event_source/devices/uprobe/";
+    static const unsigned type = number_in(device + "type", "", 0);
+    if (type == 0) throw std::runtime_error(where + ": this kernel has no uprobes");
+    const descriptor program = load(clauses, where);
+    ::perf_event_attr with{};
+    with.size = sizeof with;
+    with.type = type;
+    with.uprobe_path = address_of(at.file.c_str());
+    with.probe_offset = at.offset;
+    with.sample_period = 1;
+    with.inherit = at.process >= 0 ? 1 : 0;
+    if (at.at_return)
+        with.config |= std::uint64_t{1} << number_in(device + "format/retprobe", "config:", 0);
+    if (at.semaphore != 0) {
+        with.config |= at.semaphore << number_in(device + "format/ref_ctr_offset", "config:", 32);
+    }
+    // Of all processes an event is a processor's by its form alone: its program runs on each.
+    const long fd = ::syscall(SYS_perf_event_open, &with, at.process, at.process >= 0 ? -1 : 0, -1,
+                              PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0) throw std::runtime_error(where + ": cannot set a uprobe: " + why(errno));
+    descriptor event(static_cast<int>(fd));
+    if (::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program.get()) != 0 ||
+        ::ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) {
+        throw std::runtime_error(where + ": cannot attach a program to a uprobe: " + why(errno));
+    }
+    attached_.push_back(std::move(event));
+}
+
+void kernel_source::detach() noexcept {
+    attached_.clear();
+}
+
+bool kernel_source::wait(int milliseconds) const noexcept {
+    ::pollfd one{ring_.get(), POLLIN, 0};
+    return ::poll(&one, 1, milliseconds) > 0;
+}
+
+bool kernel_source::next(std::span<const std::byte>& data) noexcept {
+    const auto word = [](const std::byte* at) {
+        return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(at), __ATOMIC_ACQUIRE);
+    };
+    const std::byte* const records = producer_ + page_;
+    while (position_ < word(producer_)) {
+        const std::byte* const at = records + (position_ & (ring_bytes_ - 1));
+        const std::uint32_t length =
+            __atomic_load_n(reinterpret_cast<const std::uint32_t*>(at), __ATOMIC_ACQUIRE);
+        if ((length & BPF_RINGBUF_BUSY_BIT) != 0) return false;
+        const std::uint32_t bytes = length & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+        next_position_ = position_ + (bytes + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
+        if ((length & BPF_RINGBUF_DISCARD_BIT) == 0) {
+            data = {at + BPF_RINGBUF_HDR_SZ, bytes};
+            return true;
+        }
+        consume();
+    }
+    return false;
+}
+void kernel_source::consume() noexcept {
+    position_ = next_position_;
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(consumer_), position_, __ATOMIC_RELEASE);
+}
+
+kernel_counts kernel_source::counts(std::uint32_t clause) const {
+    std::vector<kernel_counts> each(processors_);
+    ::bpf_attr with{};
+    with.map_fd = static_cast<std::uint32_t>(counters_.get());
+    with.key = address_of(&clause);
+    with.value = address_of(each.data());
+    if (call_bpf(BPF_MAP_LOOKUP_ELEM, with) != 0) {
+        throw std::runtime_error(std::string("cannot read the kernel's counts: ") +
+                                 std::strerror(errno));
+    }
+    kernel_counts sum;
+    for (const auto& one : each) {
+        sum.ran += one.ran;
+        sum.not_wanted += one.not_wanted;
+        sum.unreadable += one.unreadable;
+        sum.dropped += one.dropped;
+    }
+    return sum;
+}
+
+}  // namespace trace_clauses

@@ -1,0 +1,119 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Clauses that the kernel runs where a program fires: uprobes, each with a BPF program, and one
+/// ring in which they hand over what was captured.
+/// @code
+///   kernel_source source(session);
+///   source.attach({"/lib/x86_64-linux-gnu/libc.so.6", 0x98860, false, pid}, session.at(point));
+///   while (source.wait(100)) source.read([](const kernel_record& of, auto output) { ... });
+/// @endcode
+/// Nothing of it is in the traced programs but a breakpoint, which the kernel takes out when this
+/// process ends, in whichever way. Facts: perf_event_open(2), bpf(2), bpf-helpers(7), and the
+/// kernel's Documentation/bpf/ringbuf.rst.
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <trace_ring/point/clauses.hpp>
+
+#include "translate.hpp"
+
+namespace trace_clauses {
+
+/// A descriptor that is closed with it; -1: none.
+class descriptor {
+public:
+    explicit descriptor(int fd = -1) noexcept : fd_(fd) {}
+    descriptor(descriptor&& other) noexcept : fd_(other.release()) {}
+    descriptor& operator=(descriptor&& other) noexcept;
+    ~descriptor();
+
+    [[nodiscard]] int get() const noexcept { return fd_; }
+    [[nodiscard]] int release() noexcept {
+        const int fd = fd_;
+        fd_ = -1;
+        return fd;
+    }
+
+private:
+    int fd_;
+};
+
+/// A place in a file that programs run.
+struct kernel_point {
+    std::string file;
+    std::uint64_t offset = 0;     ///< in the file
+    bool at_return = false;       ///< where the function that begins there returns
+    ::pid_t process = -1;         ///< of this process and what it forks from then on; -1: of all
+    std::uint64_t semaphore = 0;  ///< offset of a probe's counter of tracers; 0: none
+};
+
+/// One thread's.
+class kernel_source {
+public:
+    /// `session` is complete, and must outlive it. `ring_bytes`: a power of two, at least a page.
+    /// Throws std::runtime_error, in one sentence, if the kernel has no BPF or does not permit it.
+    explicit kernel_source(const point::clauses& session,
+                           std::size_t ring_bytes = std::size_t{4} << 20);
+    kernel_source(const kernel_source&) = delete;
+    kernel_source& operator=(const kernel_source&) = delete;
+    ~kernel_source();
+
+    /// Runs these clauses wherever the point fires from now on. Throws std::runtime_error that
+    /// names the file and the offset, if it is not permitted, or no place for a uprobe, or the
+    /// kernel does not accept the program, which is told with the end of its reasons.
+    void attach(const kernel_point& at, std::span<const std::uint32_t> clauses);
+    /// No point fires any more; what is in the ring stays there.
+    void detach() noexcept;
+
+    /// Waits until there is something to read, so many ms at most. False: there is nothing.
+    bool wait(int milliseconds) const noexcept;
+    /// Calls `tell(const kernel_record&, std::span<const std::byte> output)` for all that is in the
+    /// ring, in the order in which it was handed over. Returns how many.
+    template <class Tell>
+    std::size_t read(Tell&& tell) {
+        std::size_t count = 0;
+        std::span<const std::byte> data;
+        while (next(data)) {
+            if (data.size() >= sizeof(kernel_record)) {
+                // Aligned to 8 bytes, as the ring's records are.
+                tell(*reinterpret_cast<const kernel_record*>(data.data()),
+                     data.subspan(sizeof(kernel_record)));
+                ++count;
+            }
+            consume();
+        }
+        return count;
+    }
+
+    /// What was counted of a clause so far, on all processors.
+    [[nodiscard]] kernel_counts counts(std::uint32_t clause) const;
+
+private:
+    bool next(std::span<const std::byte>& data) noexcept;
+    void consume() noexcept;
+    [[nodiscard]] descriptor load(std::span<const std::uint32_t> clauses,
+                                  const std::string& where) const;
+
+    const point::clauses& session_;
+    std::size_t ring_bytes_;
+    std::size_t page_;
+    unsigned processors_;
+    descriptor ring_;
+    descriptor counters_;
+    std::vector<descriptor> attached_;  // perf events; programs live as long
+    std::byte* consumer_ = nullptr;     // a page that is ours to write
+    std::byte* producer_ = nullptr;     // a page, and the data twice in a row: nothing wraps
+    std::uint64_t position_ = 0;
+    std::uint64_t next_position_ = 0;
+};
+
+}  // namespace trace_clauses

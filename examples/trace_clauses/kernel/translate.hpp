@@ -1,0 +1,61 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Byte code of clauses as a BPF program, which the kernel runs where the trace point fires: at
+/// that moment, so that what it reads is what the program has there.
+/// @code
+///   const bpf_code program = translate(session, session.at(point), {ring, counters});
+/// @endcode
+/// The program looks at the segment of the code that fires (0x23 of 32-bit programs, 0x33 of 64-bit
+/// ones), and goes on with the clauses' streams of that mode. It computes without branches where it
+/// can: the kernel proves a program by all ways through it.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <trace_ring/point/clauses.hpp>
+
+#include "bpf_code.hpp"
+
+namespace trace_clauses {
+
+namespace point = trace_ring::point;
+
+/// What a program hands over for a clause that ran; its output follows.
+struct kernel_record {
+    std::uint32_t clause;
+    std::uint32_t faults;
+    std::uint64_t time;  ///< CLOCK_MONOTONIC, ns
+    std::uint32_t pid;
+    std::uint32_t tid;
+    std::uint32_t cpu;
+    std::uint32_t bits;     ///< 32 or 64
+    std::uint64_t dropped;  ///< on this processor so far, because the ring was full
+    char comm[16];
+};
+static_assert(sizeof(kernel_record) == 56 && offsetof(kernel_record, dropped) == 32);
+
+/// What is counted of each clause, on each processor.
+struct kernel_counts {
+    std::uint64_t ran = 0;
+    std::uint64_t not_wanted = 0;
+    std::uint64_t unreadable = 0;  ///< its predicate could not read what it asks for
+    std::uint64_t dropped = 0;     ///< the ring was full
+};
+static_assert(sizeof(kernel_counts) == 32);
+
+struct kernel_maps {
+    int ring = -1;      ///< BPF_MAP_TYPE_RINGBUF
+    int counters = -1;  ///< BPF_MAP_TYPE_PERCPU_ARRAY of kernel_counts: each clause, and then all
+    std::uint32_t all = 0;  ///< the last one's number
+};
+
+/// The program for a trace point with these clauses, in their order. Its length is bounded by that
+/// of their code; if a jump in it is too long, bpf_code::too_far says so.
+[[nodiscard]] bpf_code translate(const point::clauses& session,
+                                 std::span<const std::uint32_t> clauses, const kernel_maps& maps);
+
+}  // namespace trace_clauses

@@ -1,0 +1,222 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// Clauses that the kernel runs: what it computes and reads is what the interpreter does, in this
+// process and in programs of both modes at once; what is lost is counted; what is traced is
+// unharmed.
+
+#include <boost/test/unit_test.hpp>
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <trace_ring/point/clauses.hpp>
+
+#include <point/random_code.hpp>
+#include <proof.hpp>
+#include <recorder/scratch.hpp>
+#include <trace_clauses/kernel/kernel_source.hpp>
+
+/// Where the test's own uprobe is. Twelve arguments: six of them on the stack.
+extern "C" [[gnu::noinline]] std::uint64_t clause_kernel_target(std::uint64_t a, std::uint64_t b,
+                                                                std::uint64_t c, std::uint64_t d,
+                                                                std::uint64_t e, std::uint64_t f,
+                                                                std::uint64_t g, std::uint64_t h,
+                                                                std::uint64_t i, std::uint64_t j,
+                                                                std::uint64_t k, std::uint64_t l) {
+    asm volatile("");
+    return a + b + c + d + e + f + g + h + i + j + k + l;
+}
+
+BOOST_AUTO_TEST_SUITE(clauses_in_the_kernel)
+
+namespace point = trace_ring::point;
+namespace tc = trace_clauses;
+using point::instruction;
+using point::op;
+
+namespace {
+
+/// The file, and the offset in it, of code of this process.
+tc::kernel_point place_of(const void* code, ::pid_t process) {
+    const auto address = reinterpret_cast<std::uintptr_t>(code);
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long begin = 0;
+        unsigned long end = 0;
+        unsigned long offset = 0;
+        int name = 0;
+        if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx %*s %*s %n", &begin, &end, &offset, &name) <
+            3)
+            continue;
+        if (address < begin || address >= end) continue;
+        return {line.substr(static_cast<std::size_t>(name)), address - begin + offset, false,
+                process};
+    }
+    throw std::runtime_error("not in the maps");
+}
+/// Nothing if the kernel does not permit it here, which is said.
+std::unique_ptr<tc::kernel_source> source_for(const point::clauses& session,
+                                              std::size_t bytes = 4 << 20) {
+    try {
+        return std::make_unique<tc::kernel_source>(session, bytes);
+    } catch (const std::runtime_error& why) {
+        BOOST_TEST_MESSAGE("skipped: " << why.what());
+        return nullptr;
+    }
+}
+
+/// A page of memory alone between others that are not there, at an address of 31 bits.
+class lonely_page {
+public:
+    lonely_page() {
+        at_ = static_cast<std::byte*>(
+            ::mmap(reinterpret_cast<void*>(0x20001000), 4096, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0));
+        BOOST_REQUIRE(at_ != MAP_FAILED);
+    }
+    lonely_page(const lonely_page&) = delete;
+    lonely_page& operator=(const lonely_page&) = delete;
+    ~lonely_page() { ::munmap(at_, 4096); }
+    [[nodiscard]] std::byte* data() const noexcept { return at_; }
+
+private:
+    std::byte* at_;
+};
+
+/// What only the kernel knows is left out: times, and registers that compilers use as they like. So
+/// is the address of the code, where there would be memory to read.
+void make_knowable(std::vector<instruction>& code) {
+    constexpr std::uint8_t known_registers[] = {1, 2, 4, 5, 8, 9};  // rdx rcx rsi rdi r8 r9
+    for (auto& one : code) {
+        const auto word = static_cast<point::context_word>(one.what);
+        if (one.code == op::context &&
+            (word == point::context_word::time || word == point::context_word::returned ||
+             word == point::context_word::address)) {
+            one.what = static_cast<std::uint8_t>(point::context_word::process);
+        }
+        if (one.code == op::reg) one.what = known_registers[one.what % 6];
+        if (one.code == op::store_stack) one = {op::skip, 0, 0, 0};
+    }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
+    const lonely_page page;
+    const std::uint64_t base = reinterpret_cast<std::uintptr_t>(page.data());
+    const std::uint64_t anchor = base + 4096 - 64;
+    ::prctl(PR_SET_NAME, "a clause's");
+    ::cpu_set_t one_processor;
+    CPU_ZERO(&one_processor);
+    const int processor = ::sched_getcpu();
+    CPU_SET(static_cast<unsigned>(processor), &one_processor);
+    ::sched_setaffinity(0, sizeof one_processor, &one_processor);
+
+    std::mt19937_64 random(28);
+    std::uint64_t compared = 0;
+    std::uint64_t faults = 0;
+    std::array<std::uint64_t, 3> fates{};
+    const unsigned batches = trace_ring_test::repeats(80);
+    for (unsigned batch = 0; batch < batches; ++batch) {
+        // A firing, as it will be.
+        test::fake_firing at;
+        at.base = base;
+        for (unsigned i = 0; i < 4096; ++i) {
+            const std::uint64_t byte = random();
+            at.memory.push_back(static_cast<std::byte>(byte % 8 == 0 ? 0 : byte >> 8));
+        }
+        std::memcpy(page.data(), at.memory.data(), 4096);
+        std::array<std::uint64_t, 12> arguments{};
+        for (auto& each : arguments) each = random() % 2 == 0 ? anchor + random() % 72 : random();
+        at.arguments.assign(arguments.begin(), arguments.end());
+        for (const auto& [number, argument] :
+             {std::pair{5U, 0U}, {4U, 1U}, {1U, 2U}, {2U, 3U}, {8U, 4U}, {9U, 5U}}) {
+            at.registers[number] = arguments[argument];
+        }
+        using point::context_word;
+        at.words = {{context_word::process, static_cast<std::uint64_t>(::getpid())},
+                    {context_word::thread, static_cast<std::uint64_t>(::gettid())},
+                    {context_word::user, static_cast<std::uint64_t>(::getuid())},
+                    {context_word::processor, static_cast<std::uint64_t>(processor)},
+                    {context_word::bits, 64}};
+        std::uint64_t name[2] = {};
+        std::memcpy(name, "a clause's", 10);
+        at.words[context_word::command] = name[0];
+        at.words[context_word::command_rest] = name[1];
+
+        point::clauses session;
+        std::vector<std::uint32_t> all;
+        std::vector<test::random_code> codes;
+        const std::vector<instruction> nothing{{op::finish}};
+        while (all.size() < 40) {
+            test::random_code made(random, anchor);
+            make_knowable(made.code);
+            if (point::find_fault(made.code, made.as)) continue;
+            const point::clause_code code =
+                made.as.is_predicate ? point::clause_code{made.code, nothing, 0}
+                                     : point::clause_code{{}, made.code, made.as.output_bytes};
+            all.push_back(session.add(code, {{}, nothing, 0}));
+            codes.push_back(std::move(made));
+        }
+        const auto source = source_for(session);
+        if (source == nullptr) return;
+        source->attach(place_of(reinterpret_cast<const void*>(&clause_kernel_target), ::getpid()),
+                       all);
+        const auto& a = arguments;
+        clause_kernel_target(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
+                             a[11]);
+        source->detach();
+        std::map<std::uint32_t, std::pair<std::uint32_t, std::vector<std::byte>>> handed_over;
+        source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
+            handed_over[of.clause] = {of.faults, {output.begin(), output.end()}};
+        });
+        for (const std::uint32_t clause : all) {
+            const test::random_code& made = codes[clause];
+            std::vector<std::byte> output(made.as.output_bytes);
+            const auto done = point::run(made.code, at, output);
+            const tc::kernel_counts counts = source->counts(clause);
+            BOOST_TEST_CONTEXT("batch " << batch << ", program " << clause) {
+                if (made.as.is_predicate) {
+                    const auto fate = done.faults != 0 ? 2U : done.value == 0 ? 1U : 0U;
+                    ++fates[fate];
+                    BOOST_REQUIRE(counts.ran == (fate == 0 ? 1U : 0U));
+                    BOOST_REQUIRE(counts.not_wanted == (fate == 1 ? 1U : 0U));
+                    BOOST_REQUIRE(counts.unreadable == (fate == 2 ? 1U : 0U));
+                } else {
+                    BOOST_REQUIRE(counts.ran == 1U);
+                    const auto found = handed_over.find(clause);
+                    BOOST_REQUIRE(found != handed_over.end());
+                    BOOST_REQUIRE(found->second.first == done.faults);
+                    found->second.second.resize(output.size());  // what is behind them is rounding
+                    BOOST_REQUIRE((found->second.second == output));
+                    faults += done.faults;
+                }
+            }
+            ++compared;
+        }
+    }
+    BOOST_TEST(faults > compared / 20);
+    for (const std::uint64_t each : fates) BOOST_TEST(each > compared / 50);
+    trace_ring_test::proof("clauses", compared, "programs run by the kernel and by an interpreter");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
