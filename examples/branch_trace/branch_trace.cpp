@@ -24,16 +24,19 @@
 #include <trace_ring/x86/linux/perf_bts.hpp>
 #include <trace_ring/x86/linux/perf_host.hpp>
 
+#include "../launching/launched_program.hpp"
+#include "../launching/signals.hpp"
 #include "../shown.hpp"
 #include "branch_log.hpp"
 #include "branch_writer.hpp"
-#include "launched_program.hpp"
 #include "options.hpp"
-#include "signals.hpp"
 #include "step/single_step.hpp"
 
 namespace branch_trace {
 namespace {
+
+using launching::launched_program;
+using launching::signal_taker;
 
 namespace x86 = trace_ring::x86;
 

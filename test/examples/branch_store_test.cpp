@@ -18,9 +18,9 @@
 
 #include <branch_trace/branch_log.hpp>
 #include <branch_trace/branch_writer.hpp>
-#include <branch_trace/launched_program.hpp>
 #include <branch_trace/report/branch_trace.hpp>
 #include <branch_trace/thread_store.hpp>
+#include <launching/launched_program.hpp>
 #include <reduce/scratch_file.hpp>
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/loss.hpp>
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_source_without_kinds_and_with_gaps_is_written_as_it_comes
 }
 
 BOOST_AUTO_TEST_CASE(a_launched_program_waits_until_it_is_told_to_go) {
-    branch_trace::launched_program program({"/bin/sh", "-c", "exit 7"});
+    launching::launched_program program({"/bin/sh", "-c", "exit 7"});
     BOOST_TEST(!program.ended());
     program.go();
     while (!program.ended()) ::usleep(1000);
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(a_launched_program_waits_until_it_is_told_to_go) {
 }
 
 BOOST_AUTO_TEST_CASE(a_launched_program_that_is_not_there_is_told) {
-    branch_trace::launched_program program({"/nowhere/program"});
+    launching::launched_program program({"/nowhere/program"});
     try {
         program.go();
         BOOST_FAIL("it went");
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_launched_program_that_is_not_there_is_told) {
 BOOST_AUTO_TEST_CASE(a_launched_program_that_is_never_told_to_go_is_gone_with_its_owner) {
     ::pid_t process = 0;
     {
-        const branch_trace::launched_program program({"/bin/true"});
+        const launching::launched_program program({"/bin/true"});
         process = program.process();
     }
     BOOST_TEST(::kill(process, 0) == -1);

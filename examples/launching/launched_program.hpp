@@ -19,7 +19,7 @@
 
 #include <trace_ring/policy/storage/mapping.hpp>
 
-namespace branch_trace {
+namespace launching {
 
 /// Its end kills the program, if it still runs.
 class launched_program {
@@ -95,4 +95,4 @@ private:
     std::optional<int> status_;
 };
 
-}  // namespace branch_trace
+}  // namespace launching

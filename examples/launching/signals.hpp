@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// What branch-trace does with signals while a program is traced: the terminal gives Ctrl-C to the
-/// program as well, what others send to branch-trace is handed on to it, and the second signal ends
-/// both.
+/// What a tracer does with signals while a program that it has started is traced: the terminal
+/// gives Ctrl-C to the program as well, what others send to the tracer is handed on to it, and the
+/// second signal ends both.
 
 #include <signal.h>
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <csignal>
 
-namespace branch_trace {
+namespace launching {
 
 /// One at a time; from its construction to its end the signals are taken, and ignored afterwards.
 class signal_taker {
@@ -60,4 +60,4 @@ private:
     inline static volatile std::sig_atomic_t last_ = 0;
 };
 
-}  // namespace branch_trace
+}  // namespace launching
