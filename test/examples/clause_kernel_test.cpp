@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -217,6 +218,217 @@ BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
     BOOST_TEST(faults > compared / 20);
     for (const std::uint64_t each : fates) BOOST_TEST(each > compared / 50);
     trace_ring_test::proof("clauses", compared, "programs run by the kernel and by an interpreter");
+}
+
+// --- Programs of both modes ---
+
+namespace {
+
+/// What a command prints.
+std::string printed(const std::string& command) {
+    std::string all;
+    std::FILE* const pipe = ::popen(command.c_str(), "r");
+    BOOST_REQUIRE(pipe != nullptr);
+    char part[4096];
+    while (const std::size_t got = std::fread(part, 1, sizeof part, pipe)) all.append(part, got);
+    BOOST_REQUIRE(::pclose(pipe) == 0);
+    return all;
+}
+constexpr auto width_of(unsigned bytes, bool is_signed) {
+    const unsigned size = bytes == 1 ? 0U : bytes == 2 ? 1U : bytes == 4 ? 2U : 3U;
+    return static_cast<std::uint8_t>(size + (is_signed ? 4U : 0U));
+}
+
+/// Reads handle's arguments: the number at `offset` of its structure, into the output.
+void capture(std::vector<instruction>& code, std::int32_t offset, std::uint8_t width,
+             std::int32_t at) {
+    code.push_back({op::argument, 0});
+    code.push_back({op::load, width, 0, offset});
+    code.push_back({op::store, static_cast<std::uint8_t>(point::width::u64), 0, at});
+}
+/// id, in[1].a, in[1].b, wide, the word of the bit-fields, n; then the name.
+std::vector<instruction> captures(bool wide) {
+    std::vector<instruction> code;
+    const unsigned long_bytes = wide ? 8 : 4;
+    capture(code, 0, width_of(4, true), 0);
+    capture(code, wide ? 32 : 16, width_of(long_bytes, true), 8);
+    capture(code, wide ? 40 : 20, width_of(2, true), 16);
+    capture(code, wide ? 48 : 24, width_of(8, false), 24);
+    capture(code, wide ? 56 : 32, width_of(1, false), 32);
+    code.push_back({op::argument, 1});
+    code.push_back({op::narrow, width_of(long_bytes, true)});
+    code.push_back({op::store, static_cast<std::uint8_t>(point::width::u64), 0, 40});
+    code.push_back({op::argument, 0});
+    code.push_back({op::load, width_of(long_bytes, false), 0, wide ? 8 : 4});
+    code.push_back({op::store_text, 0, 14, 48});
+    code.push_back({op::finish});
+    return code;
+}
+std::vector<instruction> returned(bool wide) {
+    return {{op::context, static_cast<std::uint8_t>(point::context_word::returned)},
+            {op::narrow, width_of(wide ? 8 : 4, true)},
+            {op::store, static_cast<std::uint8_t>(point::width::u64)},
+            {op::finish}};
+}
+std::int64_t number(std::span<const std::byte> output, std::size_t at) {
+    std::int64_t value = 0;
+    std::memcpy(&value, output.subspan(at, 8).data(), 8);
+    return value;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(programs_of_both_modes_are_traced_at_once_as_they_are_at_each_call) {
+    if (std::string(CLAUSE_KNOWN_32).empty()) return;  // the compiler has no 32 bits here
+    point::clauses session;
+    const std::uint32_t entry = session.add({{}, captures(true), 64}, {{}, captures(false), 64});
+    const std::uint32_t exit = session.add({{}, returned(true), 8}, {{}, returned(false), 8});
+    const auto source = source_for(session, std::size_t{16} << 20);
+    if (source == nullptr) return;
+    const std::string programs[] = {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32};
+    for (const auto& program : programs) {
+        const std::uint64_t offset = std::stoull(printed(program));
+        source->attach({program, offset, false}, {&entry, 1});
+        source->attach({program, offset, true}, {&exit, 1});
+    }
+    // Both run at the same time.
+    constexpr unsigned count = 10'000;
+    const std::string each = " " + std::to_string(count);
+    const test::folder folder;
+    const std::string out = folder / "32";
+    const std::string out_64 =
+        printed(programs[1] + each + " > " + out + " & " + programs[0] + each + "; wait $!");
+    const std::string out_32 = printed("cat " + out);
+    source->detach();
+    std::map<std::uint32_t, std::string> told;  // by mode
+    std::map<std::uint32_t, std::uint64_t> lost;
+    source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
+        BOOST_REQUIRE(of.faults == 0U);
+        lost[of.cpu] = of.dropped;
+        std::string& all = told[of.bits];
+        if (of.clause == exit) {
+            all += " " + std::to_string(number(output, 0)) + "\n";
+            return;
+        }
+        const auto bits = static_cast<unsigned>(number(output, 32));
+        std::uint16_t length = 0;
+        std::memcpy(&length, output.subspan(48, 2).data(), 2);
+        const std::string name(reinterpret_cast<const char*>(output.subspan(50, length).data()),
+                               length);
+        all += std::to_string(number(output, 0)) + " " + name + " " +
+               std::to_string(number(output, 8)) + " " + std::to_string(number(output, 16)) + " " +
+               std::to_string(static_cast<std::uint64_t>(number(output, 24))) + " " +
+               std::to_string(bits & 7U) + " " +
+               std::to_string(static_cast<std::int8_t>(bits) >> 3) + " " +
+               std::to_string(number(output, 40));
+    });
+    BOOST_TEST(source->counts(entry).ran == 2 * count);
+    BOOST_TEST(source->counts(exit).ran == 2 * count);
+    BOOST_TEST(source->counts(entry).dropped == 0U);
+    BOOST_TEST((told[64] == out_64));
+    BOOST_TEST((told[32] == out_32));
+    trace_ring_test::proof("clauses", 4 * count, "firings of programs of both modes");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_full_ring_does_not_take_is_counted) {
+    point::clauses session;
+    const std::uint32_t entry = session.add({{}, captures(true), 64}, {{}, captures(false), 64});
+    const auto source = source_for(session, std::size_t{64} << 10);
+    if (source == nullptr) return;
+    const std::string program = CLAUSE_KNOWN_64;
+    source->attach({program, std::stoull(printed(program)), false}, {&entry, 1});
+    static_cast<void>(printed(program + " -5000"));
+    std::uint64_t taken =
+        source->read([](const tc::kernel_record& of, auto) { BOOST_TEST(of.dropped == 0U); });
+    const tc::kernel_counts first = source->counts(entry);
+    BOOST_TEST(first.ran == taken);
+    BOOST_TEST(first.dropped > 0U);
+    BOOST_TEST(first.ran + first.dropped == 5000U);
+    // The next records say that some were lost before them.
+    static_cast<void>(printed(program + " -10"));
+    std::map<std::uint32_t, std::uint64_t> lost;
+    taken += source->read([&](const tc::kernel_record& of, auto) { lost[of.cpu] = of.dropped; });
+    BOOST_TEST(taken + source->counts(entry).dropped == 5010U);
+    std::uint64_t sum = 0;
+    for (const auto& [cpu, count] : lost) sum += count;
+    BOOST_TEST(sum > 0U);
+    BOOST_TEST(sum <= first.dropped);
+}
+
+BOOST_AUTO_TEST_CASE(a_program_is_unharmed_when_its_tracer_is_killed) {
+    point::clauses session;
+    const std::uint32_t entry = session.add({{}, captures(true), 64}, {{}, captures(false), 64});
+    if (source_for(session) == nullptr) return;
+    const std::string program = CLAUSE_KNOWN_64;
+    const std::uint64_t offset = std::stoull(printed(program));
+    constexpr const char* count = "-20000";
+    const std::string right = printed(program + " " + count);
+    std::mt19937_64 random(1);
+    const unsigned kills = trace_ring_test::repeats(200);
+    unsigned attached = 0;
+    for (unsigned n = 0; n < kills; ++n) {
+        std::FILE* const traced = ::popen((program + " " + count).c_str(), "r");
+        BOOST_REQUIRE(traced != nullptr);
+        const ::pid_t tracer = ::fork();
+        if (tracer == 0) {
+            try {
+                tc::kernel_source source(session);
+                source.attach({program, offset, false}, {&entry, 1});
+                source.attach({program, offset, true}, {&entry, 1});
+                while (true) source.read([](const auto&, auto) {});
+            } catch (const std::exception&) {
+                ::_exit(1);
+            }
+        }
+        ::usleep(static_cast<unsigned>(random() % 60'000));
+        ::kill(tracer, SIGKILL);
+        int status = 0;
+        BOOST_REQUIRE(::waitpid(tracer, &status, 0) == tracer);
+        attached += WIFSIGNALED(status) ? 1 : 0;
+        char line[64] = {};
+        BOOST_TEST(std::fgets(line, sizeof line, traced) != nullptr);
+        BOOST_TEST(line == right);
+        BOOST_TEST(::pclose(traced) == 0);
+    }
+    BOOST_TEST(attached == kills);  // none ended by itself
+    trace_ring_test::proof("clauses", kills, "kills of a tracer");
+}
+
+BOOST_AUTO_TEST_CASE(without_permission_it_says_what_is_missing) {
+    if (::geteuid() != 0) return;
+    const int status = test::in_child([]() -> int {
+        if (::setgid(65534) != 0 || ::setuid(65534) != 0) return test::skipped;
+        point::clauses session;
+        try {
+            const tc::kernel_source source(session);
+        } catch (const std::runtime_error& why) {
+            const std::string said = why.what();
+            return said.find("CAP_BPF") != std::string::npos && said.find('\n') == std::string::npos
+                       ? 0
+                       : 1;
+        }
+        return 2;
+    });
+    TRACE_RING_TEST_SKIP_IF(status, "one cannot become another user here");
+    BOOST_TEST(status == 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_place_for_a_point_is_told_with_its_file) {
+    point::clauses session;
+    const std::uint32_t entry = session.add({{}, captures(true), 64}, {{}, captures(false), 64});
+    const auto source = source_for(session);
+    if (source == nullptr) return;
+    const auto said = [&](const tc::kernel_point& at) {
+        try {
+            source->attach(at, {&entry, 1});
+        } catch (const std::runtime_error& why) {
+            return std::string(why.what());
+        }
+        return std::string();
+    };
+    BOOST_TEST(said({"/nowhere/program", 64}) ==
+               "/nowhere/program, offset 64: cannot set a uprobe: No such file or directory");
+    BOOST_TEST(said({"/proc/self/status", 64}).find("/proc/self/status, offset 64: ") == 0U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -7,12 +7,13 @@
 /// and histograms.
 /// @code
 ///   results all(recorder, std::cout);
-///   all.add(clause, "malloc", "@@uft:*:libc.so.6:malloc:entry", statements);
-///   all.ran({.clause = clause, .time = ns, .pid = 1, .tid = 1, .bits = 64}, output);
+///   all.add("malloc", of_64_bits, of_32_bits);
+///   all.ran({.clause = 0, .time = ns, .pid = 1, .tid = 1, .bits = 64}, output);
 ///   all.show();
 /// @endcode
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -21,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/point/run.hpp>
@@ -53,39 +55,23 @@ public:
     /// `to` null: no trace is written, and what is captured is shown, a line each.
     results(recorder* to, std::ostream& out) : to_(to), out_(&out) {}
 
-    /// A clause, whose number is how many were added before. `name` is that of its events.
-    /// Throws std::invalid_argument as runtime_event::make does.
-    void add(const std::string& name, const std::vector<statement>& statements) {
-        clause made{name, statements, {}, {}, {}};
-        std::size_t number = 0;
-        for (const auto& one : made.statements) {
-            made.counted.emplace_back();
-            made.histograms.emplace_back();
-            made.events.push_back(nullptr);
-            if (one.is != statement::kind::capture || to_ == nullptr) continue;
-            using field = trace_ring::runtime_event::field;
-            using trace_ring::field_type;
-            std::vector<field> fields{
-                {"pid", field_type::u32}, {"tid", field_type::u32}, {"bits", field_type::u8}};
-            // A name that is there already, or twice, has its place behind it.
-            std::vector<std::string> names;
-            names.reserve(one.fields.size());
-            for (const auto& each : one.fields) {
-                std::string wanted = each.name.substr(0, 200);
-                const auto taken = [&](const std::string& known) { return known == wanted; };
-                if (wanted == "pid" || wanted == "tid" || wanted == "bits" ||
-                    std::any_of(names.begin(), names.end(), taken)) {
-                    wanted += "#" + std::to_string(names.size() + 1);
-                }
-                names.push_back(wanted);
+    /// A clause, whose number is how many were added before. `name` is that of its events. What its
+    /// statements store differs between the modes at most by the fields' types; for a mode without
+    /// statements there are no firings. Throws std::invalid_argument as runtime_event::make does.
+    void add(const std::string& name, std::vector<statement> lp64, std::vector<statement> ilp32) {
+        clause made;
+        made.name = name;
+        const std::size_t count = std::max(lp64.size(), ilp32.size());
+        made.counted.resize(count);
+        made.histograms.resize(count);
+        made.statements = {std::move(lp64), std::move(ilp32)};
+        for (const std::size_t mode : {0U, 1U}) {
+            std::size_t number = 0;
+            for (const auto& one : made.statements[mode]) {
+                const bool wanted = one.is == statement::kind::capture && to_ != nullptr;
+                if (wanted) ++number;
+                made.events[mode].push_back(wanted ? &event_of(name, number, one) : nullptr);
             }
-            for (std::size_t i = 0; i < one.fields.size(); ++i) {
-                fields.push_back({names[i], one.fields[i].type, one.fields[i].form,
-                                  static_cast<std::uint16_t>(one.fields[i].count)});
-            }
-            made.events.back() = &trace_ring::runtime_event::make(
-                number == 0 ? name : name + "#" + std::to_string(number + 1), fields);
-            ++number;
         }
         clauses_.push_back(std::move(made));
     }
@@ -95,8 +81,9 @@ public:
         clause& of = clauses_.at(who.clause);
         ++of.times;
         of.faults += who.faults != 0 ? 1 : 0;
-        for (std::size_t i = 0; i < of.statements.size(); ++i) {
-            const statement& one = of.statements[i];
+        const std::vector<statement>& statements = of.statements[who.bits == 32 ? 1 : 0];
+        for (std::size_t i = 0; i < statements.size(); ++i) {
+            const statement& one = statements[i];
             switch (one.is) {
                 case statement::kind::capture:
                     capture(who, of, i, output);
@@ -129,8 +116,9 @@ public:
     /// Counts and histograms.
     void show() const {
         for (const auto& of : clauses_) {
-            for (std::size_t i = 0; i < of.statements.size(); ++i) {
-                const statement& one = of.statements[i];
+            const auto& statements = of.statements[of.statements[0].empty() ? 1 : 0];
+            for (std::size_t i = 0; i < statements.size(); ++i) {
+                const statement& one = statements[i];
                 if (one.is == statement::kind::count)
                     of.counted[i].show(*out_, title("count", of, one));
                 if (one.is == statement::kind::histogram)
@@ -143,14 +131,41 @@ public:
 private:
     struct clause {
         std::string name;
-        std::vector<statement> statements;
-        std::vector<trace_ring::runtime_event*> events;
+        std::array<std::vector<statement>, 2> statements;  // by mode
+        std::array<std::vector<trace_ring::runtime_event*>, 2> events;
         std::vector<counts> counted;
         std::vector<histogram> histograms;
         std::uint64_t times = 0;
         std::uint64_t faults = 0;  ///< firings of which something could not be read
     };
 
+    /// The event of a clause's capture number `number`, from 1.
+    [[nodiscard]] static trace_ring::runtime_event& event_of(const std::string& name,
+                                                             std::size_t number,
+                                                             const statement& one) {
+        using field = trace_ring::runtime_event::field;
+        using trace_ring::field_type;
+        std::vector<field> fields{
+            {"pid", field_type::u32}, {"tid", field_type::u32}, {"bits", field_type::u8}};
+        // A name that is there already has its place behind it.
+        std::vector<std::string> names;
+        names.reserve(one.fields.size());
+        for (const auto& each : one.fields) {
+            std::string wanted = each.name.substr(0, 200);
+            const auto taken = [&](const std::string& known) { return known == wanted; };
+            if (wanted == "pid" || wanted == "tid" || wanted == "bits" ||
+                std::any_of(names.begin(), names.end(), taken)) {
+                wanted += "#" + std::to_string(names.size() + 1);
+            }
+            names.push_back(std::move(wanted));
+        }
+        for (std::size_t i = 0; i < one.fields.size(); ++i) {
+            fields.push_back({names[i], one.fields[i].type, one.fields[i].form,
+                              static_cast<std::uint16_t>(one.fields[i].count)});
+        }
+        return trace_ring::runtime_event::make(
+            number == 1 ? name : name + "#" + std::to_string(number), fields);
+    }
     [[nodiscard]] static std::string title(std::string_view what, const clause& of,
                                            const statement& one) {
         std::string made = of.name + " " + std::string(what) + "(";
@@ -247,7 +262,8 @@ private:
 
     void capture(const fired& who, const clause& of, std::size_t number,
                  std::span<const std::byte> output) {
-        const std::vector<stored_field>& fields = of.statements[number].fields;
+        const std::size_t mode = who.bits == 32 ? 1 : 0;
+        const std::vector<stored_field>& fields = of.statements[mode][number].fields;
         if (to_ == nullptr) {
             std::string line =
                 of.name + " pid=" + std::to_string(who.pid) + " tid=" + std::to_string(who.tid);
@@ -255,7 +271,7 @@ private:
             *out_ << line << (who.faults != 0 ? " (not all could be read)" : "") << '\n';
             return;
         }
-        trace_ring::runtime_event& event = *of.events[number];
+        trace_ring::runtime_event& event = *of.events[mode][number];
         payload_.assign(event.fixed_bytes() / 8, 0);
         const auto put = [&](std::size_t field, const void* from, std::size_t bytes) {
             std::memcpy(reinterpret_cast<std::byte*>(payload_.data()) + event.offset(field), from,

@@ -1,0 +1,42 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The command line of trace-clauses.
+/// @code
+///   options wanted;
+///   int status = 0;
+///   if (!parse(argc, argv, wanted, status)) return status;
+/// @endcode
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trace_clauses {
+
+/// Where trace-clauses fails itself, as env(1) and nohup(1) do.
+inline constexpr int failed = 125;
+
+struct options {
+    std::vector<std::string> clauses{};  ///< as text
+    std::vector<std::string> scripts{};  ///< files
+    std::string output{};                ///< the trace; empty: lines on the screen
+    std::uint64_t size = std::uint64_t{64} << 20;
+    std::uint64_t ring = std::uint64_t{4} << 20;
+    ::pid_t process = 0;  ///< 0: none
+    bool all = false;
+    double interval = 0;  ///< seconds; 0: at the end only
+    std::string list{};
+    bool dump = false;
+    bool quiet = false;
+    std::vector<std::string> command{};
+};
+
+/// False: the program is to end with `status`.
+[[nodiscard]] bool parse(int argc, char** argv, options& into, int& status);
+
+}  // namespace trace_clauses

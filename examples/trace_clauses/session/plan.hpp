@@ -1,0 +1,59 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a script amounts to for the programs that are to be traced: the clauses' code for both
+/// modes, the places where they fire, and what their actions store.
+/// @code
+///   const plan made = make_plan(script, files_of(program), process);  // throws script_error
+///   for (const auto& each : made.points) source.attach(each.at, each.clauses);
+/// @endcode
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <trace_ring/point/clauses.hpp>
+
+#include "../kernel/kernel_source.hpp"
+#include "../language/compile.hpp"
+#include "../points/find_points.hpp"
+
+namespace trace_clauses {
+
+/// Its text has the place in the script, and a mark below it.
+struct script_error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct planned_point {
+    kernel_point at;
+    std::string shown;  ///< the point, as it could stand in a script
+    program_mode mode = program_mode::lp64;
+    std::vector<std::uint32_t> clauses;
+};
+
+struct plan {
+    point::clauses code{};
+    struct clause {
+        std::string name;                                    ///< of its events
+        std::string text;                                    ///< as it stands in the script
+        std::array<std::vector<statement>, 2> statements{};  ///< by mode; empty where no point is
+    };
+    std::vector<clause> clauses{};  ///< by their numbers in `code`
+    std::vector<planned_point> points{};
+    std::vector<std::uint32_t> at_begin{};
+    std::vector<std::uint32_t> at_end{};
+};
+
+/// Finds the points of all clauses in these files, and compiles. Throws script_error, and
+/// std::runtime_error if a file cannot be read.
+[[nodiscard]] plan make_plan(const std::string& script, const std::vector<candidate_file>& files,
+                             ::pid_t process);
+
+}  // namespace trace_clauses

@@ -1,0 +1,73 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// A program whose calls are known, built for 32 and for 64 bits: it prints what it passes, and what
+// it gets back. Each call finds its structure at the same place with other contents, so that
+// whoever looks later than at the call reads something else.
+//     clause_known COUNT    prints a line for each call
+//     clause_known          prints where `handle` is in the file, and ends
+//     clause_known -COUNT   calls, prints the sum of what it got, and nothing else
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+struct order {
+    int id;
+    const char* name;
+    struct {
+        long a;
+        short b;
+    } in[2];
+    unsigned long long wide;
+    unsigned urgent : 3;
+    int left : 5;
+};
+
+extern "C" [[gnu::noinline]] long handle(const order* of, long n) {
+    asm volatile("" ::: "memory");
+    return of->in[1].a - n;
+}
+
+int main(int argc, char** argv) {
+    if (argc < 2) {
+        const unsigned long address = reinterpret_cast<unsigned long>(&handle);
+        std::FILE* const maps = std::fopen("/proc/self/maps", "r");
+        char line[512];
+        while (maps != nullptr && std::fgets(line, sizeof line, maps) != nullptr) {
+            unsigned long begin = 0;
+            unsigned long end = 0;
+            unsigned long offset = 0;
+            if (std::sscanf(line, "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 &&
+                address >= begin && address < end) {
+                std::printf("%lu\n", address - begin + offset);
+            }
+        }
+        return 0;
+    }
+    const long wanted = std::atol(argv[1]);
+    const long count = wanted < 0 ? -wanted : wanted;
+    static order one;
+    static char names[2][16];
+    long sum = 0;
+    for (long i = 0; i < count; ++i) {
+        std::memset(&one, 0, sizeof one);
+        std::snprintf(names[i % 2], sizeof names[0], "name%ld", i);
+        one.id = static_cast<int>(-i);
+        one.name = names[i % 2];
+        one.in[1].a = i * 100003;
+        one.in[1].b = static_cast<short>(i * 7);
+        one.wide = 0x100000000ULL * static_cast<unsigned long long>(i) + 5;
+        one.urgent = static_cast<unsigned>(i) & 7U;
+        one.left = static_cast<int>(i % 16) - 8;
+        const long got = handle(&one, i);
+        sum += got;
+        if (wanted > 0) {
+            std::printf("%d %s %ld %d %llu %u %d %ld %ld\n", one.id, one.name, one.in[1].a,
+                        one.in[1].b, one.wide, static_cast<unsigned>(one.urgent),
+                        static_cast<int>(one.left), i, got);
+        }
+    }
+    if (wanted < 0) std::printf("%ld\n", sum);
+    return 0;
+}
