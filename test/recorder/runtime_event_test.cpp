@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(many_records_are_all_there_and_one_that_is_too_long_is_coun
     std::vector<std::uint64_t> payload(2 + 16);
     for (std::uint64_t n = 0; n < 1000; ++n) {
         payload[0] = n;
-        payload[1] = 128;
+        payload[1] = 128 | (n == 7 ? std::uint64_t{tr::variable_cut_bit} : 0);
         BOOST_REQUIRE(made.record(recorder, payload));
     }
     payload.resize(4000);
@@ -134,6 +134,8 @@ BOOST_AUTO_TEST_CASE(many_records_are_all_there_and_one_that_is_too_long_is_coun
         if (const auto* const one = std::get_if<tr::reduce::record_view>(item)) {
             BOOST_REQUIRE(one->field("n").u64() == expected++);
             BOOST_REQUIRE(one->field("data").size() == 128U);
+            BOOST_REQUIRE(one->field("data").cut() == (expected == 8));
+            BOOST_REQUIRE(one->cut() == (expected == 8));
         }
     }
     BOOST_TEST(expected == 1000U);

@@ -773,8 +773,10 @@ private:
                            (to.found().empty() ? "; there are capture, count and hist"
                                                : to.suggestion()));
         }
+        const std::vector<std::string> names = written(of);
         for (std::size_t i = 0; i < of.parts.size(); ++i) {
-            made.fields.push_back(store(of.parts[i]));
+            made.fields.push_back(
+                store(of.parts[i], i < names.size() ? names[i] : of.parts[i].word));
             if (made.is == statement::kind::histogram && i == 0 &&
                 (made.fields[0].form != field_form::scalar)) {
                 refuse(of.parts[0], "a histogram is of numbers");
@@ -789,9 +791,40 @@ private:
         used_ = at + bytes;
         return at;
     }
-    stored_field store(const expression& of) {
+    /// The arguments of a call as they stand in the text.
+    [[nodiscard]] std::vector<std::string> written(const expression& call) const {
+        std::vector<std::string> all(1);
+        std::size_t depth = 0;
+        char quote = 0;
+        for (std::size_t i = call.column + call.word.size(); i < text_.size(); ++i) {
+            const char c = text_[i];
+            if (quote != 0) {
+                if (c == '\\' && i + 1 < text_.size()) all.back() += text_[i++];
+                if (text_[i] == quote) quote = 0;
+            } else if (c == '"' || c == '\'' || c == '`') {
+                quote = c;
+            } else if (c == '(' || c == '[' || c == '{') {
+                if (depth++ == 0) continue;
+            } else if (c == ')' || c == ']' || c == '}') {
+                if (--depth == 0) break;
+            } else if (c == ',' && depth == 1) {
+                all.emplace_back();
+                continue;
+            }
+            if (depth != 0) all.back() += text_[i];
+        }
+        for (auto& each : all) {
+            constexpr const char* blank = " \t\n\r\v\f";
+            const std::size_t first = each.find_first_not_of(blank);
+            each = first == std::string::npos
+                       ? ""
+                       : each.substr(first, each.find_last_not_of(blank) - first + 1);
+        }
+        return all;
+    }
+    stored_field store(const expression& of, std::string name) {
         stored_field made;
-        made.name = std::string(text_.substr(of.column, of.length));
+        made.name = std::move(name);
         const bool frames = (of.what == form::call || of.what == form::name) && of.word == "ustack";
         if (frames) {
             if (of.parts.size() > 1) refuse(of, "ustack or ustack(FRAMES)");

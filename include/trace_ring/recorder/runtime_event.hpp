@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include <trace_ring/format/words.hpp>
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/recorder/recorder.hpp>
@@ -72,8 +73,8 @@ public:
 #else
         if (payload.size() * 8 < fixed_bytes() || payload.size() > most_words) return false;
         return impl::append_words(to.words_, state_, {impl::not_begun, impl::stack_position()},
-                                  payload.data(), static_cast<std::uint32_t>(payload.size()), 0,
-                                  nullptr);
+                                  payload.data(), static_cast<std::uint32_t>(payload.size()),
+                                  cut_in(payload), nullptr);
 #endif
     }
 
@@ -97,6 +98,18 @@ public:
     runtime_event& operator=(const runtime_event&) = delete;
 
 private:
+    /// The flag of records of which something was cut.
+    [[nodiscard]] std::uint32_t cut_in(std::span<const std::uint64_t> payload) const noexcept {
+        const auto* const bytes = reinterpret_cast<const std::byte*>(payload.data());
+        bool cut = false;
+        for (const auto& each : fields_) {
+            if (each.form != field_form::variable) continue;
+            std::uint16_t length = 0;
+            __builtin_memcpy(&length, bytes + each.offset, sizeof length);
+            cut = cut || (length & variable_cut_bit) != 0;
+        }
+        return cut ? std::uint32_t{record_word::cut} : 0;
+    }
     [[nodiscard]] type_description described(std::span<const field> fields) {
         const auto refuse = [this](const std::string& what) {
             throw std::invalid_argument("event '" + name_ + "': " + what);
