@@ -1,0 +1,112 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// An ELF program or library of x86-64 or i386, open in libelf, and what of its debug information
+/// is in a file of its own.
+/// @code
+///   const elf_file file("/bin/ls");
+///   file.each_section([](Elf_Scn* section, const GElf_Shdr& header, std::string_view name) {});
+///   if (const auto debug = debug_file_of(file)) elf_file more(*debug);
+/// @endcode
+/// Nothing that a file says is trusted: what lies outside of it is an error, and so is what is not
+/// as it should be.
+
+#include <gelf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <trace_ring/record/data_model.hpp>
+
+namespace trace_clauses {
+
+using trace_ring::record::program_mode;
+
+/// A part of the file that is mapped when the program runs.
+struct segment {
+    std::uint64_t address = 0;
+    std::uint64_t offset = 0;  ///< in the file
+    std::uint64_t size = 0;    ///< in the file
+    bool is_code = false;
+};
+
+/// Not for two threads at once. Errors of all functions: std::runtime_error, "FILE: cause".
+class elf_file {
+public:
+    /// `shown` is how messages call it; empty: as it is.
+    explicit elf_file(std::string path, std::string shown = {});
+    ~elf_file();
+    elf_file(const elf_file&) = delete;
+    elf_file& operator=(const elf_file&) = delete;
+
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    [[nodiscard]] program_mode mode() const noexcept { return mode_; }
+    [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+    [[nodiscard]] Elf* handle() const noexcept { return elf_; }
+    [[nodiscard]] std::span<const segment> segments() const noexcept { return segments_; }
+    /// The program that is to load it; empty if there is none.
+    [[nodiscard]] const std::string& interpreter() const noexcept { return interpreter_; }
+
+    /// Where a virtual address is in the file; nothing if it is in no part of it that is mapped.
+    [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint64_t address,
+                                                         bool in_code) const noexcept;
+
+    /// Calls `tell` with each section, its header and its name.
+    template <class Tell>
+    void each_section(Tell&& tell) const {
+        std::size_t names = 0;
+        if (elf_getshdrstrndx(elf_, &names) != 0) damaged("section names");
+        for (Elf_Scn* at = elf_nextscn(elf_, nullptr); at != nullptr; at = elf_nextscn(elf_, at)) {
+            GElf_Shdr header;
+            if (gelf_getshdr(at, &header) == nullptr) damaged("a section's header");
+            const char* const name = elf_strptr(elf_, names, header.sh_name);
+            tell(at, header, std::string_view(name == nullptr ? "" : name));
+        }
+    }
+    /// A section as the file has it, without conversion; empty if it has no bytes there.
+    [[nodiscard]] std::span<const std::byte> bytes_of(Elf_Scn* section) const;
+    [[nodiscard]] const std::vector<std::byte>& build_id() const noexcept { return build_id_; }
+
+    /// Throws: the file says what cannot be.
+    [[noreturn]] void damaged(const char* where) const;
+
+private:
+    void open();
+    void find_segments();
+    void find_build_id();
+    [[noreturn]] void fail(const std::string& cause) const;
+
+    std::string path_;
+    std::string shown_;
+    int file_ = -1;
+    Elf* elf_ = nullptr;
+    std::uint64_t size_ = 0;
+    program_mode mode_ = program_mode::lp64;
+    std::vector<segment> segments_;
+    std::string interpreter_;
+    std::vector<std::byte> build_id_;
+};
+
+/// A note in a section: its owner's name, its type, and what it says.
+struct note {
+    std::string_view owner;
+    std::uint32_t type = 0;
+    std::span<const std::byte> text;
+};
+/// The next note of those in `from`, which is shortened by it; nothing at the end, and where a note
+/// would not end within `from`.
+[[nodiscard]] std::optional<note> next_note(std::span<const std::byte>& from);
+
+/// The file with the symbols and types that were taken out of this one, by build id or debuglink,
+/// where Debian, Fedora and gdb look for it. Nothing if there is none that is this file's.
+[[nodiscard]] std::optional<std::string> debug_file_of(const elf_file& of);
+
+}  // namespace trace_clauses
