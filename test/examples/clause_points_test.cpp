@@ -138,7 +138,8 @@ int main() {
         for (const std::string flags : {"-O1 -pie -fPIE", "-O1 -no-pie"}) {
             const std::string path = folder / "program";
             if (!build(path, text, "c++", bits, flags)) break;
-            const auto found = program_file(path).functions("wanted");
+            const program_file file(path);
+            const auto found = file.functions("wanted");
             BOOST_REQUIRE(found.size() == 1U);
             std::string bytes;
             for (const char c : code_at(text_of(path), found[0].function->offset)) {

@@ -19,8 +19,10 @@ namespace trace_clauses {
 namespace {
 
 constexpr std::size_t most_sections = 1U << 20;
-/// zlib makes at most about a thousand bytes of one. No section that a debugger reads is larger.
-constexpr std::uint64_t most_unpacked = std::uint64_t{4} << 30;
+/// What a compressed section may become: that of a compiler is ten times as large at most.
+[[nodiscard]] std::uint64_t most_unpacked(std::uint64_t packed) {
+    return 64 * packed + (1U << 20);
+}
 
 template <class T>
 [[nodiscard]] T number_at(std::span<const std::byte> from, std::size_t at) {
@@ -118,7 +120,7 @@ void elf_file::open() {
     }
     find_segments();
     std::uint64_t all = 0;
-    each_section([&](Elf_Scn* at, const GElf_Shdr& section, std::string_view) {
+    each_section([&](Elf_Scn* at, const GElf_Shdr& section, std::string_view name) {
         if (section.sh_type != SHT_NOBITS &&
             (section.sh_offset > size_ || section.sh_size > size_ - section.sh_offset)) {
             damaged("it ends before a section's end");
@@ -126,9 +128,11 @@ void elf_file::open() {
         // Work and memory stay in proportion to the file: no byte is in many sections.
         if (section.sh_type != SHT_NOBITS) all += section.sh_size;
         if (all > 4 * size_) damaged("sections that overlap");
+        if (name.starts_with(".zdebug")) fail("its debug information is compressed in an old way");
         if ((section.sh_flags & SHF_COMPRESSED) == 0) return;
         GElf_Chdr packed;
-        if (gelf_getchdr(at, &packed) == nullptr || packed.ch_size > most_unpacked) {
+        if (gelf_getchdr(at, &packed) == nullptr ||
+            packed.ch_size > most_unpacked(section.sh_size)) {
             damaged("a compressed section");
         }
     });

@@ -242,13 +242,13 @@ private:
 };
 
 program_file::program_file(std::string path, std::string shown)
-    : path_(shown.empty() ? path : std::move(shown)) {
-    const elf_file file(std::move(path), path_);
+    : path_(shown.empty() ? path : std::move(shown)), opened_(std::move(path)) {
+    const elf_file file(opened_, path_);
     mode_ = file.mode();
     program_reader(*this, file).read();
 }
 
-std::vector<program_file::match> program_file::functions(std::string_view glob) const {
+std::vector<program_file::match> program_file::functions(std::string_view glob) const& {
     std::vector<match> found;
     const std::string with_parameters = std::string(glob) + "(*)*";
     const bool mangled = glob.starts_with("_Z");

@@ -51,7 +51,9 @@ public:
     /// `shown` is how messages call it.
     explicit program_file(std::string path, std::string shown = {});
 
+    /// How messages call it; and where it is read.
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    [[nodiscard]] const std::string& opened() const noexcept { return opened_; }
     [[nodiscard]] program_mode mode() const noexcept { return mode_; }
     /// By address.
     [[nodiscard]] std::span<const program_function> functions() const noexcept {
@@ -59,7 +61,8 @@ public:
     }
     /// Those with a name that matches: as it is, or, of C++, as its author wrote it, with its
     /// parameters or without. Linear.
-    [[nodiscard]] std::vector<match> functions(std::string_view glob) const;
+    [[nodiscard]] std::vector<match> functions(std::string_view glob) const&;
+    std::vector<match> functions(std::string_view) const&& = delete;  // they would point to nothing
     /// The function whose code is at this address; null if there is none.
     [[nodiscard]] const program_function* at(std::uint64_t address) const noexcept;
     /// Names of functions that are chosen when the program is loaded; sorted.
@@ -81,6 +84,7 @@ private:
     friend class program_reader;
 
     std::string path_;
+    std::string opened_;
     program_mode mode_ = program_mode::lp64;
     std::vector<program_function> functions_;
     std::vector<std::string> chosen_;

@@ -38,6 +38,13 @@ struct member {
     point::bit_field bits{};   ///< width 0: no bit-field
 };
 
+/// `bits` of a member of that type; those that are all of it, in its place, are no bit-field.
+[[nodiscard]] constexpr point::bit_field unless_whole(const point::bit_field& bits,
+                                                      point::extent type) noexcept {
+    const bool whole = bits.width == type.bytes * 8 && bits.first_bit == 0;
+    return whole ? point::bit_field{} : bits;
+}
+
 struct type {
     enum class kind : std::uint8_t {
         nothing,  ///< void, a function, or what is declared and not defined
@@ -107,6 +114,11 @@ public:
         return found == names_.end() ? nothing() : found->second;
     }
     [[nodiscard]] const std::map<std::string, type_id>& names() const noexcept { return names_; }
+    /// What enumerations call their values.
+    void constant(const std::string& name, std::int64_t value) { constants_[name] = value; }
+    [[nodiscard]] const std::map<std::string, std::int64_t>& constants() const noexcept {
+        return constants_;
+    }
 
 private:
     program_mode mode_;
@@ -114,6 +126,7 @@ private:
     std::map<std::pair<point::c_type, bool>, type_id> basic_;
     std::map<type_id, type_id> pointers_;
     std::map<std::string, type_id> names_;
+    std::map<std::string, std::int64_t> constants_;
 };
 
 /// A function as its program declares it.

@@ -1,0 +1,33 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The arithmetic types of C by what they are called.
+/// @code
+///   basic_of("unsigned long")->type == point::c_type::long_integer;
+///   usual("size_t")->is_signed == false;
+/// @endcode
+
+#include <optional>
+#include <string>
+
+#include <trace_ring/point/c_types.hpp>
+
+namespace trace_clauses {
+
+namespace point = trace_ring::point;
+
+/// An integer or floating type.
+struct basic {
+    point::c_type type = point::c_type::integer;
+    bool is_signed = true;
+};
+
+/// What "unsigned long" and the like mean, in any order of the words, with one space between them;
+/// nothing if they mean nothing.
+[[nodiscard]] std::optional<basic> basic_of(const std::string& words);
+/// What every program has by including a header: size_t, int32_t and their like.
+[[nodiscard]] std::optional<basic> usual(const std::string& name);
+
+}  // namespace trace_clauses

@@ -1,0 +1,74 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "dwarf_index.hpp"
+
+#include <dwarf.h>
+
+#include "dwarf_attributes.hpp"
+
+namespace trace_clauses {
+
+dwarf_index::dwarf_index(Dwarf* of) {
+    Dwarf_CU* unit = nullptr;
+    Dwarf_Die whole, split;
+    std::uint8_t kind = 0;
+    while (left_ != 0 && dwarf_get_units(of, unit, &unit, nullptr, &kind, &whole, &split) == 0) {
+        --left_;
+        // What is split off is in a file of its own.
+        Dwarf_Die& read = kind == DW_UT_skeleton && dwarf_tag(&split) != 0 ? split : whole;
+        look_at_children(read, "", !is_c(read), 0);
+    }
+}
+
+void dwarf_index::look_at_children(Dwarf_Die& of, const std::string& around, bool cxx, int depth) {
+    constexpr int deepest = 32;
+    Dwarf_Die one;
+    if (depth == deepest || dwarf_child(&of, &one) != 0) return;
+    do {
+        if (left_ == 0) return;
+        --left_;
+        look_at(one, around, cxx, depth);
+    } while (dwarf_siblingof(&one, &one) == 0);
+}
+
+void dwarf_index::look_at(Dwarf_Die& one, const std::string& around, bool cxx, int depth) {
+    const int tag = dwarf_tag(&one);
+    if (tag == DW_TAG_subprogram) return add_function(one);
+    const std::string kind = tag_of(one);
+    if (kind.empty() && tag != DW_TAG_typedef && tag != DW_TAG_namespace) return;
+    const char* const own = dwarf_diename(&one);
+    if (own == nullptr && tag != DW_TAG_namespace) return;
+    const std::string name = around + (own == nullptr ? "(anonymous namespace)" : own);
+    if (tag == DW_TAG_typedef) {
+        defined_.emplace(name, one);
+    } else if (!kind.empty()) {
+        // One with a signature says where it is defined.
+        if (is_declaration(one) && dwarf_hasattr(&one, DW_AT_signature) == 0) {
+            declared_.emplace(one.addr, kind + " " + name);
+        } else {
+            defined_.emplace(kind + " " + name, one);
+            if (cxx) defined_.emplace(name, one);
+        }
+    }
+    if (cxx && tag != DW_TAG_typedef) look_at_children(one, name + "::", cxx, depth + 1);
+}
+
+void dwarf_index::add_function(Dwarf_Die& one) {
+    Dwarf_Addr entry = 0;
+    if (dwarf_entrypc(&one, &entry) != 0) {
+        // Of one in several parts, the first.
+        Dwarf_Addr base = 0, end = 0;
+        if (dwarf_ranges(&one, 0, &base, &entry, &end) <= 0) return;
+    }
+    if (entry == 0) return;  // the linker left it out
+    by_address_.emplace(entry, one);
+    if (const char* const name = dwarf_diename(&one)) functions_.emplace(name, one);
+    Dwarf_Attribute attribute;
+    for (const unsigned linked : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+        const char* const name = dwarf_formstring(dwarf_attr_integrate(&one, linked, &attribute));
+        if (name != nullptr) functions_.emplace(name, one);
+    }
+}
+
+}  // namespace trace_clauses

@@ -1,0 +1,55 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Finds the functions and the structures of a program in its DWARF, which has no order by name.
+/// @code
+///   dwarf_index index(debug);
+///   if (const Dwarf_Die* found = index.defined("struct order")) read(*found);
+/// @endcode
+
+#include <elfutils/libdw.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+namespace trace_clauses {
+
+/// Looks at all of a file at once. Memory and time: linear, and bounded.
+class dwarf_index {
+public:
+    explicit dwarf_index(Dwarf* of);
+
+    /// Null if there is none.
+    [[nodiscard]] Dwarf_Die* at(std::uint64_t address) { return found(by_address_, address); }
+    [[nodiscard]] Dwarf_Die* function(const std::string& name) { return found(functions_, name); }
+    /// "struct s", or a typedef's; with the namespaces and classes around it.
+    [[nodiscard]] Dwarf_Die* defined(const std::string& name) { return found(defined_, name); }
+    /// The definition of what is declared there, in whatever unit that is.
+    [[nodiscard]] Dwarf_Die* definition_of(const Dwarf_Die& declaration) {
+        const auto name = declared_.find(declaration.addr);
+        return name == declared_.end() ? nullptr : defined(name->second);
+    }
+
+private:
+    template <class Map, class Key>
+    [[nodiscard]] static Dwarf_Die* found(Map& in, const Key& key) {
+        const auto at = in.find(key);
+        return at == in.end() ? nullptr : &at->second;
+    }
+    void look_at_children(Dwarf_Die& of, const std::string& around, bool cxx, int depth);
+    void look_at(Dwarf_Die& one, const std::string& around, bool cxx, int depth);
+    void add_function(Dwarf_Die& one);
+
+    std::size_t left_ = std::size_t{1} << 25;  // entries that are looked at
+    std::map<std::uint64_t, Dwarf_Die> by_address_;
+    std::unordered_map<std::string, Dwarf_Die> functions_;
+    std::unordered_map<std::string, Dwarf_Die> defined_;
+    std::unordered_map<const void*, std::string> declared_;
+};
+
+}  // namespace trace_clauses

@@ -1,0 +1,394 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "dwarf_types.hpp"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <trace_clauses/points/elf_file.hpp>
+
+#include "dwarf_attributes.hpp"
+#include "dwarf_index.hpp"
+
+namespace trace_clauses {
+namespace {
+
+constexpr int deepest = 64;  // types of types
+constexpr std::uint64_t most_bytes = point::layout::most_bytes;
+
+}  // namespace
+
+class dwarf_types::reader {
+public:
+    reader(const program_file& of, type_table& into)
+        : table_(into), file_(std::make_unique<elf_file>(of.opened(), of.path())) {
+        open();
+        if (debug_ == nullptr && !of.debug_file().empty()) {
+            try {
+                file_ = std::make_unique<elf_file>(of.debug_file());
+                open();
+            } catch (const std::runtime_error&) {
+                // Without it, as if it were not there.
+            }
+        }
+    }
+    ~reader() {
+        if (debug_ != nullptr) dwarf_end(debug_);
+    }
+    reader(const reader&) = delete;
+    reader& operator=(const reader&) = delete;
+
+    [[nodiscard]] bool any() const noexcept { return debug_ != nullptr; }
+
+    [[nodiscard]] dwarf_index& index() {
+        if (!index_) index_.emplace(debug_);
+        return *index_;
+    }
+
+    [[nodiscard]] std::optional<function_type> read_function(Dwarf_Die* found) {
+        if (found == nullptr) return std::nullopt;
+        function_type made;
+        made.returns = type_of(*found, 0);
+        made.parameters = parameters_of(*found);
+        // What became of an inlined function where it was not, may have lost some.
+        Dwarf_Attribute attribute;
+        Dwarf_Die origin;
+        if (dwarf_formref_die(dwarf_attr(found, DW_AT_abstract_origin, &attribute), &origin) !=
+            nullptr) {
+            auto all = parameters_of(origin);
+            if (all.size() > made.parameters.size()) made.parameters = std::move(all);
+        }
+        complete_all();
+        return made;
+    }
+
+    [[nodiscard]] type_id read_type(Dwarf_Die* found) {
+        if (found == nullptr) return type_table::nothing();
+        const type_id made = converted(*found, 0);
+        complete_all();
+        return made;
+    }
+
+private:
+    enum class state : std::uint8_t { waiting, being_read, read };
+    struct structure {
+        Dwarf_Die die;
+        state is = state::waiting;
+    };
+
+    void open() {
+        bool has = false;
+        file_->each_section([&](Elf_Scn*, const GElf_Shdr& header, std::string_view name) {
+            has = has || (name == ".debug_info" && header.sh_type != SHT_NOBITS);
+        });
+        if (has) debug_ = dwarf_begin_elf(file_->handle(), DWARF_C_READ, nullptr);
+    }
+
+    [[nodiscard]] std::vector<function_type::parameter> parameters_of(Dwarf_Die& function) {
+        std::vector<function_type::parameter> made;
+        each_child(function, [&](Dwarf_Die& one) {
+            if (dwarf_tag(&one) != DW_TAG_formal_parameter || made.size() == most_parameters)
+                return;
+            const char* const name = dwarf_diename(&one);
+            made.push_back({name == nullptr ? "" : name, type_of(one, 0)});
+        });
+        return made;
+    }
+
+    template <class Tell>
+    void each_child(Dwarf_Die& of, Tell&& tell) {
+        Dwarf_Die one;
+        if (dwarf_child(&of, &one) != 0) return;
+        do {
+            if (left_ == 0) return;
+            --left_;
+            tell(one);
+        } while (dwarf_siblingof(&one, &one) == 0);
+    }
+
+    [[nodiscard]] type_id type_of(Dwarf_Die& of, int depth) {
+        Dwarf_Die found;
+        return find_type(of, found) ? converted(found, depth) : type_table::nothing();
+    }
+
+    /// The type's number; structures' members wait until `complete_all`.
+    [[nodiscard]] type_id converted(Dwarf_Die& of, int depth) {
+        if (const auto known = known_.find(of.addr); known != known_.end()) return known->second;
+        if (depth == deepest || left_ == 0) return type_table::nothing();
+        --left_;
+        const void* const key = of.addr;
+        const type_id made = convert(of, depth + 1);
+        known_.emplace(key, made);
+        return made;
+    }
+
+    [[nodiscard]] type_id convert(Dwarf_Die& of, int depth) {
+        switch (dwarf_tag(&of)) {
+            case DW_TAG_base_type:
+                return base_type(of);
+            case DW_TAG_pointer_type:
+            case DW_TAG_reference_type:
+            case DW_TAG_rvalue_reference_type:
+                return table_.pointer_to(type_of(of, depth));
+            case DW_TAG_const_type:
+            case DW_TAG_volatile_type:
+            case DW_TAG_restrict_type:
+            case DW_TAG_atomic_type:
+            case DW_TAG_immutable_type:
+                return type_of(of, depth);
+            case DW_TAG_typedef: {
+                const type_id meant = type_of(of, depth);
+                if (const char* const name = dwarf_diename(&of)) table_.name(name, meant);
+                return meant;
+            }
+            case DW_TAG_array_type:
+                return array_type(of, depth);
+            case DW_TAG_enumeration_type:
+                return enumeration(of, depth);
+            case DW_TAG_structure_type:
+            case DW_TAG_class_type:
+            case DW_TAG_union_type:
+                return structure_type(of, depth);
+            default:
+                return inexpressible(of);
+        }
+    }
+
+    [[nodiscard]] type_id inexpressible(Dwarf_Die& of) {
+        const auto bytes = number_of(of, DW_AT_byte_size).value_or(0);
+        if (bytes == 0 || bytes > most_bytes) return type_table::nothing();
+        const char* const name = dwarf_diename(&of);
+        const std::uint64_t alignment = bytes % 16 == 0 ? 16 : 1;
+        return table_.add({.name = name == nullptr ? "" : name, .size = {bytes, alignment}});
+    }
+
+    [[nodiscard]] type_id base_type(Dwarf_Die& of) {
+        using enum point::c_type;
+        const auto bytes = number_of(of, DW_AT_byte_size).value_or(0);
+        const auto encoding = number_of(of, DW_AT_encoding).value_or(0);
+        if (encoding == DW_ATE_float) {
+            // _Float128 is as large as a long double, and another.
+            const char* const name = dwarf_diename(&of);
+            const bool extended = name != nullptr && std::string_view(name) == "long double";
+            if (bytes == 4) return table_.of(single_float);
+            if (bytes == 8) return table_.of(double_float);
+            if (extended && bytes == point::extent_of(long_double_float, table_.mode()).bytes) {
+                return table_.of(long_double_float);
+            }
+            return inexpressible(of);
+        }
+        const bool is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+        if (encoding == DW_ATE_boolean && bytes == 1) return table_.of(boolean, false);
+        if (!is_signed && encoding != DW_ATE_unsigned && encoding != DW_ATE_unsigned_char &&
+            encoding != DW_ATE_UTF && encoding != DW_ATE_boolean) {
+            return inexpressible(of);
+        }
+        const auto made = integer_of(bytes, is_signed);
+        return made ? *made : inexpressible(of);
+    }
+
+    [[nodiscard]] std::optional<type_id> integer_of(std::uint64_t bytes, bool is_signed) {
+        using enum point::c_type;
+        if (bytes == 1) return table_.of(character, is_signed);
+        if (bytes == 2) return table_.of(short_integer, is_signed);
+        if (bytes == 4) return table_.of(integer, is_signed);
+        if (bytes == 8) return table_.of(long_long_integer, is_signed);
+        return std::nullopt;
+    }
+
+    [[nodiscard]] type_id enumeration(Dwarf_Die& of, int depth) {
+        if (auto other = elsewhere(of)) return converted(*other, depth);
+        auto bytes = number_of(of, DW_AT_byte_size).value_or(0);
+        const auto encoding = number_of(of, DW_AT_encoding);
+        bool is_signed = encoding == std::uint64_t{DW_ATE_signed};
+        const bool known = encoding || dwarf_hasattr(&of, DW_AT_type) != 0;
+        each_child(of, [&](Dwarf_Die& one) {
+            const char* const name = dwarf_diename(&one);
+            const auto value = constant_of(one);
+            if (dwarf_tag(&one) != DW_TAG_enumerator || name == nullptr || !value) return;
+            table_.constant(name, *value);
+            is_signed = is_signed || (!known && *value < 0);
+        });
+        if (const type_id like = type_of(of, depth); like != type_table::nothing()) {
+            is_signed = table_[like].is_signed;
+            if (bytes == 0) bytes = table_[like].size.bytes;
+        }
+        const auto base = integer_of(bytes, is_signed);
+        if (!base) return type_table::nothing();
+        type made = table_[*base];
+        made.name = name_of(of);
+        const type_id id = table_.add(std::move(made));
+        register_name(of, id);
+        return id;
+    }
+
+    [[nodiscard]] type_id array_type(Dwarf_Die& of, int depth) {
+        std::vector<std::uint64_t> counts;
+        each_child(of, [&](Dwarf_Die& one) {
+            if (dwarf_tag(&one) != DW_TAG_subrange_type || counts.size() == most_dimensions) return;
+            auto count = number_of(one, DW_AT_count);
+            if (!count) {
+                const auto last = number_of(one, DW_AT_upper_bound);
+                count = last ? *last + 1 : 0;
+            }
+            counts.push_back(*count);
+        });
+        type_id made = type_of(of, depth);
+        complete(made, depth);
+        for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
+            const std::uint64_t bytes = table_[made].size.bytes;
+            if (*count > most_bytes || (bytes != 0 && *count > most_bytes / bytes)) {
+                return type_table::nothing();
+            }
+            made = table_.array_of(made, *count);
+        }
+        const auto bytes = table_[made].size.bytes;
+        if (has_flag(of, DW_AT_GNU_vector) && bytes != 0 && (bytes & (bytes - 1)) == 0) {
+            table_[made].size.alignment = bytes;
+        }
+        return made;
+    }
+
+    /// The definition of what is only declared here.
+    [[nodiscard]] std::optional<Dwarf_Die> elsewhere(Dwarf_Die& of) {
+        // In a unit of types, or in any other.
+        Dwarf_Attribute attribute;
+        Dwarf_Die found;
+        if (dwarf_formref_die(dwarf_attr(&of, DW_AT_signature, &attribute), &found) != nullptr &&
+            dwarf_hasattr(&found, DW_AT_signature) == 0 && !is_declaration(found)) {
+            return found;
+        }
+        if (!is_declaration(of)) return std::nullopt;
+        const Dwarf_Die* const other = index().definition_of(of);
+        return other == nullptr ? std::nullopt : std::optional(*other);
+    }
+
+    [[nodiscard]] type_id structure_type(Dwarf_Die& of, int depth) {
+        if (auto other = elsewhere(of)) return converted(*other, depth);
+        const auto bytes = number_of(of, DW_AT_byte_size);
+        if (!bytes || *bytes > most_bytes) {
+            // Declared only: there may be pointers to it.
+            return table_.add({.name = name_of(of)});
+        }
+        const type_id made =
+            table_.add({.is = type::kind::structure, .name = name_of(of), .size = {*bytes, 1}});
+        register_name(of, made);
+        structures_.emplace(made, structure{of});
+        waiting_.push_back(made);
+        return made;
+    }
+
+    [[nodiscard]] static std::string name_of(Dwarf_Die& of) {
+        const char* const name = dwarf_diename(&of);
+        return name == nullptr ? "" : tag_of(of) + " " + name;
+    }
+    void register_name(Dwarf_Die& of, type_id is) {
+        const char* const name = dwarf_diename(&of);
+        if (name == nullptr) return;
+        table_.name(tag_of(of) + " " + name, is);
+        Dwarf_Die unit;
+        if (dwarf_diecu(&of, &unit, nullptr, nullptr) == nullptr || is_c(unit)) return;
+        if (!table_.names().contains(name)) table_.name(name, is);
+    }
+
+    void complete_all() {
+        while (!waiting_.empty()) {
+            const type_id next = waiting_.back();
+            waiting_.pop_back();
+            complete(next, 0);
+        }
+    }
+
+    /// Reads the members of a structure: those of one within another come first, for its alignment
+    /// is the outer's.
+    void complete(type_id which, int depth) {
+        const auto found = structures_.find(which);
+        if (found == structures_.end() || found->second.is != state::waiting || depth >= deepest) {
+            return;
+        }
+        found->second.is = state::being_read;
+        Dwarf_Die die = found->second.die;
+        std::uint64_t alignment = number_of(die, DW_AT_alignment).value_or(1);
+        const std::uint64_t whole = table_[which].size.bytes;
+        bool packed = false;
+        std::vector<member> members;
+        each_child(die, [&](Dwarf_Die& one) {
+            auto made = read_member(one, dwarf_tag(&die) == DW_TAG_union_type, whole, depth + 1);
+            if (!made) return;
+            const std::uint64_t own = table_[made->type].size.alignment;
+            packed = packed || (made->bits.width == 0 && made->offset % own != 0);
+            alignment = std::max(alignment, own);
+            members.push_back(std::move(*made));
+        });
+        packed = packed || alignment == 0 || whole % alignment != 0;
+        table_[which].size.alignment = packed ? 1 : alignment;
+        table_[which].members = std::move(members);
+        structures_.at(which).is = state::read;
+    }
+
+    [[nodiscard]] std::optional<member> read_member(Dwarf_Die& one, bool in_union,
+                                                    std::uint64_t whole, int depth) {
+        const int tag = dwarf_tag(&one);
+        if (tag != DW_TAG_member && tag != DW_TAG_inheritance) return std::nullopt;
+        const auto bit_width = number_of(one, DW_AT_bit_size);
+        const auto place = place_of(one);
+        const bool by_bits = dwarf_hasattr(&one, DW_AT_data_bit_offset) != 0;
+        // Static, or a virtual base.
+        if ((!place && !by_bits && !in_union) || is_declaration(one)) return std::nullopt;
+        const char* const name = tag == DW_TAG_inheritance ? nullptr : dwarf_diename(&one);
+        member made{name == nullptr ? "" : name, type_of(one, depth), place.value_or(0)};
+        complete(made.type, depth);
+        if (made.offset > whole) return std::nullopt;
+        if (!bit_width) return made;
+        const point::extent type = table_[made.type].size;
+        const auto bits = bits_at(first_bit_of(one, made.offset, type.bytes, *bit_width),
+                                  *bit_width, type, whole);
+        if (!bits) return std::nullopt;
+        made.offset = bits->offset;
+        made.bits = unless_whole(*bits, type);
+        return made;
+    }
+    static constexpr std::size_t most_parameters = 256;
+    static constexpr std::size_t most_dimensions = 16;
+
+    type_table& table_;
+    std::unique_ptr<elf_file> file_;
+    Dwarf* debug_ = nullptr;
+    std::optional<dwarf_index> index_;
+    std::size_t left_ = std::size_t{1} << 21;  // entries that are read
+    std::unordered_map<const void*, type_id> known_;
+    std::unordered_map<type_id, structure> structures_;
+    std::vector<type_id> waiting_;
+};
+
+dwarf_types::dwarf_types(const program_file& of, type_table& into)
+    : reader_(std::make_unique<reader>(of, into)) {}
+dwarf_types::~dwarf_types() = default;
+dwarf_types::dwarf_types(dwarf_types&&) noexcept = default;
+
+bool dwarf_types::any() const noexcept {
+    return reader_->any();
+}
+std::optional<function_type> dwarf_types::of_function(std::uint64_t address) {
+    if (!any()) return std::nullopt;
+    return reader_->read_function(reader_->index().at(address));
+}
+std::optional<function_type> dwarf_types::of_function(const std::string& name) {
+    if (!any()) return std::nullopt;
+    return reader_->read_function(reader_->index().function(name));
+}
+type_id dwarf_types::find(const std::string& name) {
+    if (!any()) return type_table::nothing();
+    return reader_->read_type(reader_->index().defined(name));
+}
+
+}  // namespace trace_clauses
