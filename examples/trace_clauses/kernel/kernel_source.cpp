@@ -168,7 +168,6 @@ void kernel_source::attach(const kernel_point& at, std::span<const std::uint32_t
     with.uprobe_path = address_of(at.file.c_str());
     with.probe_offset = at.offset;
     with.sample_period = 1;
-    with.inherit = at.process >= 0 ? 1 : 0;
     if (at.at_return)
         with.config |= std::uint64_t{1} << number_in(device + "format/retprobe", "config:", 0);
     if (at.semaphore != 0) {

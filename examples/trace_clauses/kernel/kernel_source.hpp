@@ -10,9 +10,11 @@
 ///   source.attach({"/lib/x86_64-linux-gnu/libc.so.6", 0x98860, false, pid}, session.at(point));
 ///   while (source.wait(100)) source.read([](const kernel_record& of, auto output) { ... });
 /// @endcode
-/// Nothing of it is in the traced programs but a breakpoint, which the kernel takes out when this
-/// process ends, in whichever way. Facts: perf_event_open(2), bpf(2), bpf-helpers(7), and the
-/// kernel's Documentation/bpf/ringbuf.rst.
+/// An event of one process is not inherited by those that it forks: the kernel would look for the
+/// file's name in their memory, find nothing, and refuse the fork. Nothing of it is in the traced
+/// programs but a breakpoint, which the kernel takes out when this process ends, in whichever way.
+/// Facts: perf_event_open(2), bpf(2), bpf-helpers(7), and the kernel's
+/// Documentation/bpf/ringbuf.rst.
 
 #include <sys/types.h>
 
@@ -52,7 +54,7 @@ struct kernel_point {
     std::string file;
     std::uint64_t offset = 0;     ///< in the file
     bool at_return = false;       ///< where the function that begins there returns
-    ::pid_t process = -1;         ///< of this process and what it forks from then on; -1: of all
+    ::pid_t process = -1;         ///< of this process, without those that it forks; -1: of all
     std::uint64_t semaphore = 0;  ///< offset of a probe's counter of tracers; 0: none
 };
 

@@ -515,7 +515,55 @@ private:
         }
         refuse(of, said);
     }
+    /// Of a probe: where its authors have left it.
+    operand probe_argument(const expression& of, std::size_t n) {
+        if (n >= in_.probe->size()) {
+            refuse(of, "the probe has " + std::to_string(in_.probe->size()) + " arguments");
+        }
+        const usdt_argument& at = (*in_.probe)[n];
+        if (at.is == usdt_argument::kind::unparsed || at.is_real) {
+            refuse(of, "the probe's argument is '" + at.text + "', which cannot be read");
+        }
+        const integer_type as{at.bytes, at.is_signed};
+        const auto sum = [&] {
+            code_.constant(static_cast<std::uint64_t>(at.value));
+            if (at.reg != usdt_argument::none) {
+                code_.append({op::reg, at.reg});
+                code_.append({op::add});
+            }
+            if (at.index != usdt_argument::none) {
+                code_.append({op::reg, at.index});
+                code_.constant(at.scale);
+                code_.append({op::multiply});
+                code_.append({op::add});
+            }
+        };
+        switch (at.is) {
+            case usdt_argument::kind::reg:
+                code_.append({op::reg, at.reg});
+                if (at.reg_shift != 0) {
+                    code_.constant(at.reg_shift);
+                    code_.append({op::shift_right_unsigned});
+                }
+                if (at.reg_bytes != 0) code_.narrow({at.reg_bytes, false});
+                break;
+            case usdt_argument::kind::memory:
+                sum();
+                narrow_address();
+                code_.load(as);
+                break;
+            case usdt_argument::kind::address:
+                sum();
+                narrow_address();
+                break;
+            default:
+                code_.constant(static_cast<std::uint64_t>(at.value));
+        }
+        code_.narrow(as);
+        return number(as);
+    }
     operand argument(const expression& of, std::size_t n) {
+        if (in_.probe != nullptr) return probe_argument(of, n);
         if (in_.at_return) refuse(of, "arguments are known where a function is entered");
         if (in_.declared == nullptr) {
             read_argument(of, n);

@@ -42,6 +42,7 @@
 #include <trace_ring/record/field.hpp>
 
 #include "../../expressions/parse.hpp"
+#include "../points/usdt.hpp"
 #include "../types/type_table.hpp"
 
 namespace trace_clauses {
@@ -54,6 +55,7 @@ struct environment {
     type_table& types;                        ///< of the mode; pointers and arrays are added to it
     const function_type* declared = nullptr;  ///< null: unknown
     bool at_return = false;
+    const std::vector<usdt_argument>* probe = nullptr;  ///< where a probe has its arguments
 };
 
 /// A part of what an action stores.

@@ -8,6 +8,7 @@
 ///   const auto found = find_type(types, "struct order *");
 /// @endcode
 
+#include <bit>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -132,8 +133,10 @@ namespace impl {
     switch (is.is) {
         case type::kind::nothing:
             return "void";
-        case type::kind::pointer:
-            return shown_type(types, is.of, depth + 1) + " *";
+        case type::kind::pointer: {
+            const std::string to = shown_type(types, is.of, depth + 1);
+            return to + (to.back() == '*' ? "*" : " *");
+        }
         case type::kind::array:
             return shown_type(types, is.of, depth + 1) + "[" + std::to_string(is.count) + "]";
         case type::kind::structure:
@@ -143,8 +146,13 @@ namespace impl {
         case type::kind::integer:
             break;
     }
-    return (is.is_signed ? "a signed number of " : "an unsigned number of ") +
-           std::to_string(is.size.bytes) + (is.size.bytes == 1 ? " byte" : " bytes");
+    constexpr const char* names[] = {"char", "short", "int", "long long"};
+    if (!std::has_single_bit(is.size.bytes) || is.size.bytes > 8) {
+        return "a number of " + std::to_string(is.size.bytes) + " bytes";
+    }
+    const auto at = static_cast<std::size_t>(std::countr_zero(is.size.bytes));
+    const bool is_long = is.size.bytes == 8 && types.mode() == program_mode::lp64;
+    return (is.is_signed ? "" : "unsigned ") + std::string(is_long ? "long" : names[at]);
 }
 
 }  // namespace trace_clauses

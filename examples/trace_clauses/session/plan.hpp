@@ -6,7 +6,7 @@
 /// What a script amounts to for the programs that are to be traced: the clauses' code for both
 /// modes, the places where they fire, and what their actions store.
 /// @code
-///   const plan made = make_plan(script, files_of(program), process);  // throws script_error
+///   const plan made = make_plan(script, files_of_program("shop"), process);  // throws script_error
 ///   for (const auto& each : made.points) source.attach(each.at, each.clauses);
 /// @endcode
 
@@ -22,7 +22,7 @@
 
 #include "../kernel/kernel_source.hpp"
 #include "../language/compile.hpp"
-#include "../points/find_points.hpp"
+#include "../points/candidates.hpp"
 
 namespace trace_clauses {
 
@@ -49,11 +49,15 @@ struct plan {
     std::vector<planned_point> points{};
     std::vector<std::uint32_t> at_begin{};
     std::vector<std::uint32_t> at_end{};
+    std::vector<std::string> notes{};  ///< what is left out, and why
 };
 
 /// Finds the points of all clauses in these files, and compiles. Throws script_error, and
 /// std::runtime_error if a file cannot be read.
-[[nodiscard]] plan make_plan(const std::string& script, const std::vector<candidate_file>& files,
-                             ::pid_t process);
+[[nodiscard]] plan make_plan(const std::string& script, candidates files, ::pid_t process);
+
+/// The functions and probes "OBJECT:NAME" in these files, each a line: the point, and its arguments
+/// as far as they are known. Throws std::runtime_error if there are none.
+[[nodiscard]] std::vector<std::string> list_points(const std::string& what, candidates files);
 
 }  // namespace trace_clauses

@@ -1,0 +1,263 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// trace-clauses: traces running programs by clauses, those of 32 and 64 bits at once.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <trace_ring/recorder/recorder.hpp>
+
+#include "../launching/launched_program.hpp"
+#include "../launching/signals.hpp"
+#include "kernel/kernel_source.hpp"
+#include "language/dump.hpp"
+#include "options.hpp"
+#include "points/candidates.hpp"
+#include "session/plan.hpp"
+#include "session/results.hpp"
+
+namespace trace_clauses {
+namespace {
+
+namespace tr = trace_ring;
+using launching::launched_program;
+using launching::signal_taker;
+
+volatile std::sig_atomic_t interrupted = 0;
+void interrupt(int) {
+    interrupted = 1;
+}
+
+[[nodiscard]] std::string script_of(const options& wanted) {
+    std::string all;
+    for (const auto& name : wanted.scripts) {
+        std::ifstream in(name);
+        std::stringstream text;
+        if (!(text << in.rdbuf())) throw std::runtime_error(name + ": cannot be read, or is empty");
+        all += text.str() + "\n";
+    }
+    for (std::size_t i = 0; i < wanted.clauses.size(); ++i) {
+        all += (i == 0 ? "" : "\n") + wanted.clauses[i];
+    }
+    return all;
+}
+
+/// A firing of the session itself, at its begin and its end: of no function, and with no memory.
+struct own_firing {
+    [[nodiscard]] static std::uint64_t word(point::context_word of) noexcept {
+        using point::context_word;
+        switch (of) {
+            case context_word::time:
+                return tr::clock::monotonic::now();
+            case context_word::process:
+            case context_word::thread:
+                return static_cast<std::uint64_t>(::getpid());
+            case context_word::user:
+                return ::getuid();
+            case context_word::bits:
+                return 64;
+            default:
+                return 0;
+        }
+    }
+    [[nodiscard]] static std::optional<std::uint64_t> argument(unsigned) noexcept {
+        return std::nullopt;
+    }
+    [[nodiscard]] static std::uint64_t reg(unsigned) noexcept { return 0; }
+    [[nodiscard]] static bool read(std::uint64_t, std::span<std::byte>) noexcept { return false; }
+    [[nodiscard]] static std::optional<std::size_t> read_text(std::uint64_t,
+                                                              std::span<std::byte>) noexcept {
+        return std::nullopt;
+    }
+    [[nodiscard]] static std::size_t stack(std::span<std::uint64_t>) noexcept { return 0; }
+};
+
+class session {
+public:
+    session(const options& wanted, const plan& of)
+        : wanted_(wanted), plan_(of), source_(of.code, wanted.ring) {
+        if (!wanted.output.empty()) {
+            to_ = std::make_unique<results::recorder>(tr::recorder_options{
+                .file = wanted.output, .size = wanted.size, .exists = tr::if_exists::replace});
+        }
+        results_ = std::make_unique<results>(to_.get(), std::cout);
+        for (const auto& each : of.clauses)
+            results_->add(each.name, each.statements[0], each.statements[1]);
+    }
+
+    void begin() {
+        run_once(plan_.at_begin);
+        for (const auto& each : plan_.points) source_.attach(each.at, each.clauses);
+        if (!wanted_.quiet) {
+            for (const auto& each : plan_.notes) std::cerr << "trace-clauses: " << each << '\n';
+            if (plan_.points.size() > 1)
+                std::cerr << "trace-clauses: " << plan_.points.size() << " points\n";
+        }
+        shown_at_ = std::chrono::steady_clock::now();
+    }
+    /// What came since, after a wait of 50 ms at most.
+    void go_on() {
+        source_.wait(50);
+        take();
+        using seconds = std::chrono::duration<double>;
+        const auto now = std::chrono::steady_clock::now();
+        if (wanted_.interval > 0 && seconds(now - shown_at_).count() >= wanted_.interval) {
+            shown_at_ = now;
+            results_->show();
+        }
+    }
+    void end() {
+        source_.detach();
+        take();
+        run_once(plan_.at_end);
+        results_->show();
+        if (!wanted_.quiet) summarize();
+    }
+
+private:
+    void take() {
+        source_.read([this](const kernel_record& of, std::span<const std::byte> output) {
+            std::uint64_t& known = dropped_[of.cpu];
+            if (of.dropped > known) results_->lost(of.dropped - known);
+            known = std::max(known, of.dropped);
+            results_->ran({.clause = of.clause,
+                           .time = of.time,
+                           .pid = of.pid,
+                           .tid = of.tid,
+                           .bits = static_cast<std::uint8_t>(of.bits),
+                           .faults = of.faults},
+                          output);
+        });
+        std::cout.flush();
+    }
+    void run_once(const std::vector<std::uint32_t>& clauses) {
+        for (const std::uint32_t each : clauses) {
+            own_firing of;
+            plan_.code.run_once(each, of, [&](const point::clause_result& ran) {
+                if (ran.is != point::clause_result::ran) return;
+                const auto self = static_cast<std::uint32_t>(::getpid());
+                results_->ran({.clause = each,
+                               .time = tr::clock::monotonic::now(),
+                               .pid = self,
+                               .tid = self,
+                               .bits = 64,
+                               .faults = ran.faults},
+                              ran.output);
+            });
+        }
+    }
+    void summarize() {
+        kernel_counts all;
+        for (std::uint32_t i = 0; i < plan_.clauses.size(); ++i) {
+            const kernel_counts one = source_.counts(i);
+            all.ran += one.ran;
+            all.not_wanted += one.not_wanted;
+            all.unreadable += one.unreadable;
+            all.dropped += one.dropped;
+        }
+        // What was dropped behind the last record.
+        if (all.dropped > results_->lost()) results_->lost(all.dropped - results_->lost());
+        std::cerr << "trace-clauses: " << all.ran << " ran, " << all.not_wanted << " not wanted, "
+                  << all.unreadable << " unreadable, " << all.dropped << " lost";
+        if (results_->unrecorded() != 0)
+            std::cerr << ", " << results_->unrecorded() << " not recorded";
+        std::cerr << '\n';
+    }
+
+    const options& wanted_;
+    const plan& plan_;
+    kernel_source source_;
+    std::unique_ptr<results::recorder> to_;
+    std::unique_ptr<results> results_;
+    std::map<std::uint32_t, std::uint64_t> dropped_;  // by processor
+    std::chrono::steady_clock::time_point shown_at_{};
+};
+
+[[nodiscard]] int status_of(int waited) {
+    return WIFSIGNALED(waited) ? 128 + WTERMSIG(waited) : WEXITSTATUS(waited);
+}
+
+[[nodiscard]] candidates files_for(const options& wanted) {
+    if (!wanted.command.empty()) return files_of_program(wanted.command.front());
+    return wanted.all ? files_of_all() : files_of_process(wanted.process);
+}
+
+int trace_program(const options& wanted, const std::string& script) {
+    launched_program program(wanted.command);
+    const plan made = make_plan(script, files_for(wanted), program.process());
+    session running(wanted, made);
+    running.begin();
+    const signal_taker taking(
+        program.process(),
+        [](void* of) { ::kill(static_cast<launched_program*>(of)->process(), SIGKILL); }, &program);
+    program.go();
+    while (!program.ended()) running.go_on();
+    running.end();
+    return status_of(*program.status());
+}
+
+int trace_others(const options& wanted, const std::string& script) {
+    const plan made = make_plan(script, files_for(wanted), wanted.all ? -1 : wanted.process);
+    for (const int each : {SIGINT, SIGTERM, SIGHUP}) std::signal(each, interrupt);
+    session running(wanted, made);
+    running.begin();
+    const auto there = [&] {
+        return wanted.all || ::kill(wanted.process, 0) == 0 || errno == EPERM;
+    };
+    while (interrupted == 0 && there()) running.go_on();
+    running.end();
+    return 0;
+}
+
+int run(const options& wanted) {
+    if (!wanted.list.empty()) {
+        for (const auto& each : list_points(wanted.list, files_for(wanted)))
+            std::cout << each << '\n';
+        return 0;
+    }
+    const std::string script = script_of(wanted);
+    if (wanted.dump) {
+        const plan made = make_plan(script, files_for(wanted), wanted.process);
+        for (std::uint32_t i = 0; i < made.clauses.size(); ++i)
+            dump(std::cout, made.code, i, made.clauses[i].text);
+        return 0;
+    }
+    return wanted.command.empty() ? trace_others(wanted, script) : trace_program(wanted, script);
+}
+
+}  // namespace
+}  // namespace trace_clauses
+
+int main(int argc, char** argv) {
+    using namespace trace_clauses;
+    options wanted;
+    int status = 0;
+    if (!parse(argc, argv, wanted, status)) return status;
+    try {
+        return run(wanted);
+    } catch (const trace_ring::setup_error& error) {
+        std::cerr << "trace-clauses: " << error.what() << '\n';
+        return error.code().value() == ENOENT ? 127 : error.code().value() == EACCES ? 126 : failed;
+    } catch (const std::exception& error) {
+        std::cerr << "trace-clauses: " << error.what() << '\n';
+        return failed;
+    }
+}

@@ -1,0 +1,346 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "candidates.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "program_file.hpp"
+
+namespace trace_clauses {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[nodiscard]] bool is_file(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/// The parts of a list with colons; an empty one is the current folder.
+[[nodiscard]] std::vector<std::string> folders_of(std::string_view list) {
+    std::vector<std::string> made;
+    while (!list.empty()) {
+        const std::size_t end = std::min(list.find(':'), list.size());
+        made.emplace_back(end == 0 ? "." : list.substr(0, end));
+        list.remove_prefix(std::min(end + 1, list.size()));
+    }
+    return made;
+}
+
+/// What ld.so's cache has, by name, for both modes.
+[[nodiscard]] std::multimap<std::string, std::string> read_cache() {
+    std::multimap<std::string, std::string> all;
+    std::FILE* const pipe =
+        ::popen("LC_ALL=C PATH=/sbin:/usr/sbin:$PATH ldconfig -p 2> /dev/null", "re");
+    if (pipe == nullptr) return all;
+    char line[8192];
+    while (std::fgets(line, sizeof line, pipe) != nullptr) {
+        // "	libc.so.6 (libc6,x86-64) => /lib/x86_64-linux-gnu/libc.so.6"
+        const std::string_view text(line, std::strcspn(line, "\n"));
+        const std::size_t kind = text.find(" (");
+        const std::size_t arrow = text.find(") => ");
+        if (!text.starts_with('\t') || kind == text.npos || arrow == text.npos) continue;
+        // Variants for newer processors stand there, too: which is taken, is the loader's choice.
+        if (text.substr(kind, arrow - kind).find("hwcap") != text.npos) continue;
+        all.emplace(text.substr(1, kind - 1), text.substr(arrow + 5));
+    }
+    ::pclose(pipe);
+    return all;
+}
+
+/// Follows what a program needs.
+class needed_files {
+public:
+    [[nodiscard]] candidates of(const std::string& program) {
+        const program_file first(program);
+        add(program);
+        look_at(first, {});
+        while (!waiting_.empty()) {
+            const auto [path, inherited] = std::move(waiting_.front());
+            waiting_.pop_front();
+            try {
+                look_at(program_file(path), inherited);
+            } catch (const std::runtime_error& error) {
+                found_.notes.emplace_back(error.what());
+            }
+        }
+        return std::move(found_);
+    }
+
+private:
+    static constexpr std::size_t most_files = 4096;
+
+    void look_at(const program_file& file, const std::vector<std::string>& inherited) {
+        // DT_RPATH is for the libraries of its libraries, too.
+        std::vector<std::string> before = inherited;
+        std::vector<std::string> after;
+        const std::string folder = fs::path(file.path()).parent_path().string();
+        for (std::string one : folders_of(file.search_path())) {
+            for (const std::string_view origin : {"$ORIGIN", "${ORIGIN}"}) {
+                for (std::size_t at; (at = one.find(origin)) != std::string::npos;) {
+                    one.replace(at, origin.size(), folder.empty() ? "." : folder);
+                    if (folder.find(origin) != std::string::npos) break;
+                }
+            }
+            (file.searched_late() ? after : before).push_back(std::move(one));
+        }
+        if (!file.interpreter().empty() && is_file(file.interpreter())) add(file.interpreter());
+        std::vector<std::string> where = before;
+        if (const char* const list = std::getenv("LD_LIBRARY_PATH")) {
+            for (auto& one : folders_of(list)) where.push_back(std::move(one));
+        }
+        where.insert(where.end(), after.begin(), after.end());
+        for (const std::string& name : file.needed()) {
+            if (!names_.insert(name).second) continue;
+            const auto path = find(name, where, file.mode());
+            if (!path) {
+                found_.notes.push_back(file.path() + " needs " + name + ", which is not found");
+            } else if (add(*path)) {
+                waiting_.emplace_back(*path, before);
+            }
+        }
+    }
+
+    [[nodiscard]] std::optional<std::string> find(const std::string& name,
+                                                  const std::vector<std::string>& where,
+                                                  program_mode mode) {
+        if (name.find('/') != std::string::npos) return fits(name, mode);
+        for (const std::string& folder : where) {
+            if (const auto path = fits(folder + "/" + name, mode)) return path;
+        }
+        if (!cache_) cache_ = read_cache();
+        const auto [first, last] = cache_->equal_range(name);
+        for (auto one = first; one != last; ++one) {
+            if (const auto path = fits(one->second, mode)) return path;
+        }
+        const bool wide = mode == program_mode::lp64;
+        for (const char* folder :
+             {wide ? "/lib64" : "/lib", wide ? "/usr/lib64" : "/usr/lib", "/lib", "/usr/lib"}) {
+            if (const auto path = fits(std::string(folder) + "/" + name, mode)) return path;
+        }
+        return std::nullopt;
+    }
+
+    /// The loader goes on where a file is of the other mode.
+    [[nodiscard]] static std::optional<std::string> fits(const std::string& path,
+                                                         program_mode mode) {
+        if (!is_file(path)) return std::nullopt;
+        std::ifstream in(path, std::ios::binary);
+        char head[5]{};
+        in.read(head, sizeof head);
+        if (std::memcmp(head,
+                        "\x7F"
+                        "ELF",
+                        4) != 0)
+            return std::nullopt;
+        return (head[4] == 2) == (mode == program_mode::lp64) ? std::optional(path) : std::nullopt;
+    }
+
+    bool add(const std::string& path) {
+        std::error_code error;
+        const std::string real = fs::canonical(path, error).string();
+        if (found_.files.size() == most_files || !paths_.insert(real).second) return false;
+        found_.files.push_back({path, path});
+        return true;
+    }
+
+    candidates found_;
+    std::deque<std::pair<std::string, std::vector<std::string>>> waiting_;
+    std::set<std::string> names_;
+    std::set<std::string> paths_;
+    std::optional<std::multimap<std::string, std::string>> cache_;
+};
+
+/// What runs a script; nothing if the file is none. The second is what `env` is asked for.
+[[nodiscard]] std::optional<std::vector<std::string>> interpreters_of(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    char line[512]{};
+    in.read(line, sizeof line - 1);
+    if (std::strncmp(line, "#!", 2) != 0) return std::nullopt;
+    std::istringstream words(std::string(line + 2, std::strcspn(line + 2, "\n")));
+    std::vector<std::string> made(1);
+    std::string argument;
+    words >> made[0];
+    if (fs::path(made[0]).filename() == "env") {
+        while (words >> argument && argument.starts_with('-')) continue;
+        if (!argument.empty()) made.push_back(path_of_program(argument));
+    }
+    return made;
+}
+
+/// A file that a process has mapped to run it.
+struct mapped_file {
+    std::string path;
+    bool deleted = false;
+};
+[[nodiscard]] std::vector<mapped_file> mapped_code(std::istream& maps) {
+    std::vector<mapped_file> found;
+    for (std::string line; std::getline(maps, line);) {
+        // "7f0a...-7f0b... r-xp 00026000 fe:00 1234   /lib/x86_64-linux-gnu/libc.so.6"
+        std::istringstream words(line);
+        std::string addresses, rights, offset, device, inode;
+        if (!(words >> addresses >> rights >> offset >> device >> inode)) continue;
+        const std::size_t begin = line.find('/');
+        if (rights.size() < 3 || rights[2] != 'x' || inode == "0" || begin == line.npos) continue;
+        mapped_file one{line.substr(begin), false};
+        constexpr std::string_view gone = " (deleted)";
+        if (one.path.ends_with(gone)) {
+            one.path.resize(one.path.size() - gone.size());
+            one.deleted = true;
+        }
+        found.push_back(std::move(one));
+    }
+    return found;
+}
+
+/// Adds the files of processes, each file once.
+class process_files {
+public:
+    void add(pid_t process) {
+        const std::string folder = "/proc/" + std::to_string(process);
+        std::ifstream maps(folder + "/maps");
+        if (!maps) {
+            const std::error_code why(errno, std::generic_category());
+            throw std::runtime_error("process " + std::to_string(process) + ": " +
+                                     (is_there(folder) ? why.message() : "there is none"));
+        }
+        const auto all = mapped_code(maps);
+        if (all.empty() && maps.bad()) {
+            throw std::runtime_error("process " + std::to_string(process) +
+                                     ": its files may not be looked at");
+        }
+        std::set<std::string> seen;
+        for (const mapped_file& one : all) {
+            if (!seen.insert(one.path).second) continue;
+            if (one.deleted) {
+                found_.notes.push_back("process " + std::to_string(process) + " runs " + one.path +
+                                       ", which was deleted or replaced since");
+                continue;
+            }
+            add(process, one.path);
+        }
+    }
+    [[nodiscard]] candidates take() { return std::move(found_); }
+    void note(std::string text) { found_.notes.push_back(std::move(text)); }
+
+private:
+    using identity = std::pair<dev_t, ino_t>;
+
+    [[nodiscard]] static bool is_there(const std::string& path) {
+        return ::access(path.c_str(), F_OK) == 0;
+    }
+    [[nodiscard]] static std::optional<identity> identity_of(const std::string& path) {
+        struct stat status {};
+        if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+        return identity(status.st_dev, status.st_ino);
+    }
+
+    void add(pid_t process, const std::string& path) {
+        // In its own root folder. The usual name is better where it is the same file: it stays when
+        // the process ends.
+        std::string opened = "/proc/" + std::to_string(process) + "/root" + path;
+        const auto there = identity_of(opened);
+        const auto here = identity_of(path);
+        const auto found = there ? there : here;
+        if (!found) {
+            found_.notes.push_back("process " + std::to_string(process) + " runs " + path +
+                                   ", which cannot be read");
+            return;
+        }
+        if (here == found) opened = path;
+        const auto [known, is_new] = places_.emplace(*found, found_.files.size());
+        if (is_new) found_.files.push_back({path, opened});
+        found_.files[known->second].processes.push_back(process);
+    }
+
+    candidates found_;
+    std::map<identity, std::size_t> places_;
+};
+
+}  // namespace
+
+std::string path_of_program(const std::string& name) {
+    if (name.find('/') != std::string::npos) return is_file(name) ? name : "";
+    const char* const list = std::getenv("PATH");
+    for (const std::string& folder : folders_of(list == nullptr ? "/bin:/usr/bin" : list)) {
+        std::string path = folder + "/" + name;
+        if (is_file(path) && ::access(path.c_str(), X_OK) == 0) return path;
+    }
+    return {};
+}
+
+candidates files_of_program(const std::string& name) {
+    const std::string path = path_of_program(name);
+    if (path.empty()) throw std::runtime_error(name + ": there is no such program");
+    const auto interpreters = interpreters_of(path);
+    if (!interpreters) return needed_files().of(path);
+    candidates all;
+    std::set<std::string> seen;
+    for (const std::string& each : *interpreters) {
+        if (each.empty() || !is_file(each)) {
+            all.notes.push_back("what runs " + path + " is not found");
+            continue;
+        }
+        candidates more = needed_files().of(each);
+        for (candidate& one : more.files) {
+            if (seen.insert(one.path).second) all.files.push_back(std::move(one));
+        }
+        all.notes.insert(all.notes.end(), more.notes.begin(), more.notes.end());
+    }
+    return all;
+}
+
+candidates files_of_process(pid_t process) {
+    process_files all;
+    all.add(process);
+    return all.take();
+}
+
+candidates files_of_all() {
+    process_files all;
+    std::size_t refused = 0;
+    std::error_code error;
+    for (const auto& each : fs::directory_iterator("/proc", error)) {
+        const std::string name = each.path().filename().string();
+        pid_t process = 0;
+        const char* const end = name.data() + name.size();
+        if (std::from_chars(name.data(), end, process).ptr != end) continue;
+        try {
+            all.add(process);
+        } catch (const std::runtime_error&) {
+            if (fs::exists(each.path(), error)) ++refused;
+        }
+    }
+    if (refused != 0) {
+        all.note(std::to_string(refused) + " processes may not be looked at by this user");
+    }
+    return all.take();
+}
+
+candidates files_of_cache() {
+    candidates all;
+    for (const auto& [name, path] : read_cache()) all.files.push_back({path, path});
+    return all;
+}
+
+}  // namespace trace_clauses

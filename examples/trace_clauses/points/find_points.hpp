@@ -1,0 +1,92 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The trace points that a specification means: which file, which offset, which mode.
+/// @code
+///   point_finder finder(files_of_program("python3"));
+///   for (const auto& each : finder.find(specification).points) enable(each.file, each.offset);
+/// @endcode
+/// The types are, with their fields:
+/// @code
+///   @@uft:PROCESS:OBJECT:FUNCTION:entry      a function's entry, or its exit
+///   @@usdt:PROCESS:OBJECT:PROVIDER:NAME      a probe that the program's authors put there
+///   @@syscall:PROCESS:NAME:exit              a system call's entry or exit, in both modes
+/// @endcode
+/// PROCESS is a number, or `*`. OBJECT is a file's name without its folder, or, with a `/` in it,
+/// its path: then it need not be loaded by any program yet.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <trace_ring/point/specification.hpp>
+
+#include "candidates.hpp"
+#include "program_file.hpp"
+
+namespace trace_clauses {
+
+struct trace_point {
+    enum class kind : std::uint8_t { function, probe, system_call };
+
+    kind is = kind::function;
+    std::vector<std::string> fields{};  ///< as a specification of this point alone has them
+    std::string file{};                 ///< of a function or probe: where it is read and traced
+    std::uint64_t offset = 0;           ///< in that file
+    program_mode mode = program_mode::lp64;
+    bool at_return = false;
+    std::uint64_t semaphore_offset = 0;             ///< of a probe, in the file; 0: there is none
+    std::vector<usdt_argument> arguments{};         ///< of a probe
+    std::optional<pid_t> process{};                 ///< nothing: any
+    std::uint32_t system_call = 0;                  ///< its number in the mode's table
+    std::uint64_t address = 0;                      ///< of a function, as the file has it
+    std::shared_ptr<const program_file> program{};  ///< of a function or probe
+
+    /// "@@uft:*:libc.so.6:malloc:entry".
+    [[nodiscard]] std::string text() const;
+};
+
+/// Opens each file once, and only if its name is asked for. Not for two threads at once.
+class point_finder {
+public:
+    struct result {
+        std::vector<trace_point> points{};
+        std::vector<std::string> notes{};  ///< what is left out, and why
+    };
+
+    explicit point_finder(candidates among) : among_(std::move(among)) {}
+
+    /// Each point once, by file and offset. Throws std::runtime_error, which says what is wrong
+    /// with the specification, or what there is, if it means no point.
+    [[nodiscard]] result find(const trace_ring::point::specification& what);
+
+private:
+    struct opened_file {
+        std::string name;  // without folder
+        const candidate* from = nullptr;
+        std::shared_ptr<const program_file> file;
+    };
+
+    [[nodiscard]] result find_functions(const trace_ring::point::specification& what);
+    [[nodiscard]] result find_probes(const trace_ring::point::specification& what);
+    [[nodiscard]] std::vector<opened_file> objects(const trace_ring::point::specification& what,
+                                                   result& into);
+    [[nodiscard]] std::vector<const candidate*> named(std::string_view object,
+                                                      std::optional<pid_t> process);
+    [[noreturn]] void no_such_object(std::string_view object) const;
+
+    candidates among_;
+    std::vector<std::unique_ptr<candidate>> asked_for_;                 // beside those
+    std::map<std::string, std::shared_ptr<const program_file>> files_;  // null: it cannot be read
+    std::map<std::string, std::string> unreadable_;
+};
+
+}  // namespace trace_clauses

@@ -1,0 +1,232 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "plan.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include <trace_ring/point/specification.hpp>
+
+#include "../../expressions/parse.hpp"
+#include "../language/type_names.hpp"
+#include "../points/find_points.hpp"
+#include "../points/program_file.hpp"
+#include "../types/declarations.hpp"
+#include "../types/dwarf_types.hpp"
+#include "../types/type_table.hpp"
+
+namespace trace_clauses {
+namespace {
+
+using trace_ring::point::specification;
+
+/// The types of one mode: the script's, and those of the files that have points.
+class mode_types {
+public:
+    explicit mode_types(program_mode mode) : table(mode) {}
+
+    /// The function of a point, if its file says; else null.
+    [[nodiscard]] const function_type* declared(const trace_point& at) {
+        last_.reset();
+        if (at.is != trace_point::kind::function || at.program == nullptr) return nullptr;
+        auto& of = files_[at.program.get()];
+        try {
+            if (of == nullptr) of = std::make_unique<dwarf_types>(*at.program, table);
+            if (of->any()) last_ = of->of_function(at.address);
+        } catch (const std::runtime_error&) {
+            return nullptr;  // its points were found, and that is enough
+        }
+        return last_ ? &*last_ : nullptr;
+    }
+
+    type_table table;
+
+private:
+    std::map<const program_file*, std::unique_ptr<dwarf_types>> files_;
+    std::optional<function_type> last_;
+};
+
+class planner {
+public:
+    planner(const std::string& script, candidates files, ::pid_t process)
+        : text_(script), finder_(std::move(files)), process_(process) {}
+
+    [[nodiscard]] plan make() {
+        auto parsed = expressions::parse_script(text_);
+        if (const auto* why = std::get_if<mistake>(&parsed)) refuse(*why);
+        const auto& script = std::get<expressions::script>(parsed);
+        for (const auto& each : script.declarations) {
+            try {
+                declare(text_, each.column, of_64_.table, of_32_.table);
+            } catch (const declaration_error& why) {
+                throw script_error(why.what());
+            }
+        }
+        if (script.clauses.empty()) throw script_error("there is no clause in it");
+        for (const auto& each : script.clauses) add(each);
+        for (auto& [where, point] : by_place_) made_.points.push_back(std::move(point));
+        return std::move(made_);
+    }
+
+private:
+    [[noreturn]] void refuse(const mistake& why) const {
+        throw script_error(expressions::describe(text_, why));
+    }
+
+    void add(const expressions::clause_text& clause) {
+        std::vector<trace_point> points;
+        bool once = false;
+        std::string name;
+        for (const auto& place : clause.points) {
+            const std::string_view tuple =
+                std::string_view(text_).substr(place.column, place.length);
+            specification::mistake why;
+            const specification wanted = specification::parse(tuple, why);
+            if (why.what != nullptr) refuse({place.column + why.at, 1, why.what});
+            if (name.empty()) name = name_of(wanted);
+            if (wanted.is("begin") || wanted.is("end")) {
+                once = true;
+                if (clause.points.size() > 1) {
+                    refuse({place.column, place.length, "begin and end stand alone"});
+                }
+                continue;
+            }
+            try {
+                auto found = finder_.find(wanted);
+                for (auto& each : found.points) points.push_back(std::move(each));
+                for (auto& each : found.notes) made_.notes.push_back(std::move(each));
+            } catch (const std::runtime_error& why_not) {
+                refuse({place.column, place.length, why_not.what()});
+            }
+        }
+        for (const auto& each : points) {
+            const auto& at = clause.points.front();
+            if (each.is == trace_point::kind::system_call) {
+                refuse({at.column, at.length,
+                        "system calls cannot be traced yet: trace libc's functions"});
+            }
+            if (each.at_return != points.front().at_return || each.is != points.front().is) {
+                refuse(
+                    {at.column, at.length,
+                     "a clause is for entries, for exits or for probes: what they know differs"});
+            }
+        }
+        const auto [wide, narrow] = compiled_for(clause, points, once);
+        const point::clause_code of_64{wide.predicate, wide.action, wide.output_bytes};
+        const point::clause_code of_32{narrow.predicate, narrow.action, narrow.output_bytes};
+        const std::uint32_t number = made_.code.add(of_64, of_32);
+        const auto& first = clause.points.front();
+        made_.clauses.push_back(
+            {name, text_.substr(first.column, first.length), {wide.statements, narrow.statements}});
+        if (once)
+            (text_.substr(first.column, 7) == "@@begin" ? made_.at_begin : made_.at_end)
+                .push_back(number);
+        for (auto& each : points) {
+            const ::pid_t process = each.process.value_or(process_);
+            auto& point = by_place_[{each.file, each.offset, each.at_return, process}];
+            if (point.clauses.empty()) {
+                point.at = {each.file, each.offset, each.at_return, process, each.semaphore_offset};
+                point.shown = each.text();
+                point.mode = each.mode;
+            }
+            if (point.clauses.empty() || point.clauses.back() != number)
+                point.clauses.push_back(number);
+        }
+    }
+    /// The function's or probe's name, as events are called by it.
+    [[nodiscard]] static std::string name_of(const specification& of) {
+        const auto fields = of.fields();
+        if (fields.size() < 3) return std::string(fields.front());
+        if (fields.back() == "entry") return std::string(fields[fields.size() - 2]);
+        if (fields.back() == "exit") return std::string(fields[fields.size() - 2]) + ".exit";
+        return std::string(fields.back());
+    }
+
+    /// For both modes; where it has no point, nothing, which stores nothing.
+    [[nodiscard]] std::pair<compiled, compiled> compiled_for(const expressions::clause_text& clause,
+                                                             const std::vector<trace_point>& points,
+                                                             bool once) {
+        std::pair<compiled, compiled> made;
+        const std::vector<point::instruction> nothing{{point::op::finish}};
+        for (mode_types* const types : {&of_64_, &of_32_}) {
+            compiled& into = types == &of_64_ ? made.first : made.second;
+            into.action = nothing;
+            const trace_point* at = nullptr;
+            for (const auto& each : points) {
+                if (at == nullptr && each.mode == types->table.mode()) at = &each;
+            }
+            if (at == nullptr && !(once && types == &of_64_)) continue;
+            const function_type* const declared = at == nullptr ? nullptr : types->declared(*at);
+            try {
+                into = compile(text_, clause,
+                               {types->table, declared, at != nullptr && at->at_return});
+            } catch (const mistake& why) {
+                refuse(why);
+            }
+        }
+        return made;
+    }
+
+    const std::string& text_;
+    point_finder finder_;
+    ::pid_t process_;
+    mode_types of_64_{program_mode::lp64};
+    mode_types of_32_{program_mode::ilp32};
+    plan made_;
+    std::map<std::tuple<std::string, std::uint64_t, bool, ::pid_t>, planned_point> by_place_;
+};
+
+}  // namespace
+
+plan make_plan(const std::string& script, candidates files, ::pid_t process) {
+    return planner(script, std::move(files), process).make();
+}
+
+std::vector<std::string> list_points(const std::string& what, candidates files) {
+    const std::size_t colon = what.rfind(':');
+    if (colon == std::string::npos)
+        throw std::runtime_error("--list takes OBJECT:NAME, as 'libc*:mal*'");
+    const std::string object = what.substr(0, colon);
+    const std::string name = what.substr(colon + 1);
+    point_finder finder(std::move(files));
+    std::vector<std::string> lines;
+    std::string why_not;
+    for (const std::string& tuple :
+         {"@@uft:*:" + object + ":" + name + ":entry", "@@usdt:*:" + object + ":*:" + name}) {
+        specification::mistake why;
+        const specification wanted = specification::parse(tuple, why);
+        if (why.what != nullptr) throw std::runtime_error("--list: " + tuple + ": " + why.what);
+        try {
+            mode_types wide(program_mode::lp64);
+            mode_types narrow(program_mode::ilp32);
+            for (const auto& each : finder.find(wanted).points) {
+                mode_types& types = each.mode == program_mode::lp64 ? wide : narrow;
+                std::string line =
+                    each.text() + (each.mode == program_mode::lp64 ? "  64 bits" : "  32 bits");
+                if (const function_type* const declared = types.declared(each)) {
+                    line += "  (";
+                    for (const auto& one : declared->parameters) {
+                        if (line.back() != '(') line += ", ";
+                        line += shown_type(types.table, one.type) +
+                                (one.name.empty() ? "" : " " + one.name);
+                    }
+                    line += ") -> " + shown_type(types.table, declared->returns);
+                }
+                for (const auto& one : each.arguments) line += "  " + one.text;
+                lines.push_back(std::move(line));
+            }
+        } catch (const std::runtime_error& error) {
+            if (why_not.empty()) why_not = error.what();
+        }
+    }
+    if (lines.empty()) throw std::runtime_error(why_not);
+    return lines;
+}
+
+}  // namespace trace_clauses
