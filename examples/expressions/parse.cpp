@@ -498,7 +498,7 @@ const auto type_name_def = x3::raw[&type_word >> +member_token >> *x3::lit('*')]
 const auto primary_def = atom[take] >>
                          *(("->" > member_token[wraps<form::through>{}]) |
                            ('[' > value[set_index] > ']') |
-                           (x3::lit('.') >> !x3::lit('.') > member_token[wraps<form::member>{}]));
+                           ((x3::lit('.') >> !x3::lit('.')) > member_token[wraps<form::member>{}]));
 const auto atom_def = number_token[set_number] | quoted_text[take] | ('(' > condition[take] > ')') |
                       x3::raw[keyword("true")][set_truth<1>{}] |
                       x3::raw[keyword("false")][set_truth<0>{}] | quoted('`')[set_field] |
