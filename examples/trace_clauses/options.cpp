@@ -41,7 +41,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{1} << 40));
     app.add_option("--ring", into.ring,
-                   "Bytes between the kernel and trace-clauses, a power of two (4M)")
+                   "Bytes between the kernel and trace-clauses, a power of two (32M)")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{1} << 30));

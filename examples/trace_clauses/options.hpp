@@ -26,7 +26,7 @@ struct options {
     std::vector<std::string> scripts{};  ///< files
     std::string output{};                ///< the trace; empty: lines on the screen
     std::uint64_t size = std::uint64_t{64} << 20;
-    std::uint64_t ring = std::uint64_t{4} << 20;
+    std::uint64_t ring = std::uint64_t{32} << 20;
     ::pid_t process = 0;  ///< 0: none
     bool all = false;
     double interval = 0;  ///< seconds; 0: at the end only

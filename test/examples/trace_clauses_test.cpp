@@ -1,0 +1,237 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// trace-clauses as its users run it: programs of both modes in one session, a running program that
+// is attached to, what it says of mistakes.
+
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <variant>
+
+#include <trace_ring/reduce/trace_file.hpp>
+
+#include <proof.hpp>
+#include <recorder/scratch.hpp>
+
+BOOST_AUTO_TEST_SUITE(trace_clauses_program)
+
+namespace tr = trace_ring;
+
+namespace {
+
+struct said {
+    int status = 0;
+    std::string text;  ///< of standard output and error
+};
+said run(const std::string& command) {
+    said made;
+    std::FILE* const pipe = ::popen(("( " + command + " ) 2>&1").c_str(), "r");
+    BOOST_REQUIRE(pipe != nullptr);
+    char part[4096];
+    while (const std::size_t got = std::fread(part, 1, sizeof part, pipe))
+        made.text.append(part, got);
+    const int status = ::pclose(pipe);
+    made.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return made;
+}
+std::string tool(const std::string& arguments) {
+    return std::string("timeout 100 ") + TRACE_CLAUSES + " " + arguments;
+}
+/// False where the kernel does not permit it, which is said.
+bool is_permitted() {
+    const said made = run(tool("-e '@@end { }' -- /bin/true"));
+    if (made.status == 125 && made.text.find("CAP_BPF") != std::string::npos) {
+        BOOST_TEST_MESSAGE("skipped: " << made.text);
+        return false;
+    }
+    BOOST_TEST(made.status == 0, made.text);
+    return true;
+}
+std::string contents(const std::string& file) {
+    std::ifstream in(file);
+    std::ostringstream all;
+    all << in.rdbuf();
+    return all.str();
+}
+
+/// A process that is started by a shell, and goes on by itself.
+class started {
+public:
+    explicit started(const std::string& command) : process_(::fork()) {
+        if (process_ == 0) {
+            ::execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr);
+            ::_exit(127);
+        }
+    }
+    started(const started&) = delete;
+    started& operator=(const started&) = delete;
+    ~started() {
+        if (process_ > 0) ::kill(process_, SIGKILL);
+        static_cast<void>(end());
+    }
+    [[nodiscard]] ::pid_t process() const noexcept { return process_; }
+    void tell(int signal) const noexcept { ::kill(process_, signal); }
+    int end() {
+        int status = -1;
+        if (process_ > 0) ::waitpid(process_, &status, 0);
+        process_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+
+private:
+    ::pid_t process_;
+};
+/// Until a file has this text.
+bool comes(const std::string& file, const std::string& text) {
+    for (int tries = 0; tries < 400; ++tries) {
+        if (contents(file).find(text) != std::string::npos) return true;
+        ::usleep(50'000);
+    }
+    return false;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(one_session_traces_both_modes_and_its_trace_reads_as_any_other) {
+    if (std::string(CLAUSE_KNOWN_32).empty() || !is_permitted()) return;
+    const test::folder folder;
+    const std::string trace = folder / "both.trace";
+    const std::string points = std::string("@@uft:*:") + CLAUSE_KNOWN_64 +
+                               ":handle:entry, @@uft:*:" + CLAUSE_KNOWN_32 + ":handle:entry";
+    std::string exits = points;
+    for (auto at = exits.find(":entry"); at != std::string::npos; at = exits.find(":entry")) {
+        exits.replace(at, 6, ":exit");
+    }
+    started tracer(
+        tool("--all -o " + trace + " -e '" + points +
+             " { capture(of->id, str(of->name), of->in[1].a, of->in[1].b, of->wide, of->urgent, "
+             "of->left, n); }' -e '" +
+             exits + " { capture(retval); }' > " + (folder / "said") + " 2>&1"));
+    BOOST_REQUIRE(comes(folder / "said", "4 points"));
+    ::usleep(300'000);
+    constexpr const char* count = " 10000";
+    const said both = run(std::string(CLAUSE_KNOWN_64) + count + " > " + (folder / "64") + " & " +
+                          CLAUSE_KNOWN_32 + count + " > " + (folder / "32") + "; wait");
+    BOOST_TEST(both.status == 0);
+    // By its own end, as by Ctrl-C.
+    BOOST_TEST(run("pkill -INT -P " + std::to_string(tracer.process())).status == 0);
+    BOOST_TEST(tracer.end() == 0);
+    BOOST_TEST(contents(folder / "said").find("40000 ran, 0 not wanted, 0 unreadable, 0 lost") !=
+               std::string::npos);
+
+    std::map<std::uint64_t, std::string> told;  // by mode
+    const auto file = tr::reduce::trace_file::open(trace);
+    std::uint64_t last = 0;
+    for (auto cursor = file.forward(); const auto* item = cursor.next();) {
+        const auto* const one = std::get_if<tr::reduce::record_view>(item);
+        BOOST_REQUIRE(one != nullptr);
+        BOOST_REQUIRE(one->time() >= last);
+        last = one->time();
+        std::string& all = told[one->field("bits").u64()];
+        const auto number = [&](const char* name) {
+            return std::to_string(one->field(name).i64());
+        };
+        if (one->name() == "handle.exit") {
+            all += " " + number("retval") + "\n";
+            continue;
+        }
+        all += number("of->id") + " " + std::string(one->field("str(of->name)").text()) + " " +
+               number("of->in[1].a") + " " + number("of->in[1].b") + " " +
+               std::to_string(one->field("of->wide").u64()) + " " + number("of->urgent") + " " +
+               number("of->left") + " " + number("n");
+    }
+    BOOST_TEST((told[64] == contents(folder / "64")));
+    BOOST_TEST((told[32] == contents(folder / "32")));
+    trace_ring_test::proof("clauses", 40'000, "firings of programs of both modes");
+}
+
+BOOST_AUTO_TEST_CASE(a_running_program_is_attached_to_and_goes_on_unharmed) {
+    if (!is_permitted()) return;
+    const test::folder folder;
+    // Threads that allocate, and a sum that must come out.
+    std::ofstream(folder / "work.py")
+        << "import threading\n"
+           "sums = [0] * 4\n"
+           "def work(k):\n"
+           "    for i in range(1000000):\n"
+           "        sums[k] += len(str(i) * 100)\n"
+           "print('begun', flush=True)\n"
+           "threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]\n"
+           "[t.start() for t in threads]\n"
+           "[t.join() for t in threads]\n"
+           "print(sums[0] + sums[1] + sums[2] + sums[3])\n";
+    started program("/usr/bin/python3 " + (folder / "work.py") + " > " + (folder / "out"));
+    if (!comes(folder / "out", "begun")) return;  // no python3 there
+    const said made = run(std::string("timeout -s INT 1 ") + TRACE_CLAUSES + " -p " +
+                          std::to_string(program.process()) +
+                          " -e '@@uft:*:libc.so.6:malloc:entry { count(comm); hist(arg0); }'");
+    BOOST_TEST(program.end() == 0);
+    BOOST_TEST(contents(folder / "out") == "begun\n2355556000\n");
+    BOOST_TEST(made.text.find("malloc count(comm)\n  python3: ") != std::string::npos, made.text);
+    // On a busy machine some may be lost, and are counted then.
+    const std::size_t counted = made.text.find("  python3: ");
+    BOOST_REQUIRE(counted != std::string::npos);
+    const std::string count = std::to_string(std::stoull(made.text.substr(counted + 11)));
+    BOOST_TEST(
+        made.text.find(": " + count + " ran, 0 not wanted, 0 unreadable, ") != std::string::npos,
+        made.text);
+}
+
+BOOST_AUTO_TEST_CASE(a_program_that_is_run_has_its_exit_status_and_its_output) {
+    if (!is_permitted()) return;
+    const said made =
+        run(tool("-e '@@begin { count(); } @@uft:*:libc.so.6:exit:entry { capture(arg0, comm); }' "
+                 "-- " CLAUSE_KNOWN_64 " -3"));
+    BOOST_TEST(made.status == 0);
+    BOOST_TEST(made.text.find("300006\n") != std::string::npos, made.text);
+    BOOST_TEST(made.text.find(" arg0=0 comm=clause_known.64\n") != std::string::npos, made.text);
+    BOOST_TEST(made.text.find("begin count()\n  1\n") != std::string::npos, made.text);
+    BOOST_TEST(run(tool("--quiet -e '@@end { }' -- sh -c 'exit 7'")).status == 7);
+    BOOST_TEST(run(tool("--quiet -e '@@end { }' -- sh -c 'kill -9 $$'")).status == 137);
+    BOOST_TEST(run(tool("-e '@@end { }' -- /nowhere/program")).status != 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
+    const auto says = [](const std::string& arguments, const std::string& text) {
+        const said made = run(tool(arguments));
+        BOOST_TEST(made.status == 125);
+        BOOST_TEST(made.text.find(text) != std::string::npos, made.text);
+    };
+    const std::string known = std::string(" -- ") + CLAUSE_KNOWN_64;
+    says("", "--help tells more");
+    says("-e '@@end { }'", "PROGRAM, -p or --all is required");
+    says("-p 1 -e '@@end { }'" + known, "one of -p, --all and PROGRAM is enough");
+    says("-e '@@uft:*:clause_known.64:handel:entry { }'" + known, "did you mean 'handle'?");
+    says("-e '@@uft:*:clause_known.64:handle:entry { capture(of->nme); }'" + known,
+         "column 48: struct order has no member 'nme'; did you mean 'name'?");
+    says("-e '@@uft:*:nolib.so:f:entry { }'" + known, "nolib.so");
+    says("-e '@@uft:*:a:b:entry { '" + known, "it ends where '}' should follow");
+    says("-f /nowhere/script" + known, "/nowhere/script: cannot be read");
+    says("-e 'struct s { int' " + known, "a declaration that ends with ';'");
+    BOOST_TEST(run(tool("--help")).status == 0);
+    BOOST_TEST(run(tool("--version")).text.find("trace-clauses ") == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(points_are_listed_with_their_arguments_and_code_side_by_side) {
+    const std::string known = std::string(" -- ") + CLAUSE_KNOWN_64;
+    BOOST_TEST(
+        run(tool("--list 'clause_known*:hand*'" + known)).text ==
+        "@@uft:*:clause_known.64:handle:entry  64 bits  (struct order * of, long n) -> long\n");
+    const said made = run(
+        tool("--dump -e '@@uft:*:clause_known*:handle:entry when n > 1 { capture(n); }'" + known));
+    BOOST_TEST(made.status == 0);
+    BOOST_TEST(made.text.find("64 bits, at 0, 4 instructions") != std::string::npos, made.text);
+    BOOST_TEST(made.text.find("argument 1") != std::string::npos, made.text);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
