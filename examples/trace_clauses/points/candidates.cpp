@@ -3,6 +3,7 @@
 
 #include "candidates.hpp"
 
+#include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -146,14 +147,15 @@ private:
                                                          program_mode mode) {
         if (!is_file(path)) return std::nullopt;
         std::ifstream in(path, std::ios::binary);
-        char head[5]{};
-        in.read(head, sizeof head);
-        if (std::memcmp(head,
-                        "\x7F"
-                        "ELF",
-                        4) != 0)
-            return std::nullopt;
-        return (head[4] == 2) == (mode == program_mode::lp64) ? std::optional(path) : std::nullopt;
+        unsigned char head[20]{};
+        in.read(reinterpret_cast<char*>(head), sizeof head);
+        constexpr unsigned char magic[] = {0x7F, 'E', 'L', 'F'};
+        if (std::memcmp(head, magic, sizeof magic) != 0) return std::nullopt;
+        const bool wide = mode == program_mode::lp64;
+        // Those of x32 have the words of the one and the processor of the other.
+        const bool good = head[EI_CLASS] == (wide ? ELFCLASS64 : ELFCLASS32) &&
+                          head[18] == (wide ? EM_X86_64 : EM_386) && head[19] == 0;
+        return good ? std::optional(path) : std::nullopt;
     }
 
     bool add(const std::string& path) {

@@ -146,6 +146,9 @@ struct operand_of {
 
 // --- The grammar ---------------------------------------------------------------------------------
 
+/// Its rules have short names, which are parameters' elsewhere.
+namespace grammar {
+
 struct definition_id {};
 struct alias_id {};
 struct specifier_id {};
@@ -271,6 +274,8 @@ BOOST_SPIRIT_DEFINE(definition, alias, specifier, record, enumeration, enumerato
                     item, declarator, suffix, width, constant, sum, terms, factor, product, primary,
                     parameters, name, attribute, packed, record_end, values_end)
 
+}  // namespace grammar
+
 /// One declaration: up to its ';', which may be missing.
 struct extent_of_one {
     const char* end;
@@ -315,7 +320,7 @@ declaration_tree parse_declarations(std::string_view script, std::size_t from) {
     const char* const end = script.data() + script.size();
     declaration_tree made;
     made.root.is = kind::all;
-    const auto skip = [&] { x3::parse(at, end, *x3::omit[skipped]); };
+    const auto skip = [&] { x3::parse(at, end, *x3::omit[grammar::skipped]); };
     skip();
     const char* const first = at;
     const char* last = end;
@@ -332,7 +337,8 @@ declaration_tree parse_declarations(std::string_view script, std::size_t from) {
             last = stop;
             node one;
             const char* const begin = at;
-            if (!x3::phrase_parse(at, last, definition | alias, skipped, one)) {
+            if (!x3::phrase_parse(at, last, grammar::definition | grammar::alias, grammar::skipped,
+                                  one)) {
                 throw declaration_fault{begin, "a declaration is expected"};
             }
             made.root.parts.push_back(std::move(one));
