@@ -111,8 +111,8 @@ std::optional<point::bit_field> bits_at(std::uint64_t at, std::uint64_t width, p
         const std::uint64_t needed = at - from * 8 + width;
         std::uint64_t bytes = 1;
         while (bytes * 8 < needed && bytes < 8) bytes *= 2;
-        const bool fits = bytes * 8 >= needed && from + bytes <= whole;
-        if (fits && (alignment == 1 || bytes <= type.bytes)) {
+        if (bytes * 8 >= needed &&
+            (alignment == 1 || (bytes <= type.bytes && from + bytes <= whole))) {
             return point::bit_field{from, static_cast<std::uint8_t>(bytes),
                                     static_cast<std::uint8_t>(at - from * 8),
                                     static_cast<std::uint8_t>(width)};

@@ -353,8 +353,8 @@ private:
         const auto bits = bits_at(first_bit_of(one, made.offset, type.bytes, *bit_width),
                                   *bit_width, type, whole);
         if (!bits) return std::nullopt;
-        made.offset = bits->offset;
-        made.bits = unless_whole(*bits, type);
+        made.bits = settled(*bits, type, whole);
+        made.offset = made.bits.offset;
         return made;
     }
     static constexpr std::size_t most_parameters = 256;

@@ -38,11 +38,20 @@ struct member {
     point::bit_field bits{};   ///< width 0: no bit-field
 };
 
-/// `bits` of a member of that type; those that are all of it, in its place, are no bit-field.
-[[nodiscard]] constexpr point::bit_field unless_whole(const point::bit_field& bits,
-                                                      point::extent type) noexcept {
-    const bool whole = bits.width == type.bytes * 8 && bits.first_bit == 0;
-    return whole ? point::bit_field{} : bits;
+/// `bits` of a member of that type in a structure of `whole` bytes. Those that are all of the
+/// member, in its place, are no bit-field. At the end of a packed structure the word lies further
+/// to the front, so as to be within the structure: where there is no room, it goes on behind it.
+[[nodiscard]] constexpr point::bit_field settled(point::bit_field bits, point::extent type,
+                                                 std::uint64_t whole) noexcept {
+    if (bits.width == type.bytes * 8 && bits.first_bit == 0) return {bits.offset};
+    if (bits.offset + bits.bytes > whole && bits.bytes <= whole) {
+        const std::uint64_t back = bits.offset + bits.bytes - whole;
+        if (back * 8 + bits.first_bit + bits.width <= bits.bytes * 8U) {
+            bits.offset -= back;
+            bits.first_bit = static_cast<std::uint8_t>(bits.first_bit + back * 8);
+        }
+    }
+    return bits;
 }
 
 struct type {
