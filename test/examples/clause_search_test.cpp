@@ -227,6 +227,15 @@ BOOST_AUTO_TEST_CASE(what_means_nothing_names_what_there_is) {
     BOOST_TEST(complaint(finder, "@@uft:*:libown.so:\"shop::sum\":exit") ==
                "found @@uft:*:libown.so:\"shop::sum(int)\":exit");
     BOOST_TEST(found(finder, "@@uft:*:lib*:*_in_library:entry").points.size() == 2U);
+    // As it is loaded, and not as its file is called.
+    const std::string version = folder / "libown.so.1.2";
+    BOOST_REQUIRE(std::system(("strip " + path + " -o " + version).c_str()) == 0);
+    point_finder by_version(candidates{{{version, version}}});
+    BOOST_TEST(complaint(by_version, "@@uft:*:libown.so.1:first_in_library:entry") ==
+               "found @@uft:*:libown.so.1.2:first_in_library:entry");
+    BOOST_TEST(complaint(by_version, "@@uft:*:libown.so:first_in_libary:entry") ==
+               "there is no function 'first_in_libary' in libown.so.1.2, of which only some have "
+               "names, as it is stripped; did you mean 'first_in_library'?");
     // By its path it needs no program.
     BOOST_TEST(
         found(finder, "@@uft:*:/lib/x86_64-linux-gnu/libc.so.6:malloc:entry").points.size() == 1U);

@@ -107,6 +107,7 @@ private:
         }
         if (!file.interpreter().empty() && is_file(file.interpreter())) add(file.interpreter());
         std::vector<std::string> where = before;
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here sets variables
         if (const char* const list = std::getenv("LD_LIBRARY_PATH")) {
             for (auto& one : folders_of(list)) where.push_back(std::move(one));
         }
@@ -127,17 +128,19 @@ private:
                                                   program_mode mode) {
         if (name.find('/') != std::string::npos) return fits(name, mode);
         for (const std::string& folder : where) {
-            if (const auto path = fits(folder + "/" + name, mode)) return path;
+            std::string path = folder;
+            path.append("/").append(name);
+            if (auto found = fits(path, mode)) return found;
         }
         if (!cache_) cache_ = read_cache();
         const auto [first, last] = cache_->equal_range(name);
         for (auto one = first; one != last; ++one) {
-            if (const auto path = fits(one->second, mode)) return path;
+            if (auto path = fits(one->second, mode)) return path;
         }
         const bool wide = mode == program_mode::lp64;
         for (const char* folder :
              {wide ? "/lib64" : "/lib", wide ? "/usr/lib64" : "/usr/lib", "/lib", "/usr/lib"}) {
-            if (const auto path = fits(std::string(folder) + "/" + name, mode)) return path;
+            if (auto path = fits(std::string(folder) + "/" + name, mode)) return path;
         }
         return std::nullopt;
     }
@@ -283,9 +286,11 @@ private:
 
 std::string path_of_program(const std::string& name) {
     if (name.find('/') != std::string::npos) return is_file(name) ? name : "";
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here sets variables
     const char* const list = std::getenv("PATH");
     for (const std::string& folder : folders_of(list == nullptr ? "/bin:/usr/bin" : list)) {
-        std::string path = folder + "/" + name;
+        std::string path = folder;
+        path.append("/").append(name);
         if (is_file(path) && ::access(path.c_str(), X_OK) == 0) return path;
     }
     return {};

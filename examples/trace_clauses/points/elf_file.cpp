@@ -153,8 +153,9 @@ void elf_file::find_segments() {
             segments_.push_back(
                 {one.p_vaddr, one.p_offset, within ? one.p_filesz : 0, (one.p_flags & PF_X) != 0});
         } else if (within && one.p_filesz != 0 && one.p_filesz < 4096) {
-            const Elf_Data* const data = elf_getdata_rawchunk(
-                elf_, static_cast<std::int64_t>(one.p_offset), one.p_filesz, ELF_T_BYTE);
+            const Elf_Data* const data =
+                elf_getdata_rawchunk(elf_, static_cast<std::int64_t>(one.p_offset),
+                                     static_cast<std::size_t>(one.p_filesz), ELF_T_BYTE);
             if (data == nullptr || data->d_buf == nullptr) damaged("its interpreter's name");
             const auto* const text = static_cast<const char*>(data->d_buf);
             interpreter_.assign(text, strnlen(text, data->d_size));

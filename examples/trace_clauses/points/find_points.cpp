@@ -23,6 +23,8 @@ using trace_ring::matches_glob;
 using trace_ring::point::specification;
 using trace_ring::reduce::where::nearest;
 
+constexpr std::size_t longest_told = 60;  // names in messages
+
 [[nodiscard]] std::string in_quotes(std::string_view name) {
     return "'" + std::string(name) + "'";
 }
@@ -136,11 +138,17 @@ point_finder::result point_finder::find(const specification& what) {
 std::vector<const candidate*> point_finder::named(std::string_view object,
                                                   std::optional<pid_t> process) {
     const bool by_path = object.find('/') != std::string_view::npos;
+    // A process has libstdc++.so.6.0.30 loaded, by the name libstdc++.so.6.
+    std::string versions;
+    if (object.find(".so") != std::string_view::npos) versions = std::string(object) + ".*";
     std::vector<const candidate*> found;
     const auto look = [&](const candidate& one) {
         const auto& in = one.processes;
         if (process && std::find(in.begin(), in.end(), *process) == in.end()) return;
-        if (matches_glob(object, by_path ? one.path : name_of(one.path))) found.push_back(&one);
+        const std::string name = by_path ? one.path : name_of(one.path);
+        if (matches_glob(object, name) || (!versions.empty() && matches_glob(versions, name))) {
+            found.push_back(&one);
+        }
     };
     for (const candidate& one : among_.files) look(one);
     for (const auto& one : asked_for_) look(*one);
@@ -240,15 +248,22 @@ point_finder::result point_finder::find_functions(const specification& what) {
     }
     if (!found.points.empty()) return found;
     if (!found.notes.empty()) throw std::runtime_error(found.notes.back());
-    std::set<std::string_view> names;
+    std::set<std::string> names;
+    bool stripped = false;
     for (const opened_file& each : all) {
+        stripped = stripped || each.file->stripped();
         for (const auto& one : each.file->functions()) {
-            names.insert(one.names.begin(), one.names.end());
+            for (const std::string& name : one.names) {
+                const std::string written = readable(name);
+                if (written.size() <= longest_told) names.insert(written);
+            }
         }
     }
     const std::string where = all.size() == 1 ? all[0].name : std::to_string(all.size()) + " files";
-    throw std::runtime_error("there is no function " + in_quotes(glob) + " in " + where +
-                             (names.empty() ? ", which has no symbols" : instead(glob, names)));
+    throw std::runtime_error(
+        "there is no function " + in_quotes(glob) + " in " + where +
+        (stripped ? ", of which only some have names, as it is stripped" : "") +
+        instead(glob, names));
 }
 
 point_finder::result point_finder::find_probes(const specification& what) {

@@ -73,6 +73,7 @@ private:
             Elf_Data* const data = elf_getdata(at, nullptr);
             if (data == nullptr) of.damaged("its symbols");
             if (data->d_buf == nullptr || header.sh_entsize == 0) return;
+            if (header.sh_type == SHT_SYMTAB) into_.stripped_ = false;
             const std::uint64_t count = std::min<std::uint64_t>(header.sh_size / header.sh_entsize,
                                                                 std::numeric_limits<int>::max());
             for (std::uint64_t i = 0; i < count; ++i) {

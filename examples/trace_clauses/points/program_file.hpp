@@ -65,6 +65,8 @@ public:
     std::vector<match> functions(std::string_view) const&& = delete;  // they would point to nothing
     /// The function whose code is at this address; null if there is none.
     [[nodiscard]] const program_function* at(std::uint64_t address) const noexcept;
+    /// Only what it exports has a name: all others were taken out, and there is no file with them.
+    [[nodiscard]] bool stripped() const noexcept { return stripped_; }
     /// Names of functions that are chosen when the program is loaded; sorted.
     [[nodiscard]] std::span<const std::string> chosen_when_loaded() const noexcept {
         return chosen_;
@@ -94,6 +96,7 @@ private:
     std::string interpreter_;
     std::string debug_file_;
     bool searched_late_ = false;
+    bool stripped_ = true;
 };
 
 }  // namespace trace_clauses
