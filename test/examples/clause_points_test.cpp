@@ -185,6 +185,21 @@ BOOST_AUTO_TEST_CASE(the_machines_c_library) {
     if (tried == 0) BOOST_TEST_MESSAGE("skipped: no C library for x86-64 or i386 is here");
 }
 
+BOOST_AUTO_TEST_CASE(names_that_grow_without_end) {
+    name_reader readable;
+    BOOST_TEST(readable("_ZNK4shop5order3sumEi") == "shop::order::sum(int) const");
+    BOOST_TEST(readable("f") == "f");
+    BOOST_TEST(readable("_Z") == "_Z");
+    // Each part is the last one twice: 2^60 in all.
+    std::string name = "_Z1f1A";
+    for (int i = 0; i < 60; ++i) {
+        const std::string last = i == 0 ? "S_" : "S" + std::string(1, "0123456789"[i % 10]) + "_";
+        name.append("PFv").append(last).append(last).append("E");
+    }
+    BOOST_TEST(readable(name) == name);
+    BOOST_TEST(readable("_Z1gi") == "g(int)");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_no_program_is_refused) {
     const test::folder folder;
     const std::string path = folder / "file";

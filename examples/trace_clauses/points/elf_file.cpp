@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace trace_clauses {
@@ -90,7 +91,9 @@ void elf_file::open() {
     // Not a pipe, which would be waited for.
     file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status {};
-    if (file_ < 0 || fstat(file_, &status) != 0) fail(std::strerror(errno));
+    if (file_ < 0 || fstat(file_, &status) != 0) {
+        fail(std::generic_category().message(errno));
+    }
     if (!S_ISREG(status.st_mode)) fail("no file");
     size_ = static_cast<std::uint64_t>(status.st_size);
     if (elf_version(EV_CURRENT) == EV_NONE) fail("another version of libelf than was compiled for");

@@ -250,6 +250,7 @@ point_finder::result point_finder::find_functions(const specification& what) {
     if (!found.notes.empty()) throw std::runtime_error(found.notes.back());
     std::set<std::string> names;
     bool stripped = false;
+    name_reader readable;
     for (const opened_file& each : all) {
         stripped = stripped || each.file->stripped();
         for (const auto& one : each.file->functions()) {

@@ -25,13 +25,35 @@ namespace trace_clauses {
 
 using trace_ring::matches_glob;
 
-std::string readable(const std::string& name) {
+namespace {
+
+/// How often a name says a part of itself again: S_, S0_, T_, T1A_.
+[[nodiscard]] std::size_t references_in(std::string_view name) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+        if (name[i] != 'S' && name[i] != 'T') continue;
+        std::size_t end = i + 1;
+        while (end < name.size() &&
+               ((name[end] >= '0' && name[end] <= '9') || (name[end] >= 'A' && name[end] <= 'Z'))) {
+            ++end;
+        }
+        count += end < name.size() && name[end] == '_' ? 1U : 0U;
+    }
+    return count;
+}
+
+}  // namespace
+
+std::string name_reader::operator()(const std::string& name) {
     // The demangler takes any name for that of a type: `f`, of a C function, for `float`.
-    if (!name.starts_with("_Z")) return name;
+    if (!name.starts_with("_Z") || left_ == 0 || references_in(name) > most_references) return name;
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> made(
         abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-    return status == 0 && made ? made.get() : name;
+    if (status != 0 || !made) return name;
+    std::string written = made.get();
+    left_ -= std::min(left_, written.size());
+    return written;
 }
 
 /// Reads what a program_file has.
@@ -253,6 +275,7 @@ std::vector<program_file::match> program_file::functions(std::string_view glob) 
     std::vector<match> found;
     const std::string with_parameters = std::string(glob) + "(*)*";
     const bool mangled = glob.starts_with("_Z");
+    name_reader readable;
     for (const program_function& each : functions_) {
         for (const std::string& name : each.names) {
             if (matches_glob(glob, name)) {

@@ -14,6 +14,7 @@
 /// memcpy, the file has the address of the chooser only: they are no trace points, but listed
 /// apart.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,8 +36,18 @@ struct program_function {
     std::uint64_t size = 0;     ///< 0: unknown
 };
 
-/// A C++ name as its author wrote it; any other as it is.
-[[nodiscard]] std::string readable(const std::string& name);
+/// C++ names as their authors wrote them; others as they are. A name may say a part of itself
+/// twice, and that of the result, and so on: one that does so more often than `most_references`
+/// stays as it is, and so do all after 256 MiB. So a file that lies costs seconds.
+class name_reader {
+public:
+    static constexpr std::size_t most_references = 40;
+
+    [[nodiscard]] std::string operator()(const std::string& name);
+
+private:
+    std::size_t left_ = std::size_t{256} << 20;
+};
 
 class program_file {
 public:

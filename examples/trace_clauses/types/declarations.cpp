@@ -4,6 +4,7 @@
 #include "declarations.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -209,21 +210,22 @@ private:
         declared made{one.word, type, false, nullptr};
         for (unsigned i = 0; i < one.pointers; ++i) made.type = table_.pointer_to(made.type);
         const node* within = nullptr;
-        for (auto part = one.parts.rbegin(); part != one.parts.rend(); ++part) {
-            switch (part->is) {
+        for (std::size_t i = one.parts.size(); i-- > 0;) {
+            const node& part = one.parts[i];
+            switch (part.is) {
                 case kind::width:
-                    made.width = &*part;
+                    made.width = &part;
                     break;
                 case kind::array:
-                    if (made.is_function) fail(*part, "there are no arrays of functions");
-                    made.type = array_of(made.type, *part);
+                    if (made.is_function) fail(part, "there are no arrays of functions");
+                    made.type = array_of(made.type, part);
                     break;
                 case kind::function:
                     made.type = type_table::nothing();
                     made.is_function = true;
                     break;
                 default:
-                    within = &*part;
+                    within = &part;
                     break;
             }
         }

@@ -244,12 +244,13 @@ private:
         });
         type_id made = type_of(of, depth);
         complete(made, depth);
-        for (auto count = counts.rbegin(); count != counts.rend(); ++count) {
+        std::reverse(counts.begin(), counts.end());
+        for (const std::uint64_t count : counts) {
             const std::uint64_t bytes = table_[made].size.bytes;
-            if (*count > most_bytes || (bytes != 0 && *count > most_bytes / bytes)) {
+            if (count > most_bytes || (bytes != 0 && count > most_bytes / bytes)) {
                 return type_table::nothing();
             }
-            made = table_.array_of(made, *count);
+            made = table_.array_of(made, count);
         }
         const auto bytes = table_[made].size.bytes;
         if (has_flag(of, DW_AT_GNU_vector) && bytes != 0 && (bytes & (bytes - 1)) == 0) {
