@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +48,40 @@ extern "C" [[gnu::noinline]] std::uint64_t clause_kernel_target(std::uint64_t a,
     return a + b + c + d + e + f + g + h + i + j + k + l;
 }
 
+// Who calls whom is as it is written here, whatever the compiler does with frames. The caller
+// returns where it returns to.
+asm(R"(
+    .pushsection .text
+    .globl clause_kernel_caller, clause_kernel_frameless, clause_kernel_framed
+    .globl clause_kernel_in_frame, clause_kernel_behind_frameless, clause_kernel_behind_framed
+clause_kernel_caller:
+    push %rbp
+    mov %rsp, %rbp
+    call clause_kernel_frameless
+clause_kernel_behind_frameless:
+    call clause_kernel_framed
+clause_kernel_behind_framed:
+    mov 8(%rbp), %rax
+    pop %rbp
+    ret
+clause_kernel_frameless:
+    mov $1, %eax
+    ret
+clause_kernel_framed:
+    push %rbp
+    mov %rsp, %rbp
+clause_kernel_in_frame:
+    mov $2, %eax
+    pop %rbp
+    ret
+    .popsection
+)");
+extern "C" {
+std::uint64_t clause_kernel_caller();
+extern const std::byte clause_kernel_frameless[], clause_kernel_framed[], clause_kernel_in_frame[],
+    clause_kernel_behind_frameless[], clause_kernel_behind_framed[];
+}
+
 BOOST_AUTO_TEST_SUITE(clauses_in_the_kernel)
 
 namespace point = trace_ring::point;
@@ -69,8 +104,8 @@ tc::kernel_point place_of(const void* code, ::pid_t process) {
             3)
             continue;
         if (address < begin || address >= end) continue;
-        return {line.substr(static_cast<std::size_t>(name)), address - begin + offset, false,
-                process};
+        return {line.substr(static_cast<std::size_t>(name)), address - begin + offset,
+                tc::function_part::entry, process};
     }
     throw std::runtime_error("not in the maps");
 }
@@ -110,8 +145,7 @@ void make_knowable(std::vector<instruction>& code) {
     for (auto& one : code) {
         const auto word = static_cast<point::context_word>(one.what);
         if (one.code == op::context &&
-            (word == point::context_word::time || word == point::context_word::returned ||
-             word == point::context_word::address)) {
+            (word == point::context_word::time || word == point::context_word::address)) {
             one.what = static_cast<std::uint8_t>(point::context_word::process);
         }
         if (one.code == op::reg) one.what = known_registers[one.what % 6];
@@ -126,6 +160,8 @@ BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
     const std::uint64_t base = reinterpret_cast<std::uintptr_t>(page.data());
     const std::uint64_t anchor = base + 4096 - 64;
     ::prctl(PR_SET_NAME, "a clause's");
+    ::cpu_set_t before;
+    BOOST_REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
     ::cpu_set_t one_processor;
     CPU_ZERO(&one_processor);
     const int processor = ::sched_getcpu();
@@ -158,7 +194,8 @@ BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
                     {context_word::thread, static_cast<std::uint64_t>(::gettid())},
                     {context_word::user, static_cast<std::uint64_t>(::getuid())},
                     {context_word::processor, static_cast<std::uint64_t>(processor)},
-                    {context_word::bits, 64}};
+                    {context_word::bits, 64},
+                    {context_word::returned, 0}};
         std::uint64_t name[2] = {};
         std::memcpy(name, "a clause's", 10);
         at.words[context_word::command] = name[0];
@@ -215,9 +252,131 @@ BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
             ++compared;
         }
     }
+    ::sched_setaffinity(0, sizeof before, &before);
     BOOST_TEST(faults > compared / 20);
     for (const std::uint64_t each : fates) BOOST_TEST(each > compared / 50);
     trace_ring_test::proof("clauses", compared, "programs run by the kernel and by an interpreter");
+}
+
+BOOST_AUTO_TEST_CASE(code_of_the_greatest_length_with_many_branches_is_accepted_by_the_kernel) {
+    const lonely_page page;
+    const std::uint64_t base = reinterpret_cast<std::uintptr_t>(page.data());
+    test::fake_firing at;
+    at.base = base;
+    std::mt19937_64 random(4);
+    for (unsigned i = 0; i < 4096; ++i) {
+        at.memory.push_back(static_cast<std::byte>(random() % 8 == 0 ? 0 : random()));
+        page.data()[i] = at.memory.back();
+    }
+    const std::uint64_t arguments[6] = {base, random(), base + 4090, random(), 1, ~0ULL};
+    at.arguments.assign(std::begin(arguments), std::end(arguments));
+    // Each of these is a branch, and may meet what cannot be read.
+    const auto long_code = [&random](bool is_predicate) {
+        std::vector<instruction> code;
+        const auto argument = [&](std::uint64_t n) {
+            code.push_back({op::argument, static_cast<std::uint8_t>(n)});
+        };
+        if (is_predicate) code.push_back({op::constant, 0, 0, 1});
+        for (std::int32_t n = 0; code.size() + 9 < point::most_instructions; ++n) {
+            argument(random() % 6);
+            code.push_back({op::constant, 0, 0, static_cast<std::int32_t>(random())});
+            code.push_back({random() % 2 == 0 ? op::exceeds : op::exceeds_unsigned});
+            code.push_back({op::skip_if_zero, 0, 0, is_predicate ? 3 : n % 8 == 0 ? 2 : 3});
+            const bool readable = is_predicate || random() % 4 != 0;
+            argument(readable ? 0 : random() % 6);
+            if (n % 8 == 0 && !is_predicate) {
+                code.push_back({op::store_text, 0, 16, n % 200 * 20});
+                continue;
+            }
+            code.push_back({op::load, static_cast<std::uint8_t>(random() % 8), 0, n});
+            code.push_back(is_predicate ? instruction{op::bit_or}
+                                        : instruction{op::store, 3, 0, n % 200 * 20 + 8});
+        }
+        code.push_back({op::finish});
+        return code;
+    };
+    for (unsigned n = 0; n < 4; ++n) {
+        const auto predicate = long_code(true);
+        const auto action = long_code(false);
+        point::clauses session;
+        const std::uint32_t clause =
+            session.add({predicate, action, 4096}, {predicate, action, 4096});
+        const auto source = source_for(session);
+        if (source == nullptr) return;
+        source->attach(place_of(reinterpret_cast<const void*>(&clause_kernel_target), ::getpid()),
+                       {&clause, 1});
+        const auto& a = arguments;
+        clause_kernel_target(a[0], a[1], a[2], a[3], a[4], a[5], 0, 0, 0, 0, 0, 0);
+        std::vector<std::byte> output(4096);
+        const auto done = point::run(action, at, output);
+        BOOST_TEST(point::run(predicate, at, {}).faults == 0U);
+        const std::size_t count =
+            source->read([&](const tc::kernel_record& of, std::span<const std::byte> found) {
+                BOOST_TEST(of.faults == done.faults);
+                BOOST_TEST(std::equal(found.begin(), found.end(), output.begin(), output.end()));
+            });
+        BOOST_TEST(count == 1U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(return_addresses_begin_with_who_called_wherever_it_fires) {
+    point::clauses session;
+    const std::vector<instruction> stack{{op::store_stack, 0, 24}, {op::finish}};
+    std::vector<std::uint32_t> clauses;
+    for (unsigned n = 0; n < 5; ++n)
+        clauses.push_back(session.add({{}, stack, 24}, {{}, stack, 24}));
+    const auto source = source_for(session);
+    if (source == nullptr) return;
+    using part = tc::function_part;
+    const std::pair<const std::byte*, part> places[] = {{clause_kernel_frameless, part::entry},
+                                                        {clause_kernel_frameless, part::exit},
+                                                        {clause_kernel_framed, part::entry},
+                                                        {clause_kernel_in_frame, part::inside},
+                                                        {clause_kernel_framed, part::exit}};
+    for (unsigned n = 0; n < 5; ++n) {
+        tc::kernel_point at = place_of(places[n].first, ::getpid());
+        at.part = places[n].second;
+        source->attach(at, {&clauses[n], 1});
+    }
+    const std::uint64_t returns_to = clause_kernel_caller();
+    std::vector<std::array<std::uint64_t, 2>> found(5);
+    source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
+        std::memcpy(&found.at(of.clause), output.data(), 16);
+    });
+    for (unsigned n = 0; n < 5; ++n) {
+        const std::byte* const caller =
+            n < 2 ? clause_kernel_behind_frameless : clause_kernel_behind_framed;
+        BOOST_TEST_CONTEXT("place " << n) {
+            BOOST_TEST(found[n][0] == reinterpret_cast<std::uintptr_t>(caller));
+            BOOST_TEST(found[n][1] == returns_to);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_point_of_all_processes_fires_on_each_processor) {
+    point::clauses session;
+    const std::vector<instruction> nothing{{op::finish}};
+    const std::uint32_t clause = session.add({{}, nothing, 0}, {{}, nothing, 0});
+    const auto source = source_for(session);
+    if (source == nullptr) return;
+    source->attach(place_of(reinterpret_cast<const void*>(&clause_kernel_target), -1),
+                   {&clause, 1});
+    ::cpu_set_t before;
+    BOOST_REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+    std::vector<std::uint32_t> fired;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (!CPU_ISSET(cpu, &before)) continue;
+        ::cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        if (::sched_setaffinity(0, sizeof one, &one) != 0) continue;
+        clause_kernel_target(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        fired.push_back(cpu);
+    }
+    ::sched_setaffinity(0, sizeof before, &before);
+    std::vector<std::uint32_t> told;
+    source->read([&](const tc::kernel_record& of, auto) { told.push_back(of.cpu); });
+    BOOST_TEST(told == fired, boost::test_tools::per_element());
 }
 
 // --- Programs of both modes ---
@@ -288,8 +447,8 @@ BOOST_AUTO_TEST_CASE(programs_of_both_modes_are_traced_at_once_as_they_are_at_ea
     const std::string programs[] = {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32};
     for (const auto& program : programs) {
         const std::uint64_t offset = std::stoull(printed(program));
-        source->attach({program, offset, false}, {&entry, 1});
-        source->attach({program, offset, true}, {&exit, 1});
+        source->attach({program, offset, tc::function_part::entry}, {&entry, 1});
+        source->attach({program, offset, tc::function_part::exit}, {&exit, 1});
     }
     // Both run at the same time.
     constexpr unsigned count = 10'000;
@@ -336,7 +495,7 @@ BOOST_AUTO_TEST_CASE(what_a_full_ring_does_not_take_is_counted) {
     const auto source = source_for(session, std::size_t{64} << 10);
     if (source == nullptr) return;
     const std::string program = CLAUSE_KNOWN_64;
-    source->attach({program, std::stoull(printed(program)), false}, {&entry, 1});
+    source->attach({program, std::stoull(printed(program)), tc::function_part::entry}, {&entry, 1});
     static_cast<void>(printed(program + " -5000"));
     std::uint64_t taken =
         source->read([](const tc::kernel_record& of, auto) { BOOST_TEST(of.dropped == 0U); });
@@ -373,8 +532,8 @@ BOOST_AUTO_TEST_CASE(a_program_is_unharmed_when_its_tracer_is_killed) {
         if (tracer == 0) {
             try {
                 tc::kernel_source source(session);
-                source.attach({program, offset, false}, {&entry, 1});
-                source.attach({program, offset, true}, {&entry, 1});
+                source.attach({program, offset, tc::function_part::entry}, {&entry, 1});
+                source.attach({program, offset, tc::function_part::exit}, {&entry, 1});
                 while (true) source.read([](const auto&, auto) {});
             } catch (const std::exception&) {
                 ::_exit(1);

@@ -7,6 +7,7 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -36,8 +37,7 @@ namespace {
         case EPERM:
         case EACCES:
             return "it is not permitted: it needs the capabilities CAP_BPF and CAP_PERFMON, as "
-                   "root has "
-                   "them, and a kernel that is not locked down";
+                   "root has them, and a kernel that is not locked down";
         case ENOSYS:
             return "this kernel does not have it";
         default:
@@ -124,11 +124,11 @@ kernel_source::~kernel_source() {
     if (consumer_ != nullptr) ::munmap(consumer_, page_);
 }
 
-descriptor kernel_source::load(std::span<const std::uint32_t> clauses,
+descriptor kernel_source::load(std::span<const std::uint32_t> clauses, function_part part,
                                const std::string& where) const {
     const kernel_maps maps{ring_.get(), counters_.get(),
                            static_cast<std::uint32_t>(session_.size())};
-    const bpf_code code = translate(session_, clauses, maps);
+    const bpf_code code = translate(session_, clauses, part, maps);
     if (code.too_far()) {
         throw std::runtime_error(where +
                                  ": its clauses are too long for one program of the kernel");
@@ -161,21 +161,23 @@ void kernel_source::attach(const kernel_point& at, std::span<const std::uint32_t
     static const std::string device = "/sys/bus/event_source/devices/uprobe/";
     static const unsigned type = number_in(device + "type", "", 0);
     if (type == 0) throw std::runtime_error(where + ": this kernel has no uprobes");
-    const descriptor program = load(clauses, where);
+    const descriptor program = load(clauses, at.part, where);
     ::perf_event_attr with{};
     with.size = sizeof with;
     with.type = type;
     with.uprobe_path = address_of(at.file.c_str());
     with.probe_offset = at.offset;
     with.sample_period = 1;
-    if (at.at_return)
+    if (at.part == function_part::exit)
         with.config |= std::uint64_t{1} << number_in(device + "format/retprobe", "config:", 0);
     if (at.semaphore != 0) {
         with.config |= at.semaphore << number_in(device + "format/ref_ctr_offset", "config:", 32);
     }
-    // Of all processes an event is a processor's by its form alone: its program runs on each.
-    const long fd = ::syscall(SYS_perf_event_open, &with, at.process, at.process >= 0 ? -1 : 0, -1,
-                              PERF_FLAG_FD_CLOEXEC);
+    // Of all processes an event is a processor's by its form alone: its program runs on each. It
+    // must be one that is there.
+    const int processor = at.process >= 0 ? -1 : std::max(::sched_getcpu(), 0);
+    const long fd =
+        ::syscall(SYS_perf_event_open, &with, at.process, processor, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0) throw std::runtime_error(where + ": cannot set a uprobe: " + why(errno));
     descriptor event(static_cast<int>(fd));
     if (::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program.get()) != 0 ||

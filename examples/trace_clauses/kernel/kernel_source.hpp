@@ -7,7 +7,8 @@
 /// ring in which they hand over what was captured.
 /// @code
 ///   kernel_source source(session);
-///   source.attach({"/lib/x86_64-linux-gnu/libc.so.6", 0x98860, false, pid}, session.at(point));
+///   source.attach({"/usr/lib/x86_64-linux-gnu/libc.so.6", 0x98860, function_part::entry, pid},
+///                 session.at(point));
 ///   while (source.wait(100)) source.read([](const kernel_record& of, auto output) { ... });
 /// @endcode
 /// An event of one process is not inherited by those that it forks: the kernel would look for the
@@ -52,8 +53,8 @@ private:
 /// A place in a file that programs run.
 struct kernel_point {
     std::string file;
-    std::uint64_t offset = 0;     ///< in the file
-    bool at_return = false;       ///< where the function that begins there returns
+    std::uint64_t offset = 0;                    ///< in the file
+    function_part part = function_part::inside;  ///< an exit's offset is that of the entry
     ::pid_t process = -1;         ///< of this process, without those that it forks; -1: of all
     std::uint64_t semaphore = 0;  ///< offset of a probe's counter of tracers; 0: none
 };
@@ -102,7 +103,7 @@ public:
 private:
     bool next(std::span<const std::byte>& data) noexcept;
     void consume() noexcept;
-    [[nodiscard]] descriptor load(std::span<const std::uint32_t> clauses,
+    [[nodiscard]] descriptor load(std::span<const std::uint32_t> clauses, function_part part,
                                   const std::string& where) const;
 
     const point::clauses& session_;

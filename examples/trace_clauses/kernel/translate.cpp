@@ -57,7 +57,7 @@ constexpr int name_at = scratch - 16;
 
 class translator {
 public:
-    explicit translator(const kernel_maps& maps) : maps_(maps) {}
+    translator(const kernel_maps& maps, function_part part) : maps_(maps), part_(part) {}
 
     [[nodiscard]] bpf_code program(const point::clauses& session,
                                    std::span<const std::uint32_t> clauses) {
@@ -273,13 +273,7 @@ private:
                 note_fault();
                 return;
             case op::store_stack:
-                zero(static_cast<std::size_t>(one.value), one.size);
-                into_output(static_cast<std::size_t>(one.value), one.size);
-                to_.move(bpf::r3, bpf::r2);
-                to_.move(bpf::r2, bpf::r1);
-                to_.move(bpf::r1, firing);
-                to_.move(bpf::r4, BPF_F_USER_STACK | 1);  // not where it fires
-                to_.call(BPF_FUNC_get_stack);
+                stack(static_cast<std::size_t>(one.value), one.size);
                 return;
             default:
                 pop(bpf::r2);
@@ -322,8 +316,12 @@ private:
                 to_.move(bpf::r0, bits());
                 break;
             case context_word::returned:
-                saved_word(rax);
-                to_.move(bpf::r0, bpf::r1);
+                if (part_ == function_part::exit) {
+                    saved_word(rax);
+                    to_.move(bpf::r0, bpf::r1);
+                } else {
+                    to_.move(bpf::r0, 0);
+                }
                 break;
             case context_word::address:
                 saved_word(rip);
@@ -348,26 +346,59 @@ private:
             push(bpf::r1);
             return;
         }
-        const unsigned bytes = is_wide() ? 8 : 4;
-        const std::size_t place = is_wide() ? n - arguments_64.size() : n;
+        top_of_stack(1 + (is_wide() ? n - arguments_64.size() : n));
+        read(word_bytes());
+        push(bpf::r1);
+    }
+    [[nodiscard]] unsigned word_bytes() const noexcept { return is_wide() ? 8 : 4; }
+    /// The address, into r3, of the program's stack's top, or of a word so many above it.
+    void top_of_stack(std::size_t words) {
         to_.load(bpf::r3, firing, rsp);
         if (!is_wide()) to_.move_low(bpf::r3, bpf::r3);
-        to_.compute(BPF_ADD, bpf::r3, static_cast<std::int32_t>(bytes * (place + 1)));
-        read(bytes);
-        push(bpf::r1);
+        to_.compute(BPF_ADD, bpf::r3, static_cast<std::int32_t>(word_bytes() * words));
     }
 
     // --- Memory ---
 
     /// Reads so many bytes at r3 into r1, with zeros behind them; nothing there is 0 and a fault.
     void read(unsigned bytes) {
+        peek(bytes);
+        note_fault();
+    }
+    /// The same without a fault: r0 is negative if nothing is there.
+    void peek(unsigned bytes) {
         to_.store(bpf::r10, scratch, 0);
         to_.move(bpf::r1, bpf::r10);
         to_.compute(BPF_ADD, bpf::r1, scratch);
         to_.move(bpf::r2, static_cast<std::int32_t>(bytes));
         to_.call(BPF_FUNC_probe_read_user);
-        note_fault();
         to_.load(bpf::r1, bpf::r10, scratch);
+    }
+    /// The kernel follows frame pointers, from the instruction that fires. Where a function is
+    /// entered it has not made its frame: the frame pointer is its caller's, and who called is on
+    /// top of the stack. Newer kernels look there, too, if the function begins as those with
+    /// frames do.
+    void stack(std::size_t offset, unsigned size) {
+        frames(offset, size);
+        if (part_ != function_part::entry) return;
+        top_of_stack(0);
+        peek(word_bytes());
+        to_.load(bpf::r2, record, at_output(offset));
+        to_.compute(BPF_XOR, bpf::r2, bpf::r1);
+        const std::size_t known = to_.jump_if(BPF_JEQ, bpf::r2, 0);
+        to_.store(record, at_output(offset), bpf::r1);
+        if (size > 8) frames(offset + 8, size - 8);
+        to_.here(known);
+    }
+    /// Return addresses by frame pointers, with zeros behind them.
+    void frames(std::size_t offset, unsigned size) {
+        into_output(offset, size);
+        to_.move(bpf::r3, bpf::r2);
+        to_.move(bpf::r2, bpf::r1);
+        to_.move(bpf::r1, firing);
+        // The first one is where it fires: at an exit that is where the function returned to.
+        to_.move(bpf::r4, BPF_F_USER_STACK | (part_ == function_part::exit ? 0 : 1));
+        to_.call(BPF_FUNC_get_stack);
     }
     /// What a helper returned is negative: one fault more.
     void note_fault() {
@@ -381,7 +412,8 @@ private:
         to_.move(bpf::r2, static_cast<std::int32_t>(bytes));
     }
     /// The helper stores a 0 behind the text, within its place: so a text that fills its place is
-    /// read on by two single bytes, the last one that fits and the one behind it.
+    /// read on by two single bytes, the last one that fits and the one behind it. Of an empty text
+    /// older kernels return 0, and not 1.
     void text(std::size_t offset, unsigned size) {
         pop(bpf::r9);
         zero(offset, size + 2U);
@@ -390,18 +422,19 @@ private:
         to_.call(BPF_FUNC_probe_read_user_str);
         const std::size_t failed = to_.jump_if(BPF_JSLT, bpf::r0, 0);
         to_.compute(BPF_SUB, bpf::r0, 1);
+        const std::size_t empty = to_.jump_if(BPF_JSLT, bpf::r0, 0);
         to_.store(record, at_output(offset), bpf::r0, 2);
         const std::size_t ended =
             to_.jump_if(BPF_JSLT, bpf::r0, static_cast<std::int32_t>(size) - 1);
         to_.move(bpf::r3, bpf::r9);
         to_.compute(BPF_ADD, bpf::r3, static_cast<std::int32_t>(size) - 1);
-        single_byte();
+        peek(1);
         const std::size_t failed_at_last = to_.jump_if(BPF_JSLT, bpf::r0, 0);
         const std::size_t ends_there = to_.jump_if(BPF_JEQ, bpf::r1, 0);
         to_.store(record, at_output(offset + 1 + size), bpf::r1, 1);
         to_.move(bpf::r3, bpf::r9);
         to_.compute(BPF_ADD, bpf::r3, static_cast<std::int32_t>(size));
-        single_byte();
+        peek(1);
         const std::size_t failed_behind = to_.jump_if(BPF_JSLT, bpf::r0, 0);
         to_.store(record, at_output(offset), static_cast<std::int32_t>(size), 2);
         const std::size_t whole = to_.jump_if(BPF_JEQ, bpf::r1, 0);
@@ -413,16 +446,7 @@ private:
         to_.here(failed_behind);
         to_.compute(BPF_ADD, faults, 1);
         zero(offset, size + 2U);
-        for (const std::size_t each : {ended, ends_there, whole, cut}) to_.here(each);
-    }
-    /// The byte at r3, into r1; r0 is negative if there is none.
-    void single_byte() {
-        to_.store(bpf::r10, scratch, 0);
-        to_.move(bpf::r1, bpf::r10);
-        to_.compute(BPF_ADD, bpf::r1, scratch);
-        to_.move(bpf::r2, 1);
-        to_.call(BPF_FUNC_probe_read_user);
-        to_.load(bpf::r1, bpf::r10, scratch, 1);
+        for (const std::size_t each : {empty, ended, ends_there, whole, cut}) to_.here(each);
     }
 
     // --- Arithmetic: r1 becomes r1 OPERATION r2, or what is said ---
@@ -535,6 +559,7 @@ private:
     }
 
     const kernel_maps& maps_;
+    function_part part_;
     bpf_code to_;
     program_mode mode_ = program_mode::lp64;
     std::size_t depth_ = 0;
@@ -543,8 +568,8 @@ private:
 }  // namespace
 
 bpf_code translate(const point::clauses& session, std::span<const std::uint32_t> clauses,
-                   const kernel_maps& maps) {
-    return translator(maps).program(session, clauses);
+                   function_part part, const kernel_maps& maps) {
+    return translator(maps, part).program(session, clauses);
 }
 
 }  // namespace trace_clauses

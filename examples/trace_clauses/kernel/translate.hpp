@@ -6,7 +6,8 @@
 /// Byte code of clauses as a BPF program, which the kernel runs where the trace point fires: at
 /// that moment, so that what it reads is what the program has there.
 /// @code
-///   const bpf_code program = translate(session, session.at(point), {ring, counters});
+///   const bpf_code program =
+///       translate(session, session.at(point), function_part::entry, {ring, counters, all});
 /// @endcode
 /// The program looks at the segment of the code that fires (0x23 of 32-bit programs, 0x33 of 64-bit
 /// ones), and goes on with the clauses' streams of that mode. It computes without branches where it
@@ -47,6 +48,13 @@ struct kernel_counts {
 };
 static_assert(sizeof(kernel_counts) == 32);
 
+/// Where in a function a trace point is: what the stack and the registers hold differs.
+enum class function_part : std::uint8_t {
+    entry,   ///< before its first instruction
+    inside,  ///< at any other
+    exit,    ///< where it has returned to
+};
+
 struct kernel_maps {
     int ring = -1;      ///< BPF_MAP_TYPE_RINGBUF
     int counters = -1;  ///< BPF_MAP_TYPE_PERCPU_ARRAY of kernel_counts: each clause, and then all
@@ -56,6 +64,7 @@ struct kernel_maps {
 /// The program for a trace point with these clauses, in their order. Its length is bounded by that
 /// of their code; if a jump in it is too long, bpf_code::too_far says so.
 [[nodiscard]] bpf_code translate(const point::clauses& session,
-                                 std::span<const std::uint32_t> clauses, const kernel_maps& maps);
+                                 std::span<const std::uint32_t> clauses, function_part part,
+                                 const kernel_maps& maps);
 
 }  // namespace trace_clauses

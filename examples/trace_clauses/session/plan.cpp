@@ -129,9 +129,12 @@ private:
                 .push_back(number);
         for (auto& each : points) {
             const ::pid_t process = each.process.value_or(process_);
-            auto& point = by_place_[{each.file, each.offset, each.at_return, process}];
+            const auto part = each.is != trace_point::kind::function ? function_part::inside
+                              : each.at_return                       ? function_part::exit
+                                                                     : function_part::entry;
+            auto& point = by_place_[{each.file, each.offset, part, process}];
             if (point.clauses.empty()) {
-                point.at = {each.file, each.offset, each.at_return, process, each.semaphore_offset};
+                point.at = {each.file, each.offset, part, process, each.semaphore_offset};
                 point.shown = each.text();
                 point.mode = each.mode;
             }
@@ -179,7 +182,8 @@ private:
     mode_types of_64_{program_mode::lp64};
     mode_types of_32_{program_mode::ilp32};
     plan made_;
-    std::map<std::tuple<std::string, std::uint64_t, bool, ::pid_t>, planned_point> by_place_;
+    std::map<std::tuple<std::string, std::uint64_t, function_part, ::pid_t>, planned_point>
+        by_place_;
 };
 
 }  // namespace
