@@ -32,6 +32,7 @@
 
 #include <trace_ring/point/clauses.hpp>
 
+#include <examples/narrow_code.hpp>
 #include <point/random_code.hpp>
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
@@ -88,6 +89,7 @@ namespace point = trace_ring::point;
 namespace tc = trace_clauses;
 using point::instruction;
 using point::op;
+using trace_ring::record::program_mode;
 
 namespace {
 
@@ -140,15 +142,20 @@ private:
 
 /// What only the kernel knows is left out: times, and registers that compilers use as they like. So
 /// is the address of the code, where there would be memory to read.
-void make_knowable(std::vector<instruction>& code) {
-    constexpr std::uint8_t known_registers[] = {1, 2, 4, 5, 8, 9};  // rdx rcx rsi rdi r8 r9
+void make_knowable(std::vector<instruction>& code, program_mode mode) {
+    constexpr std::uint8_t known_64[] = {1, 2, 4, 5, 8, 9};  // rdx rcx rsi rdi r8 r9
+    // All but the stack's and the code's, and two that there are not.
+    constexpr std::uint8_t known_32[] = {0, 1, 2, 3, 5, 6, 7, 9, 16};
     for (auto& one : code) {
         const auto word = static_cast<point::context_word>(one.what);
         if (one.code == op::context &&
             (word == point::context_word::time || word == point::context_word::address)) {
             one.what = static_cast<std::uint8_t>(point::context_word::process);
         }
-        if (one.code == op::reg) one.what = known_registers[one.what % 6];
+        if (one.code == op::reg) {
+            one.what = mode == program_mode::lp64 ? known_64[one.what % std::size(known_64)]
+                                                  : known_32[one.what % std::size(known_32)];
+        }
         if (one.code == op::store_stack) one = {op::skip, 0, 0, 0};
     }
 }
@@ -157,6 +164,7 @@ void make_knowable(std::vector<instruction>& code) {
 
 BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
     const lonely_page page;
+    const test::narrow_code narrow;
     const std::uint64_t base = reinterpret_cast<std::uintptr_t>(page.data());
     const std::uint64_t anchor = base + 4096 - 64;
     ::prctl(PR_SET_NAME, "a clause's");
@@ -174,6 +182,8 @@ BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
     std::array<std::uint64_t, 3> fates{};
     const unsigned batches = trace_ring_test::repeats(80);
     for (unsigned batch = 0; batch < batches; ++batch) {
+        const auto mode = batch % 2 == 0 ? program_mode::lp64 : program_mode::ilp32;
+        const bool is_wide = mode == program_mode::lp64;
         // A firing, as it will be.
         test::fake_firing at;
         at.base = base;
@@ -184,17 +194,31 @@ BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
         std::memcpy(page.data(), at.memory.data(), 4096);
         std::array<std::uint64_t, 12> arguments{};
         for (auto& each : arguments) each = random() % 2 == 0 ? anchor + random() % 72 : random();
-        at.arguments.assign(arguments.begin(), arguments.end());
-        for (const auto& [number, argument] :
-             {std::pair{5U, 0U}, {4U, 1U}, {1U, 2U}, {2U, 3U}, {8U, 4U}, {9U, 5U}}) {
-            at.registers[number] = arguments[argument];
+        std::array<std::uint32_t, 12> narrow_arguments{};
+        std::array<std::uint32_t, 8> narrow_registers{};
+        if (is_wide) {
+            for (const auto& [number, argument] :
+                 {std::pair{5U, 0U}, {4U, 1U}, {1U, 2U}, {2U, 3U}, {8U, 4U}, {9U, 5U}}) {
+                at.registers[number] = arguments[argument];
+            }
+        } else {
+            for (unsigned n = 0; n < 12; ++n) {
+                narrow_arguments[n] = static_cast<std::uint32_t>(arguments[n]);
+                arguments[n] = narrow_arguments[n];
+            }
+            for (unsigned n = 0; n < 8; ++n) {
+                narrow_registers[n] = static_cast<std::uint32_t>(
+                    random() % 2 == 0 ? anchor + random() % 72 : random());
+                at.registers[n] = narrow_registers[n];
+            }
         }
+        at.arguments.assign(arguments.begin(), arguments.end());
         using point::context_word;
         at.words = {{context_word::process, static_cast<std::uint64_t>(::getpid())},
                     {context_word::thread, static_cast<std::uint64_t>(::gettid())},
                     {context_word::user, static_cast<std::uint64_t>(::getuid())},
                     {context_word::processor, static_cast<std::uint64_t>(processor)},
-                    {context_word::bits, 64},
+                    {context_word::bits, is_wide ? 64 : 32},
                     {context_word::returned, 0}};
         std::uint64_t name[2] = {};
         std::memcpy(name, "a clause's", 10);
@@ -207,21 +231,29 @@ BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
         const std::vector<instruction> nothing{{op::finish}};
         while (all.size() < 40) {
             test::random_code made(random, anchor);
-            make_knowable(made.code);
+            make_knowable(made.code, mode);
             if (point::find_fault(made.code, made.as)) continue;
             const point::clause_code code =
                 made.as.is_predicate ? point::clause_code{made.code, nothing, 0}
                                      : point::clause_code{{}, made.code, made.as.output_bytes};
-            all.push_back(session.add(code, {{}, nothing, 0}));
+            const point::clause_code other{{}, nothing, 0};
+            all.push_back(is_wide ? session.add(code, other) : session.add(other, code));
             codes.push_back(std::move(made));
         }
         const auto source = source_for(session);
         if (source == nullptr) return;
-        source->attach(place_of(reinterpret_cast<const void*>(&clause_kernel_target), ::getpid()),
-                       all);
-        const auto& a = arguments;
-        clause_kernel_target(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
-                             a[11]);
+        if (is_wide) {
+            source->attach(
+                place_of(reinterpret_cast<const void*>(&clause_kernel_target), ::getpid()), all);
+            const auto& a = arguments;
+            clause_kernel_target(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
+                                 a[11]);
+        } else {
+            source->attach({narrow.file(), test::narrow_code::target_offset(),
+                            tc::function_part::entry, ::getpid()},
+                           all);
+            narrow.run(narrow_registers, narrow_arguments);
+        }
         source->detach();
         std::map<std::uint32_t, std::pair<std::uint32_t, std::vector<std::byte>>> handed_over;
         source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
@@ -256,6 +288,37 @@ BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
     BOOST_TEST(faults > compared / 20);
     for (const std::uint64_t each : fates) BOOST_TEST(each > compared / 50);
     trace_ring_test::proof("clauses", compared, "programs run by the kernel and by an interpreter");
+}
+
+BOOST_AUTO_TEST_CASE(the_stacks_and_the_codes_registers_are_those_of_the_mode_that_fires) {
+    const test::narrow_code narrow;
+    point::clauses session;
+    std::vector<instruction> code;
+    for (const std::uint8_t number : {std::uint8_t{4}, std::uint8_t{8}}) {
+        code.push_back({op::reg, number});
+        code.push_back({op::store, static_cast<std::uint8_t>(point::width::u64), 0, number * 2});
+    }
+    code.push_back({op::context, static_cast<std::uint8_t>(point::context_word::address)});
+    code.push_back({op::store, static_cast<std::uint8_t>(point::width::u64), 0, 24});
+    code.push_back({op::finish});
+    const std::uint32_t clause = session.add({{}, {code.data() + 6, 1}, 0}, {{}, code, 32});
+    const auto source = source_for(session);
+    if (source == nullptr) return;
+    source->attach(
+        {narrow.file(), test::narrow_code::target_offset(), tc::function_part::inside, ::getpid()},
+        {&clause, 1});
+    narrow.run({}, {});
+    const std::uint64_t target = test::narrow_code::address + test::narrow_code::target_offset();
+    const std::size_t count =
+        source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
+            std::array<std::uint64_t, 4> words{};
+            std::memcpy(words.data(), output.data(), output.size());
+            BOOST_TEST(of.bits == 32U);
+            BOOST_TEST(words[1] == test::narrow_code::stack);
+            BOOST_TEST(words[2] == target);
+            BOOST_TEST(words[3] == target);
+        });
+    BOOST_TEST(count == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(code_of_the_greatest_length_with_many_branches_is_accepted_by_the_kernel) {
