@@ -127,7 +127,8 @@ kernel_source::~kernel_source() {
 descriptor kernel_source::load(std::span<const std::uint32_t> clauses, function_part part,
                                const std::string& where) const {
     const kernel_maps maps{ring_.get(), counters_.get(),
-                           static_cast<std::uint32_t>(session_.size())};
+                           static_cast<std::uint32_t>(session_.size()),
+                           static_cast<std::uint32_t>(ring_bytes_ / 8)};
     const bpf_code code = translate(session_, clauses, part, maps);
     if (code.too_far()) {
         throw std::runtime_error(where +

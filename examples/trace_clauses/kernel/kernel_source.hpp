@@ -77,7 +77,8 @@ public:
     /// No point fires any more; what is in the ring stays there.
     void detach() noexcept;
 
-    /// Waits until there is something to read, so many ms at most. False: there is nothing.
+    /// Returns at once if there is something to read; else waits so many ms, or until an eighth of
+    /// the ring is full: a single record does not end the wait. False: there is nothing.
     bool wait(int milliseconds) const noexcept;
     /// Calls `tell(const kernel_record&, std::span<const std::byte> output)` for all that is in the
     /// ring, in the order in which it was handed over. Returns how many.

@@ -7,7 +7,7 @@
 /// that moment, so that what it reads is what the program has there.
 /// @code
 ///   const bpf_code program =
-///       translate(session, session.at(point), function_part::entry, {ring, counters, all});
+///       translate(session, session.at(point), function_part::entry, {ring, counters, all, much});
 /// @endcode
 /// The program looks at the segment of the code that fires (0x23 of 32-bit programs, 0x33 of 64-bit
 /// ones), and goes on with the clauses' streams of that mode. It computes without branches where it
@@ -58,7 +58,8 @@ enum class function_part : std::uint8_t {
 struct kernel_maps {
     int ring = -1;      ///< BPF_MAP_TYPE_RINGBUF
     int counters = -1;  ///< BPF_MAP_TYPE_PERCPU_ARRAY of kernel_counts: each clause, and then all
-    std::uint32_t all = 0;  ///< the last one's number
+    std::uint32_t all = 0;   ///< the last one's number
+    std::uint32_t much = 0;  ///< so many bytes in the ring wake who waits; at most 2^30
 };
 
 /// The program for a trace point with these clauses, in their order. Its length is bounded by that
