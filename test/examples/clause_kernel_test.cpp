@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -28,6 +29,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <trace_ring/point/clauses.hpp>
@@ -550,6 +552,28 @@ BOOST_AUTO_TEST_CASE(programs_of_both_modes_are_traced_at_once_as_they_are_at_ea
     BOOST_TEST((told[64] == out_64));
     BOOST_TEST((told[32] == out_32));
     trace_ring_test::proof("clauses", 4 * count, "firings of programs of both modes");
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_is_woken_when_an_eighth_of_the_ring_is_full) {
+    point::clauses session;
+    const std::vector<instruction> nothing{{op::finish}};
+    const std::uint32_t clause = session.add({{}, nothing, 0}, {{}, nothing, 0});
+    const auto source = source_for(session, std::size_t{64} << 10);
+    if (source == nullptr) return;
+    source->attach(place_of(reinterpret_cast<const void*>(&clause_kernel_target), ::getpid()),
+                   {&clause, 1});
+    BOOST_TEST(!source->wait(0));
+    constexpr int limit = 60'000;
+    const auto begin = std::chrono::steady_clock::now();
+    bool woken = false;
+    std::thread waiter([&] { woken = source->wait(limit); });
+    ::usleep(50'000);
+    // Of 64 bytes each, with the ring's own 8: 8 KiB, and some more.
+    for (unsigned n = 0; n < 200; ++n) clause_kernel_target(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    waiter.join();
+    BOOST_TEST(woken);
+    BOOST_TEST((std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(limit / 2)));
+    BOOST_TEST(source->read([](const auto&, auto) {}) == 200U);
 }
 
 BOOST_AUTO_TEST_CASE(what_a_full_ring_does_not_take_is_counted) {

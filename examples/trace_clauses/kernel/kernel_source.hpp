@@ -14,6 +14,8 @@
 /// An event of one process is not inherited by those that it forks: the kernel would look for the
 /// file's name in their memory, find nothing, and refuse the fork. Nothing of it is in the traced
 /// programs but a breakpoint, which the kernel takes out when this process ends, in whichever way.
+/// Of a function that calls itself the kernel awaits 64 returns of a thread: deeper ones do not
+/// fire, and it does not count them. Entries all fire.
 /// Facts: perf_event_open(2), bpf(2), bpf-helpers(7), and the kernel's
 /// Documentation/bpf/ringbuf.rst.
 
