@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/format/words.hpp>
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/record/field.hpp>
@@ -49,8 +50,11 @@ public:
     /// there are more than 1,000 fields or two of a name, if a type does not exist, or if the
     /// fields do not fit into a record.
     [[nodiscard]] static runtime_event& make(std::string_view name, std::span<const field> fields) {
-        auto made = std::make_unique<runtime_event>(token{}, name, fields);
-        return *made.release();  // never freed: types are registered for good
+        // Never freed: types are registered for good.
+        auto* const made = std::make_unique<runtime_event>(token{}, name, fields).release();
+        // relaxed: nobody follows the list, which is there for those who look for leaks
+        made->before_ = newest_.exchange(reinterpret_cast<std::uintptr_t>(made), relaxed);
+        return *made;
     }
 
     /// Where field number `i` begins in the payload: of a variable field, its 16-bit length.
@@ -152,6 +156,8 @@ private:
     static constexpr std::size_t most_of_each = 1000;
     static constexpr std::size_t most_words = 0xFFFF / 8;
 
+    static inline constinit atomic<std::uintptr_t> newest_{0};
+    std::uintptr_t before_ = 0;
     std::string name_;
     std::vector<std::string> names_;
     std::vector<field_description> fields_;
