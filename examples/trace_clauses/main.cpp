@@ -99,8 +99,8 @@ public:
                 .file = wanted.output, .size = wanted.size, .exists = tr::if_exists::replace});
         }
         results_ = std::make_unique<results>(to_.get(), std::cout);
-        for (const auto& each : of.clauses)
-            results_->add(each.name, each.statements[0], each.statements[1]);
+        for (const auto& each : of.code_of)
+            results_->add(each.name, each.statements, each.clause, of.clauses[each.clause].name);
     }
 
     void begin() {
@@ -166,7 +166,7 @@ private:
     }
     void summarize() {
         kernel_counts all;
-        for (std::uint32_t i = 0; i < plan_.clauses.size(); ++i) {
+        for (std::uint32_t i = 0; i < plan_.code_of.size(); ++i) {
             const kernel_counts one = source_.counts(i);
             all.ran += one.ran;
             all.not_wanted += one.not_wanted;
@@ -236,8 +236,8 @@ int run(const options& wanted) {
     const std::string script = script_of(wanted);
     if (wanted.dump) {
         const plan made = make_plan(script, files_for(wanted), wanted.process);
-        for (std::uint32_t i = 0; i < made.clauses.size(); ++i)
-            dump(std::cout, made.code, i, made.clauses[i].text);
+        for (std::uint32_t i = 0; i < made.code_of.size(); ++i)
+            dump(std::cout, made.code, i, made.clauses[made.code_of[i].clause].text);
         return 0;
     }
     return wanted.command.empty() ? trace_others(wanted, script) : trace_program(wanted, script);

@@ -24,6 +24,26 @@ struct order {
     int left : 5;
 };
 
+/// A probe shop:sold with one argument of 4 bytes, as <sys/sdt.h> would put it there.
+#if defined(__x86_64__)
+#define ADDRESS ".8byte "
+#else
+#define ADDRESS ".4byte "
+#endif
+inline void sold(int id) {
+    asm volatile(
+        "990: nop\n.pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n"
+        ".4byte 992f-991f, 994f-993f, 3\n991: .asciz \"stapsdt\"\n992: .balign 4\n993: " ADDRESS
+        "990b\n" ADDRESS "_.stapsdt.base\n" ADDRESS
+        "0\n.asciz \"shop\"\n.asciz \"sold\"\n.asciz \"-4@%0\"\n994: .balign 4\n.popsection\n"
+        ".ifndef _.stapsdt.base\n"
+        ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"
+        ".weak _.stapsdt.base\n.hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n"
+        ".size _.stapsdt.base, 1\n.popsection\n.endif\n"
+        :
+        : "r"(id));
+}
+
 extern "C" [[gnu::noinline]] long handle(const order* of, long n) {
     asm volatile("" ::: "memory");
     return of->in[1].a - n;
@@ -60,6 +80,7 @@ int main(int argc, char** argv) {
         one.wide = 0x100000000ULL * static_cast<unsigned long long>(i) + 5;
         one.urgent = static_cast<unsigned>(i) & 7U;
         one.left = static_cast<int>(i % 16) - 8;
+        sold(one.id);
         const long got = handle(&one, i);
         sum += got;
         if (wanted > 0) {

@@ -42,7 +42,7 @@ public:
             tc::type_table types(mode);
             code_[static_cast<std::size_t>(mode)] = tc::compile(script, clause, {types});
         }
-        results_.add("handle", code_[0].statements, code_[1].statements);
+        for (const auto& each : code_) results_.add("handle", each.statements, 0, "handle");
     }
     void fire(std::uint64_t time, unsigned bits, std::uint64_t argument,
               const std::string& text = {}) {
@@ -54,7 +54,7 @@ public:
         const tc::compiled& of = code_[bits == 32 ? 1 : 0];
         std::vector<std::byte> output(of.output_bytes);
         const auto done = point::run(of.action, at, output);
-        results_.ran({.clause = 0,
+        results_.ran({.clause = bits == 32 ? 1U : 0U,
                       .time = time,
                       .pid = 10,
                       .tid = 11,

@@ -190,6 +190,27 @@ BOOST_AUTO_TEST_CASE(a_running_program_is_attached_to_and_goes_on_unharmed) {
                shown);
 }
 
+BOOST_AUTO_TEST_CASE(probes_have_their_arguments_and_functions_their_own_types) {
+    if (!is_permitted()) return;
+    for (const std::string program : {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32}) {
+        if (program.empty()) continue;
+        const said probed =
+            run(tool("-e '@@usdt:*:clause_known*:shop:sold when arg0 < -1 { capture(arg0); }' -- " +
+                     program + " -4"));
+        BOOST_TEST(probed.text.find(" arg0=-2\n") != std::string::npos, probed.text);
+        BOOST_TEST(probed.text.find(" arg0=-3\n") != std::string::npos, probed.text);
+        BOOST_TEST(
+            probed.text.find("2 ran, 2 not wanted, 0 unreadable, 0 lost") != std::string::npos,
+            probed.text);
+        // main has no `of`: it is left out, and said to be.
+        const said both = run(tool(
+            "-e '@@uft:*:clause_known*:*a*n*:entry { capture(of->id); }' -- " + program + " -4"));
+        BOOST_TEST(both.text.find("main:entry is left out: there is no '") != std::string::npos,
+                   both.text);
+        BOOST_TEST(both.text.find("handle pid=") != std::string::npos, both.text);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_program_that_is_run_has_its_exit_status_and_its_output) {
     if (!is_permitted()) return;
     const said made =

@@ -4,7 +4,9 @@
 /// @file
 /// Any text, taken for a condition on records: it is refused with a place in it, or made ready for
 /// a small trace with fields of every type, checked or not, and asked of each record: singly and in
-/// rows, forward and backward with one result, which is never that of its opposite.
+/// rows, forward and backward with one result, which is never that of its opposite. And for a
+/// script of trace clauses: what can be compiled, for either mode, the checker of byte code
+/// accepts.
 
 #include <algorithm>
 #include <memory>
@@ -16,6 +18,8 @@
 #include <expressions/parse.hpp>
 #include <fuzz/targets.hpp>
 #include <reduce/where_trace.hpp>
+#include <trace_clauses/language/compile.hpp>
+#include <trace_ring/point/check.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/check.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
@@ -39,7 +43,13 @@ std::vector<buffer> seeds() {
           "row[1] & 0xFF == list[2] + `only here`", "(tid + pid * lane - position) / (u8 - 1) == 1",
           "((((((flag)) == (true != false)))))", "letter < 'c' and tag in {'t1', \"\\x74\\\"2\"}",
           "u46 = 5", "x == \"a\\q", "1 < 2 < 3", "not not !!-- i8 == ---1",
-          "ticks in {2000..3000} and not event like \"*\\\\*[\""}) {
+          "ticks in {2000..3000} and not event like \"*\\\\*[\"",
+          "@@a:b:c when arg0 > 4096 and comm == \"x\" { capture(arg0, str(arg1, 8), ustack); }",
+          "struct s { int a; };\n@@begin { } # c\n@@a:*:\"x y\":d, @@a:b:c { hist(*(int *)arg1, "
+          "pid); }",
+          "@@a:b:c when str((char *)arg2) != \"abc\" { count(sizeof(long) << 2 | ~arg3 ^ -1); }",
+          "@@a:b:c { capture((unsigned char)arg0 in {1, 3..5}, ((short *)arg1)[arg2 % 7], "
+          "ustack(2)); }"}) {
         out.emplace_back(text.begin(), text.end());
     }
     out.emplace_back(500, static_cast<std::uint8_t>('('));
@@ -65,7 +75,6 @@ void run(input data) {
     static const opened trace;
     const std::string_view text(reinterpret_cast<const char*>(data.data()),
                                 std::min(data.size(), longest));
-    auto found = expressions::parse(text);
     const auto told = [text](const where::mistake& what) {
         expect(what.column <= text.size(), "the place lies in the text");
         expect(what.length <= text.size() - what.column, "all of it");
@@ -77,6 +86,30 @@ void run(input data) {
             expect(c == '\n' || (code >= 0x20 && code != 0x7F), "no control characters");
         }
     };
+    // As a script of trace clauses: what can be compiled, is accepted by the checker.
+    auto read = expressions::parse_script(text);
+    if (const auto* what = std::get_if<where::mistake>(&read)) {
+        told(*what);
+    } else {
+        for (const auto& clause : std::get<expressions::script>(read).clauses) {
+            for (const auto mode :
+                 {trace_clauses::program_mode::lp64, trace_clauses::program_mode::ilp32}) {
+                trace_clauses::type_table types(mode);
+                try {
+                    const auto made = trace_clauses::compile(text, clause, {types});
+                    namespace point = trace_ring::point;
+                    expect(!point::find_fault(made.action, {made.output_bytes, false}),
+                           "an action");
+                    expect(made.predicate.empty() ||
+                               !point::find_fault(made.predicate, {.is_predicate = true}),
+                           "a predicate");
+                } catch (const where::mistake& why_not) {
+                    told(why_not);
+                }
+            }
+        }
+    }
+    auto found = expressions::parse(text);
     if (const auto* what = std::get_if<where::mistake>(&found)) return told(*what);
     auto& wanted = std::get<where::expression>(found);
     const reduce::tables* const one[] = {&trace.file.about()};

@@ -3,6 +3,7 @@
 
 #include "plan.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -89,7 +90,7 @@ private:
             specification::mistake why;
             const specification wanted = specification::parse(tuple, why);
             if (why.what != nullptr) refuse({place.column + why.at, 1, why.what});
-            if (name.empty()) name = name_of(wanted);
+            if (name.empty()) name = name_of(wanted.fields());
             if (wanted.is("begin") || wanted.is("end")) {
                 once = true;
                 if (clause.points.size() > 1) {
@@ -117,63 +118,84 @@ private:
                      "a clause is for entries, for exits or for probes: what they know differs"});
             }
         }
-        const auto [wide, narrow] = compiled_for(clause, points, once);
-        const point::clause_code of_64{wide.predicate, wide.action, wide.output_bytes};
-        const point::clause_code of_32{narrow.predicate, narrow.action, narrow.output_bytes};
-        const std::uint32_t number = made_.code.add(of_64, of_32);
         const auto& first = clause.points.front();
-        made_.clauses.push_back(
-            {name, text_.substr(first.column, first.length), {wide.statements, narrow.statements}});
-        if (once)
-            (text_.substr(first.column, 7) == "@@begin" ? made_.at_begin : made_.at_end)
+        const auto group = static_cast<std::uint32_t>(made_.clauses.size());
+        made_.clauses.push_back({name, text_.substr(first.column, first.length)});
+        if (once) {
+            const std::uint32_t number = add_code(group, name, own_code(clause), of_64_);
+            (made_.clauses.back().text.starts_with("@@begin") ? made_.at_begin : made_.at_end)
                 .push_back(number);
+        }
+        // Each has code of its own, as its arguments have types and places of their own. Of many,
+        // those that do not have what the clause asks for are left out.
+        std::optional<mistake> first_mistake;
+        std::size_t compiled_ones = 0;
         for (auto& each : points) {
+            mode_types& types = each.mode == program_mode::lp64 ? of_64_ : of_32_;
             const ::pid_t process = each.process.value_or(process_);
             const auto part = each.is != trace_point::kind::function ? function_part::inside
                               : each.at_return                       ? function_part::exit
                                                                      : function_part::entry;
             auto& point = by_place_[{each.file, each.offset, part, process}];
+            const bool is_there = std::any_of(
+                point.clauses.begin(), point.clauses.end(),
+                [&](std::uint32_t number) { return made_.code_of[number].clause == group; });
+            if (is_there) continue;  // by another tuple
+            compiled made;
+            try {
+                made = compiled_for(clause, &each, types);
+                ++compiled_ones;
+            } catch (const mistake& why) {
+                if (!first_mistake) first_mistake = why;
+                made_.notes.push_back(each.text() + " is left out: " + why.what);
+                if (point.clauses.empty()) {
+                    by_place_.erase({each.file, each.offset, part, process});
+                }
+                continue;
+            }
             if (point.clauses.empty()) {
                 point.at = {each.file, each.offset, part, process, each.semaphore_offset};
                 point.shown = each.text();
                 point.mode = each.mode;
             }
-            if (point.clauses.empty() || point.clauses.back() != number)
-                point.clauses.push_back(number);
+            point.clauses.push_back(add_code(group, name_of(each.fields), std::move(made), types));
         }
+        if (compiled_ones == 0 && first_mistake) refuse(*first_mistake);
+    }
+    std::uint32_t add_code(std::uint32_t group, std::string name, compiled of,
+                           const mode_types& types) {
+        const std::vector<point::instruction> nothing{{point::op::finish}};
+        const point::clause_code code{of.predicate, of.action, of.output_bytes};
+        const bool wide = types.table.mode() == program_mode::lp64;
+        const point::clause_code none{{}, nothing, 0};
+        made_.code_of.push_back({group, std::move(name), std::move(of.statements)});
+        return made_.code.add(wide ? code : none, wide ? none : code);
     }
     /// The function's or probe's name, as events are called by it.
-    [[nodiscard]] static std::string name_of(const specification& of) {
-        const auto fields = of.fields();
-        if (fields.size() < 3) return std::string(fields.front());
-        if (fields.back() == "entry") return std::string(fields[fields.size() - 2]);
-        if (fields.back() == "exit") return std::string(fields[fields.size() - 2]) + ".exit";
-        return std::string(fields.back());
+    template <class Fields>
+    [[nodiscard]] static std::string name_of(const Fields& fields) {
+        const auto field = [&](std::size_t from_end) {
+            return std::string(fields[fields.size() - 1 - from_end]);
+        };
+        if (fields.size() < 3) return std::string(fields[0]);
+        if (field(0) == "entry") return field(1);
+        return field(0) == "exit" ? field(1) + ".exit" : field(0);
     }
 
-    /// For both modes; where it has no point, nothing, which stores nothing.
-    [[nodiscard]] std::pair<compiled, compiled> compiled_for(const expressions::clause_text& clause,
-                                                             const std::vector<trace_point>& points,
-                                                             bool once) {
-        std::pair<compiled, compiled> made;
-        const std::vector<point::instruction> nothing{{point::op::finish}};
-        for (mode_types* const types : {&of_64_, &of_32_}) {
-            compiled& into = types == &of_64_ ? made.first : made.second;
-            into.action = nothing;
-            const trace_point* at = nullptr;
-            for (const auto& each : points) {
-                if (at == nullptr && each.mode == types->table.mode()) at = &each;
-            }
-            if (at == nullptr && !(once && types == &of_64_)) continue;
-            const function_type* const declared = at == nullptr ? nullptr : types->declared(*at);
-            try {
-                into = compile(text_, clause,
-                               {types->table, declared, at != nullptr && at->at_return});
-            } catch (const mistake& why) {
-                refuse(why);
-            }
+    [[nodiscard]] compiled own_code(const expressions::clause_text& clause) {
+        try {
+            return compiled_for(clause, nullptr, of_64_);
+        } catch (const mistake& why) {
+            refuse(why);
         }
-        return made;
+    }
+    /// For one point; null: for the session's own begin or end. Throws mistake.
+    [[nodiscard]] compiled compiled_for(const expressions::clause_text& clause,
+                                        const trace_point* at, mode_types& types) const {
+        const bool probe = at != nullptr && at->is == trace_point::kind::probe;
+        return compile(text_, clause,
+                       {types.table, at == nullptr ? nullptr : types.declared(*at),
+                        at != nullptr && at->at_return, probe ? &at->arguments : nullptr});
     }
 
     const std::string& text_;

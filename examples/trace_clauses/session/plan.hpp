@@ -12,7 +12,6 @@
 
 #include <sys/types.h>
 
-#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -41,11 +40,16 @@ struct planned_point {
 struct plan {
     point::clauses code{};
     struct clause {
-        std::string name;                                    ///< of its events
-        std::string text;                                    ///< as it stands in the script
-        std::array<std::vector<statement>, 2> statements{};  ///< by mode; empty where no point is
+        std::string name;  ///< of what it counts
+        std::string text;  ///< its first point, as it stands in the script
     };
-    std::vector<clause> clauses{};  ///< by their numbers in `code`
+    std::vector<clause> clauses{};
+    struct clause_code {
+        std::uint32_t clause = 0;             ///< whose
+        std::string name{};                   ///< of its events: the function's or probe's
+        std::vector<statement> statements{};  ///< what it stores
+    };
+    std::vector<clause_code> code_of{};  ///< by the numbers in `code`: for each point of a clause
     std::vector<planned_point> points{};
     std::vector<std::uint32_t> at_begin{};
     std::vector<std::uint32_t> at_end{};

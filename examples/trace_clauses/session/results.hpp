@@ -7,13 +7,12 @@
 /// and histograms.
 /// @code
 ///   results all(recorder, std::cout);
-///   all.add("malloc", of_64_bits, of_32_bits);
+///   all.add("malloc", statements, 0, "malloc");
 ///   all.ran({.clause = 0, .time = ns, .pid = 1, .tid = 1, .bits = 64}, output);
 ///   all.show();
 /// @endcode
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -55,33 +54,31 @@ public:
     /// `to` null: no trace is written, and what is captured is shown, a line each.
     results(recorder* to, std::ostream& out) : to_(to), out_(&out) {}
 
-    /// A clause, whose number is how many were added before. `name` is that of its events. What its
-    /// statements store differs between the modes at most by the fields' types; for a mode without
-    /// statements there are no firings. Throws std::invalid_argument as runtime_event::make does.
-    void add(const std::string& name, std::vector<statement> lp64, std::vector<statement> ilp32) {
-        clause made;
-        made.name = name;
-        const std::size_t count = std::max(lp64.size(), ilp32.size());
-        made.counted.resize(count);
-        made.histograms.resize(count);
-        made.statements = {std::move(lp64), std::move(ilp32)};
-        for (const std::size_t mode : {0U, 1U}) {
-            std::size_t number = 0;
-            for (const auto& one : made.statements[mode]) {
-                const bool wanted = one.is == statement::kind::capture && to_ != nullptr;
-                if (wanted) ++number;
-                made.events[mode].push_back(wanted ? &event_of(name, number, one) : nullptr);
-            }
+    /// Code of a clause, whose number is how many were added before, and what it stores. `name` is
+    /// that of its events; code with the same `group` counts together, and has as many statements.
+    /// Throws std::invalid_argument as runtime_event::make does.
+    void add(const std::string& name, std::vector<statement> statements, std::size_t group,
+             const std::string& title) {
+        if (groups_.size() <= group) groups_.resize(group + 1);
+        groups_[group].name = title;
+        groups_[group].counted.resize(statements.size());
+        groups_[group].histograms.resize(statements.size());
+        if (groups_[group].statements.empty()) groups_[group].statements = statements;
+        code made{group, name, std::move(statements), {}};
+        std::size_t number = 0;
+        for (const auto& one : made.statements) {
+            const bool wanted = one.is == statement::kind::capture && to_ != nullptr;
+            if (wanted) ++number;
+            made.events.push_back(wanted ? &event_of(name, number, one) : nullptr);
         }
-        clauses_.push_back(std::move(made));
+        code_.push_back(std::move(made));
     }
 
     /// A firing whose action ran, and what it stored.
     void ran(const fired& who, std::span<const std::byte> output) {
-        clause& of = clauses_.at(who.clause);
-        ++of.times;
-        of.faults += who.faults != 0 ? 1 : 0;
-        const std::vector<statement>& statements = of.statements[who.bits == 32 ? 1 : 0];
+        const code& of = code_.at(who.clause);
+        const std::vector<statement>& statements = of.statements;
+        counted_together& counting = groups_[of.in];
         for (std::size_t i = 0; i < statements.size(); ++i) {
             const statement& one = statements[i];
             switch (one.is) {
@@ -89,12 +86,13 @@ public:
                     capture(who, of, i, output);
                     break;
                 case statement::kind::count:
-                    of.counted[i].add(keys(one.fields, 0, output));
+                    counting.counted[i].add(keys(one.fields, 0, output));
                     break;
                 case statement::kind::histogram:
-                    of.histograms[i].add(keys(one.fields, 1, output),
-                                         static_cast<std::int64_t>(word(one.fields[0], output)),
-                                         one.fields[0].type == trace_ring::field_type::i64);
+                    counting.histograms[i].add(
+                        keys(one.fields, 1, output),
+                        static_cast<std::int64_t>(word(one.fields[0], output)),
+                        one.fields[0].type == trace_ring::field_type::i64);
                     break;
             }
         }
@@ -115,10 +113,9 @@ public:
 
     /// Counts and histograms.
     void show() const {
-        for (const auto& of : clauses_) {
-            const auto& statements = of.statements[of.statements[0].empty() ? 1 : 0];
-            for (std::size_t i = 0; i < statements.size(); ++i) {
-                const statement& one = statements[i];
+        for (const auto& of : groups_) {
+            for (std::size_t i = 0; i < of.statements.size(); ++i) {
+                const statement& one = of.statements[i];
                 if (one.is == statement::kind::count)
                     of.counted[i].show(*out_, title("count", of, one));
                 if (one.is == statement::kind::histogram)
@@ -129,14 +126,17 @@ public:
     }
 
 private:
-    struct clause {
+    struct code {
+        std::size_t in = 0;  // a group
         std::string name;
-        std::array<std::vector<statement>, 2> statements;  // by mode
-        std::array<std::vector<trace_ring::runtime_event*>, 2> events;
+        std::vector<statement> statements;
+        std::vector<trace_ring::runtime_event*> events;
+    };
+    struct counted_together {
+        std::string name;
+        std::vector<statement> statements;
         std::vector<counts> counted;
         std::vector<histogram> histograms;
-        std::uint64_t times = 0;
-        std::uint64_t faults = 0;  ///< firings of which something could not be read
     };
 
     /// The event of a clause's capture number `number`, from 1.
@@ -166,7 +166,7 @@ private:
         return trace_ring::runtime_event::make(
             number == 1 ? name : name + "#" + std::to_string(number), fields);
     }
-    [[nodiscard]] static std::string title(std::string_view what, const clause& of,
+    [[nodiscard]] static std::string title(std::string_view what, const counted_together& of,
                                            const statement& one) {
         std::string made = of.name + " " + std::string(what) + "(";
         for (std::size_t i = 0; i < one.fields.size(); ++i)
@@ -260,10 +260,9 @@ private:
         return made;
     }
 
-    void capture(const fired& who, const clause& of, std::size_t number,
+    void capture(const fired& who, const code& of, std::size_t number,
                  std::span<const std::byte> output) {
-        const std::size_t mode = who.bits == 32 ? 1 : 0;
-        const std::vector<stored_field>& fields = of.statements[mode][number].fields;
+        const std::vector<stored_field>& fields = of.statements[number].fields;
         if (to_ == nullptr) {
             std::string line =
                 of.name + " pid=" + std::to_string(who.pid) + " tid=" + std::to_string(who.tid);
@@ -271,7 +270,7 @@ private:
             *out_ << line << (who.faults != 0 ? " (not all could be read)" : "") << '\n';
             return;
         }
-        trace_ring::runtime_event& event = *of.events[mode][number];
+        trace_ring::runtime_event& event = *of.events[number];
         payload_.assign(event.fixed_bytes() / 8, 0);
         const auto put = [&](std::size_t field, const void* from, std::size_t bytes) {
             std::memcpy(reinterpret_cast<std::byte*>(payload_.data()) + event.offset(field), from,
@@ -302,7 +301,8 @@ private:
 
     recorder* to_;
     std::ostream* out_;
-    std::vector<clause> clauses_;
+    std::vector<code> code_;
+    std::vector<counted_together> groups_;
     std::vector<std::uint64_t> payload_;
     std::uint64_t lost_ = 0;
     std::uint64_t unrecorded_ = 0;
