@@ -47,15 +47,12 @@ said run(const std::string& command) {
 std::string tool(const std::string& arguments) {
     return std::string("timeout 100 ") + TRACE_CLAUSES + " " + arguments;
 }
-/// False where the kernel does not permit it, which is said.
+/// Whether the kernel has and permits all of it here: if not, that is said.
 bool is_permitted() {
-    const said made = run(tool("-e '@@end { }' -- /bin/true"));
-    if (made.status == 125 && made.text.find("CAP_BPF") != std::string::npos) {
-        BOOST_TEST_MESSAGE("skipped: " << made.text);
-        return false;
-    }
-    BOOST_TEST(made.status == 0, made.text);
-    return true;
+    const said made = run(
+        tool("-e '@@uft:*:clause_known.64:handle:entry { count(); }' -- " CLAUSE_KNOWN_64 " -1"));
+    if (made.status == 125) std::printf("skipped: %s\n", made.text.c_str());
+    return made.status != 125;
 }
 std::string contents(const std::string& file) {
     std::ifstream in(file);
