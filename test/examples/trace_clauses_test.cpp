@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -103,8 +104,13 @@ BOOST_AUTO_TEST_CASE(one_session_traces_both_modes_and_its_trace_reads_as_any_ot
     if (std::string(CLAUSE_KNOWN_32).empty() || !is_permitted()) return;
     const test::folder folder;
     const std::string trace = folder / "both.trace";
-    const std::string points = std::string("@@uft:*:") + CLAUSE_KNOWN_64 +
-                               ":handle:entry, @@uft:*:" + CLAUSE_KNOWN_32 + ":handle:entry";
+    // Copies, which no other test runs: all processes are traced.
+    const std::string known_64 = folder / "known.64";
+    const std::string known_32 = folder / "known.32";
+    std::filesystem::copy_file(CLAUSE_KNOWN_64, known_64);
+    std::filesystem::copy_file(CLAUSE_KNOWN_32, known_32);
+    const std::string points =
+        "@@uft:*:" + known_64 + ":handle:entry, @@uft:*:" + known_32 + ":handle:entry";
     std::string exits = points;
     for (auto at = exits.find(":entry"); at != std::string::npos; at = exits.find(":entry")) {
         exits.replace(at, 6, ":exit");
@@ -117,8 +123,8 @@ BOOST_AUTO_TEST_CASE(one_session_traces_both_modes_and_its_trace_reads_as_any_ot
     BOOST_REQUIRE(comes(folder / "said", "4 points"));
     ::usleep(300'000);
     constexpr const char* count = " 10000";
-    const said both = run(std::string(CLAUSE_KNOWN_64) + count + " > " + (folder / "64") + " & " +
-                          CLAUSE_KNOWN_32 + count + " > " + (folder / "32") + "; wait");
+    const said both = run(known_64 + count + " > " + (folder / "64") + " & " + known_32 + count +
+                          " > " + (folder / "32") + "; wait");
     BOOST_TEST(both.status == 0);
     // By its own end, as by Ctrl-C.
     BOOST_TEST(run("pkill -INT -P " + std::to_string(tracer.process())).status == 0);
