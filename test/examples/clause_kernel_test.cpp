@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -474,6 +475,13 @@ BOOST_AUTO_TEST_CASE(a_point_of_all_processes_fires_on_each_processor) {
 
 namespace {
 
+/// A copy of a program that no other test runs: its points are those of all processes.
+std::string own_copy(const std::string& program) {
+    static const test::folder folder;
+    const std::string copy = folder / std::filesystem::path(program).filename().string();
+    if (!std::filesystem::exists(copy)) std::filesystem::copy_file(program, copy);
+    return copy;
+}
 /// What a command prints.
 std::string printed(const std::string& command) {
     std::string all;
@@ -535,7 +543,7 @@ BOOST_AUTO_TEST_CASE(programs_of_both_modes_are_traced_at_once_as_they_are_at_ea
     const std::uint32_t exit = session.add({{}, returned(true), 8}, {{}, returned(false), 8});
     const auto source = source_for(session, std::size_t{16} << 20);
     if (source == nullptr) return;
-    const std::string programs[] = {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32};
+    const std::string programs[] = {own_copy(CLAUSE_KNOWN_64), own_copy(CLAUSE_KNOWN_32)};
     for (const auto& program : programs) {
         const std::uint64_t offset = std::stoull(printed(program));
         source->attach({program, offset, tc::function_part::entry}, {&entry, 1});
@@ -608,7 +616,7 @@ BOOST_AUTO_TEST_CASE(what_a_full_ring_does_not_take_is_counted) {
     const auto source = source_for(session, std::size_t{64} << 10);
     if (source == nullptr) return;
     const on_one_processor here;
-    const std::string program = CLAUSE_KNOWN_64;
+    const std::string program = own_copy(CLAUSE_KNOWN_64);
     source->attach({program, std::stoull(printed(program)), tc::function_part::entry}, {&entry, 1});
     static_cast<void>(printed(program + " -5000"));
     std::uint64_t taken =
@@ -632,7 +640,7 @@ BOOST_AUTO_TEST_CASE(a_program_is_unharmed_when_its_tracer_is_killed) {
     point::clauses session;
     const std::uint32_t entry = session.add({{}, captures(true), 64}, {{}, captures(false), 64});
     if (source_for(session) == nullptr) return;
-    const std::string program = CLAUSE_KNOWN_64;
+    const std::string program = own_copy(CLAUSE_KNOWN_64);
     const std::uint64_t offset = std::stoull(printed(program));
     constexpr const char* count = "-20000";
     const std::string right = printed(program + " " + count);
