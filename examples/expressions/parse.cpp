@@ -16,23 +16,7 @@
 
 #include <boost/spirit/home/x3.hpp>
 
-// What is said to be expected: what these wrap.
-namespace boost::spirit::x3 {
-template <class Subject, class Action>
-struct get_info<action<Subject, Action>> {
-    using result_type = std::string;
-    std::string operator()(const action<Subject, Action>& parser) const {
-        return what(parser.subject);
-    }
-};
-template <class Element, class Separator>
-struct get_info<list<Element, Separator>> {
-    using result_type = std::string;
-    std::string operator()(const list<Element, Separator>& parser) const {
-        return what(parser.left);
-    }
-};
-}  // namespace boost::spirit::x3
+#include "expected.hpp"
 
 namespace expressions {
 namespace {
