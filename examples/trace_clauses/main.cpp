@@ -166,13 +166,7 @@ private:
     }
     void summarize() {
         kernel_counts all;
-        for (std::uint32_t i = 0; i < plan_.code_of.size(); ++i) {
-            const kernel_counts one = source_.counts(i);
-            all.ran += one.ran;
-            all.not_wanted += one.not_wanted;
-            all.unreadable += one.unreadable;
-            all.dropped += one.dropped;
-        }
+        for (std::uint32_t i = 0; i < plan_.code_of.size(); ++i) all += source_.counts(i);
         // What was dropped behind the last record.
         if (all.dropped > results_->lost()) results_->lost(all.dropped - results_->lost());
         std::cerr << "trace-clauses: " << all.ran << " ran, " << all.not_wanted << " not wanted, "

@@ -22,6 +22,9 @@
 #include <utility>
 
 namespace trace_clauses {
+
+using trace_ring::file_descriptor;
+
 namespace {
 
 [[nodiscard]] long call_bpf(int command, ::bpf_attr& with) noexcept {
@@ -45,8 +48,8 @@ namespace {
     }
 }
 
-[[nodiscard]] descriptor make_map(std::uint32_t type, std::uint32_t key, std::uint32_t value,
-                                  std::uint32_t entries) {
+[[nodiscard]] file_descriptor make_map(std::uint32_t type, std::uint32_t key, std::uint32_t value,
+                                       std::uint32_t entries) {
     ::bpf_attr with{};
     with.map_type = type;
     with.key_size = key;
@@ -54,7 +57,7 @@ namespace {
     with.max_entries = entries;
     const long fd = call_bpf(BPF_MAP_CREATE, with);
     if (fd < 0) throw std::runtime_error("cannot use the kernel's BPF: " + why(errno));
-    return descriptor(static_cast<int>(fd));
+    return file_descriptor(static_cast<int>(fd));
 }
 
 /// A number that a file of the system holds, behind `prefix`; nothing there is `otherwise`.
@@ -86,17 +89,6 @@ namespace {
 
 }  // namespace
 
-descriptor& descriptor::operator=(descriptor&& other) noexcept {
-    if (this != &other) {
-        if (fd_ >= 0) ::close(fd_);
-        fd_ = other.release();
-    }
-    return *this;
-}
-descriptor::~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-}
-
 kernel_source::kernel_source(const point::clauses& session, std::size_t ring_bytes)
     : session_(session),
       ring_bytes_(ring_bytes),
@@ -124,8 +116,8 @@ kernel_source::~kernel_source() {
     if (consumer_ != nullptr) ::munmap(consumer_, page_);
 }
 
-descriptor kernel_source::load(std::span<const std::uint32_t> clauses, function_part part,
-                               const std::string& where) const {
+file_descriptor kernel_source::load(std::span<const std::uint32_t> clauses, function_part part,
+                                    const std::string& where) const {
     const kernel_maps maps{ring_.get(), counters_.get(),
                            static_cast<std::uint32_t>(session_.size()),
                            static_cast<std::uint32_t>(ring_bytes_ / 8)};
@@ -141,7 +133,7 @@ descriptor kernel_source::load(std::span<const std::uint32_t> clauses, function_
     with.insn_cnt = static_cast<std::uint32_t>(code.size());
     with.license = address_of(license);
     const long fd = call_bpf(BPF_PROG_LOAD, with);
-    if (fd >= 0) return descriptor(static_cast<int>(fd));
+    if (fd >= 0) return file_descriptor(static_cast<int>(fd));
     const int error = errno;
     if (error == EPERM)
         throw std::runtime_error(where + ": cannot load a program into the kernel: " + why(error));
@@ -162,7 +154,7 @@ void kernel_source::attach(const kernel_point& at, std::span<const std::uint32_t
     static const std::string device = "/sys/bus/event_source/devices/uprobe/";
     static const unsigned type = number_in(device + "type", "", 0);
     if (type == 0) throw std::runtime_error(where + ": this kernel has no uprobes");
-    const descriptor program = load(clauses, at.part, where);
+    const file_descriptor program = load(clauses, at.part, where);
     ::perf_event_attr with{};
     with.size = sizeof with;
     with.type = type;
@@ -180,7 +172,7 @@ void kernel_source::attach(const kernel_point& at, std::span<const std::uint32_t
     const long fd =
         ::syscall(SYS_perf_event_open, &with, at.process, processor, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0) throw std::runtime_error(where + ": cannot set a uprobe: " + why(errno));
-    descriptor event(static_cast<int>(fd));
+    file_descriptor event(static_cast<int>(fd));
     if (::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program.get()) != 0 ||
         ::ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) {
         throw std::runtime_error(where + ": cannot attach a program to a uprobe: " + why(errno));
@@ -233,12 +225,7 @@ kernel_counts kernel_source::counts(std::uint32_t clause) const {
                                  std::strerror(errno));
     }
     kernel_counts sum;
-    for (const auto& one : each) {
-        sum.ran += one.ran;
-        sum.not_wanted += one.not_wanted;
-        sum.unreadable += one.unreadable;
-        sum.dropped += one.dropped;
-    }
+    for (const auto& one : each) sum += one;
     return sum;
 }
 

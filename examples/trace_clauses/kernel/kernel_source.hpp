@@ -28,29 +28,11 @@
 #include <vector>
 
 #include <trace_ring/point/clauses.hpp>
+#include <trace_ring/policy/storage/file.hpp>
 
 #include "translate.hpp"
 
 namespace trace_clauses {
-
-/// A descriptor that is closed with it; -1: none.
-class descriptor {
-public:
-    explicit descriptor(int fd = -1) noexcept : fd_(fd) {}
-    descriptor(descriptor&& other) noexcept : fd_(other.release()) {}
-    descriptor& operator=(descriptor&& other) noexcept;
-    ~descriptor();
-
-    [[nodiscard]] int get() const noexcept { return fd_; }
-    [[nodiscard]] int release() noexcept {
-        const int fd = fd_;
-        fd_ = -1;
-        return fd;
-    }
-
-private:
-    int fd_;
-};
 
 /// A place in a file that programs run.
 struct kernel_point {
@@ -106,18 +88,19 @@ public:
 private:
     bool next(std::span<const std::byte>& data) noexcept;
     void consume() noexcept;
-    [[nodiscard]] descriptor load(std::span<const std::uint32_t> clauses, function_part part,
-                                  const std::string& where) const;
+    [[nodiscard]] trace_ring::file_descriptor load(std::span<const std::uint32_t> clauses,
+                                                   function_part part,
+                                                   const std::string& where) const;
 
     const point::clauses& session_;
     std::size_t ring_bytes_;
     std::size_t page_;
     unsigned processors_;
-    descriptor ring_;
-    descriptor counters_;
-    std::vector<descriptor> attached_;  // perf events; programs live as long
-    std::byte* consumer_ = nullptr;     // a page that is ours to write
-    std::byte* producer_ = nullptr;     // a page, and the data twice in a row: nothing wraps
+    trace_ring::file_descriptor ring_;
+    trace_ring::file_descriptor counters_;
+    std::vector<trace_ring::file_descriptor> attached_;  // perf events; programs live as long
+    std::byte* consumer_ = nullptr;                      // a page that is ours to write
+    std::byte* producer_ = nullptr;  // a page, and the data twice in a row: nothing wraps
     std::uint64_t position_ = 0;
     std::uint64_t next_position_ = 0;
 };

@@ -45,6 +45,14 @@ struct kernel_counts {
     std::uint64_t not_wanted = 0;
     std::uint64_t unreadable = 0;  ///< its predicate could not read what it asks for
     std::uint64_t dropped = 0;     ///< the ring was full
+
+    kernel_counts& operator+=(const kernel_counts& other) noexcept {
+        ran += other.ran;
+        not_wanted += other.not_wanted;
+        unreadable += other.unreadable;
+        dropped += other.dropped;
+        return *this;
+    }
 };
 static_assert(sizeof(kernel_counts) == 32);
 

@@ -155,8 +155,6 @@ private:
             }
             if (point.clauses.empty()) {
                 point.at = {each.file, each.offset, part, process, each.semaphore_offset};
-                point.shown = each.text();
-                point.mode = each.mode;
             }
             point.clauses.push_back(add_code(group, name_of(each.fields), std::move(made), types));
         }

@@ -32,8 +32,6 @@ struct script_error : std::runtime_error {
 
 struct planned_point {
     kernel_point at;
-    std::string shown;  ///< the point, as it could stand in a script
-    program_mode mode = program_mode::lp64;
     std::vector<std::uint32_t> clauses;
 };
 

@@ -43,7 +43,6 @@ struct fired {
     std::uint32_t tid = 0;
     std::uint8_t bits = 64;
     std::uint32_t faults = 0;  ///< what the action could not read
-    std::string_view comm{};
 };
 
 /// One thread's.
@@ -100,7 +99,7 @@ public:
     /// The source of firings has lost so many.
     void lost(std::uint64_t count) {
         lost_ += count;
-        for (; to_ != nullptr && count != 0;) {
+        while (to_ != nullptr && count != 0) {
             const auto some =
                 static_cast<std::uint32_t>(std::min<std::uint64_t>(count, UINT32_MAX));
             trace_ring::runtime_event::lose(*to_, some);

@@ -21,7 +21,8 @@
 namespace trace_ring::inline v1::point {
 
 /// Where the bits of a bit-field are: in the little-endian word of `bytes` at `offset`. The word is
-/// aligned as its type is in a structure, and lies within the structure.
+/// aligned as its type is in a structure, and lies within the structure; of a packed structure it
+/// begins at any byte, and may reach behind the end.
 struct bit_field {
     std::uint64_t offset = 0;
     std::uint8_t bytes = 0;      ///< 1, 2, 4 or 8
