@@ -1,0 +1,124 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// Packed references: what is packed comes back, whatever the addresses; and bytes that no packer
+// made give an offset, and no reference more.
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include <trace_ring/record/event/references.hpp>
+
+namespace {
+
+using trace_ring::reference;
+using trace_ring::reference_kind;
+using trace_ring::reference_packer;
+using trace_ring::reference_unpacker;
+
+template <unsigned Code = 0>
+std::byte* put(unsigned code, reference_packer& packer, std::byte* at, const reference& what) {
+    if constexpr (Code < 13) {
+        if (code == Code) return packer.put<Code>(at, what.address, what.site);
+        return put<Code + 1>(code, packer, at, what);
+    } else {
+        return at;
+    }
+}
+unsigned code_of(const reference& what) {
+    if (what.kind == reference_kind::load) return static_cast<unsigned>(__builtin_ctz(what.size));
+    if (what.kind == reference_kind::store)
+        return 5 + static_cast<unsigned>(__builtin_ctz(what.size));
+    return 8 + static_cast<unsigned>(what.kind);
+}
+
+std::vector<std::byte> packed(std::span<const reference> all) {
+    std::vector<std::byte> bytes(all.size() * reference_packer::most_bytes);
+    reference_packer packer;
+    std::byte* at = bytes.data();
+    for (const auto& each : all) at = put(code_of(each), packer, at, each);
+    bytes.resize(static_cast<std::size_t>(at - bytes.data()));
+    bytes.shrink_to_fit();  // so that a sanitizer sees what is read behind them
+    return bytes;
+}
+
+std::size_t unpacked(const std::vector<std::byte>& bytes, std::vector<reference>& out) {
+    reference_unpacker unpacker;
+    return unpacker.unpack(bytes.data(), bytes.size(),
+                           [&](const reference& each) { out.push_back(each); });
+}
+
+BOOST_AUTO_TEST_CASE(what_is_packed_comes_back) {
+    std::mt19937_64 random(5);
+    for (int round = 0; round < 200; ++round) {
+        std::vector<reference> all(random() % 3000);
+        for (auto& each : all) {
+            // Programs come back to their places; and an address may be anything.
+            each.site = 0x401000 + random() % (round % 2 == 0 ? 64 : 1 << 20);
+            if (random() % 100 == 0) each.site = random() | 1;
+            each.kind = static_cast<reference_kind>(random() % 5);
+            if (each.kind < reference_kind::block)
+                each.size = static_cast<std::uint8_t>(1U << random() % 5);
+            each.address = random() >> (random() % 64);
+            if (each.kind == reference_kind::block) each.address = each.site;
+        }
+        const auto bytes = packed(all);
+        std::vector<reference> back;
+        BOOST_REQUIRE_EQUAL(unpacked(bytes, back), bytes.size());
+        BOOST_REQUIRE(back == all);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_loop_over_a_row_takes_two_bytes_a_reference) {
+    std::vector<reference> all;
+    for (std::uint64_t i = 0; i < 4000; ++i) {
+        all.push_back({0x401010, 0x401010, reference_kind::block, 0});
+        all.push_back({0x7f0000000000 + i * 8, 0x401020, reference_kind::load, 8});
+        all.push_back({0x7f1000000000 + i * 4, 0x401030, reference_kind::store, 4});
+    }
+    BOOST_TEST(packed(all).size() < 4000 * 5 + 100);
+}
+
+BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_by_its_offset) {
+    const auto of = [](std::initializer_list<int> bytes) {
+        std::vector<std::byte> made;
+        for (const int each : bytes) made.push_back(static_cast<std::byte>(each));
+        std::vector<reference> out;
+        const std::size_t end = unpacked(made, out);
+        return std::pair{end, out.size()};
+    };
+    const auto is = [](std::size_t end, std::size_t count) { return std::pair{end, count}; };
+    BOOST_TEST((of({}) == is(0, 0)));
+    BOOST_TEST((of({0xF1, 0x20, 0x30, 0xF1, 0x20, 0xA0}) == is(6, 2)));  // a load, and a block
+    BOOST_TEST((of({0xF1, 0x20, 0x30, 0xA0}) == is(3, 1)));        // the block's site was not told
+    BOOST_TEST((of({0x30}) == is(0, 0)));                          // no site was told
+    BOOST_TEST((of({0xF1, 0x20, 0xD0}) == is(2, 0)));              // no such code
+    BOOST_TEST((of({0xF1, 0x20, 0x39}) == is(2, 0)));              // nine bytes
+    BOOST_TEST((of({0xF1, 0x20, 0x30, 0x32, 0x01}) == is(3, 1)));  // one byte is missing
+    BOOST_TEST((of({0xF1, 0x20, 0xA1, 0x01}) == is(2, 0)));        // a block has no difference
+}
+
+BOOST_AUTO_TEST_CASE(no_bytes_lead_it_astray) {
+    std::mt19937_64 random(6);
+    for (int round = 0; round < 20'000; ++round) {
+        std::vector<std::byte> bytes(random() % 60);
+        for (auto& each : bytes) each = static_cast<std::byte>(random());
+        if (!bytes.empty()) bytes[0] = std::byte{0xF8};
+        std::vector<reference> out;
+        const std::size_t end = unpacked(bytes, out);
+        BOOST_REQUIRE_LE(end, bytes.size());
+        BOOST_REQUIRE_LE(out.size(), bytes.size());
+        // What made sense makes the same sense alone.
+        bytes.resize(end);
+        std::vector<reference> again;
+        BOOST_REQUIRE_EQUAL(unpacked(bytes, again), end);
+        BOOST_REQUIRE(again == out);
+    }
+}
+
+}  // namespace
