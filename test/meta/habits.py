@@ -33,15 +33,15 @@ MAY_INCLUDE = {
     # the language of trace clauses.
     "reduce": {ROOT, "record", "format", "point"},
     "exporter": {ROOT, "record", "reduce"},
-    "instrument": {ROOT, "record", "recorder", "point"},
+    "instrument": {ROOT, "record", "policy/clock", "policy/storage", "recorder"},
     # The historic designs are made of all that, as a user's own system would be.
     "das": {ROOT, "record", *POLICIES, "format", "ring", "recorder", "drain", "reduce"},
     "cptrap": {ROOT, "record", *POLICIES, "format", "ring", "recorder", "drain", "reduce", "das"},
     "x86": {ROOT, "record", "policy/storage", "policy/notify"},
 }
 # What programs include, each for a use. Together they reach every header.
-UMBRELLAS = ("trace_ring.hpp", "rings.hpp", "reading.hpp", "exporting.hpp", "point.hpp", "das.hpp",
-             "cptrap.hpp", "x86.hpp")
+UMBRELLAS = ("trace_ring.hpp", "rings.hpp", "reading.hpp", "exporting.hpp", "point.hpp",
+             "instrument.hpp", "das.hpp", "cptrap.hpp", "x86.hpp")
 SEAM = "atomic.hpp"  # the one header that knows Boost, and memory orders
 LONGEST = 400
 WIDEST = 100  # columns, those of comments that the formatter leaves alone included

@@ -22,12 +22,12 @@ using trace_ring::reference_packer;
 using trace_ring::reference_unpacker;
 
 template <unsigned Code = 0>
-std::byte* put(unsigned code, reference_packer& packer, std::byte* at, const reference& what) {
+std::size_t put(unsigned code, reference_packer& packer, std::byte* at, const reference& what) {
     if constexpr (Code < 13) {
         if (code == Code) return packer.put<Code>(at, what.address, what.site);
         return put<Code + 1>(code, packer, at, what);
     } else {
-        return at;
+        return 0;
     }
 }
 unsigned code_of(const reference& what) {
@@ -41,7 +41,7 @@ std::vector<std::byte> packed(std::span<const reference> all) {
     std::vector<std::byte> bytes(all.size() * reference_packer::most_bytes);
     reference_packer packer;
     std::byte* at = bytes.data();
-    for (const auto& each : all) at = put(code_of(each), packer, at, each);
+    for (const auto& each : all) at += put(code_of(each), packer, at, each);
     bytes.resize(static_cast<std::size_t>(at - bytes.data()));
     bytes.shrink_to_fit();  // so that a sanitizer sees what is read behind them
     return bytes;

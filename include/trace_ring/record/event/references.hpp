@@ -52,10 +52,12 @@ struct reference {
     friend constexpr bool operator==(const reference&, const reference&) noexcept = default;
 };
 
-/// The record: `packed` is what reference_packer makes.
+/// The record. `packed` is what reference_packer makes. Records of one place come in the order of
+/// their sequence numbers, from 0; one that is missing was lost.
 struct packed_references
     : event<"references", field<"thread", std::uint32_t>,  // its number in the kernel
-            field<"packed", std::span<const std::uint8_t>>> {};
+            field<"place", std::uint32_t>,                 // one that the thread had for itself
+            field<"sequence", std::uint32_t>, field<"packed", std::span<const std::uint8_t>>> {};
 
 namespace impl {
 
@@ -103,42 +105,46 @@ public:
     /// Forgets all that was packed: a record begins.
     void clear() noexcept { memory_.clear(); }
 
-    /// Packs one reference. Returns the end of its bytes.
+    /// Packs one reference. Returns how many bytes it took.
     template <unsigned Code>
-    [[nodiscard, gnu::always_inline]] std::byte* put(std::byte* at, std::uint64_t address,
-                                                     std::uint64_t site) noexcept {
+    [[nodiscard, gnu::always_inline]] std::size_t put(std::byte* at, std::uint64_t address,
+                                                      std::uint64_t site) noexcept {
         auto& before = memory_.of(memory_.site);
-        if (before.next != site) [[unlikely]]
-            at = put_site(at, before, site);
+        std::size_t bytes = 0;
+        if (before.next != site) [[unlikely]] {
+            before.next = site;
+            bytes = put_difference(at, impl::reference_memory::site_code, site - memory_.site);
+        }
         memory_.site = site;
         if constexpr (Code == impl::reference_code(reference_kind::block)) {
-            *at = std::byte{Code << 4};
-            return at + 1;
+            at[bytes] = std::byte{Code << 4};
+            return bytes + 1;
         } else {
             auto& last = memory_.of(site).last;
             const std::uint64_t from = last;
             last = address;
-            return put_difference(at, Code, address - from);
+            return bytes + put_difference(at + bytes, Code, address - from);
         }
     }
 
 private:
-    // Apart from the rest, of which there is a copy for each kind and size.
-    [[nodiscard, gnu::noinline]] std::byte* put_site(std::byte* at,
-                                                     impl::reference_memory::slot& before,
-                                                     std::uint64_t site) const noexcept {
-        before.next = site;
-        return put_difference(at, impl::reference_memory::site_code, site - memory_.site);
-    }
-    [[nodiscard, gnu::always_inline]] static std::byte* put_difference(
+    [[nodiscard, gnu::always_inline]] static std::size_t put_difference(
         std::byte* at, unsigned code, std::uint64_t difference) noexcept {
         const auto sign = static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> 63);
         const std::uint64_t turned = difference << 1 ^ sign;
-        const unsigned bits = turned == 0 ? 0 : 64 - static_cast<unsigned>(__builtin_clzll(turned));
-        const unsigned bytes = (bits + 7) / 8;
+#if defined(__LZCNT__) && defined(__x86_64__)
+        // The builtin of the language says nothing of 0, and compilers ask again.
+        const auto unused = static_cast<unsigned>(__builtin_ia32_lzcnt_u64(turned));
+        const unsigned bytes = (71 - unused) / 8;
+#else
+        // In numbers, as compilers make a branch of `turned == 0`, which is hard to foretell.
+        const auto unused = static_cast<unsigned>(__builtin_clzll(turned | 1));
+        const auto is_any = static_cast<unsigned>((turned | (0 - turned)) >> 63);
+        const unsigned bytes = (71 - unused) / 8 + is_any - 1;
+#endif
         *at = static_cast<std::byte>(code << 4 | bytes);
         __builtin_memcpy(at + 1, &turned, sizeof turned);
-        return at + 1 + bytes;
+        return 1 + bytes;
     }
 
     impl::reference_memory memory_;
@@ -176,6 +182,17 @@ public:
             at += 1 + bytes;
         }
         return size;
+    }
+
+    /// How many references `unpack` would give. Linear; needs no memory.
+    [[nodiscard]] static std::uint64_t count(const std::byte* packed, std::size_t size) noexcept {
+        std::uint64_t number = 0;
+        for (std::size_t at = 0; at < size;) {
+            const auto head = static_cast<unsigned>(packed[at]);
+            if (head >> 4 != impl::reference_memory::site_code) ++number;
+            at += 1 + (head & 15);
+        }
+        return number;
     }
 
 private:

@@ -1,0 +1,32 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The hooks of `-finstrument-functions` (gcc, clang) and `-finstrument-functions-after-inlining`
+/// (clang): where functions begin and end, and from where they were called. To be included by one
+/// source file of a program, which is compiled without these flags; reference_trace.hpp says what
+/// is traced, and where to.
+
+#include <cstdint>
+
+#include <trace_ring/instrument/trace_reference.hpp>
+#include <trace_ring/record/event/references.hpp>
+
+// The compiler has declared none of them, and calls them by these names.
+extern "C" {
+
+[[gnu::used, gnu::visibility("default")]] inline void __cyg_profile_func_enter(
+    void*, void* caller) noexcept {
+    using namespace trace_ring;
+    instrument::trace_reference<impl::reference_code(reference_kind::enter)>(
+        reinterpret_cast<std::uintptr_t>(caller), __builtin_return_address(0));
+}
+[[gnu::used, gnu::visibility("default")]] inline void __cyg_profile_func_exit(
+    void*, void* caller) noexcept {
+    using namespace trace_ring;
+    instrument::trace_reference<impl::reference_code(reference_kind::exit)>(
+        reinterpret_cast<std::uintptr_t>(caller), __builtin_return_address(0));
+}
+
+}  // extern "C"

@@ -1,0 +1,97 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Where programs and libraries lie in memory, as records: so a reader can name the addresses in a
+/// trace, also after the process has ended.
+
+#include <elf.h>
+#include <limits.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <trace_ring/record/event.hpp>
+#include <trace_ring/recorder/site.hpp>
+
+namespace trace_ring::inline v1::instrument {
+
+/// A program or library in memory at [start, end). `bias` is to be subtracted from an address to
+/// have the one in the file. `build_id` are its bytes, and none if it has none.
+struct module
+    : event<"module", field<"start", address>, field<"end", address>, field<"bias", address>,
+            field<"build_id", std::span<const std::uint8_t>>, field<"path", std::string_view>> {};
+
+namespace impl {
+
+/// The build id in the notes at `from`; empty if there is none.
+[[nodiscard]] inline std::span<const std::uint8_t> build_id(const std::uint8_t* from,
+                                                            std::size_t size) noexcept {
+    struct note {
+        std::uint32_t name, description, type;
+    };
+    const auto rounded = [](std::size_t bytes) { return (bytes + 3) / 4 * 4; };
+    while (size >= sizeof(note)) {
+        note head;
+        __builtin_memcpy(&head, from, sizeof head);
+        const std::size_t name = sizeof(note), described = name + rounded(head.name);
+        if (head.name > size || head.description > size || described > size ||
+            size - described < head.description) {
+            return {};
+        }
+        constexpr char gnu[] = "GNU";
+        if (head.type == NT_GNU_BUILD_ID && head.name == sizeof gnu &&
+            __builtin_memcmp(from + name, gnu, sizeof gnu) == 0) {
+            return {from + described, head.description};
+        }
+        const std::size_t whole = described + rounded(head.description);
+        if (whole > size) return {};
+        from += whole;
+        size -= whole;
+    }
+    return {};
+}
+
+template <class Kind>
+void record_module(basic_recorder<Kind>& to, const dl_phdr_info& info) noexcept {
+    std::uint64_t start = ~std::uint64_t{0}, end = 0;
+    std::span<const std::uint8_t> id;
+    for (const auto& segment : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
+        const std::uint64_t at = info.dlpi_addr + segment.p_vaddr;
+        if (segment.p_type == PT_LOAD) {
+            start = at < start ? at : start;
+            end = at + segment.p_memsz > end ? at + segment.p_memsz : end;
+        } else if (segment.p_type == PT_NOTE && id.empty()) {
+            id = build_id(reinterpret_cast<const std::uint8_t*>(info.dlpi_addr + segment.p_vaddr),
+                          segment.p_memsz);
+        }
+    }
+    if (start >= end) return;
+    std::string_view path = info.dlpi_name == nullptr ? "" : info.dlpi_name;
+    char own[PATH_MAX];
+    if (path.empty()) {  // the program itself
+        const auto size = ::readlink("/proc/self/exe", own, sizeof own);
+        if (size > 0) path = {own, static_cast<std::size_t>(size)};
+    }
+    to.template record<module>(address(start), address(end), address(info.dlpi_addr), id, path);
+}
+
+}  // namespace impl
+
+/// Records each program and library of this process. Not signal-safe: it takes the loader's lock.
+template <class Kind>
+void record_modules(basic_recorder<Kind>& to) noexcept {
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* recorder) {
+            impl::record_module(*static_cast<basic_recorder<Kind>*>(recorder), *info);
+            return 0;
+        },
+        &to);
+}
+
+}  // namespace trace_ring::inline v1::instrument

@@ -1,0 +1,381 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Sets up the trace of this process's references, gives its threads their places, and records what
+/// they have packed (trace_reference.hpp).
+///
+/// What is not traced: the tracing itself. While a thread records, its signals wait, so whatever
+/// calls a hook meanwhile is code of the tracing that was compiled with hooks, and is only counted;
+/// and so is a reference into the trace's own memory.
+///
+/// | variable                       | means                                                       |
+/// |--------------------------------|-------------------------------------------------------------|
+/// | `TRACE_RING_REFERENCES`        | the trace file, which is made if there is none. Unset: the  |
+/// |                                | program is not traced                                       |
+/// | `TRACE_RING_OPEN_REFERENCES`   | the file of open_references.hpp. Unset: a thread's last     |
+/// |                                | references are recorded when it ends, or at exit, and those |
+/// |                                | of a killed process are lost                                |
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <span>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/instrument/modules.hpp>
+#include <trace_ring/instrument/open_references.hpp>
+#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/storage/file.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/record/event/references.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+namespace trace_ring::inline v1::instrument {
+
+namespace impl {
+
+/// What a thread without a place has instead: always busy, so its first reference is told.
+inline constinit open_references::head nowhere{open_references::busy, 0};
+
+inline thread_local constinit open_references::head* own_place
+    __attribute__((tls_model("initial-exec"))) = &nowhere;
+/// Whether the thread sets up or records now.
+inline thread_local constinit bool tracing __attribute__((tls_model("initial-exec"))) = false;
+
+/// Over a scope, the thread's signals wait, and it is known to work for the trace.
+class undisturbed_tracing {
+public:
+    undisturbed_tracing() noexcept : errno_(errno) {
+        sigset_t all;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+        was_ = tracing;
+        tracing = true;
+    }
+    ~undisturbed_tracing() {
+        tracing = was_;
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+        errno = errno_;
+    }
+    undisturbed_tracing(const undisturbed_tracing&) = delete;
+    undisturbed_tracing& operator=(const undisturbed_tracing&) = delete;
+
+private:
+    sigset_t before_;
+    int errno_;
+    bool was_;
+};
+
+}  // namespace impl
+
+/// What the threads of a process share. Never destroyed: hooks are called until the process ends.
+class reference_trace {
+public:
+    constexpr reference_trace() noexcept = default;
+
+    /// The place in which the thread's next reference is packed, which is busy and has room for it;
+    /// null: it is not traced. `at` is the thread's, made busy, and `limit` what it had before.
+    /// Signal-safe once the trace is set up.
+    [[nodiscard, gnu::noinline, gnu::cold]] open_references* make_room(
+        open_references::head* at, std::int32_t limit) noexcept {
+        if (at == &impl::nowhere) return begin_thread();
+        auto* place = open_references::of(at);
+        // A signal handler interrupted the packing, or the tracing meets its own hooks.
+        if (limit == open_references::busy && impl::tracing) {
+            if (table_->traces_itself == 0) return count(place->suppressed);
+            static_cast<void>(count(place->self_fed));
+        }
+        for (unsigned depth = 1; limit == open_references::busy; ++depth) {
+            if (depth == most_depth)  // or it would never end
+                return count(impl::tracing ? place->suppressed : place->lost_references);
+            place = next_place(*place);
+            if (place == nullptr) return nullptr;
+            limit = place->now.limit.load(relaxed);  // relaxed, here and below: own thread's
+            place->now.limit.store(open_references::busy, relaxed);
+            signal_fence(seq_cst);
+        }
+        if (place->now.end.load(relaxed) > open_references::idle) {  // relaxed: as above
+            const impl::undisturbed_tracing scope;
+            record(*place);
+        }
+        return place;
+    }
+
+    /// Whether an address is in the trace's own memory; counts it then. Signal-safe.
+    [[nodiscard, gnu::noinline, gnu::cold]] bool suppresses(open_references& at,
+                                                            std::uint64_t address) noexcept {
+        // relaxed: a number that only grows
+        const bool is_own =
+            address - trace_at_ < trace_bytes_.load(relaxed) || address - table_at_ < table_bytes_;
+        if (is_own) static_cast<void>(count(at.suppressed));
+        return is_own;
+    }
+
+    /// Records what this thread has packed. Not from a hook, nor from a signal handler.
+    void flush_thread() noexcept {
+        const impl::undisturbed_tracing scope;
+        for_each_place([this](open_references& each) { record(each); });
+    }
+
+    // Called by the two below, which must not be members to be of use to linkers.
+    void at_start() noexcept {
+        const impl::undisturbed_tracing scope;
+        static_cast<void>(begin());
+    }
+    /// What comes after the last destructor stays in its place, for who drains the trace.
+    void at_exit() noexcept {
+        if (stage_.load(relaxed) != on) return;  // relaxed: set before the program began
+        flush_thread();
+        const impl::undisturbed_tracing scope;
+        record_modules(recorder());  // those that came since
+    }
+
+private:
+    enum stage : int { unset, setting_up, on, off };
+    static constexpr unsigned most_depth = 4;
+
+    [[nodiscard]] trace_ring::recorder& recorder() noexcept {
+        return *std::launder(reinterpret_cast<trace_ring::recorder*>(recorder_));
+    }
+    /// Counts one; null.
+    [[nodiscard]] static open_references* count(shared_atomic<std::uint64_t>& what) noexcept {
+        what.fetch_add(1, relaxed);  // relaxed: a counter
+        return nullptr;
+    }
+
+    // --- Set-up
+
+    /// Whether the process is traced; sets up if nobody has yet, or waits for who does.
+    [[nodiscard]] bool begin() noexcept {
+        int now = unset;
+        // order: set_up:A pairs with set_up:B
+        if (stage_.compare_exchange_strong(now, setting_up, acquire)) {
+            now = set_up() ? on : off;
+            // order: set_up:B pairs with set_up:A, set_up:C
+            stage_.store(now, release);
+        }
+        while (now == setting_up) {
+            ::sched_yield();
+            // order: set_up:C pairs with set_up:B
+            now = stage_.load(acquire);
+        }
+        return now == on;
+    }
+    [[nodiscard]] bool set_up() noexcept {
+        const char* const file = ::secure_getenv("TRACE_RING_REFERENCES");
+        if (file == nullptr || *file == '\0') return false;
+        try {
+            open_table(::secure_getenv("TRACE_RING_OPEN_REFERENCES"));
+            // Before the recorder has its own: so a thread's end is told here first.
+            if (const int error = ::pthread_key_create(&at_thread_end_, end_thread))
+                fail_setup(file, "no key for what a thread does at its end", error);
+            new (recorder_) trace_ring::recorder({.file = file,
+                                                  .limit = std::uint64_t{4} << 30,
+                                                  .sub_buffer_bytes = 32768,
+                                                  .full = full_mode::extend_then_discard,
+                                                  .block_for = nanoseconds{10'000'000'000},
+                                                  .exists = if_exists::attach});
+            if (const int error = ::pthread_atfork(nullptr, nullptr, in_child))
+                fail_setup(file, "fork cannot be followed", error);
+        } catch (const std::exception& error) {
+            std::fprintf(stderr, "%s; %s runs untraced\n", error.what(),
+                         program_invocation_short_name);
+            return false;
+        }
+        trace_at_ = reinterpret_cast<std::uintptr_t>(recorder().bytes().first);
+        table_at_ = reinterpret_cast<std::uintptr_t>(table_);
+        table_bytes_ = open_references_table::bytes_for(table_->places);
+        record_modules(recorder());
+        record_what_was_before();
+        return true;
+    }
+    void open_table(const char* file) {
+        if (file == nullptr || *file == '\0') {
+            constexpr std::uint32_t places = 257;
+            memory_ = new storage::mapping(
+                storage::mapping::reserve(open_references_table::bytes_for(places)));
+            table_ = reinterpret_cast<open_references_table*>(memory_->data());
+            table_->begin(places, 0, false);
+            return;
+        }
+        const file_descriptor fd = storage::open_file(file);
+        const std::uint64_t bytes = storage::file_bytes(fd.get());
+        memory_ = new storage::mapping(storage::mapping::of_file(file, fd.get(), bytes));
+        table_ = reinterpret_cast<open_references_table*>(memory_->data());
+        if (!table_->is_sound(bytes)) fail_setup(file, fault_at(0, "no table of open references"));
+    }
+    /// This process was another program, which has been replaced by exec: its threads are gone.
+    void record_what_was_before() noexcept {
+        const auto own = static_cast<std::uint32_t>(::getpid());
+        for (std::uint32_t i = 1; i < table_->places; ++i) {
+            open_references& each = table_->place(i);
+            // relaxed, all: of this process, whose other threads exec has ended
+            if (each.thread.load(relaxed) == 0) continue;
+            if (each.process.load(relaxed) != own) continue;
+            record(each);
+            give_back(each);
+        }
+    }
+
+    // --- Places
+
+    [[nodiscard]] open_references* begin_thread() noexcept {
+        // relaxed: a trace that is off stays so, and otherwise `begin` looks
+        if (stage_.load(relaxed) == off || impl::tracing) return nullptr;
+        const impl::undisturbed_tracing scope;
+        if (!begin()) return nullptr;
+        open_references* const place = take_place();
+        if (place == nullptr) return nullptr;
+        impl::own_place = &place->now;
+        ::pthread_setspecific(at_thread_end_, this);
+        return place;
+    }
+    /// A free place, busy; null if there is none.
+    [[nodiscard]] open_references* take_place() noexcept {
+        const auto thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+        for (std::uint32_t i = 1; i < table_->places; ++i) {
+            open_references& each = table_->place(i);
+            std::uint32_t nobody = 0;
+            // order: place.take:A pairs with place.give_back:A, place.free:A
+            if (!each.thread.compare_exchange_strong(nobody, thread, acquire)) continue;
+            // relaxed, all: own thread's
+            each.process.store(static_cast<std::uint32_t>(::getpid()), relaxed);
+            static_cast<void>(memory_->populate(open_references_table::bytes_for(i), sizeof each));
+            static_cast<void>(::mlock(&each, sizeof each));  // may be refused
+            each.now.limit.store(open_references::busy, relaxed);
+            each.now.end.store(0, relaxed);
+            each.next.store(0, relaxed);
+            each.packer.clear();
+            find_own_memory(each);
+            return &each;
+        }
+        table_->untraced_threads.fetch_add(1, relaxed);  // relaxed: a counter
+        return nullptr;
+    }
+    [[nodiscard]] open_references* next_place(open_references& of) noexcept {
+        if (const std::uint32_t next = of.next.load(relaxed); next != 0)  // relaxed: own thread's
+            return &table_->place(next);
+        const impl::undisturbed_tracing scope;
+        open_references* const place = take_place();
+        if (place == nullptr) return nullptr;
+        place->now.limit.store(open_references::idle, relaxed);  // relaxed, both: as above
+        of.next.store(table_->number_of(*place), relaxed);
+        return place;
+    }
+    static void give_back(open_references& place) noexcept {
+        // order: place.give_back:A pairs with place.take:A, place.look:A
+        place.thread.store(0, release);
+    }
+    template <class Visit>
+    void for_each_place(Visit visit) noexcept {
+        if (impl::own_place == &impl::nowhere) return;
+        for (auto* place = open_references::of(impl::own_place); place != nullptr;) {
+            const std::uint32_t next = place->next.load(relaxed);  // relaxed: own thread's
+            visit(*place);
+            place = next == 0 ? nullptr : &table_->place(next);
+        }
+    }
+    /// The thread's last hook may come later: it takes a place again, and ends again.
+    static void end_thread(void* trace) noexcept {
+        auto& self = *static_cast<reference_trace*>(trace);
+        const impl::undisturbed_tracing scope;
+        self.for_each_place([&self](open_references& each) {
+            self.record(each);
+            give_back(each);
+        });
+        impl::own_place = &impl::nowhere;
+    }
+    /// The child's thread takes places of its own.
+    static void in_child() noexcept { impl::own_place = &impl::nowhere; }
+
+    /// The trace's memory, and one range around all of it, by which nearly all other addresses are
+    /// told from it.
+    void find_own_memory(open_references& place) noexcept {
+        const std::uint64_t bytes = recorder().bytes().second;
+        trace_bytes_.store(bytes, relaxed);  // relaxed: as above
+        const std::uint64_t end = trace_at_ + bytes, table_end = table_at_ + table_bytes_;
+        place.own_begin = trace_at_ < table_at_ ? trace_at_ : table_at_;
+        place.own_size = (end > table_end ? end : table_end) - place.own_begin;
+    }
+
+    // --- Recording
+
+    /// Records what is in the place, and empties it. The thread's signals wait.
+    void record(open_references& place) noexcept {
+        // relaxed, to the end: own thread's; who finds the place of a dead one comes after
+        const auto size = static_cast<std::size_t>(place.now.end.load(relaxed));
+        if (size == 0) return;
+        const std::uint32_t thread = place.thread.load(relaxed);
+        const std::span packed(reinterpret_cast<const std::uint8_t*>(place.bytes), size);
+        const std::int32_t limit = place.now.limit.load(relaxed);
+        place.now.limit.store(open_references::busy, relaxed);
+        const std::uint32_t sequence = place.records.load(relaxed);
+        place.recording.store(1, relaxed);
+        const std::uint64_t before = clock::monotonic::now();
+        if (recorder().record<packed_references>(thread, table_->number_of(place), sequence,
+                                                 packed)) {
+            const std::uint64_t waited = clock::monotonic::now() - before;
+            if (waited > one_wait && table_->reader.load(relaxed) != 0) {
+                place.stops.fetch_add(1, relaxed);
+                place.stopped_ns.fetch_add(waited, relaxed);
+            }
+        } else {
+            lose(place, reference_unpacker::count(place.bytes, size));
+        }
+        place.packer.clear();
+        place.records.store(sequence + 1, relaxed);
+        signal_fence(seq_cst);
+        place.now.end.store(0, relaxed);
+        place.recording.store(0, relaxed);
+        place.now.limit.store(limit, relaxed);
+        find_own_memory(place);
+    }
+    void lose(open_references& place, std::uint64_t references) noexcept {
+        place.lost_records.fetch_add(1, relaxed);  // relaxed, both: counters
+        place.lost_references.fetch_add(references, relaxed);
+        // Nobody makes room any more, and the program should not wait for it again.
+        const auto reader = static_cast<pid_t>(table_->reader.load(relaxed));  // relaxed: a number
+        if (reader != 0 && ::kill(reader, 0) != 0 && errno == ESRCH) {
+            stage_.store(off, relaxed);  // relaxed: no more than this is to be told
+            impl::own_place = &impl::nowhere;
+        }
+    }
+
+    /// A writer that finds no room sleeps this long at least.
+    static constexpr std::uint64_t one_wait = 50'000;
+
+    storage::mapping* memory_ = nullptr;  // stays mapped
+    open_references_table* table_ = nullptr;
+    atomic<int> stage_{unset};
+    pthread_key_t at_thread_end_ = 0;
+    std::uint64_t trace_at_ = 0, table_at_ = 0, table_bytes_ = 0;
+    atomic<std::uint64_t> trace_bytes_{0};
+    alignas(trace_ring::recorder) std::byte recorder_[sizeof(trace_ring::recorder)]{};
+};
+
+/// That of this process.
+inline constinit reference_trace the_trace;
+
+namespace impl {
+[[gnu::constructor(101), gnu::used]] inline void trace_at_start() noexcept {
+    the_trace.at_start();
+}
+[[gnu::destructor(101), gnu::used]] inline void trace_at_exit() noexcept {
+    the_trace.at_exit();
+}
+}  // namespace impl
+
+}  // namespace trace_ring::inline v1::instrument

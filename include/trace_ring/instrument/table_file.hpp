@@ -1,0 +1,124 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The file of open references, for whoever runs traced programs and reads what they leave.
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <trace_ring/atomic.hpp>
+#include <trace_ring/instrument/open_references.hpp>
+#include <trace_ring/policy/storage/file.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
+
+namespace trace_ring::inline v1::instrument {
+
+/// What the places of a table counted, all together.
+struct reference_counts {
+    std::uint64_t suppressed = 0, self_fed = 0, stops = 0, stopped_ns = 0;
+    std::uint64_t lost_records = 0, lost_references = 0, untraced_threads = 0;
+};
+
+/// What a thread that is no more had not recorded.
+struct left_references {
+    std::uint32_t thread = 0;
+    std::uint32_t process = 0;
+    std::uint32_t place = 0, sequence = 0;  ///< of the record that was to be made of them
+    /// The last record of the thread may be this one: it ended while it recorded.
+    bool may_be_recorded = false;
+    std::span<const std::byte> packed;
+};
+
+/// Owns the file, which goes with it. Used by one thread at a time.
+class table_file {
+public:
+    struct options {
+        std::uint32_t places = open_references_table::most_places;  ///< threads at the same time
+        bool drained = true;         ///< writers wait for this process, as it drains the trace
+        bool traces_itself = false;  ///< to see what happens without suppression
+    };
+
+    /// Makes it; only pages that are used take memory. Throws setup_error.
+    table_file(std::string path, const options& how) : path_(std::move(path)) {
+        const file_descriptor fd = storage::create_file(path_);
+        const std::uint64_t bytes = open_references_table::bytes_for(how.places + 1);
+        if (::ftruncate64(fd.get(), static_cast<off64_t>(bytes)) != 0) {
+            const int error = errno;
+            ::unlink(path_.c_str());
+            fail_setup(path_, "cannot be made as large as it has to be", error);
+        }
+        memory_ = storage::mapping::of_file(path_, fd.get(), bytes);
+        table().begin(how.places + 1, how.drained ? static_cast<std::uint32_t>(::getpid()) : 0,
+                      how.traces_itself);
+    }
+    table_file(const table_file&) = delete;
+    table_file& operator=(const table_file&) = delete;
+    ~table_file() { ::unlink(path_.c_str()); }
+
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+    /// Calls `visit(const left_references&)` for what each thread left whose process is gone, or,
+    /// with `all`, whoever left it; its place is free then. Linear in the places.
+    template <class Visit>
+    void take_left(bool all, Visit&& visit) {
+        for (std::uint32_t i = 1; i < table().places; ++i) {
+            open_references& each = table().place(i);
+            // order: place.look:A pairs with place.give_back:A
+            const std::uint32_t thread = each.thread.load(acquire);
+            if (thread == 0) continue;
+            // relaxed, all: of a process that is gone; one that lives is let alone
+            const std::uint32_t process = each.process.load(relaxed);
+            if (!all && (process == 0 || is_alive(process))) continue;
+            // relaxed, all: as above
+            const auto end = static_cast<std::uint32_t>(each.now.end.load(relaxed));
+            if (end != 0 && end <= open_references::room) {
+                visit(left_references{thread, process, i, each.records.load(relaxed),
+                                      each.recording.load(relaxed) != 0,
+                                      std::span(each.bytes).first(end)});
+            }
+            each.now.end.store(0, relaxed);  // relaxed, both: as above
+            each.recording.store(0, relaxed);
+            // order: place.free:A pairs with place.take:A
+            each.thread.store(0, release);
+        }
+    }
+
+    /// Linear in the places.
+    [[nodiscard]] reference_counts counts() noexcept {
+        reference_counts sum;
+        sum.untraced_threads = table().untraced_threads.load(relaxed);  // relaxed, all: counters
+        for (std::uint32_t i = 1; i < table().places; ++i) {
+            const open_references& each = table().place(i);
+            // relaxed, all: counters
+            sum.suppressed += each.suppressed.load(relaxed);
+            sum.self_fed += each.self_fed.load(relaxed);
+            sum.stops += each.stops.load(relaxed);
+            sum.stopped_ns += each.stopped_ns.load(relaxed);
+            sum.lost_records += each.lost_records.load(relaxed);
+            sum.lost_references += each.lost_references.load(relaxed);
+        }
+        return sum;
+    }
+
+private:
+    [[nodiscard]] open_references_table& table() noexcept {
+        return *reinterpret_cast<open_references_table*>(memory_.data());
+    }
+    [[nodiscard]] static bool is_alive(std::uint32_t process) noexcept {
+        return ::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
+    }
+
+    std::string path_;
+    storage::mapping memory_;
+};
+
+}  // namespace trace_ring::inline v1::instrument
