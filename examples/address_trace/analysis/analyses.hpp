@@ -1,0 +1,58 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The analyses that were chosen, fed with one pass over the references.
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "run.hpp"
+
+namespace address_trace {
+
+class analyses {
+public:
+    /// Makes another one. It stays where it is as long as this object.
+    template <class Analysis, class... Args>
+    Analysis& make(Args&&... args) {
+        auto made = std::make_unique<Analysis>(std::forward<Args>(args)...);
+        Analysis& out = *made;
+        all_.push_back(std::move(made));
+        return out;
+    }
+
+    void take(const reference_run& run) {
+        take(run.thread, run.time, run.all.size(), [&](auto&& visit) {
+            for (const reference& each : run.all) visit(each);
+        });
+    }
+
+    /// The same without a copy of them: calls `visit_all(visit)`, which calls
+    /// `visit(const reference&)` for each reference, `most` of them at most. So does
+    /// reference_unpacker::unpack for as many as there are bytes.
+    template <class VisitAll>
+    void take(std::uint32_t thread, std::uint64_t time, std::size_t most, VisitAll&& visit_all) {
+        if (held_.size() < most) held_.resize(most);
+        sited_reference* at = held_.data();
+        visit_all([&](const reference& each) {
+            *at++ = {each.address, sites_.count(each), each.kind, each.size};
+        });
+        const sited_run run{thread, time, sites_.size(), {held_.data(), at}};
+        for (const auto& each : all_) each->take(run);
+    }
+
+    /// How often each site referenced something: what needs no analysis.
+    [[nodiscard]] const site_table& sites() const noexcept { return sites_; }
+
+private:
+    std::vector<std::unique_ptr<analysis>> all_;
+    site_table sites_;
+    std::vector<sited_reference> held_;
+};
+
+}  // namespace address_trace

@@ -1,0 +1,79 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The misses of caches: one analysis for each `--cache`, all of them in the same pass.
+///
+/// As cachegrind counts: a reference that lies on several lines is one, and a miss if any of them
+/// was missing. Then the whole reference is asked of the next level. What is written is allocated,
+/// too. All threads share the caches, in the order of the runs.
+///
+/// A block is one reference of one byte, where its code begins: how long it is, is not known. So
+/// code that goes on to another line without a branch is not fetched there, and misses of code are
+/// a lower bound.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cache.hpp"
+#include "cache_shape.hpp"
+#include "run.hpp"
+
+namespace address_trace {
+
+struct miss_counts {
+    std::uint64_t references = 0, misses = 0;
+
+    friend bool operator==(const miss_counts&, const miss_counts&) = default;
+};
+
+/// What came of one cache.
+struct cache_result {
+    cache_shape shape;
+    miss_counts loads, stores, blocks;
+    std::vector<std::uint64_t> by_site;  ///< misses; a site that is not in it has none
+
+    [[nodiscard]] miss_counts all() const noexcept {
+        return {loads.references + stores.references + blocks.references,
+                loads.misses + stores.misses + blocks.misses};
+    }
+};
+
+class cache_misses final : public analysis {
+public:
+    explicit cache_misses(cache_levels levels);
+
+    /// Constant time for each reference, on average; a set is searched through one way at a time.
+    void take(const sited_run& run) override;
+
+    /// By levels, those that share one beside each other.
+    [[nodiscard]] std::vector<cache_result> results() const;
+    [[nodiscard]] const cache_levels& levels() const noexcept { return levels_; }
+
+private:
+    struct simulated {
+        explicit simulated(const cache_shape& of) : lines(of) {}
+        cache lines;
+        std::array<miss_counts, 3> by_kind;  // of loads, stores, blocks
+        std::vector<std::uint64_t> by_site;
+    };
+    // The numbers in all_ of what a level has; none: it is not asked.
+    struct taken_by {
+        std::size_t data, code;
+    };
+    static constexpr std::size_t none = ~std::size_t{0};
+
+    template <bool Data, bool Code>
+    void take_first(std::span<const sited_reference> run);
+    void missed(const sited_reference& each, std::size_t level);
+
+    cache_levels levels_;
+    std::vector<simulated> all_;
+    std::vector<taken_by> by_level_;
+};
+
+}  // namespace address_trace

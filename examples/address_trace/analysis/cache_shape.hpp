@@ -1,0 +1,58 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Caches as they are asked for: their names, sizes, and how they lie behind one another.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace address_trace {
+
+/// A set-associative cache, or TLB: then a line is a page.
+struct cache_shape {
+    std::string name;
+    std::uint64_t sets = 0;
+    std::uint64_t line = 0;  ///< bytes, a power of two
+    std::uint32_t ways = 0;
+
+    [[nodiscard]] std::uint64_t entries() const noexcept { return sets * ways; }
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return entries() * line; }
+    [[nodiscard]] bool is_tlb() const noexcept { return name.ends_with("TLB"); }
+    /// What it takes, by its name: one that begins with D loads and stores, one with I code, others
+    /// both.
+    [[nodiscard]] bool takes_data() const noexcept { return !name.starts_with('I'); }
+    [[nodiscard]] bool takes_code() const noexcept { return !name.starts_with('D'); }
+
+    friend bool operator==(const cache_shape&, const cache_shape&) = default;
+};
+
+/// One cache, or two that share the work.
+using cache_level = std::vector<cache_shape>;
+
+/// Levels from the processor outwards: what one misses, the next one is asked for.
+struct cache_levels {
+    std::vector<cache_level> all;
+
+    friend bool operator==(const cache_levels&, const cache_levels&) = default;
+};
+
+/// What `--cache` is given:
+///
+///     D1=32K,64,8                            name=size,line,ways
+///     L1=48K,64,12+L2=2M,64,16               levels
+///     D1=32K,64,8/I1=32K,64,8+L2=1M,64,8     the first of them split
+///     TLB=64,4096,4                          name=entries,page,ways; of any name that ends in TLB
+///
+/// Sizes may end in K, M or G. The number of sets need not be a power of two.
+///
+/// Throws std::invalid_argument that says what is wrong with which part.
+[[nodiscard]] cache_levels parse_cache_levels(std::string_view text);
+
+/// The same shape as text: "32 KiB, 64-byte lines, 8 ways", "64 pages of 4 KiB, 4 ways".
+[[nodiscard]] std::string describe(const cache_shape& shape);
+
+}  // namespace address_trace

@@ -1,0 +1,54 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Sums of references: by kind.
+
+#include <cstdint>
+#include <span>
+
+#include "site_table.hpp"
+
+namespace address_trace {
+
+struct reference_counts {
+    std::uint64_t loads = 0, stores = 0, blocks = 0, enters = 0, exits = 0;
+    std::uint64_t bytes_loaded = 0, bytes_stored = 0;
+
+    void add(const site_count& of) noexcept {
+        switch (of.kind) {
+            case reference_kind::load:
+                loads += of.count;
+                bytes_loaded += of.bytes();
+                break;
+            case reference_kind::store:
+                stores += of.count;
+                bytes_stored += of.bytes();
+                break;
+            case reference_kind::block:
+                blocks += of.count;
+                break;
+            case reference_kind::enter:
+                enters += of.count;
+                break;
+            case reference_kind::exit:
+                exits += of.count;
+                break;
+        }
+    }
+    [[nodiscard]] std::uint64_t references() const noexcept {
+        return loads + stores + blocks + enters + exits;
+    }
+    [[nodiscard]] std::uint64_t data() const noexcept { return loads + stores; }
+
+    friend bool operator==(const reference_counts&, const reference_counts&) = default;
+};
+
+[[nodiscard]] inline reference_counts sum(std::span<const site_count> sites) noexcept {
+    reference_counts out;
+    for (const site_count& each : sites) out.add(each);
+    return out;
+}
+
+}  // namespace address_trace

@@ -1,0 +1,54 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What analyses are fed with: references of one thread, in their order.
+
+#include <cstdint>
+#include <span>
+
+#include "site_table.hpp"
+
+namespace address_trace {
+
+/// As they come out of a record.
+struct reference_run {
+    std::uint32_t thread = 0;
+    std::uint64_t time = 0;  ///< of the record
+    std::span<const reference> all;
+};
+
+/// One reference whose site has a number.
+struct sited_reference {
+    std::uint64_t address;  ///< of a block: where its code is
+    site_id site;
+    reference_kind kind;
+    std::uint8_t size;
+
+    [[nodiscard]] bool is_data() const noexcept { return kind <= reference_kind::store; }
+    [[nodiscard]] bool is_store() const noexcept { return kind == reference_kind::store; }
+};
+static_assert(reference_kind::load < reference_kind::store &&
+              reference_kind::store < reference_kind::block);
+
+struct sited_run {
+    std::uint32_t thread = 0;
+    std::uint64_t time = 0;
+    site_id sites = 0;  ///< all numbers of sites are less
+    std::span<const sited_reference> all;
+};
+
+/// Something that is found out of references, all at once or in any number of runs: the results do
+/// not depend on where one run ends and the next of the same thread begins.
+class analysis {
+public:
+    analysis() = default;
+    analysis(const analysis&) = delete;
+    analysis& operator=(const analysis&) = delete;
+    virtual ~analysis() = default;
+
+    virtual void take(const sited_run& run) = 0;
+};
+
+}  // namespace address_trace

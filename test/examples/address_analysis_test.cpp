@@ -1,0 +1,299 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// The analyses of address traces: sums by site, and the misses of caches.
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cstdint>
+#include <list>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <address_trace/analysis/analyses.hpp>
+#include <address_trace/analysis/cache_misses.hpp>
+#include <address_trace/analysis/counts.hpp>
+#include "address_streams.hpp"
+
+BOOST_AUTO_TEST_SUITE(address_analysis)
+
+namespace {
+
+using namespace address_streams;
+using address_trace::cache_result;
+using address_trace::parse_cache_levels;
+
+[[nodiscard]] std::vector<cache_result> misses_of(const std::vector<reference>& all,
+                                                  const std::string& levels,
+                                                  std::size_t most = 1000) {
+    address_trace::analyses chosen;
+    const auto& misses = chosen.make<address_trace::cache_misses>(parse_cache_levels(levels));
+    feed(chosen, all, 1, most);
+    return misses.results();
+}
+
+// --- Sums
+// -----------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(references_are_summed_up_by_kind_and_site) {
+    address_trace::analyses chosen;
+    feed(chosen, {load(0x1000, 4),
+                  load(0x1004, 4),
+                  load(0x1000, 8, code + 9),
+                  store(0x2000, 16),
+                  block(code),
+                  block(code),
+                  block(code + 32),
+                  {0x500, code + 1, reference_kind::enter, 0},
+                  {0x500, code + 2, reference_kind::exit, 0}});
+    const auto sites = chosen.sites().all();
+    BOOST_TEST(sites.size() == 7U);  // the loads of 4 and the block at `code` are two
+    const auto counts = address_trace::sum(sites);
+    BOOST_TEST(counts.loads == 3U);
+    BOOST_TEST(counts.stores == 1U);
+    BOOST_TEST(counts.blocks == 3U);
+    BOOST_TEST(counts.enters == 1U);
+    BOOST_TEST(counts.exits == 1U);
+    BOOST_TEST(counts.bytes_loaded == 16U);
+    BOOST_TEST(counts.bytes_stored == 16U);
+    BOOST_TEST(sites[0].site == code);
+    BOOST_TEST(sites[0].count == 2U);
+    BOOST_TEST(chosen.sites().complete());
+}
+
+BOOST_AUTO_TEST_CASE(sums_are_exact_for_any_number_of_sites) {
+    address_trace::site_table table;
+    std::mt19937_64 random(3);
+    std::vector<std::uint64_t> sites(50'000);
+    for (auto& each : sites) each = random();
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+        for (std::size_t times = 0; times <= i % 3; ++times)
+            BOOST_REQUIRE(table.count(load(0, 1, sites[i])) == i);
+    }
+    const auto all = table.all();
+    BOOST_REQUIRE(all.size() == sites.size());
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+        BOOST_REQUIRE(all[i].site == sites[i]);
+        BOOST_REQUIRE(all[i].count == i % 3 + 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(sites_without_a_number_are_counted_together) {
+    address_trace::site_table table(10);
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        static_cast<void>(table.count(load(0, 4, code + i)));
+        static_cast<void>(table.count(store(0, 8, code + i)));
+    }
+    BOOST_TEST(!table.complete());
+    BOOST_TEST(table.size() == 12U);
+    const auto all = table.all();
+    BOOST_TEST(address_trace::sum(all).loads == 100U);
+    BOOST_TEST(address_trace::sum(all).bytes_stored == 800U);
+    BOOST_TEST(all[10].site == 0U);
+    BOOST_TEST(all[10].count == 95U);
+}
+
+// --- Caches
+// ---------------------------------------------------------------------------------------
+
+/// The same by lists, a line at a time, as one would write it who has never heard of speed.
+class naive_cache {
+public:
+    naive_cache(std::size_t size, std::size_t line, std::size_t ways)
+        : line_(line), ways_(ways), sets_(size / line / ways) {}
+
+    [[nodiscard]] bool misses(std::uint64_t address, std::uint64_t size) {
+        bool missed = false;
+        for (std::uint64_t line = address / line_; line <= (address + size - 1) / line_; ++line) {
+            auto& set = sets_[static_cast<std::size_t>(line % sets_.size())];
+            const auto at = std::find(set.begin(), set.end(), line);
+            if (at != set.end()) {
+                set.erase(at);
+            } else {
+                missed = true;
+            }
+            set.push_front(line);
+            if (set.size() > ways_) set.pop_back();
+        }
+        return missed;
+    }
+
+private:
+    std::size_t line_, ways_;
+    std::vector<std::list<std::uint64_t>> sets_;
+};
+
+struct geometry {
+    std::size_t size, line, ways;
+    [[nodiscard]] std::string text() const {
+        return std::to_string(size) + "," + std::to_string(line) + "," + std::to_string(ways);
+    }
+};
+
+/// Each of these for loads, stores and code apart.
+struct expected_misses {
+    std::uint64_t references[3]{}, misses[3]{};
+
+    void note(const reference& each, bool missed) {
+        ++references[static_cast<int>(each.kind)];
+        misses[static_cast<int>(each.kind)] += missed;
+    }
+    [[nodiscard]] bool equals(const cache_result& found) const {
+        const address_trace::miss_counts all[] = {found.loads, found.stores, found.blocks};
+        for (int kind = 0; kind < 3; ++kind) {
+            if (all[kind].references != references[kind] || all[kind].misses != misses[kind])
+                return false;
+        }
+        return true;
+    }
+};
+
+[[nodiscard]] std::uint64_t bytes_of(const reference& each) {
+    return each.kind == reference_kind::block ? 1 : each.size;
+}
+
+BOOST_AUTO_TEST_CASE(a_cache_misses_exactly_what_a_naive_one_does) {
+    // Of one set, one way, many ways, sets that are no power of two, lines shorter than a
+    // reference.
+    const geometry geometries[] = {{32768, 64, 8}, {1024, 64, 2},   {64, 64, 1},   {512, 64, 8},
+                                   {4096, 16, 1},  {49152, 64, 12}, {384, 32, 4},  {2048, 8, 2},
+                                   {6144, 128, 3}, {65536, 16, 1},  {1600, 64, 5}, {8192, 256, 32}};
+    for (const auto& [name, all] : patterns(20'000)) {
+        for (const geometry& shape : geometries) {
+            BOOST_TEST_CONTEXT(name << ", " << shape.text()) {
+                expected_misses data_only, code_only, both;
+                naive_cache d(shape.size, shape.line, shape.ways), i = d, u = d;
+                for (const reference& each : all) {
+                    const bool is_code = each.kind == reference_kind::block;
+                    (is_code ? code_only : data_only)
+                        .note(each, (is_code ? i : d).misses(each.address, bytes_of(each)));
+                    both.note(each, u.misses(each.address, bytes_of(each)));
+                }
+                const auto split =
+                    misses_of(all, "D1=" + shape.text() + "/I1=" + shape.text(), 777);
+                BOOST_TEST(data_only.equals(split.at(0)));
+                BOOST_TEST(code_only.equals(split.at(1)));
+                BOOST_TEST(both.equals(misses_of(all, "L1=" + shape.text()).at(0)));
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_level_is_asked_for_what_the_one_before_it_misses) {
+    for (const auto& [name, all] : patterns(20'000)) {
+        BOOST_TEST_CONTEXT(name) {
+            naive_cache d(1024, 32, 2), i(2048, 64, 4), second(8192, 64, 4), third(30720, 128, 5);
+            expected_misses of_d, of_i, of_second, of_third;
+            for (const reference& each : all) {
+                const bool is_code = each.kind == reference_kind::block;
+                const auto ask = [&](naive_cache& in, expected_misses& of) {
+                    const bool missed = in.misses(each.address, bytes_of(each));
+                    of.note(each, missed);
+                    return missed;
+                };
+                if (ask(is_code ? i : d, is_code ? of_i : of_d) && ask(second, of_second))
+                    static_cast<void>(ask(third, of_third));
+            }
+            const auto found = misses_of(all, "D1=1K,32,2/I1=2K,64,4+L2=8K,64,4+L3=30K,128,5");
+            BOOST_REQUIRE(found.size() == 4U);
+            BOOST_TEST(of_d.equals(found[0]));
+            BOOST_TEST(of_i.equals(found[1]));
+            BOOST_TEST(of_second.equals(found[2]));
+            BOOST_TEST(of_third.equals(found[3]));
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_tlb_is_a_cache_of_pages) {
+    const auto all = patterns(20'000)[1].all;
+    expected_misses expected;
+    naive_cache pages(std::size_t{16} * 4096, 4096, 4);
+    for (const reference& each : all) {
+        if (each.kind != reference_kind::block)
+            expected.note(each, pages.misses(each.address, bytes_of(each)));
+    }
+    BOOST_TEST(expected.equals(misses_of(all, "DTLB=16,4K,4").at(0)));
+}
+
+BOOST_AUTO_TEST_CASE(misses_add_up_by_site_and_do_not_depend_on_the_runs) {
+    const auto all = patterns(20'000)[5].all;
+    const auto found = misses_of(all, "L1=1K,64,2+L2=4K,64,4");
+    for (const std::size_t most : {1U, 7U, 20'000U}) {
+        const auto other = misses_of(all, "L1=1K,64,2+L2=4K,64,4", most);
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            BOOST_TEST((other[i].all() == found[i].all()));
+            BOOST_TEST(other[i].by_site == found[i].by_site);
+        }
+    }
+    for (const cache_result& each : found) {
+        std::uint64_t sum = 0;
+        for (const std::uint64_t of_site : each.by_site) sum += of_site;
+        BOOST_TEST(sum == each.all().misses);
+    }
+    // One site that misses always, one that never does.
+    std::vector<reference> two;
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        two.push_back(load(data, 8, code));
+        two.push_back(store(data + 64 + 4096 * i, 8, code + 16));
+    }
+    BOOST_TEST(misses_of(two, "D1=4K,64,2")[0].by_site == (std::vector<std::uint64_t>{1, 100}),
+               boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_reference_on_two_lines_is_one_and_one_miss) {
+    const auto found = misses_of({load(data + 60), load(data + 64), load(data + 124), load(data)},
+                                 "D1=1K,64,2+L2=8K,64,2");
+    BOOST_TEST(found[0].loads.references == 4U);
+    BOOST_TEST(found[0].loads.misses == 2U);
+    BOOST_TEST(found[1].loads.references == 2U);
+    // At the end of the address space there is no line behind the last one.
+    BOOST_TEST(misses_of({load(~std::uint64_t{0} - 3)}, "D1=1K,64,2")[0].loads.misses == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_a_cache_is_refused_with_the_part_that_is_wrong) {
+    const auto two = parse_cache_levels("DTLB=64,4K,4/ITLB=32,4096,32+L2TLB=1536,4K,12");
+    BOOST_REQUIRE(two.all.size() == 2U);
+    BOOST_TEST(two.all[0][0].sets == 16U);
+    BOOST_TEST(two.all[0][1].sets == 1U);
+    BOOST_TEST(describe(two.all[1][0]) == "1536 pages of 4 KiB, 12 ways");
+    BOOST_TEST(describe(parse_cache_levels("L=48K,64,1").all[0][0]) ==
+               "48 KiB, 64-byte lines, 1 way");
+
+    for (const char* const wrong : {"",
+                                    "D1",
+                                    "D1=",
+                                    "=32K,64,8",
+                                    "D1=32K,64",
+                                    "D1=32K,64,8,1",
+                                    "D1=0,64,8",
+                                    "D1=32K,48,8",
+                                    "D1=32K,4,8",
+                                    "D1=32K,64,0",
+                                    "D1=32K,64,7",
+                                    "D1=32X,64,8",
+                                    "D1=32K,64,8+",
+                                    "D1=100,64,1",
+                                    "D1=99999999999999999999,64,8",
+                                    "D1=18446744073709551615G,64,8",
+                                    "D1=1024G,8,1",
+                                    "D1=32K,64,8/L1=32K,64,8",
+                                    "TLB=64,4096",
+                                    "TLB=64,4096,5",
+                                    "D1=-32K,64,8"}) {
+        BOOST_TEST_CONTEXT(wrong) {
+            BOOST_CHECK_THROW(static_cast<void>(parse_cache_levels(wrong)), std::invalid_argument);
+        }
+    }
+    BOOST_CHECK_EXCEPTION(static_cast<void>(parse_cache_levels("D1=32K,64,8+L2=1M,63,8")),
+                          std::invalid_argument, [](const std::invalid_argument& error) {
+                              return std::string(error.what()) ==
+                                     "cache 'L2=1M,63,8': the line must be a power of two";
+                          });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()
