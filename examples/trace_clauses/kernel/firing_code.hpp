@@ -1,0 +1,262 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What a program of the kernel's machine knows of who fires: registers, arguments, memory, stacks,
+/// by the mode of the code that fires.
+/// @code
+///   firing_code firing(code, function_part::entry);
+///   firing.begin(program_mode::ilp32);
+///   firing.argument(0);  // into r1
+/// @endcode
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/point/code.hpp>
+#include <trace_ring/point/run.hpp>
+#include <trace_ring/record/data_model.hpp>
+
+#include "arithmetic_code.hpp"
+#include "bpf_code.hpp"
+#include "translate.hpp"
+
+namespace trace_clauses {
+
+using trace_ring::record::program_mode;
+
+/// What it leaves is in r1, if it is not said otherwise. Uses r0 to r5 and r9.
+class firing_code {
+public:
+    // Registers that calls leave alone.
+    static constexpr bpf::reg firing = bpf::r6;
+    static constexpr bpf::reg record = bpf::r7;
+    // The stack: the words of the byte code, and behind them room for what helpers store.
+    static constexpr int words_end = -8 * static_cast<int>(point::most_depth);
+    static constexpr int scratch = words_end - 8;
+    static constexpr int name_at = scratch - 16;
+
+    firing_code(bpf_code& to, function_part part) : to_(to), part_(part) {}
+
+    /// Where the program begins, for both modes: the jump is taken by code of 32 bits.
+    [[nodiscard]] std::size_t begin() {
+        to_.move(firing, bpf::r1);
+        to_.load(bpf::r1, firing, cs);
+        return to_.jump_if(BPF_JEQ, bpf::r1, segment_of_32);
+    }
+    /// What follows is for code of that mode.
+    void set_mode(program_mode mode) { mode_ = mode; }
+    [[nodiscard]] bool is_wide() const noexcept { return mode_ == program_mode::lp64; }
+    [[nodiscard]] std::int32_t bits() const noexcept { return is_wide() ? 64 : 32; }
+
+    /// By DWARF's number.
+    void reg(std::size_t number) {
+        const bool there = number < (is_wide() ? registers_64.size() : registers_32.size());
+        if (!there) return to_.move(bpf::r1, 0);
+        saved_word(is_wide() ? registers_64[number] : registers_32[number]);
+    }
+    void context(point::context_word what) {
+        using point::context_word;
+        switch (what) {
+            case context_word::time:
+                to_.call(BPF_FUNC_ktime_get_ns);
+                break;
+            case context_word::process:
+                to_.call(BPF_FUNC_get_current_pid_tgid);
+                to_.compute(BPF_RSH, bpf::r0, 32);
+                break;
+            case context_word::thread:
+                return low_of(BPF_FUNC_get_current_pid_tgid);
+            case context_word::user:
+                return low_of(BPF_FUNC_get_current_uid_gid);
+            case context_word::processor:
+                return low_of(BPF_FUNC_get_smp_processor_id);
+            case context_word::bits:
+                return to_.move(bpf::r1, bits());
+            case context_word::returned:
+                if (part_ != function_part::exit) return to_.move(bpf::r1, 0);
+                return saved_word(rax);
+            case context_word::address:
+                return saved_word(rip);
+            case context_word::command:
+            case context_word::command_rest:
+                to_.move(bpf::r1, bpf::r10);
+                to_.compute(BPF_ADD, bpf::r1, name_at);
+                to_.move(bpf::r2, 16);
+                to_.call(BPF_FUNC_get_current_comm);
+                to_.load(bpf::r0, bpf::r10, name_at + (what == context_word::command ? 0 : 8));
+                break;
+        }
+        to_.move(bpf::r1, bpf::r0);
+    }
+    /// By the mode's calling convention, where a function is entered: the return address is on top
+    /// of its stack.
+    void argument(std::size_t n) {
+        if (is_wide() && n < arguments_64.size()) {
+            saved_word(arguments_64[n]);
+            return;
+        }
+        top_of_stack(1 + (is_wide() ? n - arguments_64.size() : n));
+        read(word_bytes());
+    }
+
+    // --- Memory ---
+
+    /// Reads so many bytes at r3 into r1, with zeros behind them; nothing there is 0 and a fault.
+    void read(unsigned bytes) {
+        peek(bytes);
+        note_fault();
+    }
+    /// The kernel follows frame pointers, from the instruction that fires. Where a function is
+    /// entered it has not made its frame: the frame pointer is its caller's, and who called is on
+    /// top of the stack. Newer kernels look there, too, if the function begins as those with
+    /// frames do.
+    void stack(std::size_t offset, unsigned size) {
+        frames(offset, size);
+        if (part_ != function_part::entry) return;
+        top_of_stack(0);
+        peek(word_bytes());
+        to_.load(bpf::r2, record, at_output(offset));
+        to_.compute(BPF_XOR, bpf::r2, bpf::r1);
+        const std::size_t known = to_.jump_if(BPF_JEQ, bpf::r2, 0);
+        to_.store(record, at_output(offset), bpf::r1);
+        if (size > 8) frames(offset + 8, size - 8);
+        to_.here(known);
+    }
+    /// The text at r3. The helper stores a 0 behind the text, within its place: so a text that
+    /// fills its place is read on by two single bytes, the last one that fits and the one behind
+    /// it. Of an empty text older kernels return 0, and not 1.
+    void text(std::size_t offset, unsigned size) {
+        to_.move(bpf::r9, bpf::r3);
+        zero(offset, size + 2U);
+        into_output(offset + 2, size);
+        to_.move(bpf::r3, bpf::r9);
+        to_.call(BPF_FUNC_probe_read_user_str);
+        const std::size_t failed = to_.jump_if(BPF_JSLT, bpf::r0, 0);
+        to_.compute(BPF_SUB, bpf::r0, 1);
+        const std::size_t empty = to_.jump_if(BPF_JSLT, bpf::r0, 0);
+        to_.store(record, at_output(offset), bpf::r0, 2);
+        const std::size_t ended =
+            to_.jump_if(BPF_JSLT, bpf::r0, static_cast<std::int32_t>(size) - 1);
+        to_.move(bpf::r3, bpf::r9);
+        to_.compute(BPF_ADD, bpf::r3, static_cast<std::int32_t>(size) - 1);
+        peek(1);
+        const std::size_t failed_at_last = to_.jump_if(BPF_JSLT, bpf::r0, 0);
+        const std::size_t ends_there = to_.jump_if(BPF_JEQ, bpf::r1, 0);
+        to_.store(record, at_output(offset + 1 + size), bpf::r1, 1);
+        to_.move(bpf::r3, bpf::r9);
+        to_.compute(BPF_ADD, bpf::r3, static_cast<std::int32_t>(size));
+        peek(1);
+        const std::size_t failed_behind = to_.jump_if(BPF_JSLT, bpf::r0, 0);
+        to_.store(record, at_output(offset), static_cast<std::int32_t>(size), 2);
+        const std::size_t whole = to_.jump_if(BPF_JEQ, bpf::r1, 0);
+        to_.store(record, at_output(offset),
+                  static_cast<std::int16_t>(size | trace_ring::point::text_was_cut), 2);
+        const std::size_t cut = to_.jump();
+        to_.here(failed);
+        to_.here(failed_at_last);
+        to_.here(failed_behind);
+        to_.compute(BPF_ADD, faults, 1);
+        zero(offset, size + 2U);
+        for (const std::size_t each : {empty, ended, ends_there, whole, cut}) to_.here(each);
+    }
+    /// So many bytes at r3.
+    void bytes(std::size_t offset, unsigned size) {
+        into_output(offset, size);
+        to_.call(BPF_FUNC_probe_read_user);  // which zeroes what it could not read
+        note_fault();
+    }
+    void zero(std::size_t from, std::size_t bytes) {
+        std::size_t at = from;
+        for (const unsigned step : {8U, 4U, 2U, 1U}) {
+            for (; at + step <= from + bytes; at += step) to_.store(record, at_output(at), 0, step);
+        }
+    }
+    [[nodiscard]] static int at_output(std::size_t offset) noexcept {
+        return static_cast<int>(sizeof(kernel_record) + offset);
+    }
+
+private:
+    /// Where the kernel's struct pt_regs of x86-64 has them, in bytes.
+    enum saved : int {
+        r15 = 0,
+        r14 = 8,
+        r13 = 16,
+        r12 = 24,
+        rbp = 32,
+        rbx = 40,
+        r11 = 48,
+        r10 = 56,
+        r9 = 64,
+        r8 = 72,
+        rax = 80,
+        rcx = 88,
+        rdx = 96,
+        rsi = 104,
+        rdi = 112,
+        rip = 128,
+        cs = 136,
+        rsp = 152,
+    };
+    /// By DWARF's numbers.
+    static constexpr std::array<int, 17> registers_64{rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8,
+                                                      r9,  r10, r11, r12, r13, r14, r15, rip};
+    static constexpr std::array<int, 9> registers_32{rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, rip};
+    static constexpr std::array<int, 6> arguments_64{rdi, rsi, rdx, rcx, r8, r9};
+    static constexpr std::int32_t segment_of_32 = 0x23;
+
+    /// A register of the program, into r1.
+    void saved_word(int offset) {
+        to_.load(bpf::r1, firing, offset);
+        if (!is_wide()) to_.move_low(bpf::r1, bpf::r1);
+    }
+    [[nodiscard]] unsigned word_bytes() const noexcept { return is_wide() ? 8 : 4; }
+    /// The address, into r3, of the program's stack's top, or of a word so many above it.
+    void top_of_stack(std::size_t words) {
+        to_.load(bpf::r3, firing, rsp);
+        if (!is_wide()) to_.move_low(bpf::r3, bpf::r3);
+        to_.compute(BPF_ADD, bpf::r3, static_cast<std::int32_t>(word_bytes() * words));
+    }
+    /// The first two arguments of a helper that stores into the output.
+    void into_output(std::size_t offset, unsigned bytes) {
+        to_.move(bpf::r1, record);
+        to_.compute(BPF_ADD, bpf::r1, at_output(offset));
+        to_.move(bpf::r2, static_cast<std::int32_t>(bytes));
+    }
+    /// What a helper returned is negative: one fault more.
+    void note_fault() {
+        to_.compute(BPF_RSH, bpf::r0, 63);
+        to_.compute(BPF_ADD, faults, bpf::r0);
+    }
+    void low_of(std::int32_t helper) {
+        to_.call(helper);
+        to_.move_low(bpf::r1, bpf::r0);
+    }
+    /// As `read`, without a fault: r0 is negative if nothing is there.
+    void peek(unsigned bytes) {
+        to_.store(bpf::r10, scratch, 0);
+        to_.move(bpf::r1, bpf::r10);
+        to_.compute(BPF_ADD, bpf::r1, scratch);
+        to_.move(bpf::r2, static_cast<std::int32_t>(bytes));
+        to_.call(BPF_FUNC_probe_read_user);
+        to_.load(bpf::r1, bpf::r10, scratch);
+    }
+    /// Return addresses by frame pointers, with zeros behind them.
+    void frames(std::size_t offset, unsigned size) {
+        into_output(offset, size);
+        to_.move(bpf::r3, bpf::r2);
+        to_.move(bpf::r2, bpf::r1);
+        to_.move(bpf::r1, firing);
+        // The first one is where it fires: at an exit that is where the function returned to.
+        to_.move(bpf::r4, BPF_F_USER_STACK | (part_ == function_part::exit ? 0 : 1));
+        to_.call(BPF_FUNC_get_stack);
+    }
+
+    bpf_code& to_;
+    function_part part_;
+    program_mode mode_ = program_mode::lp64;
+};
+
+}  // namespace trace_clauses
