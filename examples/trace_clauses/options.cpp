@@ -51,7 +51,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         ->check(CLI::Range(0.1, 86400.0));
     app.add_option("--list", into.list,
                    "Lists the functions and probes that match, as 'libc*:mal*', with their "
-                   "arguments, and ends")
+                   "arguments, or the system calls, as 'syscall:open*', and ends")
         ->option_text("OBJECT:NAME");
     app.add_flag("--dump", into.dump, "Shows the code of both modes side by side, and ends");
     app.add_flag("--quiet", into.quiet, "Says nothing of its own but errors");

@@ -11,11 +11,13 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -80,7 +82,28 @@ clause_kernel_in_frame:
     ret
     .popsection
 )");
+// A system call by the kernel's entry for 32-bit programs: its number and six arguments.
+asm(R"(
+    .pushsection .text
+    .globl clause_kernel_narrow_call
+clause_kernel_narrow_call:
+    push %rbx
+    push %rbp
+    mov (%rdi), %eax
+    mov 4(%rdi), %ebx
+    mov 8(%rdi), %ecx
+    mov 12(%rdi), %edx
+    mov 16(%rdi), %esi
+    mov 24(%rdi), %ebp
+    mov 20(%rdi), %edi
+    int $0x80
+    pop %rbp
+    pop %rbx
+    ret
+    .popsection
+)");
 extern "C" {
+int clause_kernel_narrow_call(const std::uint32_t* number_and_arguments);
 std::uint64_t clause_kernel_caller();
 extern const std::byte clause_kernel_frameless[], clause_kernel_framed[], clause_kernel_in_frame[],
     clause_kernel_behind_frameless[], clause_kernel_behind_framed[];
@@ -586,6 +609,67 @@ BOOST_AUTO_TEST_CASE(programs_of_both_modes_are_traced_at_once_as_they_are_at_ea
     BOOST_TEST((told[64] == out_64));
     BOOST_TEST((told[32] == out_32));
     trace_ring_test::proof("clauses", 4 * count, "firings of programs of both modes");
+}
+
+BOOST_AUTO_TEST_CASE(a_system_call_is_of_the_mode_by_which_it_came_whoever_made_it) {
+    if (std::string(CLAUSE_KNOWN_32).empty()) return;  // and so maybe the kernel
+    // copy_file_range: of files that are not open it looks at no other argument.
+    constexpr std::uint64_t number_64 = 326;
+    constexpr std::uint64_t number_32 = 377;
+    std::vector<instruction> code;
+    const auto store = [&](std::int32_t at) {
+        code.push_back({op::store, static_cast<std::uint8_t>(point::width::u64), 0, at});
+    };
+    for (std::uint8_t n = 0; n < 6; ++n) {
+        code.push_back({op::argument, n});
+        store(8 * n);
+    }
+    code.push_back({op::context, static_cast<std::uint8_t>(point::context_word::returned)});
+    store(48);
+    code.push_back({op::argument, 6});  // there is none
+    store(56);
+    code.push_back({op::finish});
+    point::clauses session;
+    const std::uint32_t entry = session.add({{}, code, 64}, {{}, code, 64});
+    const std::uint32_t exit = session.add({{}, code, 64}, {{}, code, 64});
+    const auto source = source_for(session);
+    if (source == nullptr) return;
+    using part = tc::function_part;
+    for (const auto& [clause, at] :
+         {std::pair{entry, part::system_call}, {exit, part::system_call_exit}}) {
+        for (const auto& [mode, number] :
+             {std::pair{program_mode::lp64, number_64}, {program_mode::ilp32, number_32}}) {
+            source->attach({.offset = number, .part = at, .process = ::getpid(), .mode = mode},
+                           {&clause, 1});
+        }
+    }
+    constexpr std::uint64_t high = 0x4000000000;
+    const std::uint32_t narrow[] = {number_32, ~0U, 12, 13, 14, 15, 0x80000016};
+    const std::uint32_t other[] = {number_64, ~0U, 12, 13, 14, 15, 16};
+    BOOST_TEST(::syscall(number_64, -1L, high + 2, 13, 14, high + 5, high + 6) == -1);
+    BOOST_TEST(clause_kernel_narrow_call(narrow) == -EBADF);
+    // Their numbers in the other's table: other calls, which are not asked for.
+    static_cast<void>(clause_kernel_narrow_call(other));
+    static_cast<void>(::syscall(number_32, -1L, 12, 13, 14, 15, 16));
+    source->detach();
+    BOOST_TEST(::syscall(number_64, -1L, 12, 13, 14, 15, 16) == -1);
+    const auto returned = static_cast<std::uint64_t>(std::int64_t{-EBADF});
+    const std::array<std::uint64_t, 8> wide_words{~0ULL, high + 2, 13, 14, high + 5, high + 6, 0};
+    const std::array<std::uint64_t, 8> narrow_words{~0U, 12, 13, 14, 15, 0x80000016, 0};
+    std::size_t told = 0;
+    source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
+        std::array<std::uint64_t, 8> words{};
+        std::memcpy(words.data(), output.data(), sizeof words);
+        auto right = told < 2 ? wide_words : narrow_words;
+        if (of.clause == exit) right[6] = told < 2 ? returned : static_cast<std::uint32_t>(-EBADF);
+        BOOST_TEST(of.clause == (told % 2 == 0 ? entry : exit));
+        BOOST_TEST(of.bits == (told < 2 ? 64U : 32U));
+        BOOST_TEST(of.faults == 1U);
+        BOOST_TEST(words == right, boost::test_tools::per_element());
+        ++told;
+    });
+    BOOST_TEST(told == 4U);
+    for (const std::uint32_t each : {entry, exit}) BOOST_TEST(source->counts(each).ran == 2U);
 }
 
 BOOST_AUTO_TEST_CASE(who_waits_is_woken_when_an_eighth_of_the_ring_is_full) {

@@ -324,7 +324,8 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_with_its_place_and_what_there_is) {
     refuses("@@a:b:c { capture(n->id); }", "column 19: '->' of int, which is no pointer");
     refuses("@@a:b:c { capture(pth); }", "column 19: there is no 'pth' here; did you mean 'path'?");
     refuses("@@a:b:c { capture(arg7); }", "column 19: the function has 4 arguments");
-    refuses("@@a:b:c { capture(retval); }", "column 19: 'retval' is known where a function exits");
+    refuses("@@a:b:c { capture(retval); }",
+            "column 19: 'retval' is known where a function or system call exits");
     refuses("@@a:b:c { captrue(n); }",
             "column 11: there is no action 'captrue'; did you mean 'capture'?");
     refuses("@@a:b:c { capture(st(path)); }",

@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(system_calls_of_both_modes) {
     for (const trace_point& each : opened.points) {
         BOOST_TEST(each.at_return);
         BOOST_TEST(*each.process == 4711);
-        BOOST_TEST(each.system_call == (each.mode == program_mode::lp64 ? 257U : 295U));
+        BOOST_TEST(each.offset == (each.mode == program_mode::lp64 ? 257U : 295U));
         BOOST_TEST(each.text() == "@@syscall:4711:openat:exit");
     }
     BOOST_TEST(found(none, "@@syscall:*:socketcall:*").points.size() == 2U);  // 32 bits only

@@ -214,6 +214,41 @@ BOOST_AUTO_TEST_CASE(probes_have_their_arguments_and_functions_their_own_types) 
     }
 }
 
+BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
+    if (!is_permitted()) return;
+    for (const std::string program : {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32}) {
+        if (program.empty()) continue;
+        const std::string bits = program.substr(program.size() - 2);
+        // It opens its libraries, and then its maps.
+        const said opened =
+            run(tool("-e '@@syscall:*:open*:entry { count(bits); } @@syscall:*:open*:exit when "
+                     "arg2 == 0 and str(arg1) == \"/proc/self/maps\" "
+                     "{ capture(str(arg1), retval); }' -- " +
+                     program));
+        BOOST_TEST(opened.text.find("openat.exit pid=") != std::string::npos, opened.text);
+        BOOST_TEST(opened.text.find(" str(arg1)=/proc/self/maps retval=3\n") != std::string::npos,
+                   opened.text);
+        BOOST_TEST(opened.text.find("\n  " + bits + ": ") != std::string::npos, opened.text);
+        BOOST_TEST(opened.text.find(" 0 unreadable, 0 lost") != std::string::npos, opened.text);
+        // To a pipe it writes once, at its end: its line of digits.
+        const said wrote =
+            run(tool("-e '@@syscall:*:write:exit when arg0 == 1 { count(comm, bits, retval == "
+                     "arg2); }' -- " +
+                     program + " -1000"));
+        BOOST_TEST(wrote.text.find("\n  clause_known." + bits + ", " + bits + ", 1: 1\n") !=
+                       std::string::npos,
+                   wrote.text);
+        BOOST_TEST(wrote.text.find(": 1 ran, 0 not wanted") != std::string::npos, wrote.text);
+    }
+    // All of them, of all processes: those of trace-clauses itself would be without end.
+    const said all = run("timeout -s INT 2 " + std::string(TRACE_CLAUSES) +
+                         " --all --ring 1M -e '@@syscall:*:*:entry when comm == \"trace-clauses\" "
+                         "{ capture(arg0); }' -e '@@syscall:*:*:exit { count(comm); }'");
+    BOOST_TEST(all.text.find("  timeout: ") != std::string::npos, all.text);
+    BOOST_TEST(all.text.find("  trace-clauses: ") == std::string::npos, all.text);
+    BOOST_TEST(all.text.find(" arg0=") == std::string::npos, all.text);
+}
+
 BOOST_AUTO_TEST_CASE(a_program_that_is_run_has_its_exit_status_and_its_output) {
     if (!is_permitted()) return;
     const said made =
@@ -243,6 +278,13 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
          "column 48: struct order has no member 'nme'; did you mean 'name'?");
     says("-e '@@uft:*:nolib.so:f:entry { }'" + known, "nolib.so");
     says("-e '@@uft:*:a:b:entry { '" + known, "it ends where '}' should follow");
+    says("-e '@@syscall:*:opne:entry { }'" + known, "no system call 'opne'; did you mean 'open'?");
+    says("-e '@@syscall:*:open:entry { capture(arg6); }'" + known,
+         "column 34: a system call has 6 arguments at most");
+    says("-e '@@syscall:*:open:entry { capture(retval); }'" + known,
+         "'retval' is known where a function or system call exits");
+    says("-e '@@syscall:*:open:entry, @@uft:*:libc.so.6:open:entry { }'" + known,
+         "a clause is for entries, for exits, for probes or for system calls");
     says("-f /nowhere/script" + known, "/nowhere/script: cannot be read");
     says("-e 'struct s { int' " + known, "a declaration that ends with ';'");
     BOOST_TEST(run(tool("--help")).status == 0);
@@ -254,6 +296,11 @@ BOOST_AUTO_TEST_CASE(points_are_listed_with_their_arguments_and_code_side_by_sid
     BOOST_TEST(
         run(tool("--list 'clause_known*:hand*'" + known)).text ==
         "@@uft:*:clause_known.64:handle:entry  64 bits  (struct order * of, long n) -> long\n");
+    const said calls = run(tool("--list 'syscall:open*'" + known));
+    BOOST_TEST(calls.text.find("@@syscall:*:openat:entry  64 bits: 257  32 bits: 295\n") !=
+               std::string::npos);
+    BOOST_TEST(run(tool("--list '*:socketcall'" + known)).text ==
+               "@@syscall:*:socketcall:entry  32 bits: 102\n");
     const said made = run(
         tool("--dump -e '@@uft:*:clause_known*:handle:entry when n > 1 { capture(n); }'" + known));
     BOOST_TEST(made.status == 0);

@@ -17,7 +17,6 @@
 
 #include <trace_ring/point/code.hpp>
 #include <trace_ring/point/run.hpp>
-#include <trace_ring/record/data_model.hpp>
 
 #include "arithmetic_code.hpp"
 #include "bpf_code.hpp"
@@ -25,26 +24,39 @@
 
 namespace trace_clauses {
 
-using trace_ring::record::program_mode;
-
 /// What it leaves is in r1, if it is not said otherwise. Uses r0 to r5 and r9.
 class firing_code {
 public:
     // Registers that calls leave alone.
     static constexpr bpf::reg firing = bpf::r6;
     static constexpr bpf::reg record = bpf::r7;
+    /// Where the kernel's struct pt_regs has the number of a system call.
+    static constexpr int call_number = 120;
+    static constexpr int saved_bytes = 168;  // of that structure
     // The stack: the words of the byte code, and behind them room for what helpers store.
     static constexpr int words_end = -8 * static_cast<int>(point::most_depth);
     static constexpr int scratch = words_end - 8;
     static constexpr int name_at = scratch - 16;
+    static constexpr int context_at = name_at - 8;
+    static constexpr int saved_at = context_at - saved_bytes;
 
     firing_code(bpf_code& to, function_part part) : to_(to), part_(part) {}
 
-    /// Where the program begins, for both modes: the jump is taken by code of 32 bits.
+    /// Where the program begins, of functions and probes: the jump is taken by code of 32 bits.
     [[nodiscard]] std::size_t begin() {
         to_.move(firing, bpf::r1);
         to_.load(bpf::r1, firing, cs);
         return to_.jump_if(BPF_JEQ, bpf::r1, segment_of_32);
+    }
+    /// The same of system calls: the registers are copied from where the kernel has saved them.
+    void begin_call() {
+        to_.store(bpf::r10, context_at, bpf::r1);
+        to_.load(bpf::r3, bpf::r1, 0);
+        to_.move(firing, bpf::r10);
+        to_.compute(BPF_ADD, firing, saved_at);
+        to_.move(bpf::r1, firing);
+        to_.move(bpf::r2, saved_bytes);
+        to_.call(BPF_FUNC_probe_read_kernel);
     }
     /// What follows is for code of that mode.
     void set_mode(program_mode mode) { mode_ = mode; }
@@ -76,8 +88,7 @@ public:
             case context_word::bits:
                 return to_.move(bpf::r1, bits());
             case context_word::returned:
-                if (part_ != function_part::exit) return to_.move(bpf::r1, 0);
-                return saved_word(rax);
+                return returned() ? saved_word(rax) : to_.move(bpf::r1, 0);
             case context_word::address:
                 return saved_word(rip);
             case context_word::command:
@@ -94,6 +105,7 @@ public:
     /// By the mode's calling convention, where a function is entered: the return address is on top
     /// of its stack.
     void argument(std::size_t n) {
+        if (is_system_call(part_)) return call_argument(n);
         if (is_wide() && n < arguments_64.size()) {
             saved_word(arguments_64[n]);
             return;
@@ -205,8 +217,20 @@ private:
                                                       r9,  r10, r11, r12, r13, r14, r15, rip};
     static constexpr std::array<int, 9> registers_32{rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, rip};
     static constexpr std::array<int, 6> arguments_64{rdi, rsi, rdx, rcx, r8, r9};
+    static constexpr std::array<int, 6> call_arguments_64{rdi, rsi, rdx, r10, r8, r9};
+    static constexpr std::array<int, 6> call_arguments_32{rbx, rcx, rdx, rsi, rdi, rbp};
     static constexpr std::int32_t segment_of_32 = 0x23;
 
+    [[nodiscard]] bool returned() const noexcept {
+        return part_ == function_part::exit || part_ == function_part::system_call_exit;
+    }
+    /// The kernel keeps them until the call returns.
+    void call_argument(std::size_t n) {
+        if (n < call_arguments_64.size())
+            return saved_word(is_wide() ? call_arguments_64[n] : call_arguments_32[n]);
+        to_.move(bpf::r1, 0);
+        to_.compute(BPF_ADD, faults, 1);
+    }
     /// A register of the program, into r1.
     void saved_word(int offset) {
         to_.load(bpf::r1, firing, offset);
@@ -248,9 +272,15 @@ private:
         into_output(offset, size);
         to_.move(bpf::r3, bpf::r2);
         to_.move(bpf::r2, bpf::r1);
-        to_.move(bpf::r1, firing);
-        // The first one is where it fires: at an exit that is where the function returned to.
-        to_.move(bpf::r4, BPF_F_USER_STACK | (part_ == function_part::exit ? 0 : 1));
+        if (is_system_call(part_)) {
+            to_.load(bpf::r1, bpf::r10, context_at);
+        } else {
+            to_.move(bpf::r1, firing);
+        }
+        // The first one is where it fires: at an exit, or of a system call, that is where it
+        // returned to, or will.
+        const bool first = returned() || is_system_call(part_);
+        to_.move(bpf::r4, BPF_F_USER_STACK | (first ? 0 : 1));
         to_.call(BPF_FUNC_get_stack);
     }
 

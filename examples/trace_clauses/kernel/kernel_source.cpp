@@ -21,44 +21,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "bpf_system.hpp"
+
 namespace trace_clauses {
 
 using trace_ring::file_descriptor;
 
 namespace {
-
-[[nodiscard]] long call_bpf(int command, ::bpf_attr& with) noexcept {
-    return ::syscall(SYS_bpf, command, &with, sizeof with);
-}
-[[nodiscard]] std::uint64_t address_of(const void* what) noexcept {
-    return reinterpret_cast<std::uintptr_t>(what);
-}
-
-/// What a refusal means for whoever asked.
-[[nodiscard]] std::string why(int error) {
-    switch (error) {
-        case EPERM:
-        case EACCES:
-            return "it is not permitted: it needs the capabilities CAP_BPF and CAP_PERFMON, as "
-                   "root has them, and a kernel that is not locked down";
-        case ENOSYS:
-            return "this kernel does not have it";
-        default:
-            return std::strerror(error);
-    }
-}
-
-[[nodiscard]] file_descriptor make_map(std::uint32_t type, std::uint32_t key, std::uint32_t value,
-                                       std::uint32_t entries) {
-    ::bpf_attr with{};
-    with.map_type = type;
-    with.key_size = key;
-    with.value_size = value;
-    with.max_entries = entries;
-    const long fd = call_bpf(BPF_MAP_CREATE, with);
-    if (fd < 0) throw std::runtime_error("cannot use the kernel's BPF: " + why(errno));
-    return file_descriptor(static_cast<int>(fd));
-}
 
 /// A number that a file of the system holds, behind `prefix`; nothing there is `otherwise`.
 [[nodiscard]] unsigned number_in(const std::string& file, const std::string& prefix,
@@ -98,14 +67,15 @@ kernel_source::kernel_source(const point::clauses& session, std::size_t ring_byt
     counters_ = make_map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(kernel_counts),
                          static_cast<std::uint32_t>(session.size() + 1));
     void* const ours = ::mmap(nullptr, page_, PROT_READ | PROT_WRITE, MAP_SHARED, ring_.get(), 0);
-    if (ours == MAP_FAILED) throw std::runtime_error("cannot map the kernel's ring: " + why(errno));
+    if (ours == MAP_FAILED)
+        throw std::runtime_error("cannot map the kernel's ring: " + why_refused(errno));
     consumer_ = static_cast<std::byte*>(ours);
     void* const theirs = ::mmap(nullptr, page_ + 2 * ring_bytes_, PROT_READ, MAP_SHARED,
                                 ring_.get(), static_cast<off_t>(page_));
     if (theirs == MAP_FAILED) {
         const int error = errno;
         ::munmap(consumer_, page_);
-        throw std::runtime_error("cannot map the kernel's ring: " + why(error));
+        throw std::runtime_error("cannot map the kernel's ring: " + why_refused(error));
     }
     producer_ = static_cast<std::byte*>(theirs);
 }
@@ -116,45 +86,34 @@ kernel_source::~kernel_source() {
     if (consumer_ != nullptr) ::munmap(consumer_, page_);
 }
 
-file_descriptor kernel_source::load(std::span<const std::uint32_t> clauses, function_part part,
-                                    const std::string& where) const {
+bpf_code kernel_source::code_for(const kernel_point& at,
+                                 std::span<const std::uint32_t> clauses) const {
     const kernel_maps maps{ring_.get(), counters_.get(),
                            static_cast<std::uint32_t>(session_.size()),
                            static_cast<std::uint32_t>(ring_bytes_ / 8)};
-    const bpf_code code = translate(session_, clauses, part, maps);
-    if (code.too_far()) {
-        throw std::runtime_error(where +
-                                 ": its clauses are too long for one program of the kernel");
-    }
-    constexpr char license[] = "Dual BSD/GPL";  // which some helpers ask for
-    ::bpf_attr with{};
-    with.prog_type = BPF_PROG_TYPE_KPROBE;
-    with.insns = address_of(code.instructions().data());
-    with.insn_cnt = static_cast<std::uint32_t>(code.size());
-    with.license = address_of(license);
-    const long fd = call_bpf(BPF_PROG_LOAD, with);
-    if (fd >= 0) return file_descriptor(static_cast<int>(fd));
-    const int error = errno;
-    if (error == EPERM)
-        throw std::runtime_error(where + ": cannot load a program into the kernel: " + why(error));
-    // Once more, for its reasons: the last lines say what it did not accept.
-    std::string reasons(std::size_t{1} << 20, '\0');
-    with.log_buf = address_of(reasons.data());
-    with.log_size = static_cast<std::uint32_t>(reasons.size());
-    with.log_level = 1;
-    static_cast<void>(call_bpf(BPF_PROG_LOAD, with));
-    reasons.resize(std::strlen(reasons.c_str()));
-    if (reasons.size() > 400) reasons = "..." + reasons.substr(reasons.size() - 400);
-    throw std::runtime_error(where + ": the kernel does not accept its program: " +
-                             std::strerror(error) + "\n" + reasons);
+    return translate(session_, clauses, at.part, maps, at.mode);
 }
 
 void kernel_source::attach(const kernel_point& at, std::span<const std::uint32_t> clauses) {
+    is_system_call(at.part) ? attach_system_call(at, clauses) : attach_uprobe(at, clauses);
+}
+
+void kernel_source::attach_system_call(const kernel_point& at,
+                                       std::span<const std::uint32_t> clauses) {
+    const std::string where = "system call " + std::to_string(at.offset);
+    const file_descriptor program =
+        load_program(BPF_PROG_TYPE_RAW_TRACEPOINT, code_for(at, clauses), where);
+    system_calls_.try_emplace({at.part, at.process}, at.part, at.process)
+        .first->second.set(at.mode, static_cast<std::uint32_t>(at.offset), program);
+}
+
+void kernel_source::attach_uprobe(const kernel_point& at, std::span<const std::uint32_t> clauses) {
     const std::string where = at.file + ", offset " + std::to_string(at.offset);
     static const std::string device = "/sys/bus/event_source/devices/uprobe/";
     static const unsigned type = number_in(device + "type", "", 0);
     if (type == 0) throw std::runtime_error(where + ": this kernel has no uprobes");
-    const file_descriptor program = load(clauses, at.part, where);
+    const file_descriptor program =
+        load_program(BPF_PROG_TYPE_KPROBE, code_for(at, clauses), where);
     ::perf_event_attr with{};
     with.size = sizeof with;
     with.type = type;
@@ -171,17 +130,19 @@ void kernel_source::attach(const kernel_point& at, std::span<const std::uint32_t
     const int processor = at.process >= 0 ? -1 : std::max(::sched_getcpu(), 0);
     const long fd =
         ::syscall(SYS_perf_event_open, &with, at.process, processor, -1, PERF_FLAG_FD_CLOEXEC);
-    if (fd < 0) throw std::runtime_error(where + ": cannot set a uprobe: " + why(errno));
+    if (fd < 0) throw std::runtime_error(where + ": cannot set a uprobe: " + why_refused(errno));
     file_descriptor event(static_cast<int>(fd));
     if (::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program.get()) != 0 ||
         ::ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) {
-        throw std::runtime_error(where + ": cannot attach a program to a uprobe: " + why(errno));
+        throw std::runtime_error(where +
+                                 ": cannot attach a program to a uprobe: " + why_refused(errno));
     }
     attached_.push_back(std::move(event));
 }
 
 void kernel_source::detach() noexcept {
     attached_.clear();
+    system_calls_.clear();
 }
 
 bool kernel_source::wait(int milliseconds) const noexcept {
@@ -216,14 +177,7 @@ void kernel_source::consume() noexcept {
 
 kernel_counts kernel_source::counts(std::uint32_t clause) const {
     std::vector<kernel_counts> each(processors_);
-    ::bpf_attr with{};
-    with.map_fd = static_cast<std::uint32_t>(counters_.get());
-    with.key = address_of(&clause);
-    with.value = address_of(each.data());
-    if (call_bpf(BPF_MAP_LOOKUP_ELEM, with) != 0) {
-        throw std::runtime_error(std::string("cannot read the kernel's counts: ") +
-                                 std::strerror(errno));
-    }
+    if (!look_up(counters_, &clause, each.data())) return {};
     kernel_counts sum;
     for (const auto& one : each) sum += one;
     return sum;

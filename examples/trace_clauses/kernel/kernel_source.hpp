@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// Clauses that the kernel runs where a program fires: uprobes, each with a BPF program, and one
-/// ring in which they hand over what was captured.
+/// Clauses that the kernel runs where a program fires: uprobes and system calls, each with a BPF
+/// program, and one ring in which they hand over what was captured.
 /// @code
 ///   kernel_source source(session);
 ///   source.attach({"/usr/lib/x86_64-linux-gnu/libc.so.6", 0x98860, function_part::entry, pid},
@@ -23,24 +23,28 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/point/clauses.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 
+#include "system_call_dispatch.hpp"
 #include "translate.hpp"
 
 namespace trace_clauses {
 
-/// A place in a file that programs run.
+/// A place in a file that programs run, or a system call.
 struct kernel_point {
-    std::string file;
-    std::uint64_t offset = 0;                    ///< in the file
+    std::string file{};                          ///< empty of a system call
+    std::uint64_t offset = 0;                    ///< in the file; a system call's number
     function_part part = function_part::inside;  ///< an exit's offset is that of the entry
     ::pid_t process = -1;         ///< of this process, without those that it forks; -1: of all
     std::uint64_t semaphore = 0;  ///< offset of a probe's counter of tracers; 0: none
+    program_mode mode = program_mode::lp64;  ///< of a system call: whose number it is
 };
 
 /// One thread's.
@@ -56,7 +60,8 @@ public:
 
     /// Runs these clauses wherever the point fires from now on. Throws std::runtime_error that
     /// names the file and the offset, if it is not permitted, or no place for a uprobe, or the
-    /// kernel does not accept the program, which is told with the end of its reasons.
+    /// kernel does not accept the program, which is told with the end of its reasons. A second
+    /// program at the same system call, of the same process, is there instead of the first.
     void attach(const kernel_point& at, std::span<const std::uint32_t> clauses);
     /// No point fires any more; what is in the ring stays there.
     void detach() noexcept;
@@ -88,9 +93,10 @@ public:
 private:
     bool next(std::span<const std::byte>& data) noexcept;
     void consume() noexcept;
-    [[nodiscard]] trace_ring::file_descriptor load(std::span<const std::uint32_t> clauses,
-                                                   function_part part,
-                                                   const std::string& where) const;
+    [[nodiscard]] bpf_code code_for(const kernel_point& at,
+                                    std::span<const std::uint32_t> clauses) const;
+    void attach_system_call(const kernel_point& at, std::span<const std::uint32_t> clauses);
+    void attach_uprobe(const kernel_point& at, std::span<const std::uint32_t> clauses);
 
     const point::clauses& session_;
     std::size_t ring_bytes_;
@@ -99,7 +105,8 @@ private:
     trace_ring::file_descriptor ring_;
     trace_ring::file_descriptor counters_;
     std::vector<trace_ring::file_descriptor> attached_;  // perf events; programs live as long
-    std::byte* consumer_ = nullptr;                      // a page that is ours to write
+    std::map<std::pair<function_part, ::pid_t>, system_call_dispatch> system_calls_;
+    std::byte* consumer_ = nullptr;  // a page that is ours to write
     std::byte* producer_ = nullptr;  // a page, and the data twice in a row: nothing wraps
     std::uint64_t position_ = 0;
     std::uint64_t next_position_ = 0;

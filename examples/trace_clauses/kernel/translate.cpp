@@ -33,12 +33,22 @@ public:
         to_.here(narrow);
         for (const std::uint32_t each : clauses) clause(session, each, program_mode::ilp32);
         to_.here(end);
+        return finish();
+    }
+    [[nodiscard]] bpf_code program_of_call(const point::clauses& session,
+                                           std::span<const std::uint32_t> clauses,
+                                           program_mode mode) {
+        firing_.begin_call();
+        for (const std::uint32_t each : clauses) clause(session, each, mode);
+        return finish();
+    }
+
+private:
+    [[nodiscard]] bpf_code finish() {
         to_.move(bpf::r0, 0);
         to_.exit();
         return std::move(to_);
     }
-
-private:
     void clause(const point::clauses& session, std::uint32_t number, program_mode mode) {
         firing_.set_mode(mode);
         const point::clauses::stream& of = session.stream_of(number, mode);
@@ -240,8 +250,10 @@ private:
 }  // namespace
 
 bpf_code translate(const point::clauses& session, std::span<const std::uint32_t> clauses,
-                   function_part part, const kernel_maps& maps) {
-    return translator(maps, part).program(session, clauses);
+                   function_part part, const kernel_maps& maps, program_mode call_mode) {
+    translator made(maps, part);
+    return is_system_call(part) ? made.program_of_call(session, clauses, call_mode)
+                                : made.program(session, clauses);
 }
 
 }  // namespace trace_clauses

@@ -9,21 +9,23 @@
 ///   const bpf_code program =
 ///       translate(session, session.at(point), function_part::entry, {ring, counters, all, much});
 /// @endcode
-/// The program looks at the segment of the code that fires (0x23 of 32-bit programs, 0x33 of 64-bit
-/// ones), and goes on with the clauses' streams of that mode. It computes without branches where it
-/// can: the kernel proves a program by all ways through it.
+/// At a function the program looks at the segment of the code that fires (0x23 of 32-bit programs,
+/// 0x33 of 64-bit ones), and goes on with the clauses' streams of that mode. It computes without
+/// branches where it can: the kernel proves a program by all ways through it.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include <trace_ring/point/clauses.hpp>
+#include <trace_ring/record/data_model.hpp>
 
 #include "bpf_code.hpp"
 
 namespace trace_clauses {
 
 namespace point = trace_ring::point;
+using trace_ring::record::program_mode;
 
 /// What a program hands over for a clause that ran; its output follows.
 struct kernel_record {
@@ -56,12 +58,18 @@ struct kernel_counts {
 };
 static_assert(sizeof(kernel_counts) == 32);
 
-/// Where in a function a trace point is: what the stack and the registers hold differs.
+/// Where in a function a trace point is, or at a system call: what the stack and the registers hold
+/// differs.
 enum class function_part : std::uint8_t {
-    entry,   ///< before its first instruction
-    inside,  ///< at any other
-    exit,    ///< where it has returned to
+    entry,             ///< before its first instruction
+    inside,            ///< at any other
+    exit,              ///< where it has returned to
+    system_call,       ///< where the kernel is entered
+    system_call_exit,  ///< and left
 };
+[[nodiscard]] constexpr bool is_system_call(function_part of) noexcept {
+    return of >= function_part::system_call;
+}
 
 struct kernel_maps {
     int ring = -1;      ///< BPF_MAP_TYPE_RINGBUF
@@ -71,9 +79,11 @@ struct kernel_maps {
 };
 
 /// The program for a trace point with these clauses, in their order. Its length is bounded by that
-/// of their code; if a jump in it is too long, bpf_code::too_far says so.
+/// of their code; if a jump in it is too long, bpf_code::too_far says so. That of a system call is
+/// for one mode alone, as its number is.
 [[nodiscard]] bpf_code translate(const point::clauses& session,
                                  std::span<const std::uint32_t> clauses, function_part part,
-                                 const kernel_maps& maps);
+                                 const kernel_maps& maps,
+                                 program_mode call_mode = program_mode::lp64);
 
 }  // namespace trace_clauses

@@ -470,7 +470,7 @@ private:
         return argument_named(of, name);
     }
     operand returned(const expression& of) {
-        if (!in_.at_return) refuse(of, "'retval' is known where a function exits");
+        if (!in_.at_return) refuse(of, "'retval' is known where a function or system call exits");
         code_.append({op::context, static_cast<std::uint8_t>(context_word::returned)});
         if (in_.declared == nullptr) {
             const type_id made = in_.types.of(point::c_type::long_integer);
@@ -564,7 +564,9 @@ private:
     }
     operand argument(const expression& of, std::size_t n) {
         if (in_.probe != nullptr) return probe_argument(of, n);
-        if (in_.at_return) refuse(of, "arguments are known where a function is entered");
+        if (in_.at_system_call && n >= 6) refuse(of, "a system call has 6 arguments at most");
+        if (in_.at_return && !in_.at_system_call)
+            refuse(of, "arguments are known where a function is entered");
         if (in_.declared == nullptr) {
             read_argument(of, n);
             const type_id made = in_.types.of(point::c_type::long_integer, false);

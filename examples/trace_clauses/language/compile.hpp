@@ -16,7 +16,7 @@
 /// |---|---|
 /// | arg0, arg1 ... | the arguments, as the function declares them if that is known, else unsigned long |
 /// | any other | the argument of that name, if it is known |
-/// | retval | what the function returns, where it exits; else as declared, or long |
+/// | retval | what the function or system call returns, at its exit; as declared, or long |
 /// | pid, tid, uid, cpu, bits | of who fires; bits is 32 or 64 |
 /// | time, ip | ns of CLOCK_MONOTONIC, and the address that fires |
 /// | comm | the thread's name, a text |
@@ -56,6 +56,7 @@ struct environment {
     const function_type* declared = nullptr;  ///< null: unknown
     bool at_return = false;
     const std::vector<usdt_argument>* probe = nullptr;  ///< where a probe has its arguments
+    bool at_system_call = false;  ///< its arguments are known where it returns, too
 };
 
 /// A part of what an action stores.

@@ -102,7 +102,7 @@ struct places {
                 made.mode = mode;
                 made.at_return = at_return;
                 made.process = process_of(what);
-                made.system_call = each.number;
+                made.offset = each.number;
                 found.points.push_back(std::move(made));
             }
         }

@@ -40,13 +40,12 @@ struct trace_point {
     kind is = kind::function;
     std::vector<std::string> fields{};  ///< as a specification of this point alone has them
     std::string file{};                 ///< of a function or probe: where it is read and traced
-    std::uint64_t offset = 0;           ///< in that file
+    std::uint64_t offset = 0;           ///< in that file; of a system call, its number
     program_mode mode = program_mode::lp64;
     bool at_return = false;
     std::uint64_t semaphore_offset = 0;             ///< of a probe, in the file; 0: there is none
     std::vector<usdt_argument> arguments{};         ///< of a probe
     std::optional<pid_t> process{};                 ///< nothing: any
-    std::uint32_t system_call = 0;                  ///< its number in the mode's table
     std::uint64_t address = 0;                      ///< of a function, as the file has it
     std::shared_ptr<const program_file> program{};  ///< of a function or probe
 

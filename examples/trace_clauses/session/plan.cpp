@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include <trace_ring/glob.hpp>
 #include <trace_ring/point/specification.hpp>
 
 #include "../../expressions/parse.hpp"
@@ -108,14 +109,10 @@ private:
         }
         for (const auto& each : points) {
             const auto& at = clause.points.front();
-            if (each.is == trace_point::kind::system_call) {
-                refuse({at.column, at.length,
-                        "system calls cannot be traced yet: trace libc's functions"});
-            }
             if (each.at_return != points.front().at_return || each.is != points.front().is) {
-                refuse(
-                    {at.column, at.length,
-                     "a clause is for entries, for exits or for probes: what they know differs"});
+                refuse({at.column, at.length,
+                        "a clause is for entries, for exits, for probes or for system calls: what "
+                        "they know differs"});
             }
         }
         const auto& first = clause.points.front();
@@ -133,10 +130,9 @@ private:
         for (auto& each : points) {
             mode_types& types = each.mode == program_mode::lp64 ? of_64_ : of_32_;
             const ::pid_t process = each.process.value_or(process_);
-            const auto part = each.is != trace_point::kind::function ? function_part::inside
-                              : each.at_return                       ? function_part::exit
-                                                                     : function_part::entry;
-            auto& point = by_place_[{each.file, each.offset, part, process}];
+            const function_part part = part_of(each);
+            const std::tuple key{each.file, each.offset, part, process, each.mode};
+            auto& point = by_place_[key];
             const bool is_there = std::any_of(
                 point.clauses.begin(), point.clauses.end(),
                 [&](std::uint32_t number) { return made_.code_of[number].clause == group; });
@@ -148,13 +144,12 @@ private:
             } catch (const mistake& why) {
                 if (!first_mistake) first_mistake = why;
                 made_.notes.push_back(each.text() + " is left out: " + why.what);
-                if (point.clauses.empty()) {
-                    by_place_.erase({each.file, each.offset, part, process});
-                }
+                if (point.clauses.empty()) by_place_.erase(key);
                 continue;
             }
             if (point.clauses.empty()) {
-                point.at = {each.file, each.offset, part, process, each.semaphore_offset};
+                point.at = {each.file, each.offset,           part,
+                            process,   each.semaphore_offset, each.mode};
             }
             point.clauses.push_back(add_code(group, name_of(each.fields), std::move(made), types));
         }
@@ -168,6 +163,16 @@ private:
         const point::clause_code none{{}, nothing, 0};
         made_.code_of.push_back({group, std::move(name), std::move(of.statements)});
         return made_.code.add(wide ? code : none, wide ? none : code);
+    }
+    [[nodiscard]] static function_part part_of(const trace_point& at) noexcept {
+        switch (at.is) {
+            case trace_point::kind::function:
+                return at.at_return ? function_part::exit : function_part::entry;
+            case trace_point::kind::system_call:
+                return at.at_return ? function_part::system_call_exit : function_part::system_call;
+            default:
+                return function_part::inside;
+        }
     }
     /// The function's or probe's name, as events are called by it.
     template <class Fields>
@@ -193,7 +198,8 @@ private:
         const bool probe = at != nullptr && at->is == trace_point::kind::probe;
         return compile(text_, clause,
                        {types.table, at == nullptr ? nullptr : types.declared(*at),
-                        at != nullptr && at->at_return, probe ? &at->arguments : nullptr});
+                        at != nullptr && at->at_return, probe ? &at->arguments : nullptr,
+                        at != nullptr && at->is == trace_point::kind::system_call});
     }
 
     const std::string& text_;
@@ -202,7 +208,8 @@ private:
     mode_types of_64_{program_mode::lp64};
     mode_types of_32_{program_mode::ilp32};
     plan made_;
-    std::map<std::tuple<std::string, std::uint64_t, function_part, ::pid_t>, planned_point>
+    std::map<std::tuple<std::string, std::uint64_t, function_part, ::pid_t, program_mode>,
+             planned_point>
         by_place_;
 };
 
@@ -221,8 +228,12 @@ std::vector<std::string> list_points(const std::string& what, candidates files) 
     point_finder finder(std::move(files));
     std::vector<std::string> lines;
     std::string why_not;
-    for (const std::string& tuple :
-         {"@@uft:*:" + object + ":" + name + ":entry", "@@usdt:*:" + object + ":*:" + name}) {
+    std::map<std::string, std::string> numbers;  // of system calls
+    std::vector<std::string> tuples{"@@uft:*:" + object + ":" + name + ":entry",
+                                    "@@usdt:*:" + object + ":*:" + name};
+    if (trace_ring::matches_glob(object, "syscall"))
+        tuples.push_back("@@syscall:*:" + name + ":entry");
+    for (const std::string& tuple : tuples) {
         specification::mistake why;
         const specification wanted = specification::parse(tuple, why);
         if (why.what != nullptr) throw std::runtime_error("--list: " + tuple + ": " + why.what);
@@ -230,9 +241,14 @@ std::vector<std::string> list_points(const std::string& what, candidates files) 
             mode_types wide(program_mode::lp64);
             mode_types narrow(program_mode::ilp32);
             for (const auto& each : finder.find(wanted).points) {
-                mode_types& types = each.mode == program_mode::lp64 ? wide : narrow;
-                std::string line =
-                    each.text() + (each.mode == program_mode::lp64 ? "  64 bits" : "  32 bits");
+                const bool is_wide = each.mode == program_mode::lp64;
+                const std::string bits = is_wide ? "  64 bits" : "  32 bits";
+                if (each.is == trace_point::kind::system_call) {
+                    numbers[each.text()] += bits + ": " + std::to_string(each.offset);
+                    continue;
+                }
+                mode_types& types = is_wide ? wide : narrow;
+                std::string line = each.text() + bits;
                 if (const function_type* const declared = types.declared(each)) {
                     line += "  (";
                     for (const auto& one : declared->parameters) {
@@ -246,9 +262,10 @@ std::vector<std::string> list_points(const std::string& what, candidates files) 
                 lines.push_back(std::move(line));
             }
         } catch (const std::runtime_error& error) {
-            if (why_not.empty()) why_not = error.what();
+            if (why_not.empty() || object == "syscall") why_not = error.what();
         }
     }
+    for (const auto& [call, of_modes] : numbers) lines.push_back(call + of_modes);
     if (lines.empty()) throw std::runtime_error(why_not);
     return lines;
 }

@@ -59,7 +59,8 @@ struct plan {
 [[nodiscard]] plan make_plan(const std::string& script, candidates files, ::pid_t process);
 
 /// The functions and probes "OBJECT:NAME" in these files, each a line: the point, and its arguments
-/// as far as they are known. Throws std::runtime_error if there are none.
+/// as far as they are known. Of system calls, "syscall:NAME", the numbers. Throws
+/// std::runtime_error if there are none.
 [[nodiscard]] std::vector<std::string> list_points(const std::string& what, candidates files);
 
 }  // namespace trace_clauses

@@ -1,0 +1,43 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The kernel's BPF by bpf(2): maps, programs, and what they are attached to. All that is made
+/// lives as long as its descriptor.
+/// @code
+///   const auto map = make_map(BPF_MAP_TYPE_ARRAY, 4, 8, 16);
+///   const auto program = load_program(BPF_PROG_TYPE_KPROBE, code, "libc.so.6, offset 64");
+/// @endcode
+/// All throw std::runtime_error, in one sentence, for what the kernel does not have or permit.
+
+#include <cstdint>
+#include <string>
+
+#include <trace_ring/policy/storage/file.hpp>
+
+#include "bpf_code.hpp"
+
+namespace trace_clauses {
+
+/// As the kernel's calls take addresses.
+[[nodiscard]] inline std::uint64_t address_of(const void* what) noexcept {
+    return reinterpret_cast<std::uintptr_t>(what);
+}
+/// What an error number means for whoever asked.
+[[nodiscard]] std::string why_refused(int error);
+
+[[nodiscard]] trace_ring::file_descriptor make_map(std::uint32_t type, std::uint32_t key_bytes,
+                                                   std::uint32_t value_bytes, std::uint32_t entries,
+                                                   std::uint32_t flags = 0);
+/// False: there is no such key.
+[[nodiscard]] bool look_up(const trace_ring::file_descriptor& map, const void* key, void* value);
+void set_element(const trace_ring::file_descriptor& map, const void* key, const void* value);
+/// `where` is what messages begin with. What the kernel's verifier says is told by its end.
+[[nodiscard]] trace_ring::file_descriptor load_program(std::uint32_t type, const bpf_code& code,
+                                                       const std::string& where);
+/// Runs a program of type BPF_PROG_TYPE_RAW_TRACEPOINT at that tracepoint, until the result ends.
+[[nodiscard]] trace_ring::file_descriptor attach_raw(const char* tracepoint,
+                                                     const trace_ring::file_descriptor& program);
+
+}  // namespace trace_clauses
