@@ -36,7 +36,9 @@ public:
     union { int whole; char parts[4]; };
     int order::*to_member = nullptr;
     __int128 *large = nullptr;
+    enum { light = 1, large_one = -5 } weight = light;
 };
+enum class door { open = 7, shut } front = door::open;
 int base::all = 0;
 long order::sum(const order &other, long double *&, const int (&row)[3], state) const {
     return other.id + row[0];
@@ -88,6 +90,18 @@ int main(int argc, char **argv) {
                 BOOST_TEST(n->bits.width == 9U);
                 BOOST_TEST(known.find("shop::order") == order);
                 BOOST_TEST(types.find("order") == order);
+                BOOST_TEST(known.value("large_one")->value == -5);
+                BOOST_TEST(known.value("shop::order::large_one")->value == -5);
+                BOOST_TEST(known.value("shop::order::state::closed")->value == 1);
+                BOOST_TEST(known.value("shut")->value == 8);
+                BOOST_TEST(!known.value("shut")->other.has_value());
+                BOOST_TEST(!known.value("shop::shut").has_value());
+                // Two are called so, and each with what is around it is one.
+                const auto open = known.value("open");
+                BOOST_REQUIRE(open.has_value());
+                BOOST_TEST(open->other.has_value());
+                BOOST_TEST(open->value + open->other.value_or(0) == 7);
+                BOOST_TEST(known.value("shop::door::open")->value == 7);
                 const auto twice =
                     known.of_function(file.functions("*twice*").at(0).function->address);
                 BOOST_REQUIRE(twice.has_value());

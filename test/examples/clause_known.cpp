@@ -24,6 +24,10 @@ struct order {
     int left : 5;
 };
 
+/// For whoever asks for an order by the name of its number.
+enum number { first, third = 2 };
+number last_named = third;
+
 /// A probe shop:sold with one argument of 4 bytes, as <sys/sdt.h> would put it there.
 #if defined(__x86_64__)
 #define ADDRESS ".8byte "

@@ -124,6 +124,15 @@ struct result {
     }
 };
 
+/// What the enumerations of the program say.
+std::optional<tc::enumerator> value_of_program(const std::string& name) {
+    if (name == "FULL") return tc::enumerator{8, {}};
+    if (name == "LARGE") return tc::enumerator{0xFFFFFFFF, {}};
+    if (name == "shop::state::OPEN") return tc::enumerator{5, {}};
+    if (name == "OPEN") return tc::enumerator{5, 6};
+    return std::nullopt;
+}
+
 /// One clause, run once. `declared`: its function is void f(struct order *o, int n, const char
 /// *path, long long wide).
 result run(const std::string& script, program_mode mode, bool declared = true,
@@ -141,10 +150,15 @@ result run(const std::string& script, program_mode mode, bool declared = true,
                            {"n", types.of(c_type::integer)},
                            {"path", types.pointer_to(types.of(c_type::character))},
                            {"wide", types.of(c_type::long_long_integer)}};
+    types.constant("FULL", -7);
+    types.constant("n", 77);
     function.returns = types.of(c_type::integer);
     try {
         made.code = tc::compile(script, std::get<expressions::script>(parsed).clauses.at(0),
-                                {types, declared ? &function : nullptr, at_return});
+                                {.types = types,
+                                 .declared = declared ? &function : nullptr,
+                                 .at_return = at_return,
+                                 .value = value_of_program});
     } catch (const point::mistake& why) {
         made.wrong = expressions::describe_in_line(script, why);
         return made;
@@ -219,6 +233,20 @@ BOOST_AUTO_TEST_CASE(arguments_are_as_declared_or_unsigned_long) {
     check("wide", std::int64_t{1} << 40, std::int64_t{1} << 40);  // in 32 bits of two words
     check("retval", -5, -5, true, true);
     check("retval", -5, -5, false, true);
+}
+
+BOOST_AUTO_TEST_CASE(what_enumerations_call_a_value_is_that_value) {
+    check("FULL", -7, -7);  // the script's own
+    check("LARGE + 1", 0x100000000, 0x100000000);
+    check("`shop::state::OPEN`", 5, 5);
+    check("n", -1, -1);  // an argument's name
+    check("n", 77, 77, false);
+    holds("o->id == FULL and o->urgent == `shop::state::OPEN`");
+    holds("o->id in {FULL}");
+    refuses("@@a:b:c when o->id == OPEN { }",
+            "column 23: 'OPEN' is 5 and 6 in this program: declare the enumeration that is meant");
+    refuses("@@a:b:c when o->id == FUL { }",
+            "column 23: there is no 'FUL' here; did you mean 'FULL'?");
 }
 
 BOOST_AUTO_TEST_CASE(arithmetic_converts_and_wraps_as_c_does) {

@@ -205,6 +205,14 @@ BOOST_AUTO_TEST_CASE(probes_have_their_arguments_and_functions_their_own_types) 
         BOOST_TEST(
             probed.text.find("2 ran, 2 not wanted, 0 unreadable, 0 lost") != std::string::npos,
             probed.text);
+        // What the program, or the script, calls a number.
+        const said named =
+            run(tool("-e 'enum mine { fourth = 3 };' -e '@@uft:*:clause_known*:handle:entry when n "
+                     "== third or n == fourth { capture(n); }' -- " +
+                     program + " -6"));
+        BOOST_TEST(named.text.find(" n=2\n") != std::string::npos, named.text);
+        BOOST_TEST(named.text.find(" n=3\n") != std::string::npos, named.text);
+        BOOST_TEST(named.text.find("2 ran, 4 not wanted") != std::string::npos, named.text);
         // main has no `of`: it is left out, and said to be.
         const said both = run(tool(
             "-e '@@uft:*:clause_known*:*a*n*:entry { capture(of->id); }' -- " + program + " -4"));

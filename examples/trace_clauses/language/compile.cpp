@@ -416,10 +416,27 @@ private:
         } else {
             bits = whole_of(of.value);
         }
+        if (negative || bits <= INT64_MAX) return constant(static_cast<std::int64_t>(bits));
         code_.constant(bits);
-        if (!negative && bits > INT64_MAX) return number(as_ulong_long);
-        const auto value = static_cast<std::int64_t>(bits);
+        return number(as_ulong_long);
+    }
+    operand constant(std::int64_t value) {
+        code_.constant(static_cast<std::uint64_t>(value));
         return number(value >= INT32_MIN && value <= INT32_MAX ? as_int : as_long_long);
+    }
+    /// What an enumeration calls so: of the script, or else of the program.
+    [[nodiscard]] std::optional<std::int64_t> enumerated(const expression& of,
+                                                         const std::string& name) const {
+        const auto& own = in_.types.constants();
+        if (const auto at = own.find(name); at != own.end()) return at->second;
+        const auto found = in_.value ? in_.value(name) : std::nullopt;
+        if (!found) return std::nullopt;
+        if (found->other) {
+            refuse(of, "'" + name + "' is " + std::to_string(found->value) + " and " +
+                           std::to_string(*found->other) +
+                           " in this program: declare the enumeration that is meant");
+        }
+        return found->value;
     }
     /// Of a number that is not negative.
     [[nodiscard]] static std::uint64_t whole_of(const point::number& of) noexcept {
@@ -498,7 +515,9 @@ private:
                 if (all[n].name == name) return argument(of, n);
             }
         }
+        if (const auto value = enumerated(of, std::string(name))) return constant(*value);
         nearest to(name, 3);
+        for (const auto& [known, value] : in_.types.constants()) to.look(known);
         for (const auto& each : known_words) to.look(each.name);
         for (const std::string_view each : {"retval", "comm", "ustack", "arg0"}) to.look(each);
         if (in_.declared != nullptr) {

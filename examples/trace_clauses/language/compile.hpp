@@ -15,7 +15,7 @@
 /// | name | what it is |
 /// |---|---|
 /// | arg0, arg1 ... | the arguments, as the function declares them if that is known, else unsigned long |
-/// | any other | the argument of that name, if it is known |
+/// | any other | the argument of that name, or what an enumeration calls so, if it is known |
 /// | retval | what the function or system call returns, at its exit; as declared, or long |
 /// | pid, tid, uid, cpu, bits | of who fires; bits is 32 or 64 |
 /// | time, ip | ns of CLOCK_MONOTONIC, and the address that fires |
@@ -34,6 +34,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +59,8 @@ struct environment {
     bool at_return = false;
     const std::vector<usdt_argument>* probe = nullptr;  ///< where a probe has its arguments
     bool at_system_call = false;  ///< its arguments are known where it returns, too
+    /// What the program's enumerations call so; the script's are in `types`.
+    std::function<std::optional<enumerator>(const std::string&)> value{};
 };
 
 /// A part of what an action stores.

@@ -36,20 +36,31 @@ public:
     /// The function of a point, if its file says; else null.
     [[nodiscard]] const function_type* declared(const trace_point& at) {
         last_.reset();
-        if (at.is != trace_point::kind::function || at.program == nullptr) return nullptr;
-        auto& of = files_[at.program.get()];
-        try {
-            if (of == nullptr) of = std::make_unique<dwarf_types>(*at.program, table);
-            if (of->any()) last_ = of->of_function(at.address);
-        } catch (const std::runtime_error&) {
-            return nullptr;  // its points were found, and that is enough
-        }
+        dwarf_types* const of = at.is == trace_point::kind::function ? known_of(at) : nullptr;
+        if (of != nullptr) last_ = of->of_function(at.address);
         return last_ ? &*last_ : nullptr;
+    }
+    /// What an enumeration of a point's file calls so.
+    [[nodiscard]] std::optional<enumerator> value(const trace_point& at, const std::string& name) {
+        dwarf_types* const of = known_of(at);
+        return of == nullptr ? std::nullopt : of->value(name);
     }
 
     type_table table;
 
 private:
+    /// Null: its file says nothing, or cannot be read any more: its points were found.
+    [[nodiscard]] dwarf_types* known_of(const trace_point& at) {
+        if (at.program == nullptr) return nullptr;
+        auto& of = files_[at.program.get()];
+        try {
+            if (of == nullptr) of = std::make_unique<dwarf_types>(*at.program, table);
+        } catch (const std::runtime_error&) {
+            return nullptr;
+        }
+        return of->any() ? of.get() : nullptr;
+    }
+
     std::map<const program_file*, std::unique_ptr<dwarf_types>> files_;
     std::optional<function_type> last_;
 };
@@ -196,10 +207,15 @@ private:
     [[nodiscard]] compiled compiled_for(const expressions::clause_text& clause,
                                         const trace_point* at, mode_types& types) const {
         const bool probe = at != nullptr && at->is == trace_point::kind::probe;
-        return compile(text_, clause,
-                       {types.table, at == nullptr ? nullptr : types.declared(*at),
-                        at != nullptr && at->at_return, probe ? &at->arguments : nullptr,
-                        at != nullptr && at->is == trace_point::kind::system_call});
+        environment in{types.table};
+        if (at != nullptr) {
+            in.declared = types.declared(*at);
+            in.at_return = at->at_return;
+            in.probe = probe ? &at->arguments : nullptr;
+            in.at_system_call = at->is == trace_point::kind::system_call;
+            in.value = [&](const std::string& name) { return types.value(*at, name); };
+        }
+        return compile(text_, clause, in);
     }
 
     const std::string& text_;

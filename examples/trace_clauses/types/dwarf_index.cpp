@@ -38,6 +38,10 @@ void dwarf_index::look_at(Dwarf_Die& one, const std::string& around, bool cxx, i
     const std::string kind = tag_of(one);
     if (kind.empty() && tag != DW_TAG_typedef && tag != DW_TAG_namespace) return;
     const char* const own = dwarf_diename(&one);
+    if (tag == DW_TAG_enumeration_type) {
+        const bool scoped = own != nullptr && has_flag(one, DW_AT_enum_class);
+        enumerations_.emplace_back(one, scoped ? around + own + "::" : around);
+    }
     if (own == nullptr && tag != DW_TAG_namespace) return;
     const std::string name = around + (own == nullptr ? "(anonymous namespace)" : own);
     if (tag == DW_TAG_typedef) {
@@ -69,6 +73,33 @@ void dwarf_index::add_function(Dwarf_Die& one) {
         const char* const name = dwarf_formstring(dwarf_attr_integrate(&one, linked, &attribute));
         if (name != nullptr) functions_.emplace(name, one);
     }
+}
+
+const enumerator* dwarf_index::value(const std::string& name) {
+    add_values();
+    const auto found = values_.find(name);
+    return found == values_.end() ? nullptr : &found->second;
+}
+
+void dwarf_index::add_values() {
+    for (auto& [enumeration, around] : std::exchange(enumerations_, {})) {
+        Dwarf_Die one;
+        if (dwarf_child(&enumeration, &one) != 0) continue;
+        do {
+            if (left_ == 0) return;
+            --left_;
+            const char* const name = dwarf_diename(&one);
+            const auto value = constant_of(one);
+            if (dwarf_tag(&one) != DW_TAG_enumerator || name == nullptr || !value) continue;
+            add_value(name, *value);
+            if (!around.empty()) add_value(around + name, *value);
+        } while (dwarf_siblingof(&one, &one) == 0);
+    }
+}
+
+void dwarf_index::add_value(const std::string& name, std::int64_t value) {
+    enumerator& known = values_.try_emplace(name, enumerator{value, {}}).first->second;
+    if (known.value != value) known.other = value;
 }
 
 }  // namespace trace_clauses

@@ -16,6 +16,10 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "type_table.hpp"
 
 namespace trace_clauses {
 
@@ -29,6 +33,9 @@ public:
     [[nodiscard]] Dwarf_Die* function(const std::string& name) { return found(functions_, name); }
     /// "struct s", or a typedef's; with the namespaces and classes around it.
     [[nodiscard]] Dwarf_Die* defined(const std::string& name) { return found(defined_, name); }
+    /// An enumeration's value by its name, alone or with all that is around it; null if there is
+    /// none. Those within functions are not known.
+    [[nodiscard]] const enumerator* value(const std::string& name);
     /// The definition of what is declared there, in whatever unit that is.
     [[nodiscard]] Dwarf_Die* definition_of(const Dwarf_Die& declaration) {
         const auto name = declared_.find(declaration.addr);
@@ -44,12 +51,17 @@ private:
     void look_at_children(Dwarf_Die& of, const std::string& around, bool cxx, int depth);
     void look_at(Dwarf_Die& one, const std::string& around, bool cxx, int depth);
     void add_function(Dwarf_Die& one);
+    void add_values();
+    void add_value(const std::string& name, std::int64_t value);
 
     std::size_t left_ = std::size_t{1} << 25;  // entries that are looked at
     std::map<std::uint64_t, Dwarf_Die> by_address_;
     std::unordered_map<std::string, Dwarf_Die> functions_;
     std::unordered_map<std::string, Dwarf_Die> defined_;
     std::unordered_map<const void*, std::string> declared_;
+    std::vector<std::pair<Dwarf_Die, std::string>>
+        enumerations_;  // and what is around their values
+    std::unordered_map<std::string, enumerator> values_;
 };
 
 }  // namespace trace_clauses

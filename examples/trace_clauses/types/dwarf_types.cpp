@@ -212,10 +212,8 @@ private:
         bool is_signed = encoding == std::uint64_t{DW_ATE_signed};
         const bool known = encoding || dwarf_hasattr(&of, DW_AT_type) != 0;
         each_child(of, [&](Dwarf_Die& one) {
-            const char* const name = dwarf_diename(&one);
             const auto value = constant_of(one);
-            if (dwarf_tag(&one) != DW_TAG_enumerator || name == nullptr || !value) return;
-            table_.constant(name, *value);
+            if (dwarf_tag(&one) != DW_TAG_enumerator || !value) return;
             is_signed = is_signed || (!known && *value < 0);
         });
         if (const type_id like = type_of(of, depth); like != type_table::nothing()) {
@@ -390,6 +388,10 @@ std::optional<function_type> dwarf_types::of_function(const std::string& name) {
 type_id dwarf_types::find(const std::string& name) {
     if (!any()) return type_table::nothing();
     return reader_->read_type(reader_->index().defined(name));
+}
+std::optional<enumerator> dwarf_types::value(const std::string& name) {
+    const enumerator* const found = any() ? reader_->index().value(name) : nullptr;
+    return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 }  // namespace trace_clauses

@@ -45,6 +45,9 @@ public:
     [[nodiscard]] std::optional<function_type> of_function(const std::string& name);
     /// "struct s", "union u", "enum e" or a typedef's; nothing() if the program has none.
     [[nodiscard]] type_id find(const std::string& name);
+    /// What an enumeration outside of functions calls so; of C++, also with what is around it, as
+    /// "shop::state::open". Nothing if the program has none.
+    [[nodiscard]] std::optional<enumerator> value(const std::string& name);
 
 private:
     class reader;

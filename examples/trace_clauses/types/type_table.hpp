@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,7 +124,7 @@ public:
         return found == names_.end() ? nothing() : found->second;
     }
     [[nodiscard]] const std::map<std::string, type_id>& names() const noexcept { return names_; }
-    /// What enumerations call their values.
+    /// What a script's enumerations call their values.
     void constant(const std::string& name, std::int64_t value) { constants_[name] = value; }
     [[nodiscard]] const std::map<std::string, std::int64_t>& constants() const noexcept {
         return constants_;
@@ -136,6 +137,12 @@ private:
     std::map<type_id, type_id> pointers_;
     std::map<std::string, type_id> names_;
     std::map<std::string, std::int64_t> constants_;
+};
+
+/// What a program's enumerations call a value.
+struct enumerator {
+    std::int64_t value = 0;
+    std::optional<std::int64_t> other{};  ///< another one's of the same name
 };
 
 /// A function as its program declares it.
