@@ -195,7 +195,11 @@ private:
                          program_invocation_short_name);
             return false;
         }
-        trace_at_ = reinterpret_cast<std::uintptr_t>(recorder().bytes().first);
+        const auto [trace, bytes] = recorder().bytes();
+        trace_at_ = reinterpret_cast<std::uintptr_t>(trace);
+        // What is drained is used again and again: so no reference is the first to a page of it.
+        if (table_->reader.load(relaxed) != 0)  // relaxed: set when the table was made
+            populate(const_cast<std::byte*>(trace), bytes);
         table_at_ = reinterpret_cast<std::uintptr_t>(table_);
         table_bytes_ = open_references_table::bytes_for(table_->places);
         record_modules(recorder());
@@ -230,6 +234,13 @@ private:
         }
     }
 
+    /// Takes the page faults now, and locks the pages where that is permitted.
+    static void populate(void* memory, std::size_t bytes) noexcept {
+        constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
+        static_cast<void>(::madvise(memory, bytes, populate_write));
+        static_cast<void>(::mlock(memory, bytes));
+    }
+
     // --- Places
 
     [[nodiscard]] open_references* begin_thread() noexcept {
@@ -253,8 +264,7 @@ private:
             if (!each.thread.compare_exchange_strong(nobody, thread, acquire)) continue;
             // relaxed, all: own thread's
             each.process.store(static_cast<std::uint32_t>(::getpid()), relaxed);
-            static_cast<void>(memory_->populate(open_references_table::bytes_for(i), sizeof each));
-            static_cast<void>(::mlock(&each, sizeof each));  // may be refused
+            populate(&each, sizeof each);
             each.now.limit.store(open_references::busy, relaxed);
             each.now.end.store(0, relaxed);
             each.next.store(0, relaxed);

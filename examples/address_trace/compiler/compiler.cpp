@@ -1,0 +1,121 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "compiler.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <stdexcept>
+#include <string_view>
+
+namespace address_trace {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[nodiscard]] bool is_one_of(std::string_view word, std::span<const std::string_view> list) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+/// What the arguments of a compiler ask for, as far as it matters here.
+class request {
+public:
+    explicit request(std::span<const std::string> arguments) {
+        for (std::size_t i = 0; i < arguments.size(); ++i) {
+            const std::string_view each = arguments[i];
+            if (each == "-m32") bits_32 = true;
+            if (each == "-x" && i + 1 < arguments.size() && arguments[i + 1] != "none")
+                has_language = true;
+            if (is_one_of(each, not_linking)) links = false;
+            if (is_one_of(each, without_start) || each.starts_with("-print-")) is_program = false;
+            if (is_one_of(each, with_a_value)) {
+                ++i;
+            } else if (!each.starts_with('-') || each == "-") {
+                has_input = true;
+            }
+        }
+    }
+
+    bool links = true;       // of what comes in, something that can run is made
+    bool is_program = true;  // and that is a program as usual
+    bool has_input = false;
+    bool has_language = false;  // of files that follow, whatever their names
+    bool bits_32 = false;
+
+private:
+    static constexpr std::array<std::string_view, 8> not_linking{
+        "-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--version", "--help"};
+    static constexpr std::array<std::string_view, 4> without_start{"-shared", "-r", "-nostdlib",
+                                                                   "-nostartfiles"};
+    static constexpr std::array<std::string_view, 22> with_a_value{
+        "-o",       "-I",          "-D",
+        "-U",       "-L",          "-l",
+        "-x",       "-include",    "-imacros",
+        "-iquote",  "-isystem",    "-idirafter",
+        "-MF",      "-MT",         "-MQ",
+        "-Xlinker", "-T",          "-u",
+        "-Xclang",  "-Xassembler", "-Xpreprocessor",
+        "-target"};
+};
+
+[[nodiscard]] std::string from_environment(const char* name, const char* otherwise) {
+    const char* const set = std::getenv(name);
+    return set != nullptr && *set != '\0' ? set : otherwise;
+}
+
+[[nodiscard]] std::string find_object() {
+    const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
+    for (const char* const folder : {".", "../" TRACE_RING_LIBRARY_FOLDER "/trace_ring"}) {
+        const fs::path at = own / folder / "address-trace.o";
+        if (fs::exists(at)) return fs::weakly_canonical(at).string();
+    }
+    throw std::runtime_error("address-trace.o is neither beside this program (" + own.string() +
+                             ") nor in ../" TRACE_RING_LIBRARY_FOLDER "/trace_ring");
+}
+
+}  // namespace
+
+compiler_settings find_compiler(language of) {
+    return {of == language::c ? from_environment("ADDRESS_TRACE_CC", "clang")
+                              : from_environment("ADDRESS_TRACE_CXX", "clang++"),
+            find_object(), !from_environment("ADDRESS_TRACE_CALLS", "").empty()};
+}
+
+std::vector<std::string> compiler_command(const compiler_settings& with,
+                                          std::span<const std::string> arguments) {
+    const request is(arguments);
+    if (is.bits_32) throw std::runtime_error("-m32: programs of 32 bits are not traced");
+    // First, so that what the program's own build says of the same counts.
+    std::vector<std::string> out{with.compiler, "-gline-tables-only", "-Qunused-arguments",
+                                 "-fsanitize-coverage=bb,trace-pc,trace-loads,trace-stores"};
+    if (with.calls) out.emplace_back("-finstrument-functions-after-inlining");
+    out.insert(out.end(), arguments.begin(), arguments.end());
+    if (is.links && is.is_program && is.has_input) {
+        if (is.has_language) out.insert(out.end(), {"-x", "none"});
+        // Libraries that are loaded later find the hooks in the program.
+        out.insert(out.end(), {with.object, "-Wl,--export-dynamic-symbol=__sanitizer_cov_*",
+                               "-Wl,--export-dynamic-symbol=__cyg_profile_func_*", "-lstdc++"});
+    }
+    return out;
+}
+
+int run_compiler(language of, std::span<const std::string> arguments) {
+    const std::vector<std::string> command = compiler_command(find_compiler(of), arguments);
+    std::vector<char*> words;
+    words.reserve(command.size() + 1);
+    for (const auto& each : command) words.push_back(const_cast<char*>(each.c_str()));
+    words.push_back(nullptr);
+    ::execvp(words[0], words.data());
+    const int error = errno;
+    std::cerr << "address-trace: " << command[0] << ": " << std::strerror(error) << '\n';
+    return error == ENOENT ? 127 : 126;
+}
+
+}  // namespace address_trace

@@ -1,0 +1,147 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// address-trace: compiles programs so that they can be traced, and traces them.
+
+#include <sys/wait.h>
+
+#include <cstdint>
+#include <exception>
+#include <iostream>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <trace_ring/setup_error.hpp>
+
+#include "analysis/cache_misses.hpp"
+#include "analysis/counts.hpp"
+#include "compiler/compiler.hpp"
+#include "options.hpp"
+#include "session/traced_run.hpp"
+
+namespace address_trace {
+namespace {
+
+[[nodiscard]] std::string cost_text(const run_cost& of) {
+    return fmt::format(
+        "{:.3f} s, {:.3f} s user, {:.3f} s system, {} minor and {} major faults, {} switches",
+        of.seconds, of.user, of.system, of.minor_faults, of.major_faults, of.switches);
+}
+
+/// A line each: a name, and what is to be told.
+void tell(std::string_view name, const std::string& what) {
+    std::cerr << fmt::format("{:<10}  {}\n", name, what);
+}
+
+void tell(const run_result& of, const analyses& found,
+          std::span<const cache_misses* const> caches) {
+    const std::vector<site_count> sites = found.sites().all();
+    const reference_counts sum = address_trace::sum(sites);
+    tell("loads", fmt::format("{} of {} bytes", sum.loads, sum.bytes_loaded));
+    tell("stores", fmt::format("{} of {} bytes", sum.stores, sum.bytes_stored));
+    tell("blocks", fmt::format("{}", sum.blocks));
+    if (sum.enters != 0) tell("functions", fmt::format("{}", sum.enters));
+    const std::uint64_t data = sum.data();
+    tell("trace",
+         fmt::format(
+             "{} bytes, {:.2f} for each load and store", of.packed_bytes,
+             data == 0 ? 0.0 : static_cast<double>(of.packed_bytes) / static_cast<double>(data)));
+    tell("stops", fmt::format("{}, {:.3f} s", of.counts.stops,
+                              static_cast<double>(of.counts.stopped_ns) * 1e-9));
+    const std::uint64_t gaps = of.missing_records + of.counts.lost_records;
+    tell("gaps",
+         gaps == 0 && of.damaged_bytes == 0
+             ? std::string("none")
+             : fmt::format("{} references in {} records, {} damaged bytes",
+                           of.counts.lost_references, of.counts.lost_records, of.damaged_bytes));
+    if (of.counts.untraced_threads != 0)
+        tell("untraced",
+             fmt::format("{} threads, for which there was no place", of.counts.untraced_threads));
+    if (of.counts.suppressed != 0)
+        tell("suppressed",
+             fmt::format("{} references of or into the tracing itself", of.counts.suppressed));
+    if (of.counts.self_fed != 0)
+        tell("self-fed", fmt::format("{} references are of the tracing itself: it feeds itself",
+                                     of.counts.self_fed));
+    for (const auto* const each : caches) {
+        for (const cache_result& cache : each->results()) {
+            const miss_counts all = cache.all();
+            tell(cache.shape.name,
+                 fmt::format("{} misses of {} ({:.2f} %), {} by loads, {} by stores: {}",
+                             all.misses, all.references,
+                             all.references == 0 ? 0.0
+                                                 : 100.0 * static_cast<double>(all.misses) /
+                                                       static_cast<double>(all.references),
+                             cache.loads.misses, cache.stores.misses, describe(cache.shape)));
+        }
+    }
+}
+
+[[nodiscard]] int exit_status(int status) {
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+[[nodiscard]] int run(const options& wanted) {
+    analyses all;
+    std::vector<const cache_misses*> caches;
+    for (const auto& each : wanted.caches)
+        caches.push_back(&all.make<cache_misses>(parse_cache_levels(each)));
+    run_cost untraced;
+    if (!wanted.untraced.empty()) {
+        std::vector<std::string> command = wanted.run.command;
+        command[0] = wanted.untraced;
+        int status = 0;
+        untraced = run_untraced(command, status);
+        if (status != 0) {
+            std::cerr << "address-trace: " << wanted.untraced << " ended with status "
+                      << exit_status(status) << '\n';
+        }
+    }
+    const run_result result = run_traced(wanted.run, all);
+    if (!wanted.quiet) {
+        tell(result, all, caches);
+        tell("program", cost_text(result.program));
+        if (!wanted.untraced.empty()) {
+            tell("untraced", cost_text(untraced));
+            tell("distortion",
+                 fmt::format("dilation {:.1f}, {} more minor faults, {} more switches, {:.3f} s of "
+                             "analysis on another processor",
+                             result.program.seconds / untraced.seconds,
+                             static_cast<std::int64_t>(result.program.minor_faults) -
+                                 static_cast<std::int64_t>(untraced.minor_faults),
+                             static_cast<std::int64_t>(result.program.switches) -
+                                 static_cast<std::int64_t>(untraced.switches),
+                             result.analysis_seconds));
+        }
+    }
+    return exit_status(result.status);
+}
+
+}  // namespace
+}  // namespace address_trace
+
+int main(int argc, char** argv) {
+    using namespace address_trace;
+    const std::string_view way = argc > 1 ? argv[1] : "";
+    try {
+        if (way == "cc" || way == "c++") {
+            const std::vector<std::string> arguments(argv + 2, argv + argc);
+            return run_compiler(way == "cc" ? language::c : language::cxx, arguments);
+        }
+        options wanted;
+        int status = 0;
+        if (!parse(argc, argv, wanted, status)) return status;
+        return run(wanted);
+    } catch (const trace_ring::setup_error& error) {
+        std::cerr << "address-trace: " << error.what() << '\n';
+        return error.code().value() == ENOENT ? 127 : error.code().value() == EACCES ? 126 : failed;
+    } catch (const std::exception& error) {
+        std::cerr << "address-trace: " << error.what() << '\n';
+        return failed;
+    }
+}

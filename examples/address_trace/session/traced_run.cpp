@@ -1,0 +1,217 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "traced_run.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <trace_ring/drain/session.hpp>
+#include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/recorder/recorder.hpp>
+
+#include "../../launching/launched_program.hpp"
+#include "../../launching/signals.hpp"
+
+namespace address_trace {
+namespace {
+
+namespace tr = trace_ring;
+using steady = std::chrono::steady_clock;
+
+/// A folder that goes away, in memory where the system has a place for that.
+class scratch_folder {
+public:
+    scratch_folder() {
+        const bool shared = ::access("/dev/shm", W_OK | X_OK) == 0;
+        std::string name =
+            (shared ? std::string("/dev/shm") : std::filesystem::temp_directory_path().string()) +
+            "/address-trace.XXXXXX";
+        if (::mkdtemp(name.data()) == nullptr) tr::fail_setup(name, "cannot be made", errno);
+        path_ = name;
+    }
+    scratch_folder(const scratch_folder&) = delete;
+    scratch_folder& operator=(const scratch_folder&) = delete;
+    ~scratch_folder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    [[nodiscard]] std::string file(const char* name) const { return path_ + '/' + name; }
+
+private:
+    std::string path_;
+};
+
+[[nodiscard]] double seconds(const timeval& of) {
+    return static_cast<double>(of.tv_sec) + static_cast<double>(of.tv_usec) * 1e-6;
+}
+
+/// What the children that have ended cost since.
+class cost_meter {
+public:
+    cost_meter() : before_(children()), began_(steady::now()) {}
+    [[nodiscard]] run_cost cost() const {
+        const rusage now = children();
+        const auto more = [](long after, long before) {
+            return static_cast<std::uint64_t>(after - before);
+        };
+        return {std::chrono::duration<double>(steady::now() - began_).count(),
+                seconds(now.ru_utime) - seconds(before_.ru_utime),
+                seconds(now.ru_stime) - seconds(before_.ru_stime),
+                more(now.ru_minflt, before_.ru_minflt),
+                more(now.ru_majflt, before_.ru_majflt),
+                more(now.ru_nvcsw + now.ru_nivcsw, before_.ru_nvcsw + before_.ru_nivcsw)};
+    }
+
+private:
+    [[nodiscard]] static rusage children() {
+        rusage out{};
+        ::getrusage(RUSAGE_CHILDREN, &out);
+        return out;
+    }
+    rusage before_;
+    steady::time_point began_;
+};
+
+[[nodiscard]] double own_seconds() {
+    rusage out{};
+    ::getrusage(RUSAGE_SELF, &out);
+    return seconds(out.ru_utime) + seconds(out.ru_stime);
+}
+
+void kill_program(void* program) {
+    ::kill(static_cast<launching::launched_program*>(program)->process(), SIGKILL);
+}
+
+[[nodiscard]] tr::recorder_options trace_options(const run_settings& how, const std::string& file) {
+    tr::recorder_options out{
+        .file = file,
+        .size = how.buffer,
+        .sub_buffer_bytes = 32768,
+        .control = tr::control_mode::off,
+        .full = how.stops ? tr::full_mode::block : tr::full_mode::discard_newest,
+        .programs = 256};
+    if (!how.output.empty()) {
+        out.full = tr::full_mode::extend_then_discard;
+        out.limit = how.limit;
+        out.exists = tr::if_exists::replace;
+    }
+    return out;
+}
+
+/// The trace, its reader, and what the threads have open.
+class session {
+public:
+    session(const run_settings& how, analyses& to)
+        : file_(how.output.empty() ? folder_.file("trace")
+                                   : std::filesystem::absolute(how.output).string()),
+          keeps_(!how.output.empty()),
+          recorder_(trace_options(how, file_)),
+          open_(folder_.file("open"),
+                {.drained = how.stops && how.output.empty(), .traces_itself = how.itself}),
+          reader_(file_, to),
+          source_(file_),
+          session_(source_) {
+        ::setenv("TRACE_RING_REFERENCES", file_.c_str(), 1);
+        ::setenv("TRACE_RING_OPEN_REFERENCES", open_.path().c_str(), 1);
+    }
+
+    /// What is complete now; false: nothing was.
+    bool take() {
+        const auto visit = [this](const auto& part) { reader_.take(part); };
+        return (keeps_ ? session_.peek_each(visit) : session_.for_each(visit)) != 0;
+    }
+    /// The references of threads whose processes are gone, or of all. In a trace that is kept they
+    /// are recorded, too.
+    void take_left(bool all) {
+        open_.take_left(all, [this](const tr::instrument::left_references& each) {
+            if (each.may_be_recorded && is_recorded(each)) return;
+            if (keeps_) {
+                const std::span packed(reinterpret_cast<const std::uint8_t*>(each.packed.data()),
+                                       each.packed.size());
+                recorder_.record<tr::packed_references>(each.thread, each.place, each.sequence,
+                                                        packed);
+            } else {
+                reader_.take(each.thread, each.place, each.sequence, 0, each.packed);
+            }
+        });
+    }
+    void finish(run_result& into) {
+        take();
+        take_left(true);
+        recorder_.flush_thread();
+        session_.finish([this](const auto& part) { reader_.take(part); });
+        reader_.finish();
+        into.packed_bytes = reader_.bytes();
+        into.damaged_bytes = reader_.damaged();
+        into.missing_records = reader_.missing();
+        into.counts = open_.counts();
+        into.lost = session_.lost();
+        into.modules = reader_.modules();
+    }
+
+private:
+    /// It ended while it recorded these: they may be among what was not read yet.
+    [[nodiscard]] bool is_recorded(const tr::instrument::left_references& each) {
+        take();
+        return reader_.has(each.place, each.sequence);
+    }
+
+    scratch_folder folder_;
+    std::string file_;
+    bool keeps_;
+    tr::recorder recorder_;
+    tr::instrument::table_file open_;
+    reference_reader reader_;
+    tr::drain_source source_;
+    tr::drain::session<tr::drain_source&> session_;
+};
+
+}  // namespace
+
+run_result run_traced(const run_settings& how, analyses& to) {
+    run_result out;
+    session traced(how, to);
+    const double before = own_seconds();
+    const cost_meter meter;
+    launching::launched_program program(how.command);
+    const launching::signal_taker signals(program.process(), kill_program, &program);
+    program.go();
+    auto looked = steady::now();
+    while (!program.ended()) {
+        const bool any = traced.take();
+        const auto now = steady::now();
+        if (now - looked > std::chrono::seconds(1)) {
+            traced.take_left(false);
+            looked = now;
+        }
+        if (!any) ::usleep(100);
+    }
+    out.program = meter.cost();
+    out.status = program.status().value_or(0);
+    traced.finish(out);
+    out.analysis_seconds = own_seconds() - before;
+    return out;
+}
+
+run_cost run_untraced(const std::vector<std::string>& command, int& status) {
+    const cost_meter meter;
+    launching::launched_program program(command);
+    const launching::signal_taker signals(program.process(), kill_program, &program);
+    program.go();
+    while (!program.ended()) ::usleep(100);
+    status = program.status().value_or(0);
+    return meter.cost();
+}
+
+}  // namespace address_trace
