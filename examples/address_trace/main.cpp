@@ -103,6 +103,11 @@ void tell(const run_result& of, const analyses& found,
         }
     }
     const run_result result = run_traced(wanted.run, all);
+    if (all.sites().size() == 0) {
+        std::cerr << "address-trace: " << wanted.run.command[0]
+                  << " made no reference that could be traced: was it compiled and linked by "
+                     "`address-trace cc`?\n";
+    }
     if (!wanted.quiet) {
         tell(result, all, caches);
         tell("program", cost_text(result.program));

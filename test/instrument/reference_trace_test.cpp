@@ -121,6 +121,7 @@ struct traced {
         if (!itself) BOOST_TEST(from.gaps == 0);
         table.take_left(true, [&](const left_references& each) {
             from.add(each.thread, each.packed.data(), each.packed.size());
+            return true;
         });
         return from.all;
     }
@@ -337,6 +338,7 @@ BOOST_AUTO_TEST_CASE(a_full_buffer_stops_the_program) {
     BOOST_TEST(from.lost().total() == 0);
     one.table.take_left(true, [&](const left_references& each) {
         from.add(each.thread, each.packed.data(), each.packed.size());
+        return true;
     });
     require_row(from.all, 0x10000000, 300'000);
     BOOST_TEST(one.table.counts().stops > 0);
@@ -356,6 +358,7 @@ BOOST_AUTO_TEST_CASE(without_stops_gaps_are_told) {
     from.finish();
     one.table.take_left(true, [&](const left_references& each) {
         from.add(each.thread, each.packed.data(), each.packed.size());
+        return true;
     });
     const auto counts = one.table.counts();
     BOOST_REQUIRE_EQUAL(from.all.size(), 1);

@@ -65,9 +65,29 @@ private:
         "-target"};
 };
 
-[[nodiscard]] std::string from_environment(const char* name, const char* otherwise) {
+[[nodiscard]] std::string from_environment(const char* name) {
     const char* const set = std::getenv(name);
-    return set != nullptr && *set != '\0' ? set : otherwise;
+    return set == nullptr ? "" : set;
+}
+[[nodiscard]] bool can_be_executed(const std::string& name) {
+    const std::string path = from_environment("PATH");
+    for (std::size_t at = 0; at <= path.size();) {
+        const std::size_t end = std::min(path.find(':', at), path.size());
+        const std::string folder = path.substr(at, end - at);
+        if (::access(((folder.empty() ? "." : folder) + '/' + name).c_str(), X_OK) == 0)
+            return true;
+        at = end + 1;
+    }
+    return false;
+}
+/// `name`, or the newest of those with a version in their names, as Debian has them.
+[[nodiscard]] std::string find_in_path(const std::string& name) {
+    if (can_be_executed(name)) return name;
+    for (int version = 40; version >= 14; --version) {
+        const std::string with_version = name + '-' + std::to_string(version);
+        if (can_be_executed(with_version)) return with_version;
+    }
+    return name;
 }
 
 [[nodiscard]] std::string find_object() {
@@ -83,9 +103,10 @@ private:
 }  // namespace
 
 compiler_settings find_compiler(language of) {
-    return {of == language::c ? from_environment("ADDRESS_TRACE_CC", "clang")
-                              : from_environment("ADDRESS_TRACE_CXX", "clang++"),
-            find_object(), !from_environment("ADDRESS_TRACE_CALLS", "").empty()};
+    const bool is_c = of == language::c;
+    std::string compiler = from_environment(is_c ? "ADDRESS_TRACE_CC" : "ADDRESS_TRACE_CXX");
+    if (compiler.empty()) compiler = find_in_path(is_c ? "clang" : "clang++");
+    return {compiler, find_object(), !from_environment("ADDRESS_TRACE_CALLS").empty()};
 }
 
 std::vector<std::string> compiler_command(const compiler_settings& with,

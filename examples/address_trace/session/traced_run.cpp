@@ -126,31 +126,30 @@ public:
         ::setenv("TRACE_RING_OPEN_REFERENCES", open_.path().c_str(), 1);
     }
 
-    /// What is complete now; false: nothing was.
+    /// What is complete now; false: nothing was. A trace that is kept is read at the end.
     bool take() {
-        const auto visit = [this](const auto& part) { reader_.take(part); };
-        return (keeps_ ? session_.peek_each(visit) : session_.for_each(visit)) != 0;
+        return !keeps_ && session_.for_each([this](const auto& part) { reader_.take(part); }) != 0;
     }
-    /// The references of threads whose processes are gone, or of all. In a trace that is kept they
-    /// are recorded, too.
-    void take_left(bool all) {
-        open_.take_left(all, [this](const tr::instrument::left_references& each) {
-            if (each.may_be_recorded && is_recorded(each)) return;
-            if (keeps_) {
-                const std::span packed(reinterpret_cast<const std::uint8_t*>(each.packed.data()),
-                                       each.packed.size());
-                recorder_.record<tr::packed_references>(each.thread, each.place, each.sequence,
-                                                        packed);
-            } else {
-                reader_.take(each.thread, each.place, each.sequence, 0, each.packed);
-            }
+    /// The references of threads whose processes are gone. In a trace that is kept they are
+    /// recorded, too.
+    void take_left(bool at_end) {
+        open_.take_left(at_end, [&](const tr::instrument::left_references& each) {
+            // It ended while it recorded these, and what it recorded is read at the end.
+            if (each.may_be_recorded && keeps_ && !at_end) return false;
+            if (each.may_be_recorded && reader_.has(each.place, each.sequence)) return true;
+            reader_.take(each.thread, each.place, each.sequence, 0, each.packed);
+            if (!keeps_) return true;
+            const std::span packed(reinterpret_cast<const std::uint8_t*>(each.packed.data()),
+                                   each.packed.size());
+            recorder_.record<tr::packed_references>(each.thread, each.place, each.sequence, packed);
+            return true;
         });
     }
     void finish(run_result& into) {
-        take();
+        const auto visit = [this](const auto& part) { reader_.take(part); };
+        if (keeps_) session_.peek_each(visit);
+        session_.finish(visit);
         take_left(true);
-        recorder_.flush_thread();
-        session_.finish([this](const auto& part) { reader_.take(part); });
         reader_.finish();
         into.packed_bytes = reader_.bytes();
         into.damaged_bytes = reader_.damaged();
@@ -161,12 +160,6 @@ public:
     }
 
 private:
-    /// It ended while it recorded these: they may be among what was not read yet.
-    [[nodiscard]] bool is_recorded(const tr::instrument::left_references& each) {
-        take();
-        return reader_.has(each.place, each.sequence);
-    }
-
     scratch_folder folder_;
     std::string file_;
     bool keeps_;

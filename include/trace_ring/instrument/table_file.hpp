@@ -67,7 +67,8 @@ public:
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
     /// Calls `visit(const left_references&)` for what each thread left whose process is gone, or,
-    /// with `all`, whoever left it; its place is free then. Linear in the places.
+    /// with `all`, whoever left it. Its place is free then, unless `visit` returned false. Linear
+    /// in the places.
     template <class Visit>
     void take_left(bool all, Visit&& visit) {
         for (std::uint32_t i = 1; i < table().places; ++i) {
@@ -81,9 +82,11 @@ public:
             // relaxed, all: as above
             const auto end = static_cast<std::uint32_t>(each.now.end.load(relaxed));
             if (end != 0 && end <= open_references::room) {
-                visit(left_references{thread, process, i, each.records.load(relaxed),
-                                      each.recording.load(relaxed) != 0,
-                                      std::span(each.bytes).first(end)});
+                if (!visit(left_references{thread, process, i, each.records.load(relaxed),
+                                           each.recording.load(relaxed) != 0,
+                                           std::span(each.bytes).first(end)})) {
+                    continue;
+                }
             }
             each.now.end.store(0, relaxed);  // relaxed, both: as above
             each.recording.store(0, relaxed);
