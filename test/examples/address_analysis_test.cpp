@@ -16,6 +16,7 @@
 #include <address_trace/analysis/analyses.hpp>
 #include <address_trace/analysis/cache_misses.hpp>
 #include <address_trace/analysis/counts.hpp>
+#include <address_trace/report/by_place.hpp>
 #include "address_streams.hpp"
 
 BOOST_AUTO_TEST_SUITE(address_analysis)
@@ -35,8 +36,7 @@ using address_trace::parse_cache_levels;
     return misses.results();
 }
 
-// --- Sums
-// -----------------------------------------------------------------------------------------
+// --- Sums ------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(references_are_summed_up_by_kind_and_site) {
     address_trace::analyses chosen;
@@ -96,8 +96,70 @@ BOOST_AUTO_TEST_CASE(sites_without_a_number_are_counted_together) {
     BOOST_TEST(all[10].count == 95U);
 }
 
-// --- Caches
-// ---------------------------------------------------------------------------------------
+BOOST_AUTO_TEST_CASE(sites_are_summed_up_by_function_and_line) {
+    address_trace::analyses chosen;
+    const auto& misses = chosen.make<address_trace::cache_misses>(parse_cache_levels("D1=1K,64,2"));
+    std::vector<reference> all;
+    for (std::uint64_t i = 0; i < 6; ++i) {
+        all.push_back(block(code + 0x10));  // the first of f, which calls g twice
+        for (int call = 0; call < 2; ++call) {
+            all.push_back(block(code + 0x110));
+            all.push_back(load(data + 0x100 * i, 4, code + 0x120));
+        }
+        all.push_back(block(code + 0x30));
+        all.push_back(store(data, 8, code + 0x38));
+        all.push_back(block(code + 0x30));
+    }
+    feed(chosen, all);
+    const auto where = [](std::uint64_t site) {
+        const bool in_g = site >= code + 0x100;
+        return address_trace::place{in_g ? "g" : "f", "program", in_g ? 0x100U : 0U,
+                                    in_g                  ? "g.c:7"
+                                    : site == code + 0x38 ? "f.c:2"
+                                                          : "f.c:1"};
+    };
+    const auto found = address_trace::sum_by_place(chosen.sites().all(), misses.results(), where);
+    BOOST_REQUIRE(found.functions.size() == 2U);
+    BOOST_TEST(found.functions[0].name == "f");
+    BOOST_TEST(found.functions[0].calls == 6U);
+    BOOST_TEST(found.functions[0].counts.blocks == 18U);
+    BOOST_TEST(found.functions[0].counts.bytes_stored == 48U);
+    BOOST_TEST(found.functions[0].misses.at(0) == 0U);
+    BOOST_TEST(found.functions[1].name == "g");
+    BOOST_TEST(found.functions[1].calls == 12U);
+    BOOST_TEST(found.functions[1].misses.at(0) == 6U);
+    BOOST_REQUIRE(found.lines.size() == 3U);
+    BOOST_TEST(found.lines[0].name == "g.c:7");
+    BOOST_TEST(found.lines[1].name == "f.c:1");
+    BOOST_TEST(found.lines[2].name == "f.c:2");
+    BOOST_TEST(found.lines[2].counts.stores == 6U);
+
+    // Hooks for calls know better than blocks.
+    feed(chosen, {{0x500, code + 0x108, reference_kind::enter, 0}});
+    const auto entered = address_trace::sum_by_place(chosen.sites().all(), {}, where);
+    BOOST_TEST(entered.functions[1].calls == 6U);
+    BOOST_TEST(entered.functions[0].calls == 1U);
+}
+
+// A site is where its hook returns to: also that of a call which is a function's last instruction.
+BOOST_AUTO_TEST_CASE(a_site_has_the_name_of_the_function_that_called_the_hook) {
+    address_trace::loaded_objects objects;
+    BOOST_TEST(objects.find(0x1234).function == "0x1234");
+    symbols::object self("/proc/self/exe");
+    const auto in_main = std::ranges::find_if(
+        self.functions(), [](const symbols::function& f) { return f.name == "main"; });
+    BOOST_REQUIRE((in_main != self.functions().end()));
+    const std::uint64_t bias = 0x7F0000000000;
+    objects.add(bias, bias + (1u << 30), bias, {}, "/proc/self/exe");
+    for (const std::uint64_t site : {in_main->start + 1, in_main->end}) {
+        const auto found = objects.find(bias + site);
+        BOOST_TEST(found.function == "main");
+        BOOST_TEST(found.object == "exe");
+        BOOST_TEST(found.start == in_main->start);
+    }
+}
+
+// --- Caches ----------------------------------------------------------------------------------
 
 /// The same by lists, a line at a time, as one would write it who has never heard of speed.
 class naive_cache {
