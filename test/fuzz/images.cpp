@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <utility>
 
 #include <fuzz/events.hpp>
+#include <record/packing.hpp>
 #include <reduce/everything.hpp>
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/recorder/recorder.hpp>
@@ -50,6 +53,15 @@ image recorded(trace_ring::full_mode full, unsigned rounds, bool quota) {
             const auto open = recorder.scope<stretch>(i);
             const auto ends_first = std::move(first);
             recorder.record<rare>(i);
+        }
+        if (i % 4 == 0) {
+            const trace_ring::reference two[] = {
+                {0x7f0000001000 + i * 8, 0x401010, trace_ring::reference_kind::load, 8},
+                {0x401020, 0x401020, trace_ring::reference_kind::block, 0}};
+            const auto bytes = packed(two);
+            recorder.record<trace_ring::packed_references>(
+                i, i, i,
+                std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
         }
         if (i % 16 == 0) {
             std::thread([&] { recorder.record<number>(i); }).join();

@@ -9,43 +9,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
-#include <span>
 #include <vector>
 
+#include <record/packing.hpp>
 #include <trace_ring/record/event/references.hpp>
 
 namespace {
 
 using trace_ring::reference;
 using trace_ring::reference_kind;
-using trace_ring::reference_packer;
 using trace_ring::reference_unpacker;
-
-template <unsigned Code = 0>
-std::size_t put(unsigned code, reference_packer& packer, std::byte* at, const reference& what) {
-    if constexpr (Code < 13) {
-        if (code == Code) return packer.put<Code>(at, what.address, what.site);
-        return put<Code + 1>(code, packer, at, what);
-    } else {
-        return 0;
-    }
-}
-unsigned code_of(const reference& what) {
-    if (what.kind == reference_kind::load) return static_cast<unsigned>(__builtin_ctz(what.size));
-    if (what.kind == reference_kind::store)
-        return 5 + static_cast<unsigned>(__builtin_ctz(what.size));
-    return 8 + static_cast<unsigned>(what.kind);
-}
-
-std::vector<std::byte> packed(std::span<const reference> all) {
-    std::vector<std::byte> bytes(all.size() * reference_packer::most_bytes);
-    reference_packer packer;
-    std::byte* at = bytes.data();
-    for (const auto& each : all) at += put(code_of(each), packer, at, each);
-    bytes.resize(static_cast<std::size_t>(at - bytes.data()));
-    bytes.shrink_to_fit();  // so that a sanitizer sees what is read behind them
-    return bytes;
-}
+using trace_ring_test::packed;
 
 std::size_t unpacked(const std::vector<std::byte>& bytes, std::vector<reference>& out) {
     reference_unpacker unpacker;
@@ -56,7 +30,7 @@ std::size_t unpacked(const std::vector<std::byte>& bytes, std::vector<reference>
 BOOST_AUTO_TEST_CASE(what_is_packed_comes_back) {
     std::mt19937_64 random(5);
     for (int round = 0; round < 200; ++round) {
-        std::vector<reference> all(random() % 3000);
+        std::vector<reference> all(static_cast<std::size_t>(random() % 3000));
         for (auto& each : all) {
             // Programs come back to their places; and an address may be anything.
             each.site = 0x401000 + random() % (round % 2 == 0 ? 64 : 1 << 20);
@@ -106,7 +80,7 @@ BOOST_AUTO_TEST_CASE(what_makes_no_sense_is_told_by_its_offset) {
 BOOST_AUTO_TEST_CASE(no_bytes_lead_it_astray) {
     std::mt19937_64 random(6);
     for (int round = 0; round < 20'000; ++round) {
-        std::vector<std::byte> bytes(random() % 60);
+        std::vector<std::byte> bytes(static_cast<std::size_t>(random() % 60));
         for (auto& each : bytes) each = static_cast<std::byte>(random());
         if (!bytes.empty()) bytes[0] = std::byte{0xF8};
         std::vector<reference> out;

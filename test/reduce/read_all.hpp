@@ -69,7 +69,7 @@ private:
     line_check check(file);
     std::uint64_t items = 0;
     while (const auto* item = cursor.next()) {
-        must(++items < bytes / 4, "no more items than bytes can hold");
+        must(++items <= bytes, "no more items than bytes can hold");  // a packed reference has one
         if (const auto* record = std::get_if<reduce::record_view>(item)) {
             ++sum.records;
             if (reduce::is_damage(file.about(), *record)) ++sum.damages;

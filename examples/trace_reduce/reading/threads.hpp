@@ -143,9 +143,7 @@ private:
             while (helpers_.size() < count) {
                 reduce::filter own = what_;
                 if (own.condition) own.condition = own.condition->another();
-                const bool asks = own.condition != nullptr || what_.condition == nullptr;
-                helpers_.emplace_back(
-                    [this, own = std::move(own), asks] { help(asks ? own : reduce::filter{}); });
+                helpers_.emplace_back([this, own = std::move(own)] { help(own); });
             }
         } catch (const std::system_error&) {  // no more threads: fewer will do
         } catch (...) {

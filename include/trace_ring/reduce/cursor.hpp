@@ -33,8 +33,8 @@ public:
           way_(way),
           order_(order),
           follow_(follow),
-          by_place_(!follow && in.clock() == 0),
-          positions_(way == direction::forward ? 1 : -1) {
+          unpack_(filter_.unpacks()),
+          by_place_(!follow && in.clock() == 0) {
         if (!follow && filter_.ahead) {
             ahead_ = filter_.ahead(in, filter_, way, order);
         } else if (!follow && in.bytes().reads_rows()) {
@@ -187,6 +187,11 @@ private:
         }
         const lane_info& whose = list.owner(*lane_->lane());
         const event_type* const type = in_.type_of(whose, list.head(), list.next_id());
+        if (unpack_ && type != nullptr && type->packed != event_type::npos &&
+            !list.unpacked_next()) {
+            list.unpack(in_, *lane_->lane());
+            return false;
+        }
         if (!wants(type) || !filter_.wants_thread(whose)) {
             if (filter_.condition) filter_.condition->pass_over(count);
             list.take(count);
@@ -194,6 +199,7 @@ private:
         }
         const bool ask = filter_.condition && !list.chosen_next();
         const std::ptrdiff_t stride = list.stride();
+        positions_ = list.positions();
         record_view first = list.view(&whose, type);
         // A run is cut to 64: comparing the rest again after each wanted record would be quadratic.
         if (filter_.condition && type != nullptr && type->variable) count = (std::min)(count, 64U);
@@ -233,6 +239,9 @@ private:
         if (order_ == merging::by_time) limit_ = (std::min)(horizon_, queue_.limit(rank_));
     }
 
+    [[nodiscard]] bool wants(const lane_info& lane) const {
+        return filter_.wants(lane, unpack_ && in_.events().packs());
+    }
     [[nodiscard]] bool wants(const event_type* type) {
         if (filter_.events.empty() && !filter_.condition) return true;
         const std::size_t number = type == nullptr ? 0 : type->number + 1;
@@ -259,13 +268,13 @@ private:
         const auto ranges = [&] {
             const bool timed = first && !follow_ && filter_.positions.empty();
             index_window window(in_, timed ? filter_.from : 0, timed ? filter_.to : ~0ULL);
-            return window.find([this](const lane_info& lane) { return filter_.wants(lane); });
+            return window.find([this](const lane_info& lane) { return wants(lane); });
         };
         chain_list found = live_.look(!first || part ? look_at::index : look_at::headers, later,
                                       wanted_of{*this}, ranges);
         if (first) {
             *strays_ = std::move(found.strays);
-            readers_.emplace_back(in_, nullptr, way_, follow_);
+            readers_.emplace_back(in_, nullptr, way_, follow_, unpack_);
             if (filter_.all_lanes()) {
                 unplaced::add_file(readers_.front(), in_, found.chains, *strays_, part, follow_);
             }
@@ -290,7 +299,7 @@ private:
         }
         if (ahead_ != nullptr) ahead_->start();
         for (const auto& lane : in_.lanes()) {
-            if (!lane.listed || !filter_.wants(lane) || by_lane_.count(lane.number) != 0) continue;
+            if (!lane.listed || !wants(lane) || by_lane_.count(lane.number) != 0) continue;
             lane_reader& reader = reader_of(lane);
             if (first && !follow_ && !part) unplaced::place(reader, {});
         }
@@ -308,7 +317,7 @@ private:
         [[nodiscard]] bool operator()(std::uint32_t number, position at) {
             if (number != lane) {
                 lane = number;
-                wanted = in.filter_.wants(in.in_.note_lane(number));
+                wanted = in.wants(in.in_.note_lane(number));
                 const auto reader = in.by_lane_.find(number);
                 met = reader != in.by_lane_.end();
                 if (met) newest = in.readers_[reader->second].newest_known();
@@ -320,7 +329,7 @@ private:
     lane_reader& reader_of(const lane_info& lane) {
         const auto [at, is_new] = by_lane_.emplace(lane.number, readers_.size());
         if (is_new) {
-            readers_.emplace_back(in_, &lane, way_, follow_);
+            readers_.emplace_back(in_, &lane, way_, follow_, unpack_);
             readers_.back().blame(*strays_);
         }
         return readers_[at->second];
@@ -360,16 +369,17 @@ private:
     direction way_;
     merging order_;
     bool follow_;
+    bool unpack_;    // references are given instead of the records that pack them
     bool by_place_;  // there are no times: order by the sub-buffers' positions in the ring
     std::deque<lane_reader> readers_;
     std::unordered_map<std::uint32_t, std::size_t> by_lane_;
-    lane_queue queue_;             // the lanes that wait
-    lane_reader* lane_ = nullptr;  // the lane that is read; null: the next is to be chosen
-    std::uint32_t rank_ = 0;       // of `lane_`
-    std::uint64_t limit_ = 0;      // records of `lane_` up to this time (turned) need not wait
-    std::ptrdiff_t stride_ = 0;    // of the current run of records, in words
-    std::ptrdiff_t positions_;     // 1 or -1
-    std::size_t left_ = 0;         // records of the run that are not given out yet
+    lane_queue queue_;              // the lanes that wait
+    lane_reader* lane_ = nullptr;   // the lane that is read; null: the next is to be chosen
+    std::uint32_t rank_ = 0;        // of `lane_`
+    std::uint64_t limit_ = 0;       // records of `lane_` up to this time (turned) need not wait
+    std::ptrdiff_t stride_ = 0;     // of the current run of records, in words
+    std::ptrdiff_t positions_ = 0;  // from one of them to the next
+    std::size_t left_ = 0;          // records of the run that are not given out yet
     std::vector<entry_list> pool_;
     std::unique_ptr<read_ahead> ahead_;  // may be null
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();

@@ -14,12 +14,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <trace_ring/glob.hpp>
+#include <trace_ring/record/event/references.hpp>
 #include <trace_ring/reduce/filter/condition.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -57,7 +59,10 @@ class tables;
 /// The wanted part of a trace; by default everything. Losses and clock jumps within the wanted
 /// lanes and times are always included: wanted records may be among the lost ones.
 struct filter {
-    std::vector<std::string> events{};        ///< globs, any of which may match; none: all events
+    /// Globs, any of which may match; none: all events. If one is just `references`, records of
+    /// that event are given as they are, else the references that they pack, as records of their
+    /// own (tables/reference_types.hpp).
+    std::vector<std::string> events{};
     std::vector<std::uint32_t> threads{};     ///< kernel thread ids; none: all
     std::vector<std::uint32_t> lanes{};       ///< lane numbers; none: all
     std::uint64_t from = 0;                   ///< ticks
@@ -70,6 +75,13 @@ struct filter {
     std::function<std::unique_ptr<read_ahead>(const tables&, const filter&, direction, merging)>
         ahead{};
 
+    /// Whether records that pack references are given as those: if any of them may be wanted.
+    [[nodiscard]] bool unpacks() const {
+        const auto& all = names_of<reference_kind>::list;
+        return std::find(events.begin(), events.end(), packed_references::name) == events.end() &&
+               std::any_of(std::begin(all), std::end(all),
+                           [this](const auto& each) { return wants_event(each.name); });
+    }
     [[nodiscard]] bool all_lanes() const {
         return threads.empty() && lanes.empty() && (!condition || !condition->chooses_lanes());
     }
@@ -110,8 +122,9 @@ struct filter {
         }
         return all;
     }
-    [[nodiscard]] bool wants(const lane_info& lane) const {
-        return (lane.handed_on != 0 || wants_thread(lane)) &&
+    /// `guests`: other threads may have made what a lane has, even if it was not handed on.
+    [[nodiscard]] bool wants(const lane_info& lane, bool guests = false) const {
+        return (guests || lane.handed_on != 0 || wants_thread(lane)) &&
                (lanes.empty() ||
                 std::find(lanes.begin(), lanes.end(), lane.number) != lanes.end()) &&
                (!condition || condition->may_want(lane));

@@ -30,14 +30,16 @@ namespace trace_ring::inline v1::reduce {
 class lane_reader {
 public:
     /// `lane` null: for losses that concern no lane. `follow` (forward only): more records may come
-    /// after all are read.
-    lane_reader(const tables& in, const lane_info* lane, direction way, bool follow) noexcept
+    /// after all are read. `unpack`: references take the places of the records that pack them.
+    lane_reader(const tables& in, const lane_info* lane, direction way, bool follow,
+                bool unpack) noexcept
         : in_(&in),
           lane_(lane),
           way_(way),
           forward_(way == direction::forward),
           follow_(follow),
-          followed_(follow) {}
+          followed_(follow),
+          unpack_(unpack) {}
 
     [[nodiscard]] const lane_info* lane() const noexcept { return lane_; }
     /// Adds a loss that no sub-buffer counts: before the first record, or after the last.
@@ -268,7 +270,7 @@ private:
     }
     void decode_from(std::uint32_t from) {
         const auto& head = list_.head();
-        const auto end = list_.walk(*in_, *lane_, first_, from, last_time_, next_one());
+        const auto end = list_.walk(*in_, *lane_, first_, from, last_time_, next_one(), unpack_);
         last_time_ = end.last_time;
         consumed_ = end.records;
         sound_ = end.sound;
@@ -369,7 +371,7 @@ private:
     const tables* in_;
     const lane_info* lane_;
     direction way_;
-    bool forward_, follow_, followed_;           // followed_: as constructed; follow_: still
+    bool forward_, follow_, followed_, unpack_;  // followed_: as constructed; follow_: still
     bool finished_ = false, tail_open_ = false;  // the last one read is open: it may have grown
     bool cut_begin_ = false, cut_end_ = false;   // trimmed: links beyond are not wanted
     std::optional<position> start_;              // where the first link should begin, if known

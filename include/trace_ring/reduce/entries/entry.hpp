@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <variant>
 #include <vector>
 
@@ -20,6 +19,12 @@ namespace trace_ring::inline v1::reduce {
 
 using note_type = std::variant<loss_item, clock_jump>;
 
+/// The words of a sub-buffer, and of the references that its records pack (unpacking.hpp).
+struct record_words {
+    const std::uint64_t* copied;
+    const std::uint64_t* unpacked;
+};
+
 /// A stretch of records, or a note: a note has no records, and `begin` is its number. An unwanted
 /// entry stands for `count` records in a row, of any kind, and has only the time of the one read
 /// last, in `latest`.
@@ -28,16 +33,30 @@ struct entry : stretch {
 
     std::uint64_t latest = 0;          // of intervals: the next reading of the clock
     const lane_info* whose = nullptr;  // the thread, if not the lane's first
-    answer asked = answer::none;       // whether its records are wanted, if known
+    // Where the record begins, in words, from which these were unpacked; 0: they are the
+    // sub-buffer's own. All of them have its number.
+    std::uint32_t packed = 0;
+    answer asked = answer::none;  // whether its records are wanted, if known
 
     [[nodiscard]] bool is_note() const noexcept { return count == 0; }
     /// The address of record `i`.
-    [[nodiscard]] const std::uint64_t* at(const std::uint64_t* words,
+    [[nodiscard]] const std::uint64_t* at(const record_words& words,
                                           std::uint32_t i) const noexcept {
-        return words + begin + std::size_t{i} * stride();
+        return (packed == 0 ? words.copied : words.unpacked) + begin + std::size_t{i} * stride();
     }
-    [[nodiscard]] std::uint64_t time(const std::uint64_t* words, std::uint32_t i) const noexcept {
+    [[nodiscard]] std::uint64_t time(const record_words& words, std::uint32_t i) const noexcept {
         return high | (*at(words, i) & 0xFFFFFFFFU);
+    }
+    /// How many records the sub-buffer has before record `i`.
+    [[nodiscard]] std::uint32_t number_of(std::uint32_t i) const noexcept {
+        return number + (packed == 0 ? i : 0);
+    }
+    /// What its records share, as those of this lane and type in a sub-buffer at `offset`.
+    [[nodiscard]] record_view::kind shared(const lane_info* lane, const event_type* type,
+                                           std::uint64_t offset,
+                                           const record_words& words) const noexcept {
+        if (packed != 0) return {lane, type, high, latest, offset + packed * 8ULL, nullptr};
+        return {lane, type, high, latest, offset, words.copied};
     }
 };
 
@@ -68,12 +87,12 @@ public:
         : in_(in), lane_(lane), forward_(way == direction::forward), ask_(ask) {}
 
     /// Puts the wanted records of `all`, and all notes, into `out`. Throws as the condition does.
-    void make(const std::vector<entry>& all, std::span<const std::uint64_t> words,
-              const sub_buffer_copy& head, std::uint64_t offset, std::vector<entry>& out) {
+    void make(const std::vector<entry>& all, const record_words& words, const sub_buffer_copy& head,
+              std::uint64_t offset, std::vector<entry>& out) {
         out.clear();
-        words_ = words.data();
+        words_ = words;
         offset_ = offset;
-        position at = head.first_position;
+        first_ = head.first_position;
         for (const entry& each : all) {
             if (each.is_note()) {
                 out.push_back(each);
@@ -84,11 +103,10 @@ public:
             if (!wants(type) || !ask_.wants_thread(whose)) {
                 leave_out(each, 0, each.count, out);
             } else if (ask_.condition) {
-                choose(each, whose, type, at, out);
+                choose(each, whose, type, out);
             } else {
                 out.push_back(each);
             }
-            at += each.count;
         }
     }
 
@@ -103,22 +121,25 @@ private:
     }
 
     /// In runs as long as a cursor asks for, so that the cursor gives out the same runs.
-    void choose(const entry& of, const lane_info& whose, const event_type* type, position at,
+    void choose(const entry& of, const lane_info& whose, const event_type* type,
                 std::vector<entry>& out) const {
         const bool few = type != nullptr && type->variable;
+        const auto kind = of.shared(&whose, type, offset_, words_);
+        const std::ptrdiff_t positions = of.packed == 0 ? 1 : 0;
         const auto stride = static_cast<std::ptrdiff_t>(of.stride());
         for (std::uint32_t i = 0; i < of.count;) {
-            const record_view first({&whose, type, of.high, of.latest, offset_, words_},
-                                    of.at(words_, i), at + i);
+            const record_view first(kind, of.at(words_, i), first_ + of.number_of(i));
             const std::uint32_t most = few ? (std::min)(of.count - i, 64U) : of.count - i;
             const std::size_t alike = first.alike(most, stride);
-            const auto found = ask_.condition->choose(record_run::of(first, alike, stride, 1));
+            const auto found =
+                ask_.condition->choose(record_run::of(first, alike, stride, positions));
             const auto skip = static_cast<std::uint32_t>(found.take == 0 ? alike : found.skip);
             leave_out(of, i, skip, out);
             i += skip;
             if (found.take == 0) continue;
             entry wanted = of;
             wanted.begin += i * of.stride();
+            wanted.number = of.number_of(i);
             wanted.count = static_cast<std::uint32_t>(found.take);
             wanted.asked = entry::answer::wanted;
             out.push_back(wanted);
@@ -145,8 +166,9 @@ private:
     const lane_info& lane_;
     bool forward_;
     const filter& ask_;
-    const std::uint64_t* words_ = nullptr;
+    record_words words_{};
     std::uint64_t offset_ = 0;
+    position first_ = 0;  // of the sub-buffer's first record
     const event_type* last_ = nullptr;
     bool asked_ = false;
     bool wanted_ = false;

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/reduce/entries/entry.hpp>
+#include <trace_ring/reduce/entries/unpacking.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
@@ -74,6 +74,7 @@ public:
     /// Takes over the copy of another list, which gets this one's memory; entries stay as they are.
     void take_copy(entry_list& other) noexcept {
         words_.swap(other.words_);
+        std::swap(unpacked_, other.unpacked_);
         std::swap(ahead_, other.ahead_);
         std::swap(head_, other.head_);
         std::swap(offset_, other.offset_);
@@ -88,13 +89,17 @@ public:
 
     /// Adds the records of the copied sub-buffer from number `from` on. The sub-buffer's first
     /// record has position `first` in the lane; the record before `from` has time `last_time`.
-    /// While it works, it fetches an equal part of `next_one` into the caches.
+    /// While it works, it fetches an equal part of `next_one` into the caches. `unpack`: references
+    /// take the places of the records that pack them.
     [[nodiscard]] walked walk(const tables& in, const lane_info& lane, position first,
-                              std::uint32_t from, std::uint64_t last_time, coming next_one) {
+                              std::uint32_t from, std::uint64_t last_time, coming next_one,
+                              bool unpack) {
         if (std::exchange(ahead_.there, false) && from == 0 && first == head_.first_position &&
             last_time == head_.base_time) {
             return adopt();
         }
+        first_ = first;
+        const std::size_t known_entries = entries_.size();
         std::uint32_t count = 0;
         const lane_info* whose = nullptr;
         const auto owned = [&](const owner_record& who) {
@@ -115,6 +120,7 @@ public:
             if (const std::uint32_t known = found.count - (std::min)(found.count, count - from);
                 known != 0) {
                 next.begin += known * found.stride();
+                next.number += known;
                 next.count -= known;
             }
             flags |= record_word::flags(found.word);
@@ -144,8 +150,8 @@ public:
                           broken >= head_.bytes ? "fewer records than the sub-buffer counts"
                                                 : "a record of impossible length"});
         }
-        begin_ = first + from;
-        end_ = first + count;
+        unpacked_.clear();
+        if (unpack && in.events().packs()) unpack_from(known_entries, in, lane);
         return {count, last_time, broken == 0};
     }
 
@@ -153,11 +159,11 @@ public:
     /// the records that `ask` (filter.hpp) does not want. Throws what its condition throws.
     void walk_ahead(const tables& in, const lane_info& lane, direction way, const filter& ask) {
         clear();
-        ahead_.result = walk(in, lane, head_.first_position, 0, head_.base_time, {});
+        ahead_.result = walk(in, lane, head_.first_position, 0, head_.base_time, {}, ask.unpacks());
         if (ask.events.empty() && ask.threads.empty() && !ask.condition) {
             ahead_.entries.swap(entries_);
         } else {
-            selection(in, lane, way, ask).make(entries_, words_, head_, offset_, ahead_.entries);
+            selection(in, lane, way, ask).make(entries_, all(), head_, offset_, ahead_.entries);
         }
         ahead_.notes.swap(notes_);
         clear();
@@ -170,7 +176,19 @@ public:
         forward_ = way == direction::forward;
         at_ = forward_ ? 0 : entries_.size();
         done_ = 0;
-        position_ = forward_ ? begin_ : end_;
+    }
+    /// Unpacks what is left to be read: for types that the tables know only since `walk`.
+    void unpack(const tables& in, const lane_info& lane) {
+        entry& next = entries_[forward_ ? at_ : at_ - 1];
+        if (forward_) {
+            next.begin += done_ * next.stride();
+            next.number += done_;
+        } else {
+            entries_.resize(at_);
+        }
+        next.count -= std::exchange(done_, 0);
+        unpack_from(forward_ ? at_ : 0, in, lane);
+        if (!forward_) at_ = entries_.size();
     }
     [[nodiscard]] bool ready() const noexcept { return forward_ ? at_ < entries_.size() : at_ > 0; }
     /// True if the next entry is records, false if it is a note.
@@ -232,7 +250,13 @@ public:
     };
     [[nodiscard]] wanted_positions count_within(const position_range& range,
                                                 std::uint32_t count) const noexcept {
-        const position first = forward_ ? position_ : position_ - count;  // the lowest of them
+        const entry& next = entry_();
+        if (next.packed != 0) {
+            const bool wanted = range.has_any(first_ + next.number, 1);
+            return {wanted ? 0 : count, wanted ? count : 0};
+        }
+        // The lowest of them.
+        const position first = first_ + next.number + place(next, forward_ ? 0 : count - 1);
         const position low = std::clamp(range.from, first, first + count);
         const position high = std::clamp(range.to, low, first + count);
         const position skip = forward_ ? low - first : first + count - high;
@@ -245,21 +269,27 @@ public:
     }
     /// The event id of the next records.
     [[nodiscard]] std::uint16_t next_id() const noexcept { return record_word::id(entry_().word); }
+    /// Whether they come from records that were unpacked, or could not be.
+    [[nodiscard]] bool unpacked_next() const noexcept { return entry_().packed != 0; }
     /// The distance from one of them to the one read after it, in words.
     [[nodiscard]] std::ptrdiff_t stride() const noexcept {
         const auto words = static_cast<std::ptrdiff_t>(entry_().stride());
         return forward_ ? words : -words;
     }
+    /// From one of them to the one read after it, in positions.
+    [[nodiscard]] std::ptrdiff_t positions() const noexcept {
+        if (entry_().packed != 0) return 0;
+        return forward_ ? 1 : -1;
+    }
     /// The first of them, as a record of this lane and type.
     [[nodiscard]] record_view view(const lane_info* lane, const event_type* type) const noexcept {
         const entry& next = entry_();
-        return {{lane, type, next.high, next.latest, offset_, words_.data()},
-                word(next, place(next, 0)),
-                forward_ ? position_ : position_ - 1};
+        const std::uint32_t i = place(next, 0);
+        return {next.shared(lane, type, offset_, all()), next.at(all(), i),
+                first_ + next.number_of(i)};
     }
     /// Goes past `count` of them.
     void take(std::uint32_t count) noexcept {
-        position_ = forward_ ? position_ + count : position_ - count;
         done_ += count;
         if (done_ == entry_().count) pass();
     }
@@ -270,7 +300,6 @@ public:
             forward_ ? --at_ : ++at_;
             done_ = entry_().count;
         }
-        position_ = forward_ ? position_ - count : position_ + count;
         done_ -= count;
     }
 
@@ -286,8 +315,7 @@ private:
             }
             notes_.insert(notes_.end(), ahead_.notes.begin(), ahead_.notes.end());
         }
-        begin_ = head_.first_position;
-        end_ = begin_ + ahead_.result.records;
+        first_ = head_.first_position;
         return ahead_.result;
     }
 
@@ -300,11 +328,9 @@ private:
         const auto* loss = std::get_if<loss_item>(&note);
         return loss != nullptr ? loss->time : std::get_if<clock_jump>(&note)->time;
     }
-    [[nodiscard]] const std::uint64_t* word(const entry& in, std::uint32_t i) const noexcept {
-        return in.at(words_.data(), i);
-    }
+    [[nodiscard]] record_words all() const noexcept { return {words_.data(), unpacked_.data()}; }
     [[nodiscard]] std::uint64_t time(const entry& in, std::uint32_t i) const noexcept {
-        return in.time(words_.data(), i);
+        return in.time(all(), i);
     }
     [[nodiscard]] const entry& entry_() const noexcept {
         return entries_[forward_ ? at_ : at_ - 1];
@@ -312,6 +338,11 @@ private:
     /// The index in the stretch of the record that is `i` after the next.
     [[nodiscard]] std::uint32_t place(const entry& in, std::uint32_t i) const noexcept {
         return forward_ ? done_ + i : in.count - 1 - done_ - i;
+    }
+
+    void unpack_from(std::size_t entry, const tables& in, const lane_info& lane) {
+        unpacking(in, lane, head_, offset_, first_, words_)
+            .make(entries_, entry, notes_, unpacked_);
     }
 
     /// For records that share a reading of the clock: finds the next reading, of a record or of the
@@ -330,18 +361,17 @@ private:
     }
 
     std::vector<std::uint64_t> words_;
+    unpacked_words unpacked_;
     std::vector<entry> entries_;
     std::vector<note_type> notes_;
     walked_ahead ahead_;
     sub_buffer_copy head_;
     std::uint64_t offset_ = 0;
     std::size_t era_ = 0;
-    position begin_ = 0;  // in the lane, of the first of the records
-    position end_ = 0;
+    position first_ = 0;      // in the lane, of the sub-buffer's first record
     bool forward_ = true;     // the direction of reading
     std::size_t at_ = 0;      // forward: the entry read next; backward: one behind it
     std::uint32_t done_ = 0;  // records of it that were read
-    position position_ = 0;   // forward: of the next record; backward: one behind it
 };
 
 }  // namespace trace_ring::inline v1::reduce

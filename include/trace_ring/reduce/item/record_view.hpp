@@ -97,6 +97,10 @@ public:
     [[nodiscard]] bool boolean() const noexcept {
         return size_ != 0 && visit([](auto value) { return value != 0; });
     }
+    /// The bytes of all elements, as the record has them.
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+        return {data_, size_ * size_of(type_)};
+    }
     /// Characters: the bytes as they are, without the zeros that fill up a fixed array. Empty for
     /// other types.
     [[nodiscard]] std::string_view text() const noexcept {
@@ -165,8 +169,8 @@ public:
         const event_type* type = nullptr;  ///< null if the dictionary lacks it
         std::uint64_t high = 0;            ///< the clock's upper half, in its place
         std::uint64_t latest = 0;          ///< the lane's next reading of the clock, if `interval`
-        std::uint64_t offset = 0;          ///< of `words` in the file
-        const std::uint64_t* words = nullptr;
+        std::uint64_t offset = 0;          ///< of `words` in the file; without them, of the record
+        const std::uint64_t* words = nullptr;  ///< null: it was unpacked from one at `offset`
     };
 
     record_view() = default;
@@ -183,11 +187,13 @@ public:
     [[nodiscard, gnu::always_inline]] std::uint64_t time() const noexcept {
         return shared_.high | (*words_ & 0xFFFFFFFFU);
     }
-    /// Its position in the lane, from 0.
+    /// Its position in the lane, from 0: of an unpacked reference, that of the record that has it.
     [[nodiscard]] trace_ring::position position() const noexcept { return at_; }
     [[nodiscard]] const lane_info& lane() const noexcept { return *shared_.lane; }
-    /// Its offset in the file when it was read.
+    /// Its offset in the file when it was read: of an unpacked reference, that of the record that
+    /// has it.
     [[nodiscard]] std::uint64_t offset() const noexcept {
+        if (shared_.words == nullptr) return shared_.offset;
         return shared_.offset + static_cast<std::uint64_t>(words_ - shared_.words) * 8;
     }
 

@@ -20,60 +20,18 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/reduce/tables/value_names.hpp>
+#include <trace_ring/reduce/tables/reference_types.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
-/// One field of an event, as record/field.hpp describes it.
-struct field_info {
-    std::string name;  ///< as in the file: any bytes
-    field_type type = field_type::u8;
-    field_form form = field_form::scalar;
-    std::uint16_t count = 1;   ///< elements of a fixed array, else 1
-    std::uint16_t offset = 0;  ///< in the payload; of a variable field: of its length word
-    bool flow = false;         ///< its elements, u64, are numbers of flows: record/event.hpp
-    /// The names of its values, if it has integers; null: none.
-    std::shared_ptr<const value_names> values{};
-
-    [[nodiscard]] bool variable() const noexcept { return form == field_form::variable; }
-};
-
-/// One event type. The fixed parts of all fields lie within `fixed_bytes`.
-struct event_type {
-    static constexpr std::size_t npos = ~std::size_t{0};
-
-    std::string name;  ///< as in the file: any bytes
-    std::uint32_t root = 0;
-    std::uint16_t id = 0;
-    event_kind kind = event_kind::instant;
-    std::optional<std::uint32_t> total;  ///< column of its total
-    std::uint32_t fixed_bytes = 0;       ///< of the payload before variable-length data
-    bool variable = false;               ///< it has a variable-length field
-    std::vector<field_info> fields;
-    std::uint64_t offset = 0;  ///< of its entry in the file, in bytes
-    std::size_t number = 0;    ///< its place in `dictionary::types()`
-
-    /// The index of the field with this name; npos if there is none. Linear.
-    [[nodiscard]] std::size_t find(std::string_view field) const noexcept {
-        for (std::size_t i = 0; i < fields.size(); ++i) {
-            if (fields[i].name == field) return i;
-        }
-        return npos;
-    }
-    /// The same, and also finds EVENT.FIELD if this is the event and no field has that whole name.
-    [[nodiscard]] std::size_t find_named(std::string_view field) const noexcept {
-        const std::size_t own = find(field);
-        const bool of_event =
-            field.size() > name.size() && field.starts_with(name) && field[name.size()] == '.';
-        return own != npos || !of_event ? own : find(field.substr(name.size() + 1));
-    }
-};
-
 class dictionary {
 public:
-    /// All types, in the order of the file. Addresses stay when more are added.
+    /// All types, in the order of the file; after one that packs references, those that these have
+    /// when they are unpacked. Addresses stay when more are added.
     [[nodiscard]] const std::deque<event_type>& types() const noexcept { return types_; }
+    /// Whether some type packs references.
+    [[nodiscard]] bool packs() const noexcept { return packs_; }
 
     /// The type of event `id` of the numbering `root`; null if it is not known.
     [[nodiscard]] const event_type* find(std::uint32_t root, std::uint32_t id) const noexcept {
@@ -278,7 +236,20 @@ private:
 
     event_type& keep(event_type type) {
         type.number = types_.size();
-        return types_.emplace_back(std::move(type));
+        type.packed = packed_field(type);
+        event_type& kept = types_.emplace_back(std::move(type));
+        if (kept.packed == event_type::npos) return kept;
+        const bool known = std::any_of(types_.begin(), types_.end(), [&kept](const auto& each) {
+            return each.root == kept.root && each.id == unpacked_id(reference_kind::load);
+        });
+        if (!known) {
+            for (event_type& each : unpacked_types(kept)) {
+                each.number = types_.size();
+                types_.push_back(std::move(each));
+            }
+        }
+        packs_ = true;
+        return kept;
     }
     /// Adds the numbers by which one numbering means types that are described for another.
     void add_aliases(const entry_reader& entry, std::uint32_t process_count,
@@ -318,7 +289,7 @@ private:
         std::size_t size = 16;
         while (size < types_.size() * 2) size *= 2;
         slots_.assign(size, nullptr);
-        only_.assign(layout::max_event_id + 1, {});
+        only_.assign(last_unpacked_id + std::size_t{1}, {});
         for (const auto& type : types_) {
             std::size_t i = hash(type.root, type.id);
             while (slots_[i & (size - 1)] != nullptr) {
@@ -338,6 +309,7 @@ private:
     };
     std::vector<by_id> only_;
     std::deque<event_type> types_;
+    bool packs_ = false;
     std::vector<const event_type*> slots_;
     struct seen {
         std::uint64_t hash = 0;            // of the entry that was read there; 1: of none

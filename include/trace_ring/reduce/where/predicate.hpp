@@ -155,7 +155,7 @@ private:
 class outline {
 public:
     /// Both arguments must outlive the outline.
-    outline(const tables& in, const expression& of) : of_(&of) {
+    outline(const tables& in, const expression& of) : in_(&in), of_(&of) {
         switch (of.what) {
             case form::all_of:
             case form::any_of:
@@ -200,7 +200,8 @@ private:
     [[nodiscard]] possible may_be(const lane_info& lane) const {
         if (leaf_) {
             // In a lane that was handed on only the records say which thread they are from.
-            if (uses_thread_ && lane.handed_on != 0) return {};
+            // Another thread may have recorded the references that one made.
+            if (uses_thread_ && (lane.handed_on != 0 || in_->events().packs())) return {};
             const truth is = leaf_->of(lane);
             return {is == truth::yes, is == truth::no};
         }
@@ -276,6 +277,7 @@ private:
         }
     }
 
+    const tables* in_;
     const expression* of_;
     std::vector<outline> parts_;
     std::optional<leaf> leaf_;  // if it depends on the lane alone
