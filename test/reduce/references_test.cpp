@@ -164,11 +164,12 @@ struct two_threads {
     std::uint32_t second_thread = 0;
 
     explicit two_threads(std::uint64_t size = 1 << 20, int rounds = 300) : recorder(small(size)) {
+        first.write(recorder, first_thread);  // so that it is not handed the other's lane
         std::thread other([&] {
             second_thread = static_cast<std::uint32_t>(::gettid());
             for (int i = 0; i < rounds; ++i) second.write(recorder, second_thread);
         });
-        for (int i = 0; i < rounds; ++i) first.write(recorder, first_thread);
+        for (int i = 1; i < rounds; ++i) first.write(recorder, first_thread);
         other.join();
     }
     [[nodiscard]] reduce::trace_file open() const {
