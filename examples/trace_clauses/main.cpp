@@ -105,6 +105,10 @@ public:
 
     void begin() {
         run_once(plan_.at_begin);
+        if (wanted_.children) {
+            for (const auto& each : plan_.points)
+                if (each.at.process >= 0) source_.follow_children(each.at.process);
+        }
         for (const auto& each : plan_.points) source_.attach(each.at, each.clauses);
         if (!wanted_.quiet) {
             for (const auto& each : plan_.notes) std::cerr << "trace-clauses: " << each << '\n';

@@ -31,6 +31,8 @@ bool parse(int argc, char** argv, options& into, int& status) {
             ->option_text("PID")
             ->check(CLI::PositiveNumber);
     app.add_flag("--all", into.all, "Traces all processes, until Ctrl-C")->excludes(process);
+    app.add_flag("--children", into.children,
+                 "Traces what these processes fork, too, and what that forks");
     app.add_option(
            "-o,--output", into.output,
            "The trace file for what is captured; an older trace of that name is replaced. Without "

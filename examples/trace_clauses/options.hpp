@@ -29,6 +29,7 @@ struct options {
     std::uint64_t ring = std::uint64_t{32} << 20;
     ::pid_t process = 0;  ///< 0: none
     bool all = false;
+    bool children = false;
     double interval = 0;  ///< seconds; 0: at the end only
     std::string list{};
     bool dump = false;

@@ -7,6 +7,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -41,6 +43,7 @@
 #include <point/random_code.hpp>
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
+#include <trace_clauses/kernel/followed_processes.hpp>
 #include <trace_clauses/kernel/kernel_source.hpp>
 
 /// Where the test's own uprobe is. Twelve arguments: six of them on the stack.
@@ -670,6 +673,54 @@ BOOST_AUTO_TEST_CASE(a_system_call_is_of_the_mode_by_which_it_came_whoever_made_
     });
     BOOST_TEST(told == 4U);
     for (const std::uint32_t each : {entry, exit}) BOOST_TEST(source->counts(each).ran == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_process_forks_is_followed_until_its_last_thread_ends) {
+    if (!is_permitted()) return;
+    tc::followed_processes family;
+    std::array<int, 2> told{}, asked{};
+    BOOST_REQUIRE(::pipe2(told.data(), O_CLOEXEC) == 0);
+    BOOST_REQUIRE(::pipe2(asked.data(), O_CLOEXEC) == 0);
+    // Its first thread ends; another one forks then, and ends when it is told to.
+    const auto child_of = [&] {
+        const ::pid_t child = ::fork();
+        if (child != 0) return child;
+        static std::array<int, 2> ends;
+        ends = {told[1], asked[0]};
+        ::pthread_t other{};
+        const auto go_on = [](void*) -> void* {
+            ::usleep(100'000);
+            const ::pid_t grandchild = ::fork();
+            if (grandchild == 0) ::_exit(::pause());
+            static_cast<void>(!::write(ends[0], &grandchild, sizeof grandchild));
+            char byte = 0;
+            static_cast<void>(!::read(ends[1], &byte, 1));
+            ::_exit(0);
+        };
+        ::pthread_create(&other, nullptr, go_on, nullptr);
+        ::syscall(SYS_exit, 0);  // this thread alone
+        ::_exit(1);
+    };
+    for (const bool is_followed : {false, true}) {
+        if (is_followed) family.add(::getpid());
+        const ::pid_t child = child_of();
+        BOOST_TEST(family.has(child) == is_followed);
+        ::pid_t grandchild = -1;
+        BOOST_REQUIRE(::read(told[0], &grandchild, sizeof grandchild) == sizeof grandchild);
+        BOOST_TEST(family.has(child) == is_followed);
+        BOOST_TEST(family.has(grandchild) == is_followed);
+        BOOST_REQUIRE(::write(asked[1], "", 1) == 1);
+        int status = -1;
+        BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+        BOOST_TEST(status == 0);
+        BOOST_TEST(!family.has(child));
+        BOOST_TEST(family.has(grandchild) == is_followed);  // which is nobody's child now
+        ::kill(grandchild, SIGKILL);
+        for (int tries = 0; tries < 1000 && ::kill(grandchild, 0) == 0; ++tries) ::usleep(10'000);
+        BOOST_TEST(!family.has(grandchild));
+    }
+    for (const int each : {told[0], told[1], asked[0], asked[1]}) ::close(each);
+    BOOST_TEST(family.has(::getpid()));
 }
 
 BOOST_AUTO_TEST_CASE(who_waits_is_woken_when_an_eighth_of_the_ring_is_full) {

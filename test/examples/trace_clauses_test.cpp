@@ -257,6 +257,42 @@ BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
     BOOST_TEST(all.text.find(" arg0=") == std::string::npos, all.text);
 }
 
+BOOST_AUTO_TEST_CASE(with_children_all_that_a_program_forks_is_traced_and_nothing_else) {
+    if (std::string(CLAUSE_KNOWN_32).empty() || !is_permitted()) return;
+    const test::folder folder;
+    const std::string known_64 = folder / "known.64";
+    const std::string known_32 = folder / "known.32";
+    std::filesystem::copy_file(CLAUSE_KNOWN_64, known_64);
+    std::filesystem::copy_file(CLAUSE_KNOWN_32, known_32);
+    // Children of both modes, one's child, one whose parent has ended before, and others' work.
+    std::ofstream(folder / "work")
+        << known_64 << " -100\n"
+        << known_32 << " -20 &\n( ( sleep 0.3; " << known_32 << " -3; touch " << folder / "done"
+        << " ) & )\n( " << known_64 << " -4 )\nwait\nwhile [ ! -e " << folder / "done"
+        << " ]; do sleep 0.05; done\nexec " << known_64 << " -1\n";
+    const std::string entries = "-e '@@uft:*:" + known_64 + ":handle:entry, @@uft:*:" + known_32 +
+                                ":handle:entry { count(bits, comm); }' ";
+    const std::string writes =
+        "-e '@@syscall:*:write:entry when arg0 == 1 { count(bits, comm, arg2); }' ";
+    const started others("sh -c 'while " + known_64 + " -7 && " + known_32 +
+                         " -9; do :; done' > /dev/null");
+    const said all = run(tool("--children " + entries + writes + "-- sh " + (folder / "work")));
+    BOOST_TEST(
+        all.text.find("handle count(bits, comm)\n  32, known.32: 23\n  64, known.64: 105\n") !=
+            std::string::npos,
+        all.text);
+    // A line of each, as long as its sum.
+    for (const char* const line : {"  32, known.32, 7: 1\n", "  32, known.32, 9: 1\n",
+                                   "  64, known.64, 10: 1\n", "  64, known.64, 2: 1\n"}) {
+        BOOST_TEST(all.text.find(line) != std::string::npos, all.text);
+    }
+    BOOST_TEST(all.text.find(" 0 unreadable, 0 lost") != std::string::npos, all.text);
+    const said alone = run(tool(entries + writes + "-- sh " + (folder / "work")));
+    BOOST_TEST(
+        alone.text.find("handle count(bits, comm)\n  64, known.64: 1\n") != std::string::npos,
+        alone.text);
+}
+
 BOOST_AUTO_TEST_CASE(a_program_that_is_run_has_its_exit_status_and_its_output) {
     if (!is_permitted()) return;
     const said made =

@@ -43,8 +43,9 @@ public:
     firing_code(bpf_code& to, function_part part) : to_(to), part_(part) {}
 
     /// Where the program begins, of functions and probes: the jump is taken by code of 32 bits.
-    [[nodiscard]] std::size_t begin() {
+    [[nodiscard]] std::size_t begin(const process_filter& only) {
         to_.move(firing, bpf::r1);
+        return_unless(to_, only, scratch);
         to_.load(bpf::r1, firing, cs);
         return to_.jump_if(BPF_JEQ, bpf::r1, segment_of_32);
     }

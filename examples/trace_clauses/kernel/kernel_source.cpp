@@ -86,11 +86,21 @@ kernel_source::~kernel_source() {
     if (consumer_ != nullptr) ::munmap(consumer_, page_);
 }
 
+void kernel_source::follow_children(::pid_t process) {
+    if (followed_ == nullptr) followed_ = std::make_unique<followed_processes>();
+    followed_->add(process);
+}
+
+process_filter kernel_source::filter_of(const kernel_point& at) const noexcept {
+    if (followed_ != nullptr) return {at.process, followed_->map()};
+    return is_system_call(at.part) ? process_filter{at.process} : process_filter{};
+}
+
 bpf_code kernel_source::code_for(const kernel_point& at,
                                  std::span<const std::uint32_t> clauses) const {
     const kernel_maps maps{ring_.get(), counters_.get(),
                            static_cast<std::uint32_t>(session_.size()),
-                           static_cast<std::uint32_t>(ring_bytes_ / 8)};
+                           static_cast<std::uint32_t>(ring_bytes_ / 8), filter_of(at)};
     return translate(session_, clauses, at.part, maps, at.mode);
 }
 
@@ -103,7 +113,7 @@ void kernel_source::attach_system_call(const kernel_point& at,
     const std::string where = "system call " + std::to_string(at.offset);
     const file_descriptor program =
         load_program(BPF_PROG_TYPE_RAW_TRACEPOINT, code_for(at, clauses), where);
-    system_calls_.try_emplace({at.part, at.process}, at.part, at.process)
+    system_calls_.try_emplace({at.part, at.process}, at.part, filter_of(at))
         .first->second.set(at.mode, static_cast<std::uint32_t>(at.offset), program);
 }
 
@@ -127,9 +137,10 @@ void kernel_source::attach_uprobe(const kernel_point& at, std::span<const std::u
     }
     // Of all processes an event is a processor's by its form alone: its program runs on each. It
     // must be one that is there.
-    const int processor = at.process >= 0 ? -1 : std::max(::sched_getcpu(), 0);
+    const ::pid_t process = followed_ == nullptr ? at.process : -1;
+    const int processor = process >= 0 ? -1 : std::max(::sched_getcpu(), 0);
     const long fd =
-        ::syscall(SYS_perf_event_open, &with, at.process, processor, -1, PERF_FLAG_FD_CLOEXEC);
+        ::syscall(SYS_perf_event_open, &with, process, processor, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0) throw std::runtime_error(where + ": cannot set a uprobe: " + why_refused(errno));
     file_descriptor event(static_cast<int>(fd));
     if (::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program.get()) != 0 ||
@@ -143,6 +154,7 @@ void kernel_source::attach_uprobe(const kernel_point& at, std::span<const std::u
 void kernel_source::detach() noexcept {
     attached_.clear();
     system_calls_.clear();
+    followed_.reset();
 }
 
 bool kernel_source::wait(int milliseconds) const noexcept {

@@ -12,7 +12,8 @@
 ///   while (source.wait(100)) source.read([](const kernel_record& of, auto output) { ... });
 /// @endcode
 /// An event of one process is not inherited by those that it forks: the kernel would look for the
-/// file's name in their memory, find nothing, and refuse the fork. Nothing of it is in the traced
+/// file's name in their memory, find nothing, and refuse the fork. So where children are followed,
+/// the event is of all, and its program chooses. Nothing of it is in the traced
 /// programs but a breakpoint, which the kernel takes out when this process ends, in whichever way.
 /// Of a function that calls itself the kernel awaits 64 returns of a thread: deeper ones do not
 /// fire, and it does not count them. Entries all fire.
@@ -24,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,6 +34,7 @@
 #include <trace_ring/point/clauses.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 
+#include "followed_processes.hpp"
 #include "system_call_dispatch.hpp"
 #include "translate.hpp"
 
@@ -42,8 +45,8 @@ struct kernel_point {
     std::string file{};                          ///< empty of a system call
     std::uint64_t offset = 0;                    ///< in the file; a system call's number
     function_part part = function_part::inside;  ///< an exit's offset is that of the entry
-    ::pid_t process = -1;         ///< of this process, without those that it forks; -1: of all
-    std::uint64_t semaphore = 0;  ///< offset of a probe's counter of tracers; 0: none
+    ::pid_t process = -1;                        ///< of this process; -1: of all
+    std::uint64_t semaphore = 0;             ///< offset of a probe's counter of tracers; 0: none
     program_mode mode = program_mode::lp64;  ///< of a system call: whose number it is
 };
 
@@ -58,6 +61,11 @@ public:
     kernel_source& operator=(const kernel_source&) = delete;
     ~kernel_source();
 
+    /// Points of a process that are attached from now on are those of all that it forks from now
+    /// on, and these fork. Those of functions and probes are then in all programs that run the
+    /// file, and cost others the way into the kernel. Throws std::runtime_error as
+    /// followed_processes does.
+    void follow_children(::pid_t process);
     /// Runs these clauses wherever the point fires from now on. Throws std::runtime_error that
     /// names the file and the offset, if it is not permitted, or no place for a uprobe, or the
     /// kernel does not accept the program, which is told with the end of its reasons. A second
@@ -93,6 +101,7 @@ public:
 private:
     bool next(std::span<const std::byte>& data) noexcept;
     void consume() noexcept;
+    [[nodiscard]] process_filter filter_of(const kernel_point& at) const noexcept;
     [[nodiscard]] bpf_code code_for(const kernel_point& at,
                                     std::span<const std::uint32_t> clauses) const;
     void attach_system_call(const kernel_point& at, std::span<const std::uint32_t> clauses);
@@ -105,6 +114,7 @@ private:
     trace_ring::file_descriptor ring_;
     trace_ring::file_descriptor counters_;
     std::vector<trace_ring::file_descriptor> attached_;  // perf events; programs live as long
+    std::unique_ptr<followed_processes> followed_;
     std::map<std::pair<function_part, ::pid_t>, system_call_dispatch> system_calls_;
     std::byte* consumer_ = nullptr;  // a page that is ours to write
     std::byte* producer_ = nullptr;  // a page, and the data twice in a row: nothing wraps

@@ -4,7 +4,6 @@
 #include "system_call_dispatch.hpp"
 
 #include <linux/bpf.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <stdexcept>
@@ -22,23 +21,17 @@ constexpr std::int32_t most_numbers = 1024;  // of one mode
 constexpr std::int32_t by_entry_for_32 = 2;  // the kernel's TS_COMPAT
 static_assert(by_entry_for_32 << 9 == most_numbers);
 
-/// Whether processes have the numbers that the kernel itself gives them.
-[[nodiscard]] bool numbers_are_the_kernels() {
-    constexpr ::ino_t first_namespace = 0xEFFFFFFC;
-    struct stat status {};
-    return ::stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == first_namespace;
-}
-
-[[nodiscard]] bpf_code dispatcher(function_part part, ::pid_t process, int programs) {
+[[nodiscard]] bpf_code dispatcher(function_part part, const process_filter& only, int programs) {
     constexpr int scratch = -8;
     constexpr bpf::reg context = bpf::r6;
     constexpr bpf::reg number = bpf::r7;
     bpf_code code;
     code.move(context, bpf::r1);
+    return_unless(code, only, scratch);
     code.call(BPF_FUNC_get_current_pid_tgid);
     code.compute(BPF_RSH, bpf::r0, 32);
-    const std::size_t other = process >= 0 ? code.jump_if(BPF_JNE, bpf::r0, process)
-                                           : code.jump_if(BPF_JEQ, bpf::r0, ::getpid());
+    // Of all, this process's own calls would be without end.
+    const std::size_t own = code.jump_if(BPF_JEQ, bpf::r0, only.process < 0 ? ::getpid() : 0);
     const auto read = [&code](unsigned bytes) {  // at r3, into r1
         code.store(bpf::r10, scratch, 0);
         code.move(bpf::r1, bpf::r10);
@@ -69,7 +62,7 @@ static_assert(by_entry_for_32 << 9 == most_numbers);
     code.load_map(bpf::r2, programs);
     code.move(bpf::r3, number);
     code.call(BPF_FUNC_tail_call);  // which returns only if there is none of that number
-    code.here(other);
+    code.here(own);
     code.here(none);
     code.move(bpf::r0, 0);
     code.exit();
@@ -78,17 +71,13 @@ static_assert(by_entry_for_32 << 9 == most_numbers);
 
 }  // namespace
 
-system_call_dispatch::system_call_dispatch(function_part part, ::pid_t process)
+system_call_dispatch::system_call_dispatch(function_part part, const process_filter& only)
     : programs_(make_map(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 2 * most_numbers)) {
-    if (process >= 0 && !numbers_are_the_kernels()) {
-        throw std::runtime_error(
-            "system calls of one process cannot be traced in a container, where processes have "
-            "other numbers than for the kernel");
-    }
+    if (only.process >= 0) need_kernels_numbers("system calls of one process");
     const bool enters = part == function_part::system_call;
     const char* const name = enters ? "sys_enter" : "sys_exit";
-    dispatcher_ = load_program(BPF_PROG_TYPE_RAW_TRACEPOINT,
-                               dispatcher(part, process, programs_.get()), name);
+    dispatcher_ =
+        load_program(BPF_PROG_TYPE_RAW_TRACEPOINT, dispatcher(part, only, programs_.get()), name);
     attached_ = attach_raw(name, dispatcher_);
 }
 

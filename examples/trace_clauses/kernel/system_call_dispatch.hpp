@@ -6,29 +6,27 @@
 /// All system calls of all programs come by one place in the kernel: a program there goes on with
 /// that of the call's number, and leaves all others alone.
 /// @code
-///   system_call_dispatch entries(function_part::system_call, process);
+///   system_call_dispatch entries(function_part::system_call, {process});
 ///   entries.set(program_mode::lp64, 257, program);
 /// @endcode
 /// A call has 32 bits if it came by the kernel's entry for those: also one that a 64-bit program
 /// makes by `int $0x80`. Its number and its arguments are then those of 32-bit programs.
-
-#include <sys/types.h>
 
 #include <cstdint>
 
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/record/data_model.hpp>
 
+#include "followed_processes.hpp"
 #include "translate.hpp"
 
 namespace trace_clauses {
 
 class system_call_dispatch {
 public:
-    /// Of one process; -1: of all but this one, whose own calls would be without end. Throws
-    /// std::runtime_error as bpf_system.hpp does, and if this process is in a namespace in which
-    /// processes have other numbers than for the kernel.
-    system_call_dispatch(function_part part, ::pid_t process);
+    /// Of all processes it is for all but this one. Throws std::runtime_error as bpf_system.hpp and
+    /// need_kernels_numbers do.
+    system_call_dispatch(function_part part, const process_filter& only);
 
     /// Calls of that number and mode run the program from now on, one of type
     /// BPF_PROG_TYPE_RAW_TRACEPOINT. Throws std::runtime_error.

@@ -27,7 +27,7 @@ public:
 
     [[nodiscard]] bpf_code program(const point::clauses& session,
                                    std::span<const std::uint32_t> clauses) {
-        const std::size_t narrow = firing_.begin();
+        const std::size_t narrow = firing_.begin(maps_.only);
         for (const std::uint32_t each : clauses) clause(session, each, program_mode::lp64);
         const std::size_t end = to_.jump();
         to_.here(narrow);

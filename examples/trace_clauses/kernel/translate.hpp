@@ -21,6 +21,7 @@
 #include <trace_ring/record/data_model.hpp>
 
 #include "bpf_code.hpp"
+#include "followed_processes.hpp"
 
 namespace trace_clauses {
 
@@ -71,11 +72,13 @@ enum class function_part : std::uint8_t {
     return of >= function_part::system_call;
 }
 
+/// What a program works with, and for whom.
 struct kernel_maps {
     int ring = -1;      ///< BPF_MAP_TYPE_RINGBUF
     int counters = -1;  ///< BPF_MAP_TYPE_PERCPU_ARRAY of kernel_counts: each clause, and then all
     std::uint32_t all = 0;   ///< the last one's number
     std::uint32_t much = 0;  ///< so many bytes in the ring wake who waits; at most 2^30
+    process_filter only{};   ///< at a function or probe
 };
 
 /// The program for a trace point with these clauses, in their order. Its length is bounded by that
