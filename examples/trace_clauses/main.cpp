@@ -172,9 +172,12 @@ private:
         kernel_counts all;
         for (std::uint32_t i = 0; i < plan_.code_of.size(); ++i) all += source_.counts(i);
         // What was dropped behind the last record.
-        if (all.dropped > results_->lost()) results_->lost(all.dropped - results_->lost());
+        const std::uint64_t lost = all.dropped + all.unseen;
+        if (lost > results_->lost()) results_->lost(lost - results_->lost());
         std::cerr << "trace-clauses: " << all.ran << " ran, " << all.not_wanted << " not wanted, "
                   << all.unreadable << " unreadable, " << all.dropped << " lost";
+        if (all.unseen != 0) std::cerr << ", " << all.unseen << " returns not seen";
+        if (source_.may_miss_returns()) std::cerr << ", returns not seen are not counted";
         if (results_->unrecorded() != 0)
             std::cerr << ", " << results_->unrecorded() << " not recorded";
         std::cerr << '\n';

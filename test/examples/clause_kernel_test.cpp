@@ -57,6 +57,14 @@ extern "C" [[gnu::noinline]] std::uint64_t clause_kernel_target(std::uint64_t a,
     return a + b + c + d + e + f + g + h + i + j + k + l;
 }
 
+/// Calls itself to that depth, and then the one above.
+extern "C" [[gnu::noinline]] std::uint64_t clause_kernel_deep(std::uint64_t depth) {
+    std::uint64_t below = depth == 1 ? clause_kernel_target(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+                                     : clause_kernel_deep(depth - 1);
+    asm volatile("" : "+r"(below));  // and so a call, and no loop
+    return 1 + below;
+}
+
 // Who calls whom is as it is written here, whatever the compiler does with frames. The caller
 // returns where it returns to.
 asm(R"(
@@ -673,6 +681,44 @@ BOOST_AUTO_TEST_CASE(a_system_call_is_of_the_mode_by_which_it_came_whoever_made_
     });
     BOOST_TEST(told == 4U);
     for (const std::uint32_t each : {entry, exit}) BOOST_TEST(source->counts(each).ran == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(returns_that_the_kernel_does_not_see_are_counted_where_they_are) {
+    point::clauses session;
+    const std::vector<instruction> nothing{{op::finish}};
+    std::array<std::uint32_t, 3> clauses{};
+    for (auto& each : clauses) each = session.add({{}, nothing, 0}, {{}, nothing, 0});
+    const auto [deep, deep_exit, other_exit] = clauses;
+    const auto source = source_for(session);
+    if (source == nullptr) return;
+    const auto attach = [&](const void* code, tc::function_part part, std::uint32_t clause) {
+        tc::kernel_point at = place_of(code, ::getpid());
+        at.part = part;
+        source->attach(at, {&clause, 1});
+    };
+    const auto* const target = reinterpret_cast<const void*>(&clause_kernel_deep);
+    attach(target, tc::function_part::entry, deep);
+    attach(target, tc::function_part::exit, deep_exit);
+    attach(reinterpret_cast<const void*>(&clause_kernel_target), tc::function_part::exit,
+           other_exit);
+    const on_one_processor here;
+    for (const unsigned depth : {1U, 64U, 65U, 200U, 200U, 3U})
+        BOOST_TEST(clause_kernel_deep(depth) == depth);
+    const tc::kernel_counts counts = source->counts(deep_exit);
+    BOOST_TEST(source->counts(deep).ran == 1U + 64 + 65 + 200 + 200 + 3);
+    BOOST_TEST(source->counts(deep).unseen == 0U);
+    BOOST_TEST(counts.ran == 1U + 64 + 64 + 64 + 64 + 3);
+    BOOST_TEST(counts.unseen == 1U + 136 + 136);
+    BOOST_TEST(counts.dropped == 0U);
+    // In the innermost call 64 returns are awaited, and another function's is no more.
+    BOOST_TEST(source->counts(other_exit).ran == 2U);
+    BOOST_TEST(source->counts(other_exit).unseen == 4U);
+    std::vector<std::uint64_t> lost;
+    source->read([&](const tc::kernel_record& of, auto) {
+        if (lost.empty() || lost.back() != of.dropped) lost.push_back(of.dropped);
+    });
+    BOOST_TEST(lost.back() == 1U + 136 + 136 + 4);
+    BOOST_TEST(lost.size() > 200U);
 }
 
 BOOST_AUTO_TEST_CASE(what_a_process_forks_is_followed_until_its_last_thread_ends) {

@@ -7,6 +7,7 @@
 //     clause_known COUNT    prints a line for each call
 //     clause_known          prints where `handle` is in the file, and ends
 //     clause_known -COUNT   calls, prints the sum of what it got, and nothing else
+//     clause_known -COUNT DEPTH   so often calls `deep`, which calls itself to that depth, before
 
 #include <cstdio>
 #include <cstdlib>
@@ -53,6 +54,12 @@ extern "C" [[gnu::noinline]] long handle(const order* of, long n) {
     return of->in[1].a - n;
 }
 
+extern "C" [[gnu::noinline]] long deep(long n) {
+    long below = n <= 1 ? 0 : deep(n - 1);
+    asm volatile("" : "+r"(below));  // and so a call, and no loop
+    return n + below;
+}
+
 int main(int argc, char** argv) {
     if (argc < 2) {
         const unsigned long address = reinterpret_cast<unsigned long>(&handle);
@@ -74,6 +81,7 @@ int main(int argc, char** argv) {
     static order one;
     static char names[2][16];
     long sum = 0;
+    for (long i = 0; argc > 2 && i < count; ++i) sum += deep(std::atol(argv[2]));
     for (long i = 0; i < count; ++i) {
         std::memset(&one, 0, sizeof one);
         std::snprintf(names[i % 2], sizeof names[0], "name%ld", i);

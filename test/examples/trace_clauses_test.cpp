@@ -257,6 +257,34 @@ BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
     BOOST_TEST(all.text.find(" arg0=") == std::string::npos, all.text);
 }
 
+BOOST_AUTO_TEST_CASE(returns_that_are_not_seen_are_told_and_are_losses_of_the_trace) {
+    if (!is_permitted()) return;
+    for (const std::string program : {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32}) {
+        if (program.empty()) continue;
+        const test::folder folder;
+        const std::string trace = folder / "deep.trace";
+        const said made = run(tool("-o " + trace +
+                                   " -e '@@uft:*:clause_known*:deep:exit { capture(retval); } "
+                                   "@@uft:*:clause_known*:deep:entry { count(); }' -- " +
+                                   program + " -3 200"));
+        BOOST_TEST(made.status == 0);
+        BOOST_TEST(made.text.find("deep count()\n  600\n") != std::string::npos, made.text);
+        BOOST_TEST(made.text.find("792 ran, 0 not wanted, 0 unreadable, 0 lost, 408 returns not "
+                                  "seen\n") != std::string::npos,
+                   made.text);
+        std::uint64_t lost = 0;
+        std::uint64_t records = 0;
+        const auto file = tr::reduce::trace_file::open(trace);
+        for (auto cursor = file.forward(); const auto* item = cursor.next();) {
+            if (std::holds_alternative<tr::reduce::record_view>(*item)) ++records;
+            const auto* const loss = std::get_if<tr::reduce::loss_item>(item);
+            if (loss != nullptr) lost += loss->count;
+        }
+        BOOST_TEST(records == 3U * 64);
+        BOOST_TEST(lost == 3U * 136);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(with_children_all_that_a_program_forks_is_traced_and_nothing_else) {
     if (std::string(CLAUSE_KNOWN_32).empty() || !is_permitted()) return;
     const test::folder folder;

@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -96,16 +97,29 @@ process_filter kernel_source::filter_of(const kernel_point& at) const noexcept {
     return is_system_call(at.part) ? process_filter{at.process} : process_filter{};
 }
 
+kernel_maps kernel_source::maps_for(const kernel_point& at) const noexcept {
+    return {ring_.get(), counters_.get(), static_cast<std::uint32_t>(session_.size()),
+            static_cast<std::uint32_t>(ring_bytes_ / 8), filter_of(at)};
+}
 bpf_code kernel_source::code_for(const kernel_point& at,
                                  std::span<const std::uint32_t> clauses) const {
-    const kernel_maps maps{ring_.get(), counters_.get(),
-                           static_cast<std::uint32_t>(session_.size()),
-                           static_cast<std::uint32_t>(ring_bytes_ / 8), filter_of(at)};
-    return translate(session_, clauses, at.part, maps, at.mode);
+    return translate(session_, clauses, at.part, maps_for(at), at.mode);
 }
 
 void kernel_source::attach(const kernel_point& at, std::span<const std::uint32_t> clauses) {
-    is_system_call(at.part) ? attach_system_call(at, clauses) : attach_uprobe(at, clauses);
+    if (is_system_call(at.part)) return attach_system_call(at, clauses);
+    if (at.part == function_part::exit) {
+        kernel_point entry = at;
+        entry.part = function_part::entry;
+        std::optional<bpf_code> counting;
+        try {
+            counting = count_unseen_returns(clauses, maps_for(at));
+        } catch (const std::runtime_error&) {
+            may_miss_returns_ = true;
+        }
+        if (counting) attach_uprobe(entry, *counting);
+    }
+    attach_uprobe(at, code_for(at, clauses));
 }
 
 void kernel_source::attach_system_call(const kernel_point& at,
@@ -117,13 +131,12 @@ void kernel_source::attach_system_call(const kernel_point& at,
         .first->second.set(at.mode, static_cast<std::uint32_t>(at.offset), program);
 }
 
-void kernel_source::attach_uprobe(const kernel_point& at, std::span<const std::uint32_t> clauses) {
+void kernel_source::attach_uprobe(const kernel_point& at, const bpf_code& code) {
     const std::string where = at.file + ", offset " + std::to_string(at.offset);
     static const std::string device = "/sys/bus/event_source/devices/uprobe/";
     static const unsigned type = number_in(device + "type", "", 0);
     if (type == 0) throw std::runtime_error(where + ": this kernel has no uprobes");
-    const file_descriptor program =
-        load_program(BPF_PROG_TYPE_KPROBE, code_for(at, clauses), where);
+    const file_descriptor program = load_program(BPF_PROG_TYPE_KPROBE, code, where);
     ::perf_event_attr with{};
     with.size = sizeof with;
     with.type = type;

@@ -16,7 +16,7 @@
 /// the event is of all, and its program chooses. Nothing of it is in the traced
 /// programs but a breakpoint, which the kernel takes out when this process ends, in whichever way.
 /// Of a function that calls itself the kernel awaits 64 returns of a thread: deeper ones do not
-/// fire, and it does not count them. Entries all fire.
+/// fire. They are counted where the kernel describes its structures (BTF). Entries all fire.
 /// Facts: perf_event_open(2), bpf(2), bpf-helpers(7), and the kernel's
 /// Documentation/bpf/ringbuf.rst.
 
@@ -95,6 +95,8 @@ public:
         return count;
     }
 
+    /// Whether there are returns that are not counted if they are not seen.
+    [[nodiscard]] bool may_miss_returns() const noexcept { return may_miss_returns_; }
     /// What was counted of a clause so far, on all processors.
     [[nodiscard]] kernel_counts counts(std::uint32_t clause) const;
 
@@ -102,10 +104,11 @@ private:
     bool next(std::span<const std::byte>& data) noexcept;
     void consume() noexcept;
     [[nodiscard]] process_filter filter_of(const kernel_point& at) const noexcept;
+    [[nodiscard]] kernel_maps maps_for(const kernel_point& at) const noexcept;
     [[nodiscard]] bpf_code code_for(const kernel_point& at,
                                     std::span<const std::uint32_t> clauses) const;
     void attach_system_call(const kernel_point& at, std::span<const std::uint32_t> clauses);
-    void attach_uprobe(const kernel_point& at, std::span<const std::uint32_t> clauses);
+    void attach_uprobe(const kernel_point& at, const bpf_code& code);
 
     const point::clauses& session_;
     std::size_t ring_bytes_;
@@ -115,6 +118,7 @@ private:
     trace_ring::file_descriptor counters_;
     std::vector<trace_ring::file_descriptor> attached_;  // perf events; programs live as long
     std::unique_ptr<followed_processes> followed_;
+    bool may_miss_returns_ = false;
     std::map<std::pair<function_part, ::pid_t>, system_call_dispatch> system_calls_;
     std::byte* consumer_ = nullptr;  // a page that is ours to write
     std::byte* producer_ = nullptr;  // a page, and the data twice in a row: nothing wraps

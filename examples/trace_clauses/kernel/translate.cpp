@@ -10,6 +10,7 @@
 
 #include "arithmetic_code.hpp"
 #include "firing_code.hpp"
+#include "kernel_types.hpp"
 
 namespace trace_clauses {
 namespace {
@@ -43,7 +44,35 @@ public:
         return finish();
     }
 
+    [[nodiscard]] bpf_code program_of_unseen(std::span<const std::uint32_t> clauses) {
+        constexpr std::int32_t most_awaited = 64;  // the kernel's MAX_URETPROBE_DEPTH
+        return_unless(to_, maps_.only, scratch);
+        to_.call(BPF_FUNC_get_current_task);
+        to_.move(bpf::r3, bpf::r0);
+        read_kernel(offset_in_kernel("task_struct", "utask"), 8);
+        const std::size_t first = to_.jump_if(BPF_JEQ, bpf::r3, 0);
+        read_kernel(offset_in_kernel("uprobe_task", "depth"), 4);
+        const std::size_t seen = to_.jump_if(BPF_JLT, bpf::r3, most_awaited);
+        for (const std::uint32_t each : clauses) {
+            count(each, offsetof(kernel_counts, unseen));
+            count(maps_.all, offsetof(kernel_counts, dropped));
+        }
+        to_.here(first);
+        to_.here(seen);
+        return finish();
+    }
+
 private:
+    /// So many bytes, `offset` behind r3, into r3.
+    void read_kernel(std::int32_t offset, std::int32_t bytes) {
+        to_.store(bpf::r10, scratch, 0);
+        to_.move(bpf::r1, bpf::r10);
+        to_.compute(BPF_ADD, bpf::r1, scratch);
+        to_.move(bpf::r2, bytes);
+        to_.compute(BPF_ADD, bpf::r3, offset);
+        to_.call(BPF_FUNC_probe_read_kernel);
+        to_.load(bpf::r3, bpf::r10, scratch);
+    }
     [[nodiscard]] bpf_code finish() {
         to_.move(bpf::r0, 0);
         to_.exit();
@@ -254,6 +283,10 @@ bpf_code translate(const point::clauses& session, std::span<const std::uint32_t>
     translator made(maps, part);
     return is_system_call(part) ? made.program_of_call(session, clauses, call_mode)
                                 : made.program(session, clauses);
+}
+
+bpf_code count_unseen_returns(std::span<const std::uint32_t> clauses, const kernel_maps& maps) {
+    return translator(maps, function_part::entry).program_of_unseen(clauses);
 }
 
 }  // namespace trace_clauses

@@ -37,7 +37,7 @@ struct kernel_record {
     std::uint32_t tid;
     std::uint32_t cpu;
     std::uint32_t bits;     ///< 32 or 64
-    std::uint64_t dropped;  ///< on this processor so far, because the ring was full
+    std::uint64_t dropped;  ///< on this processor so far: the ring was full, or a return not seen
     char comm[16];
 };
 static_assert(sizeof(kernel_record) == 56 && offsetof(kernel_record, dropped) == 32);
@@ -47,17 +47,19 @@ struct kernel_counts {
     std::uint64_t ran = 0;
     std::uint64_t not_wanted = 0;
     std::uint64_t unreadable = 0;  ///< its predicate could not read what it asks for
-    std::uint64_t dropped = 0;     ///< the ring was full
+    std::uint64_t dropped = 0;     ///< the ring was full; of all clauses, also what is unseen
+    std::uint64_t unseen = 0;      ///< returns of functions that called themselves too deeply
 
     kernel_counts& operator+=(const kernel_counts& other) noexcept {
         ran += other.ran;
         not_wanted += other.not_wanted;
         unreadable += other.unreadable;
         dropped += other.dropped;
+        unseen += other.unseen;
         return *this;
     }
 };
-static_assert(sizeof(kernel_counts) == 32);
+static_assert(sizeof(kernel_counts) == 40);
 
 /// Where in a function a trace point is, or at a system call: what the stack and the registers hold
 /// differs.
@@ -88,5 +90,10 @@ struct kernel_maps {
                                  std::span<const std::uint32_t> clauses, function_part part,
                                  const kernel_maps& maps,
                                  program_mode call_mode = program_mode::lp64);
+/// The program for the entry of a function whose returns have these clauses. The kernel awaits 64
+/// returns of a thread, and drops the others without a word: here they are counted, where it does
+/// so. Throws std::runtime_error as offset_in_kernel does.
+[[nodiscard]] bpf_code count_unseen_returns(std::span<const std::uint32_t> clauses,
+                                            const kernel_maps& maps);
 
 }  // namespace trace_clauses
