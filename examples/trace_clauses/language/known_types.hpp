@@ -1,0 +1,102 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The types of a clause's values, as the code needs them: widths, numbers, members.
+/// @code
+///   const known_types types(table);
+///   code.load(types.integer_of(found->type));
+/// @endcode
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <trace_ring/point/expression.hpp>
+#include <trace_ring/record/field.hpp>
+
+#include "../types/type_table.hpp"
+#include "type_names.hpp"
+#include "typed_code.hpp"
+
+namespace trace_clauses {
+
+inline constexpr integer_type as_int{4, true};
+inline constexpr integer_type as_long_long{8, true};
+inline constexpr integer_type as_ulong_long{8, false};
+
+[[noreturn]] inline void refuse(const point::expression& at, std::string what) {
+    throw point::mistake{at.column, at.length, std::move(what)};
+}
+
+/// Those of one mode.
+class known_types {
+public:
+    explicit known_types(type_table& all) : all_(all) {}
+
+    [[nodiscard]] type_table& table() const noexcept { return all_; }
+    [[nodiscard]] const type& operator[](type_id of) const { return all_[of]; }
+    [[nodiscard]] const type& of(const operand& of) const { return all_[of.type]; }
+    [[nodiscard]] std::uint8_t address_bytes() const noexcept {
+        return all_.mode() == program_mode::lp64 ? 8 : 4;
+    }
+    [[nodiscard]] integer_type integer_of(type_id of) const {
+        const type& is = all_[of];
+        if (is.is == type::kind::pointer) return {address_bytes(), false};
+        return {static_cast<std::uint8_t>(is.size.bytes), is.is_signed};
+    }
+    [[nodiscard]] type_id type_for(integer_type of) {
+        using point::c_type;
+        switch (of.bytes) {
+            case 1:
+                return all_.of(c_type::character, of.is_signed);
+            case 2:
+                return all_.of(c_type::short_integer, of.is_signed);
+            case 4:
+                return all_.of(c_type::integer, of.is_signed);
+            default:
+                return all_.of(c_type::long_long_integer, of.is_signed);
+        }
+    }
+    [[nodiscard]] operand number(integer_type of) {
+        return {operand::kind::number, type_for(of), {}};
+    }
+    [[nodiscard]] std::string shown(type_id of) const { return shown_type(all_, of); }
+    /// `offset` is raised by where it lies; members of nameless structures are members, too.
+    [[nodiscard]] const member* find_member(const type& in, std::string_view name,
+                                            std::uint64_t& offset) const {
+        for (const auto& each : in.members) {
+            if (each.name == name) {
+                offset += each.bits.width != 0 ? each.bits.offset : each.offset;
+                return &each;
+            }
+            if (!each.name.empty()) continue;
+            std::uint64_t inside = offset + each.offset;
+            if (const member* const found = find_member(all_[each.type], name, inside)) {
+                offset = inside;
+                return found;
+            }
+        }
+        return nullptr;
+    }
+    /// An element of an array that is captured.
+    [[nodiscard]] static trace_ring::field_type stored_as(integer_type of) noexcept {
+        using trace_ring::field_type;
+        constexpr field_type unsigned_ones[] = {field_type::u8, field_type::u16, field_type::u32,
+                                                field_type::u64};
+        constexpr field_type signed_ones[] = {field_type::i8, field_type::i16, field_type::i32,
+                                              field_type::i64};
+        const auto at = static_cast<std::size_t>(std::countr_zero(unsigned{of.bytes}));
+        return of.is_signed ? signed_ones[at] : unsigned_ones[at];
+    }
+
+private:
+    type_table& all_;
+};
+
+}  // namespace trace_clauses

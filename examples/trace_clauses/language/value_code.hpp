@@ -1,0 +1,384 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The code of values: C's operators, members, elements and casts.
+/// @code
+///   const operand kept = values.value(expression);  // one word is left
+/// @endcode
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <trace_ring/reduce/where/expression/kinds.hpp>
+
+#include "compile.hpp"
+#include "known_types.hpp"
+#include "named_code.hpp"
+#include "typed_code.hpp"
+
+namespace trace_clauses {
+
+using trace_ring::point::form;
+
+/// All throw mistake. What conditions are, says who derives from it.
+class value_code {
+public:
+    explicit value_code(const environment& in) : types_(in.types), names_(in, code_) {}
+    value_code(const value_code&) = delete;
+    value_code& operator=(const value_code&) = delete;
+
+    [[nodiscard]] typed_code& code() noexcept { return code_; }
+    [[nodiscard]] known_types& types() noexcept { return types_; }
+
+    /// Any expression: a number, or an object's address.
+    operand compile(const expression& of) {
+        switch (of.what) {
+            case form::constant:
+            case form::duration:
+                return constant_of(of);
+            case form::text:
+                refuse(of, "a text can be compared with a text");
+            case form::name:
+            case form::field:
+                return named(of);
+            case form::element:
+            case form::indexed:
+                return indexed(of);
+            case form::member:
+                return member_of(of, compile(of.parts[0]), of.word);
+            case form::through: {
+                const operand pointer = value(of.parts[0]);
+                if (types_.of(pointer).is != type::kind::pointer) {
+                    refuse(of.parts[0],
+                           "'->' of " + types_.shown(pointer.type) + ", which is no pointer");
+                }
+                return member_of(of, {operand::kind::object, types_.of(pointer).of, {}}, of.word);
+            }
+            case form::negated:
+                return with_signs(of);
+            case form::sum:
+            case form::product:
+                return chain(of);
+            case form::cast:
+                return cast(of);
+            case form::call:
+                return call(of);
+            case form::type_name:
+                refuse(of, "a type, where a value is needed");
+            default:
+                condition(of);
+                return types_.number(as_int);
+        }
+    }
+    /// A whole number or a pointer; the address of an array's first element.
+    operand value(const expression& of) {
+        operand made = compile(of);
+        if (made.is == operand::kind::number) return made;
+        const type& is = types_.of(made);
+        switch (is.is) {
+            case type::kind::integer:
+            case type::kind::pointer:
+                if (is.size.bytes > 8) refuse(of, "a number of more than 8 bytes");
+                if (made.bits.width != 0) {
+                    code_.load({made.bits.bytes, false});
+                    code_.extract(made.bits, is.is_signed);
+                } else {
+                    code_.load(types_.integer_of(made.type));
+                }
+                return {operand::kind::number, made.type, {}};
+            case type::kind::array:
+                return {operand::kind::number, types_.table().pointer_to(is.of), {}};
+            case type::kind::real:
+                refuse(of, "floating-point numbers can be captured, and not computed with");
+            case type::kind::structure:
+                refuse(of, "a structure: name a member of it");
+            case type::kind::nothing:
+                break;
+        }
+        refuse(of, "it has no value that is known");
+    }
+    /// A value that is no pointer.
+    operand whole(const expression& of) {
+        const operand made = value(of);
+        if (types_.of(made).is == type::kind::pointer)
+            refuse(of, "a pointer, where a number is needed");
+        return made;
+    }
+    /// The pointer or number whose address is on the stack.
+    operand loaded(const expression& of, const operand& object) {
+        const type& is = types_.of(object);
+        if (is.is != type::kind::pointer && is.is != type::kind::integer) refuse(of, "no pointer");
+        code_.load(types_.integer_of(object.type));
+        return {operand::kind::number, object.type, {}};
+    }
+    /// A number that stands there, in these bounds.
+    [[nodiscard]] std::uint32_t constant(const expression& of, std::uint32_t low,
+                                         std::uint32_t high) {
+        const auto as = [](std::uint32_t n) { return point::number::of(std::uint64_t{n}); };
+        if (of.what != form::constant || of.value.floating() || of.value < as(low) ||
+            of.value > as(high)) {
+            refuse(of, "a number from " + std::to_string(low) + " to " + std::to_string(high) +
+                           " is needed");
+        }
+        return static_cast<std::uint32_t>(of.value.real());
+    }
+
+    /// What `what` returns; the code that it makes is dropped.
+    template <class Do>
+    [[nodiscard]] auto without_code(const Do& what) {
+        typed_code kept = std::exchange(code_, typed_code{});
+        auto made = what();
+        code_ = std::move(kept);
+        return made;
+    }
+
+protected:
+    using op = point::op;
+
+    ~value_code() = default;
+    /// Leaves 0 or 1.
+    virtual void condition(const expression& of) = 0;
+    /// Two words are there, the first's code ends at `at`: they are converted to a common type.
+    integer_type convert(std::size_t at, const operand& a, const operand& b) {
+        const integer_type from = types_.integer_of(a.type);
+        const integer_type with = types_.integer_of(b.type);
+        const integer_type both = integer_type::common(from, with);
+        code_.convert(at, from, both);
+        code_.convert(code_.size(), with, both);
+        return both;
+    }
+
+    typed_code code_;
+    known_types types_;
+
+private:
+    operand constant_of(const expression& of) {
+        if (of.value.floating()) refuse(of, "a whole number is needed");
+        const auto zero = point::number::of(std::uint64_t{0});
+        const bool negative = of.value < zero;
+        const auto least = point::number::of(std::int64_t{INT64_MIN});
+        std::uint64_t bits = 0;
+        if (negative) {
+            // From the lowest up: its magnitude may be out of the range of a signed number.
+            bits = (std::uint64_t{1} << 63) + whole_of(of.value - least);
+        } else {
+            bits = whole_of(of.value);
+        }
+        if (negative || bits <= INT64_MAX) return names_.constant(static_cast<std::int64_t>(bits));
+        code_.constant(bits);
+        return types_.number(as_ulong_long);
+    }
+    /// Of a number that is not negative.
+    [[nodiscard]] static std::uint64_t whole_of(const point::number& of) noexcept {
+        std::uint64_t value = 0;
+        for (std::uint64_t bit = std::uint64_t{1} << 63; bit != 0; bit /= 2) {
+            if (point::number::of(value | bit) <= of) value |= bit;
+        }
+        return value;
+    }
+
+    operand named(const expression& of) {
+        // A name has its members with it: order.in.first.
+        std::string_view rest = of.word;
+        const std::size_t dot = of.what == form::name ? rest.find('.') : std::string_view::npos;
+        const std::string_view name = rest.substr(0, dot);
+        operand made =
+            of.what == form::name ? names_.word(of, name) : names_.argument_named(of, of.word);
+        while (rest.size() > name.size() && dot != std::string_view::npos) {
+            rest.remove_prefix(std::min(rest.find('.'), rest.size() - 1) + 1);
+            const std::size_t end = rest.find('.');
+            made = member_of(of, made, rest.substr(0, end));
+            if (end == std::string_view::npos) break;
+        }
+        return made;
+    }
+
+    /// The object's address is on the stack, or, of a pointer, its value.
+    operand member_of(const expression& of, operand object, std::string_view name) {
+        const type& is = types_[object.type];
+        if (object.is == operand::kind::number && is.is == type::kind::pointer) {
+            refuse(of, "'.' of a pointer: write ->" + std::string(name));
+        }
+        if (is.is != type::kind::structure) {
+            refuse(of, "'" + std::string(name) + "' of " + types_.shown(object.type) +
+                           (is.is == type::kind::nothing ? ", of which nothing is known here"
+                                                         : ", which is no structure"));
+        }
+        std::uint64_t offset = 0;
+        const member* const found = types_.find_member(is, name, offset);
+        if (found == nullptr) {
+            trace_ring::reduce::where::nearest to(name, 3);
+            for (const auto& each : is.members) to.look(each.name);
+            std::string said =
+                types_.shown(object.type) + " has no member '" + std::string(name) + "'";
+            if (!to.found().empty()) {
+                said += to.suggestion();
+            } else {
+                said += is.members.empty() ? "" : "; it has";
+                for (const auto& each : is.members) said += " '" + each.name + "'";
+            }
+            refuse(of, said);
+        }
+        if (offset != 0) {
+            code_.constant(offset);
+            code_.append({op::add});
+            names_.narrow_address();
+        }
+        return {operand::kind::object, found->type, found->bits};
+    }
+
+    operand indexed(const expression& of) {
+        expression base;
+        expression index;
+        if (of.what == form::element) {
+            base = expression::of_name(of.word);
+            base.column = of.column;
+            base.length = of.word.size();
+            index = expression::of(of.value);
+            index.column = of.column;
+            index.length = of.length;
+        }
+        const expression& at = of.what == form::element ? base : of.parts[0];
+        const expression& which = of.what == form::element ? index : of.parts[1];
+        const operand pointer = value(at);
+        const type pointed = types_.of(pointer);
+        if (pointed.is != type::kind::pointer) {
+            refuse(at, "an element of " + types_.shown(pointer.type) +
+                           ", which is no array and no pointer");
+        }
+        const std::uint64_t size = types_[pointed.of].size.bytes;
+        if (size == 0) refuse(at, "elements whose size is not known");
+        static_cast<void>(whole(which));
+        code_.constant(size);
+        code_.append({op::multiply});
+        code_.append({op::add});
+        names_.narrow_address();
+        return {operand::kind::object, pointed.of, {}};
+    }
+    operand with_signs(const expression& of) {
+        operand made;
+        bool first = true;
+        for (std::size_t i = of.signs.size(); i-- > 0; first = false) {
+            const char sign = of.signs[i];
+            if (sign == '*') {
+                made = first ? value(of.parts[0]) : made;
+                if (!first && made.is == operand::kind::object) made = loaded(of, made);
+                if (types_.of(made).is != type::kind::pointer)
+                    refuse(of, "'*' of what is no pointer");
+                made = {operand::kind::object, types_.of(made).of, {}};
+                continue;
+            }
+            if (first) made = whole(of.parts[0]);
+            if (!first && made.is == operand::kind::object) made = loaded(of, made);
+            const integer_type as = integer_type::common(types_.integer_of(made.type), as_int);
+            code_.append({sign == '-' ? op::negate : op::invert});
+            code_.narrow(as);
+            made = types_.number(as);
+        }
+        return made;
+    }
+    operand chain(const expression& of) {
+        operand left = value(of.parts[0]);
+        for (std::size_t i = 1; i < of.parts.size(); ++i)
+            left = combine(of, left, of.signs[i], of.parts[i]);
+        return left;
+    }
+    operand combine(const expression& of, const operand& left, char sign, const expression& with) {
+        const bool pointer = types_.of(left).is == type::kind::pointer;
+        const std::size_t at = code_.size();
+        const operand right = value(with);
+        if (pointer || types_.of(right).is == type::kind::pointer) {
+            if (!pointer || (sign != '+' && sign != '-') ||
+                types_.of(right).is == type::kind::pointer) {
+                refuse(of,
+                       "of pointers there are POINTER + NUMBER and POINTER - NUMBER; cast it to a "
+                       "number");
+            }
+            const std::uint64_t size = types_[types_.of(left).of].size.bytes;
+            code_.constant(size == 0 ? 1 : size);
+            code_.append({op::multiply});
+            code_.append({sign == '+' ? op::add : op::subtract});
+            names_.narrow_address();
+            return left;
+        }
+        if (sign == '<' || sign == '>') {
+            const integer_type as = integer_type::common(types_.integer_of(left.type), as_int);
+            code_.append({sign == '<'    ? op::shift_left
+                          : as.is_signed ? op::shift_right
+                                         : op::shift_right_unsigned});
+            code_.narrow(as);
+            return types_.number(as);
+        }
+        const integer_type as = convert(at, left, right);
+        const auto by = [&]() -> op {
+            switch (sign) {
+                case '+':
+                    return op::add;
+                case '-':
+                    return op::subtract;
+                case '|':
+                    return op::bit_or;
+                case '^':
+                    return op::bit_xor;
+                case '*':
+                    return op::multiply;
+                case '/':
+                    return as.is_signed ? op::divide : op::divide_unsigned;
+                case '%':
+                    return as.is_signed ? op::remainder : op::remainder_unsigned;
+                default:
+                    return op::bit_and;
+            }
+        };
+        code_.append({by()});
+        code_.narrow(as);
+        return types_.number(as);
+    }
+    operand cast(const expression& of) {
+        const auto found = find_type(types_.table(), of.word);
+        if (!found) refuse(of, "there is no type '" + of.word + "'");
+        const operand from = value(of.parts[0]);
+        const type& to = types_[*found];
+        if (to.is != type::kind::integer && to.is != type::kind::pointer) {
+            refuse(of, "a cast to " + types_.shown(*found) + ", which is no number and no pointer");
+        }
+        code_.narrow(types_.integer_of(*found));
+        return {operand::kind::number, *found, from.bits};
+    }
+    operand call(const expression& of) {
+        if (of.word == "sizeof") {
+            if (of.parts.size() != 1) refuse(of, "sizeof(TYPE) or sizeof(VALUE)");
+            const expression& what = of.parts[0];
+            std::uint64_t bytes = 0;
+            if (what.what == form::type_name) {
+                const auto found = find_type(types_.table(), what.word);
+                if (!found) refuse(what, "there is no type '" + what.word + "'");
+                bytes = types_[*found].size.bytes;
+            } else {
+                bytes = types_.of(without_code([&] { return compile(what); })).size.bytes;
+            }
+            if (bytes == 0) refuse(what, "its size is not known");
+            code_.constant(bytes);
+            return {
+                operand::kind::number, types_.table().of(point::c_type::long_integer, false), {}};
+        }
+        if (of.word == "str" || of.word == "ustack") {
+            refuse(of, "'" + of.word + "' can be captured, and is no number");
+        }
+        trace_ring::reduce::where::nearest to(of.word, 3);
+        for (const std::string_view each : {"str", "sizeof", "ustack"}) to.look(each);
+        refuse(of,
+               "there is no function '" + of.word + "'" +
+                   (to.found().empty() ? "; there are str, sizeof and ustack" : to.suggestion()));
+    }
+
+    named_code names_;
+};
+
+}  // namespace trace_clauses
