@@ -22,6 +22,7 @@
 #include "analysis/counts.hpp"
 #include "compiler/compiler.hpp"
 #include "options.hpp"
+#include "report/by_place.hpp"
 #include "session/traced_run.hpp"
 
 namespace address_trace {
@@ -38,6 +39,20 @@ void tell(std::string_view name, const std::string& what) {
     std::cerr << fmt::format("{:<10}  {}\n", name, what);
 }
 
+/// How often functions were called, all together.
+[[nodiscard]] std::uint64_t calls(const std::vector<site_count>& sites,
+                                  const std::vector<loaded_module>& modules) {
+    loaded_objects objects;
+    for (const auto& each : modules) {
+        const auto* const id = reinterpret_cast<const std::uint8_t*>(each.build_id.data());
+        objects.add(each.start, each.end, each.bias, {id, each.build_id.size()}, each.path);
+    }
+    std::uint64_t all = 0;
+    const auto place_of = [&](std::uint64_t site) { return objects.find(site); };
+    for (const auto& each : sum_by_place(sites, {}, place_of).functions) all += each.calls;
+    return all;
+}
+
 void tell(const run_result& of, const analyses& found,
           std::span<const cache_misses* const> caches) {
     const std::vector<site_count> sites = found.sites().all();
@@ -45,7 +60,7 @@ void tell(const run_result& of, const analyses& found,
     tell("loads", fmt::format("{} of {} bytes", sum.loads, sum.bytes_loaded));
     tell("stores", fmt::format("{} of {} bytes", sum.stores, sum.bytes_stored));
     tell("blocks", fmt::format("{}", sum.blocks));
-    if (sum.enters != 0) tell("functions", fmt::format("{}", sum.enters));
+    tell("functions", fmt::format("{} calls", calls(sites, of.modules)));
     const std::uint64_t data = sum.data();
     tell("trace",
          fmt::format(

@@ -117,6 +117,8 @@ struct traced {
         reader from(file);
         from.finish();
         BOOST_TEST(from.lost().total() == 0);
+        // The program and its libraries, for whoever looks for names.
+        BOOST_TEST(std::count(from.others.begin(), from.others.end(), "module") >= 3);
         // Records of records are in other lanes, and may be read sooner or later.
         if (!itself) BOOST_TEST(from.gaps == 0);
         table.take_left(true, [&](const left_references& each) {

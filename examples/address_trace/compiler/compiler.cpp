@@ -115,6 +115,7 @@ std::vector<std::string> compiler_command(const compiler_settings& with,
     if (is.bits_32) throw std::runtime_error("-m32: programs of 32 bits are not traced");
     // First, so that what the program's own build says of the same counts.
     std::vector<std::string> out{with.compiler, "-gline-tables-only", "-Qunused-arguments",
+                                 "-fno-sanitize-link-runtime",
                                  "-fsanitize-coverage=bb,trace-pc,trace-loads,trace-stores"};
     if (with.calls) out.emplace_back("-finstrument-functions-after-inlining");
     out.insert(out.end(), arguments.begin(), arguments.end());

@@ -167,6 +167,8 @@ private:
             about_.refresh();
             type = type_of(record);
         }
+        // Of a lane that has left the table.
+        if (type == nullptr) type = about_.events().find_only(record.id);
         if (type == nullptr) return meaning::other;
         const meaning is = type->name == "references" ? meaning::references
                            : type->name == "module"   ? meaning::module
@@ -177,7 +179,7 @@ private:
     [[nodiscard]] const trace_ring::reduce::event_type* type_of(
         const trace_ring::drained_record& record) const {
         const auto* const lane = about_.find_lane(record.lane);
-        if (lane == nullptr || !lane->root) return about_.events().find_only(record.id);
+        if (lane == nullptr || !lane->root) return nullptr;
         return about_.events().find(*lane->root, record.id);
     }
 
