@@ -40,7 +40,8 @@ public:
         if (held_.size() < most) held_.resize(most);
         sited_reference* at = held_.data();
         visit_all([&](const reference& each) {
-            *at++ = {each.address, sites_.count(each), each.kind, each.size};
+            static_cast<site_use&>(*at) = sites_.count(each);
+            at++->address = each.address;
         });
         const sited_run run{thread, time, sites_.size(), {held_.data(), at}};
         for (const auto& each : all_) each->take(run);

@@ -18,7 +18,7 @@ class cache {
 public:
     explicit cache(const cache_shape& shape)
         : lines_(static_cast<std::size_t>(shape.entries()), looked_up::empty),
-          is_{lines_.data(), shape.sets, std::has_single_bit(shape.sets) ? shape.sets - 1 : 0,
+          is_{lines_.data(), std::has_single_bit(shape.sets) ? 0 : shape.sets, shape.sets - 1,
               shape.ways, static_cast<unsigned>(std::countr_zero(shape.line))} {}
     cache(cache&&) noexcept = default;
 
@@ -38,14 +38,14 @@ public:
 
         static constexpr std::uint64_t empty = ~std::uint64_t{0};  // no line has this number
         std::uint64_t* lines;
-        std::uint64_t sets;
-        std::uint64_t mask;  // 0: the number of sets is one, or no power of two
+        std::uint64_t modulo;  // the number of sets, if that is no power of two
+        std::uint64_t mask;
         std::uint32_t ways;
         unsigned shift;
 
         // The lines of a set are sorted, the one used last first: most references find it there.
         [[nodiscard, gnu::always_inline]] bool touch(std::uint64_t line) const noexcept {
-            const std::uint64_t set = mask != 0 ? line & mask : sets == 1 ? 0 : line % sets;
+            const std::uint64_t set = modulo == 0 ? line & mask : line % modulo;
             std::uint64_t* const first = lines + static_cast<std::size_t>(set) * ways;
             return *first == line || touch_deep(first, ways, line);
         }

@@ -20,11 +20,8 @@ struct reference_run {
 };
 
 /// One reference whose site has a number.
-struct sited_reference {
-    std::uint64_t address;  ///< of a block: where its code is
-    site_id site;
-    reference_kind kind;
-    std::uint8_t size;
+struct sited_reference : site_use {
+    std::uint64_t address = 0;  ///< of a block: where its code is
 
     [[nodiscard]] bool is_data() const noexcept { return kind <= reference_kind::store; }
     [[nodiscard]] bool is_store() const noexcept { return kind == reference_kind::store; }

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include <trace_ring/record/event/references.hpp>
@@ -19,6 +18,14 @@ using trace_ring::reference_kind;
 
 /// A site's number: 0, 1, 2, ... in the order in which they came.
 using site_id = std::uint32_t;
+
+/// What one site does.
+struct site_use {
+    site_id site = 0;
+    reference_kind kind = reference_kind::load;
+    std::uint8_t size = 0;
+    std::uint16_t unused = 0;  // all eight bytes are one number to the processor
+};
 
 /// What a site does, and how often it did. A site that references in several ways, as a hook that
 /// is called with any size would, is as many.
@@ -39,13 +46,13 @@ public:
 
     explicit site_table(std::size_t most = default_most) : most_(most), slots_(smallest) {}
 
-    /// Counts a reference. Returns its site's number. Constant time on average.
-    [[gnu::always_inline]] site_id count(const reference& each) {
+    /// Counts a reference. Constant time on average.
+    [[gnu::always_inline]] const site_use& count(const reference& each) {
         slot* at = &slots_[first_slot(each.site)];
-        if (at->site != each.site || at->way != way_of(each.kind, each.size)) [[unlikely]]
+        if (at->site != each.site || !at->is(each.kind, each.size)) [[unlikely]]
             at = &find(each.site, each.kind, each.size);
         ++at->count;
-        return at->id;
+        return at->use;
     }
 
     /// All numbers are less.
@@ -56,56 +63,55 @@ public:
     [[nodiscard]] std::vector<site_count> all() const {
         std::vector<site_count> out(next_);
         for (const slot& each : slots_) {
-            if (each.way != free) out[each.id] = {each.site, each.count, each.kind, each.size};
+            if (each.is_free()) continue;
+            out[each.use.site] = {each.site, each.count, each.use.kind, each.use.size};
         }
         return out;
     }
 
 private:
-    using way_code = std::uint16_t;           // kind and size
-    static constexpr way_code free = 0xFFFF;  // of no reference
-    static constexpr std::size_t smallest = 1u << 12;
-    static constexpr unsigned kept_free = 3;  // slots of four, so that most are found at once
+    static constexpr unsigned smallest_bits = 12;
+    static constexpr std::size_t smallest = std::size_t{1} << smallest_bits;
+    static constexpr std::size_t slots_per_site = 4;  // at least, so that most are found at once
+    static constexpr auto no_kind = static_cast<reference_kind>(0xFF);
 
     struct slot {
         std::uint64_t site = 0;
         std::uint64_t count = 0;
-        site_id id = 0;
-        way_code way = free;
-        reference_kind kind = reference_kind::load;
-        std::uint8_t size = 0;
+        site_use use{0, no_kind, 0, 0};
+
+        [[nodiscard]] bool is_free() const noexcept { return use.kind == no_kind; }
+        [[nodiscard, gnu::always_inline]] bool is(reference_kind kind,
+                                                  std::uint8_t size) const noexcept {
+            return (use.kind == kind) & (use.size == size);
+        }
     };
 
-    [[nodiscard, gnu::always_inline]] static way_code way_of(reference_kind kind,
-                                                             std::uint8_t size) noexcept {
-        return static_cast<way_code>(static_cast<unsigned>(kind) << 8 | size);
-    }
     [[nodiscard, gnu::always_inline]] std::size_t first_slot(std::uint64_t site) const noexcept {
         return static_cast<std::size_t>(site * 0x9E3779B97F4A7C15 >> shift_);
     }
-
-    [[nodiscard]] slot& slot_of(std::uint64_t site, way_code is) noexcept {
+    /// Its slot, or the free one where it belongs.
+    [[nodiscard]] slot& slot_of(std::uint64_t site, reference_kind kind,
+                                std::uint8_t size) noexcept {
         std::size_t at = first_slot(site);
-        while (slots_[at].way != free && (slots_[at].site != site || slots_[at].way != is)) {
+        while (!slots_[at].is_free() && (slots_[at].site != site || !slots_[at].is(kind, size)))
             at = (at + 1) & (slots_.size() - 1);
-        }
         return slots_[at];
     }
     [[gnu::noinline]] slot& find(std::uint64_t site, reference_kind kind, std::uint8_t size) {
-        const way_code is = way_of(kind, size);
-        slot* at = &slot_of(site, is);
-        if (at->way != free) return *at;
+        slot* at = &slot_of(site, kind, size);
+        if (!at->is_free()) return *at;
         if (next_ >= most_) {
             complete_ = false;
             site = 0;
-            at = &slot_of(site, is);
-            if (at->way != free) return *at;
+            at = &slot_of(site, kind, size);
+            if (!at->is_free()) return *at;
         }
-        if ((next_ + std::size_t{1}) * (kept_free + 1) > slots_.size()) {
+        if ((next_ + std::size_t{1}) * slots_per_site > slots_.size()) {
             grow();
-            at = &slot_of(site, is);
+            at = &slot_of(site, kind, size);
         }
-        *at = {site, 0, next_++, is, kind, size};
+        *at = {site, 0, {next_++, kind, size, 0}};
         return *at;
     }
     void grow() {
@@ -113,13 +119,13 @@ private:
         before.swap(slots_);
         --shift_;
         for (const slot& each : before) {
-            if (each.way != free) slot_of(each.site, each.way) = each;
+            if (!each.is_free()) slot_of(each.site, each.use.kind, each.use.size) = each;
         }
     }
 
     std::size_t most_;
     std::vector<slot> slots_;
-    unsigned shift_ = 64 - 12;
+    unsigned shift_ = 64 - smallest_bits;
     site_id next_ = 0;
     bool complete_ = true;
 };
