@@ -423,7 +423,7 @@ struct packed_file {
              {{"thread", field_type::u32}, {"packed", field_type::u8, field_form::variable}}});
         const auto process = file.process(1200);
         const auto lane = file.lane(process, 11);
-        file.lane(process, 12);
+        file.lane(process, 12, "helper");
         const std::uint64_t slot = file.slot_at(file.open(lane, 1000));
         std::uint64_t now = 1000;
         for (const auto& each : all) {
@@ -556,6 +556,7 @@ BOOST_AUTO_TEST_CASE(another_thread_may_have_recorded_them) {
             const auto& record = std::get<reduce::record_view>(*item);
             if (record.name() != "load") continue;
             BOOST_TEST(record.lane().thread == 12U);
+            BOOST_TEST(record.lane().name == "helper");
             BOOST_TEST(record.lane().number == 1U);
             ++count;
         }

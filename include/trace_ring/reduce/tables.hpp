@@ -140,6 +140,28 @@ public:
         return *guest;
     }
 
+    /// The same for a thread of the lane's process whose references another one recorded, with the
+    /// name that it has in a lane of its own.
+    [[nodiscard]] const lane_info& guest_of(const lane_info& lane, std::uint32_t thread) const {
+        constexpr std::uint32_t no_process = ~std::uint32_t{0};
+        owner_record who{thread, static_cast<std::uint16_t>(lane.process.value_or(0)), 0};
+        who.named = true;
+        {
+            const std::lock_guard<std::mutex> alone(guests_lock_);
+            for (; known_threads_ < lanes_.size(); ++known_threads_) {
+                const lane_info& own = lanes_[known_threads_];
+                by_thread_[{own.thread, own.process.value_or(no_process)}] = &own;
+            }
+            const auto own = by_thread_.find({thread, lane.process.value_or(no_process)});
+            if (own != by_thread_.end()) {
+                const std::string& name = own->second->name;
+                std::copy_n(name.data(), (std::min)(name.size(), sizeof who.name),
+                            reinterpret_cast<char*>(who.name));
+            }
+        }
+        return guest_of(lane, who);
+    }
+
     /// The type of a record with this id, lane and sub-buffer head; null if the dictionary lacks
     /// it.
     [[nodiscard]] const event_type* type_of(const lane_info& lane, const sub_buffer_copy& head,
@@ -348,6 +370,9 @@ private:
     /// By lane number and owner_record::word.
     mutable std::mutex guests_lock_;
     mutable std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<lane_info>> guests_;
+    /// By thread and process; the first `known_threads_` lanes.
+    mutable std::map<std::pair<std::uint32_t, std::uint32_t>, const lane_info*> by_thread_;
+    mutable std::size_t known_threads_ = 0;
     dictionary dictionary_;
     timeline timeline_;
     std::vector<damage> damages_;

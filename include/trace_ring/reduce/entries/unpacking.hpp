@@ -158,14 +158,7 @@ private:
         const lane_info& recorded = record.lane();
         const auto thread = static_cast<std::uint32_t>(record.field("thread").u64());
         if (thread == 0 || thread == recorded.thread) return whose;
-        owner_record who{thread, static_cast<std::uint16_t>(recorded.process.value_or(0)), 0};
-        who.named = true;
-        for (const lane_info& other : in_.lanes()) {
-            if (other.thread != thread || other.process != recorded.process) continue;
-            std::copy_n(other.name.data(), (std::min)(other.name.size(), sizeof who.name),
-                        reinterpret_cast<char*>(who.name));
-        }
-        return &in_.guest_of(lane_, who);
+        return &in_.guest_of(lane_, thread);
     }
 
     const tables& in_;
