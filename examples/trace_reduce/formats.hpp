@@ -43,7 +43,9 @@ public:
 
     /// Another file that comes into the same output; before `begin`, unless the format takes one in
     /// later (options.hpp). Returns its number. `in` must outlive this, or what is appended of it.
-    virtual std::size_t add(const reduce::tables& in, std::string_view name) = 0;
+    /// `places`: the names of places in its code, where the format shows them; null: none.
+    virtual std::size_t add(const reduce::tables& in, std::string_view name,
+                            exporter::address_names* places) = 0;
     /// What stands before the first item.
     virtual void begin(exporter::text_buffer& out) = 0;
     virtual void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what) = 0;
@@ -78,7 +80,8 @@ class text_format final : public line_format<exporter::text_writer> {
 public:
     text_format(const options& wanted, bool colour, bool several)
         : time_(wanted.time), colour_(colour), several_(several) {}
-    std::size_t add(const reduce::tables& in, std::string_view name) override {
+    std::size_t add(const reduce::tables& in, std::string_view name,
+                    exporter::address_names* places) override {
         std::size_t processes = 0;
         for (const auto& process : in.processes()) {
             if (process.state != trace_ring::layout::presence::free) ++processes;
@@ -87,7 +90,8 @@ public:
                                                        .colour = colour_,
                                                        .processes = processes > 1,
                                                        .entries = !in.pids_differ(),
-                                                       .file = std::string(several_ ? name : "")});
+                                                       .file = std::string(several_ ? name : ""),
+                                                       .names = places});
     }
 
 private:
@@ -99,7 +103,8 @@ private:
 class json_format final : public line_format<exporter::json_writer> {
 public:
     explicit json_format(bool several) : several_(several) {}
-    std::size_t add(const reduce::tables& in, std::string_view name) override {
+    std::size_t add(const reduce::tables& in, std::string_view name,
+                    exporter::address_names*) override {
         return enter(in.time(), several_ ? name : std::string_view());
     }
 
@@ -114,7 +119,8 @@ public:
     template <class... Arguments>
     explicit one_format(Arguments&&... arguments)
         : writer_(std::forward<Arguments>(arguments)...) {}
-    std::size_t add(const reduce::tables& in, std::string_view name) override {
+    std::size_t add(const reduce::tables& in, std::string_view name,
+                    exporter::address_names*) override {
         return writer_.add(in, name);
     }
     void begin(exporter::text_buffer& out) override { writer_.begin(out); }
@@ -134,7 +140,8 @@ public:
         : folder_(path), writer_([this](std::string_view file, std::string_view bytes) {
               folder_.append(file, bytes);
           }) {}
-    std::size_t add(const reduce::tables& in, std::string_view name) override {
+    std::size_t add(const reduce::tables& in, std::string_view name,
+                    exporter::address_names*) override {
         return writer_.add(in, name);
     }
     void begin(exporter::text_buffer&) override { writer_.begin(); }

@@ -24,6 +24,7 @@
 #include "../shown.hpp"
 #include "followed_name.hpp"
 #include "formats.hpp"
+#include "names/code_names.hpp"
 #include "options.hpp"
 #include "reading/threads.hpp"
 
@@ -79,10 +80,16 @@ public:
     [[nodiscard]] const reduce::filter& what() const noexcept { return what_; }
     [[nodiscard]] reduce::filter& what() noexcept { return what_; }
 
+    /// The functions of its programs. Reads it when it is first asked.
+    [[nodiscard]] names::code_names& names() {
+        if (!names_) names_ = std::make_unique<names::code_names>(file_);
+        return *names_;
+    }
+
     /// Its items are shown by `to`, which must outlive it.
-    void show_by(format& to) {
+    void show_by(format& to, const options& wanted) {
         shown_by_ = &to;
-        number_ = to.add(file_.about(), file_.name());
+        number_ = to.add(file_.about(), file_.name(), wanted.symbols ? &names() : nullptr);
     }
     void start(const options& wanted) {
         cursor_.emplace(wanted.follow     ? file_.follow(what_)
@@ -140,6 +147,7 @@ private:
     reduce::trace_file file_;
     complaints& complain_;
     reduce::filter what_;
+    std::unique_ptr<names::code_names> names_;
     format* shown_by_ = nullptr;
     std::size_t number_ = 0;
     std::optional<reduce::cursor> cursor_;

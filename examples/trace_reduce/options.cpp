@@ -23,8 +23,9 @@ constexpr const char* footer =
     R"(EXPR: or || and && not !, == != < <= > >=, in {1, 0x10..0x1F}, ~ or like "glob" (!~), + - * /
 % &, numbers, 10ms (ns us ms s min h), "texts". Names are the events' fields (NAME, or
 EVENT.NAME of one event alone; `odd name`, array[0]), and time (since the trace began), latest,
-ticks, event, thread and process (id or name), tid, pid, lane, position. What a record does not
-have is unknown, and does not select it, nor does its opposite. Whole numbers have 64 bits,
+ticks, event, thread and process (id or name), tid, pid, lane, position; and function, that in
+whose code its site lies: function == "main", function ~ "str*". What a record does not have is
+unknown, and does not select it, nor does its opposite. Whole numbers have 64 bits,
 stop at their limits, and compare as in mathematics; a comparison with a division by zero does
 not hold.
 
@@ -60,6 +61,9 @@ void check_format(const options& wanted) {
         }
         if (facts.folder && wanted.output.empty()) {
             throw CLI::ValidationError(name + "makes a folder: it needs --output DIR");
+        }
+        if (wanted.symbols && facts.value != output_format::text) {
+            throw CLI::ValidationError(name + "has addresses without names: not with --symbols");
         }
         if ((!wanted.flows.empty() || !wanted.counters.empty()) && !facts.roles) {
             throw CLI::ValidationError(name +
@@ -223,6 +227,10 @@ bool parse(int argc, char** argv, options& into, int& status) {
                 return known ? std::string()
                              : what + " is none of last, edges, blocks, calls, coverage=FUNCTION";
             });
+    auto* symbols =
+        app.add_flag("--symbols", into.symbols,
+                     "In text, name the functions and source lines of addresses: by the trace's "
+                     "records 'module', and the files that these name, if they are still the same");
     std::map<std::string, output_format> formats;
     for (const auto& each : known_formats) formats[each.name] = each.value;
     auto* format =
@@ -270,6 +278,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
     branches->excludes(where);
     browse->excludes(backward)->excludes(limit)->excludes(statistics)->excludes(branches);
     browse->excludes(format)->excludes(result);
+    symbols->excludes(follow)->excludes(browse)->excludes(statistics)->excludes(branches);
     retry->excludes(browse)->excludes(offset)->excludes(match);
     for (auto* each : {types, codes, pages}) each->excludes(branches)->excludes(where);
     app.footer(footer);

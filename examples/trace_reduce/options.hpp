@@ -56,6 +56,7 @@ struct options {
     bool until_closed = false;
     bool retry = false;
     bool browse = false;
+    bool symbols = false;  ///< text names the places that addresses are of
     unsigned jobs = 0;  ///< threads that read ahead; 1: none beside the one that shows; 0: as fits
     output_format format = output_format::text;
     std::vector<std::string> flows;     ///< globs of EVENT.FIELD

@@ -34,6 +34,7 @@
 #include "../position/ranges.hpp"
 #include "../progress.hpp"
 #include "../statistics.hpp"
+#include "../where/functions.hpp"
 #include "../where/select.hpp"
 
 namespace trace_reduce {
@@ -62,6 +63,54 @@ void check_roles(const inputs& from, const options& wanted) {
     check(wanted.counters, false);
 }
 
+using conditions = std::vector<std::optional<expressions::expression>>;
+
+/// The condition for each trace: what it says of functions is looked up in the trace. Throws
+/// wrong_expression.
+conditions conditions_for(const inputs& from, const expressions::expression& condition,
+                          const job& on) {
+    conditions all(from.size(), condition);
+    const bool fields = std::any_of(from.begin(), from.end(), [](const auto& each) {
+        const auto& types = each->file().event_types();
+        return std::any_of(types.begin(), types.end(), [](const auto& type) {
+            return type.find("function") != reduce::event_type::npos;
+        });
+    });
+    if (fields || !where::asks_for_functions(condition)) return all;
+    std::vector<expressions::expression> unknown;  // to all of them
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        auto& known = from[i]->names();
+        const auto sites_of = [&known](const std::string& name, bool glob) {
+            std::vector<where::site_range> sites;
+            for (const auto& each : known.named(name, glob))
+                sites.push_back({each.pid, each.low, each.high});
+            return sites;
+        };
+        where::functions functions(sites_of, known.has_several());
+        all[i] = functions.without(condition);
+        if (functions.wrong()) throw where::wrong_expression(on.wanted.where, *functions.wrong());
+        if (i == 0) unknown = functions.unknown();
+        std::erase_if(unknown, [&](const auto& each) {
+            return std::none_of(functions.unknown().begin(), functions.unknown().end(),
+                                [&](const auto& one) { return one.column == each.column; });
+        });
+    }
+    if (unknown.empty()) return all;
+    const auto& name = unknown[0];
+    std::string what;
+    const std::string problem = from[0]->names().problem();
+    if (!problem.empty()) {
+        what = "no functions are known: " + problem;
+    } else if (name.what == where::form::like) {
+        what = "no function has such a name";
+    } else {
+        what = "no function is called '" + name.word + "'";
+        const std::string other = from[0]->names().nearest(name.word);
+        if (!other.empty()) what += "; did you mean '" + other + "'?";
+    }
+    throw where::wrong_expression(on.wanted.where, {name.column, name.length, std::move(what)});
+}
+
 void select(const inputs& from, const std::optional<expressions::expression>& condition,
             const job& on) {
     where::select(
@@ -69,7 +118,8 @@ void select(const inputs& from, const std::optional<expressions::expression>& co
         [](input& of) {
             return std::pair<reduce::trace_file&, reduce::filter&>(of.file(), of.what());
         },
-        on.wanted.where, condition, on.wanted.follow, on.interrupted);
+        on.wanted.where, condition ? conditions_for(from, *condition, on) : conditions(from.size()),
+        on.wanted.follow, on.interrupted);
 }
 
 class trace_reduction {
@@ -86,7 +136,7 @@ public:
     /// To the end, the limit or an interrupt.
     void print(format& shown) {
         for (const auto& each : from_) {
-            each->show_by(shown);
+            each->show_by(shown, wanted_);
             each->start(wanted_);
         }
         shown.begin(on_.to.text());
@@ -170,7 +220,7 @@ private:
                 inputs other;
                 other.push_back(std::make_unique<input>(std::move(file), wanted_, on_.complain));
                 select(other, condition_, on_);
-                other.back()->show_by(shown);
+                other.back()->show_by(shown, wanted_);
                 other.back()->start(wanted_);
                 from_.push_back(std::move(other.back()));
             });
@@ -266,6 +316,10 @@ bool reduce_traces(std::vector<reduce::source> files,
     const auto& wanted = on.wanted;
     if (!wanted.types.empty() || !wanted.codes.empty() || !wanted.pages.empty()) {
         on.complain.system("--type, --code and --page are for CPTRAP files, and there is none");
+        return false;
+    }
+    if (wanted.symbols && !names::can_name()) {
+        on.complain.system("--symbols: this program was built without elfutils");
         return false;
     }
     const auto shown = make_format(wanted, on.coloured(), files.size() > 1);

@@ -91,22 +91,23 @@ private:
     std::function<void(std::size_t)> look_;
 };
 
-/// Makes the filters of all inputs ask for `what`, if anything, and those that pass over records
-/// see an interrupt. `refers(input)` is its trace_file and its filter. Throws wrong_expression if
-/// it makes no sense for any of them.
+/// Makes the filter of each input ask for `whats[i]`, if anything, which is one condition made to
+/// fit it, and those that pass over records see an interrupt. `refers(input)` is its trace_file and
+/// its filter. Throws wrong_expression if it makes no sense for any of them.
 template <class Inputs, class Refers>
 void select(const Inputs& inputs, const Refers& refers, const std::string& text,
-            const std::optional<expression>& what, bool follow,
+            const std::vector<std::optional<expression>>& whats, bool follow,
             const volatile std::sig_atomic_t& interrupted) {
-    if (what) {
+    if (!whats.empty() && whats[0]) {
         std::vector<const reduce::tables*> traces;
         for (const auto& each : inputs) traces.push_back(&refers(*each).first.about());
-        if (const auto found = reduce::where::find_mistake(*what, traces)) {
+        if (const auto found = reduce::where::find_mistake(*whats[0], traces)) {
             throw wrong_expression(text, *found);
         }
     }
-    for (const auto& each : inputs) {
-        const auto [file, filter] = refers(*each);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const auto [file, filter] = refers(*inputs[i]);
+        const std::optional<expression>& what = whats[i];
         if (!what && filter.events.empty() && filter.threads.empty()) continue;
         auto asks = std::make_shared<attentive>(file.about(), what, [&interrupted](std::size_t) {
             if (interrupted != 0) throw interruption{};

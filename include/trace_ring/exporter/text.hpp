@@ -18,8 +18,6 @@
 /// addresses are hexadecimal, arrays are in brackets, values of enumerations are their names. A
 /// record without an entry in the dictionary, or that contradicts it, is shown as bytes.
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -33,77 +31,25 @@
 #include <vector>
 
 #include <trace_ring/exporter/text/append.hpp>
+#include <trace_ring/exporter/text/time_text.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
 
 namespace trace_ring::inline v1::exporter {
 
-enum class time_format {
-    local,     ///< date and time of day here, to the nanosecond
-    relative,  ///< seconds since the trace was set up
-    raw,       ///< ticks of the trace's clock
-};
-
-namespace impl {
-
-/// Times in a row cost little: the date changes once a second, the clock readings more rarely.
-class time_text {
+/// Names for places in code, which text shows behind their addresses. Not part of a trace: who has
+/// symbol tables derives from it.
+class address_names {
 public:
-    static constexpr std::size_t room = 80;  ///< bytes that `put` may write
+    address_names() = default;
+    address_names(const address_names&) = delete;
+    virtual ~address_names() = default;
 
-    /// `line` must outlive it, and may be refreshed in between.
-    time_text(const reduce::timeline& line, time_format format) noexcept
-        : line_(&line), format_(format) {}
-
-    [[nodiscard]] const reduce::timeline& line() const noexcept { return *line_; }
-
-    /// Writes a time to `at`; returns its end.
-    [[nodiscard]] char* put(char* at, std::uint64_t ticks) {
-        if (format_ == time_format::raw || !line_->known()) return put_number(at, ticks);
-        if (format_ == time_format::relative) {
-            const std::int64_t ns = line_->relative_ns(ticks, near_);
-            const std::uint64_t size =
-                ns < 0 ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
-            if (ns < 0) *at++ = '-';
-            return put_seconds(at, size);
-        }
-        const std::int64_t ns = line_->realtime_ns(ticks, near_);
-        // Modulo 2^64: the times may be far apart.
-        const auto within = [this, ns] { return static_cast<std::uint64_t>(ns) - from_; };
-        if (within() >= second || date_.empty()) [[unlikely]]
-            make_date(ns);
-        at = date_.put(at);
-        put_padded<9>(at, within());
-        return at + 9;
-    }
-
-private:
-    static constexpr std::int64_t second = 1'000'000'000;
-
-    [[gnu::noinline]] void make_date(std::int64_t ns) {
-        const std::int64_t seconds = ns / second - (ns % second < 0 ? 1 : 0);
-        from_ = static_cast<std::uint64_t>(seconds) * static_cast<std::uint64_t>(second);
-        char text[room - 10];
-        std::size_t size = 0;
-        const auto when = static_cast<time_t>(seconds);
-        tm parts{};
-        if (static_cast<std::int64_t>(when) != seconds || ::localtime_r(&when, &parts) == nullptr) {
-            size = static_cast<std::size_t>(put_number(text, seconds) - text);
-        } else {
-            size = ::strftime(text, sizeof text - 1, "%Y-%m-%d %H:%M:%S", &parts);
-        }
-        text[size++] = '.';
-        date_ = piece({text, size});
-    }
-
-    const reduce::timeline* line_;
-    time_format format_;
-    std::size_t near_ = 0;    // the reading after the last time shown
-    std::uint64_t from_ = 0;  // ns at which the second of `date_` begins
-    piece date_;              // with the point
+    /// The name of the place at this address, in the process that recorded in the lane; empty: it
+    /// has none. Good until the next call.
+    [[nodiscard]] virtual std::string_view name_of(const reduce::lane_info& lane,
+                                                   std::uint64_t address) = 0;
 };
-
-}  // namespace impl
 
 struct text_options {
     time_format time = time_format::local;
@@ -111,6 +57,8 @@ struct text_options {
     bool processes = false;  ///< process ids too: `[1200/1234 worker]`
     bool entries = false;    ///< and, if ids are not unique, process numbers: `[1#0/1 worker]`
     std::string file{};      ///< if not empty, each line begins with it and a colon
+    /// If not null, addresses are shown as `0x401136 <main+0x16>`; it must outlive the writer.
+    address_names* names = nullptr;
 };
 
 /// Appends items as lines. It caches parts of event types: use one writer for a whole trace.
@@ -182,7 +130,9 @@ public:
                                value.type() != field_type::character && !value.may_have_name();
             if (plain) at = put_scalar(at, value);
             out.end_at(at);
-            if (!plain) append_value(out, value);
+            if (!plain) append_value(out, value, record.lane());
+            if (plain && options_.names != nullptr) [[unlikely]]
+                append_place_name(out, value, record.lane());
         });
     }
 
@@ -233,7 +183,17 @@ private:
         append_fields(out, record);
     }
 
-    void append_value(text_buffer& out, const reduce::field_value& value) const {
+    void append_place_name(text_buffer& out, const reduce::field_value& value,
+                           const reduce::lane_info& lane) const {
+        if (options_.names == nullptr || value.type() != field_type::address) return;
+        const std::string_view name = options_.names->name_of(lane, value.u64());
+        if (name.empty()) return;
+        out += " <";
+        impl::append_escaped(out, name, 0);
+        out += '>';
+    }
+    void append_value(text_buffer& out, const reduce::field_value& value,
+                      const reduce::lane_info& lane) const {
         if (value.is_text()) {
             out += '"';
             impl::append_escaped(out, value.text(), '"');
@@ -245,6 +205,7 @@ private:
         for (std::size_t i = 0; i < value.size(); ++i) {
             if (i != 0) out += ' ';
             append_scalar(out, value.at(i));
+            append_place_name(out, value.at(i), lane);
         }
         if (value.cut()) out += value.size() == 0 ? "..." : " ...";
         out += ']';

@@ -1,0 +1,161 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "code_names.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include <trace_ring/glob.hpp>
+#include <trace_ring/reduce/filter.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/where/expression/kinds.hpp>
+
+#if defined(TRACE_REDUCE_SYMBOLS)
+#include <symbols/symbols.hpp>
+#endif
+
+namespace trace_reduce::names {
+
+namespace {
+
+/// What a process had at [start, end).
+struct module {
+    std::uint32_t pid;
+    std::uint64_t start, end, bias;
+    std::string build_id, path;
+
+    friend bool operator==(const module&, const module&) = default;
+};
+
+std::vector<module> modules_of(const reduce::trace_file& of) {
+    std::vector<module> all;
+    reduce::filter only;
+    only.events = {"module"};
+    for (auto cursor = of.forward(std::move(only), reduce::merging::by_lane);
+         const auto* item = cursor.next();) {
+        const auto* const record = std::get_if<reduce::record_view>(item);
+        if (record == nullptr) continue;
+        const auto number = [&](const char* name) { return record->field(name).u64(); };
+        module made{record->lane().pid, number("start"), number("end"), number("bias"), {}, {}};
+        const auto id = record->field("build_id").bytes();
+        made.build_id.assign(reinterpret_cast<const char*>(id.data()), id.size());
+        made.path = record->field("path").text();
+        if (made.start >= made.end || made.path.empty()) continue;
+        if (std::find(all.begin(), all.end(), made) == all.end()) all.push_back(std::move(made));
+    }
+    return all;
+}
+
+}  // namespace
+
+#if defined(TRACE_REDUCE_SYMBOLS)
+
+bool can_name() noexcept {
+    return true;
+}
+
+struct code_names::known {
+    std::vector<module> modules;
+    /// By path and build id.
+    std::map<std::pair<std::string, std::string>, std::unique_ptr<symbols::object>> files;
+    std::map<std::uint32_t, std::unordered_map<std::uint64_t, std::string>> places;  // by process
+
+    [[nodiscard]] const symbols::object& file_of(const module& what) {
+        auto& file = files[{what.path, what.build_id}];
+        if (!file) file = std::make_unique<symbols::object>(what.path, what.build_id);
+        return *file;
+    }
+};
+
+std::vector<code_range> code_names::named(const std::string& name, bool glob) const {
+    const auto fits = [&](const std::string& one) {
+        return glob ? trace_ring::matches_glob(name, one) : name == one;
+    };
+    std::vector<code_range> found;
+    for (const module& each : known_->modules) {
+        for (const auto& function : known_->file_of(each).functions()) {
+            const std::uint64_t start = function.start + each.bias, end = function.end + each.bias;
+            if (start < each.start || end > each.end || start >= end) continue;
+            const std::string whole = symbols::demangle(function.name.c_str());
+            if (fits(function.name) || fits(whole) || fits(symbols::without_arguments(whole))) {
+                found.push_back({each.pid, start + 1, end});
+            }
+        }
+    }
+    return found;
+}
+
+std::string code_names::problem() const {
+    std::string first = "no record 'module' says what was loaded";
+    for (const module& each : known_->modules) {
+        const auto& file = known_->file_of(each);
+        if (!file.functions().empty()) return {};
+        if (&each == &known_->modules[0]) {
+            first =
+                each.path + ": " + (file.problem().empty() ? "it has no symbols" : file.problem());
+        }
+    }
+    return first;
+}
+
+std::string code_names::nearest(const std::string& name) const {
+    reduce::where::nearest to(name, 3);
+    for (const module& each : known_->modules) {
+        for (const auto& function : known_->file_of(each).functions()) to.look(function.name);
+    }
+    return std::string(to.found());
+}
+
+std::string_view code_names::name_of(const reduce::lane_info& lane, std::uint64_t address) {
+    const auto [at, is_new] = known_->places[lane.pid].try_emplace(address);
+    if (!is_new) return at->second;
+    for (const module& each : known_->modules) {
+        if (several_ && each.pid != lane.pid) continue;
+        if (address <= each.start || address > each.end) continue;
+        const auto& file = known_->file_of(each);
+        if (file.function_at(address - each.bias - 1) == nullptr) continue;
+        const auto all = file.before(address - each.bias);
+        at->second = all.back().place();
+        if (all.front().line != 0) at->second += ' ' + all.front().where();
+    }
+    return at->second;
+}
+
+#else
+
+bool can_name() noexcept {
+    return false;
+}
+
+struct code_names::known {
+    std::vector<module> modules;
+};
+std::vector<code_range> code_names::named(const std::string&, bool) const {
+    return {};
+}
+std::string code_names::problem() const {
+    return "this program was built without elfutils";
+}
+std::string code_names::nearest(const std::string&) const {
+    return {};
+}
+std::string_view code_names::name_of(const reduce::lane_info&, std::uint64_t) {
+    return {};
+}
+
+#endif
+
+code_names::code_names(const reduce::trace_file& of) : known_(std::make_unique<known>()) {
+    known_->modules = modules_of(of);
+    const auto& all = known_->modules;
+    several_ = std::any_of(all.begin(), all.end(),
+                           [&all](const module& each) { return each.pid != all[0].pid; });
+}
+code_names::~code_names() = default;
+
+}  // namespace trace_reduce::names
