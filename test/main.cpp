@@ -6,6 +6,7 @@
 /// what they include is compiled once for them together. A program takes the names of sources,
 /// relative to test/, behind `--`, and runs what stands in these; without a name it runs all:
 ///     tests.reduce --run_test='!@one_thread' -- reduce/damage_test.cpp
+/// It ends with 77 if a case could not be run (proof.hpp: cannot_run) and nothing failed.
 
 #if defined(TRACE_RING_BOOST_TEST_LIBRARY)
 #include <boost/test/unit_test.hpp>
@@ -13,13 +14,22 @@
 // From the headers alone where there is no library for this machine, or none with its sanitizer.
 #include <boost/test/included/unit_test.hpp>
 #endif
+#include <boost/test/framework.hpp>
+#include <boost/test/results_collector.hpp>
+#include <boost/test/tree/observer.hpp>
 #include <boost/test/tree/traverse.hpp>
 #include <boost/test/tree/visitor.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "proof.hpp"
 
 namespace {
 
@@ -54,10 +64,31 @@ private:
     bool found_ = false;
 };
 
+/// Sees whether all that could be run has passed.
+class end : public ut::test_observer {
+public:
+    void test_finish() override {
+        passed = ut::results_collector.results(ut::framework::master_test_suite().p_id).passed();
+    }
+    inline static bool passed = false;
+};
+/// Boost.Test knows no programs that are skipped.
+void leave() {
+    const std::string& why = trace_ring_test::not_run();
+    if (!end::passed || why.empty()) return;
+    std::printf("\nskipped: %s\n", why.c_str());
+    std::fflush(nullptr);
+    ::_exit(77);
+}
+
 }  // namespace
 
 /// Called by Boost.Test's main.
 ut::test_suite* init_unit_test_suite(int count, char** names) {
+    static end at_end;
+    ut::framework::register_observer(at_end);
+    trace_ring_test::not_run().clear();  // so it is there until the end
+    static_cast<void>(std::atexit(leave));
     if (count < 2) return nullptr;
     selection chosen({names + 1, static_cast<std::size_t>(count - 1)});
     ut::traverse_test_tree(ut::framework::master_test_suite(), chosen, true);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 namespace trace_ring_test {
 
@@ -23,6 +24,18 @@ namespace trace_ring_test {
 inline void proof(const char* promise, std::uint64_t count, const char* unit) {
     std::printf("\nproof: %s: %" PRIu64 " %s\n", promise, count, unit);
     std::fflush(stdout);
+}
+
+/// Why a case of this program could not be run: empty if all were.
+inline std::string& not_run() {
+    static std::string why;
+    return why;
+}
+/// For a test case that cannot be run on this machine, because what it needs is not there, or is
+/// refused. If nothing fails beside it, the program then ends as skipped, and not as passed: with
+/// 77, and `why`, a line, as its last word.
+inline void cannot_run(const std::string& why) {
+    not_run() = why.substr(0, why.find('\n'));
 }
 
 /// How often a test does what it could do for ever: `usual`; ten times that with TRACE_RING_LONG=1,

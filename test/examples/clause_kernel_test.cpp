@@ -161,7 +161,7 @@ bool is_permitted() {
                 {&clause, 1});
             return true;
         } catch (const std::runtime_error& why) {
-            std::printf("skipped: %s\n", why.what());
+            trace_ring_test::cannot_run(why.what());
             return false;
         }
     }();
