@@ -235,11 +235,11 @@ BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
         // It opens its libraries, and then its maps.
         const said opened =
             run(tool("-e '@@syscall:*:open*:entry { count(bits); } @@syscall:*:open*:exit when "
-                     "arg2 == 0 and str(arg1) == \"/proc/self/maps\" "
+                     "retval > 2 and str(arg1) == \"/proc/self/maps\" "
                      "{ capture(str(arg1), retval); }' -- " +
                      program));
         BOOST_TEST(opened.text.find("openat.exit pid=") != std::string::npos, opened.text);
-        BOOST_TEST(opened.text.find(" str(arg1)=/proc/self/maps retval=3\n") != std::string::npos,
+        BOOST_TEST(opened.text.find(" str(arg1)=/proc/self/maps retval=") != std::string::npos,
                    opened.text);
         BOOST_TEST(opened.text.find("\n  " + bits + ": ") != std::string::npos, opened.text);
         BOOST_TEST(opened.text.find(" 0 unreadable, 0 lost") != std::string::npos, opened.text);
