@@ -3,11 +3,12 @@
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
 """What tracing the references of a real program costs: bzip2, which packs a megabyte of code.
 
-    address_trace.py OUT --program ADDRESS-TRACE [--source FOLDER] [--built FOLDER] [--repetitions N]
+    address_trace.py OUT --program ADDRESS-TRACE [--source FOLDER] [--built FOLDER]
+                     [--repetitions N] [--no-valgrind]
 
 OUT is the file of results, as the benchmarks write theirs. The source is Debian's, fetched with
-`apt-get source` unless --source says where it lies. --built is where the programs are built, and found
-if they are there. What cannot be had here is told, and left out: 77 if that is all of it.
+`apt-get source` unless --source says where it lies. --built is where the programs are built, and
+found if they are there. 77: something that is needed is not here, which is told.
 
 bare      compiled without hooks
 floor     the same hooks, each of which stores 8 bytes into the thread's own 512 KiB
@@ -30,7 +31,8 @@ SOURCES = ("blocksort.c huffman.c crctable.c randtable.c compress.c decompress.c
 FLAGS = ["-O2", "-w", "-D_FILE_OFFSET_BITS=64"]
 HOOKED = ["-fno-sanitize-link-runtime", "-fsanitize-coverage=bb,trace-pc,trace-loads,trace-stores"]
 FLOOR = r"""
-static __thread struct { unsigned long *at, room[65536]; } own __attribute__((tls_model("initial-exec")));
+static __thread struct { unsigned long *at, room[65536]; } own
+    __attribute__((tls_model("initial-exec")));
 static void put(const void *what) {
     if (own.at == 0 || own.at == own.room + 65536) own.at = own.room;
     *own.at++ = (unsigned long)what;
@@ -62,10 +64,9 @@ def find_source(folder):
 
 
 def compiler():
-    for name in ("clang", *(f"clang-{version}" for version in range(40, 13, -1))):
-        if shutil.which(name):
-            return name
-    fail("there is no clang here")
+    """The newest clang that is here; empty: there is none."""
+    names = ["clang", *(f"clang-{version}" for version in range(40, 13, -1))]
+    return next((name for name in names if shutil.which(name)), "")
 
 
 def build(folder, program, source):
@@ -79,7 +80,7 @@ def build(folder, program, source):
     floor = os.path.join(folder, "floor.c")
     with open(floor, "w", encoding="utf-8") as file:
         file.write(FLOOR)
-    clang = compiler()
+    clang = compiler() or fail("there is no clang here")
     for command in ([clang, "-O2", "-w", "-c", floor, "-o", floor + ".o"],
                     [clang, *FLAGS, *sources, "-o", names["bare"]],
                     [clang, *FLAGS, *HOOKED, *sources, floor + ".o", "-o", names["floor"]],
@@ -144,11 +145,12 @@ def main():
                 told = said
             taken[name].append(took)
             entries.append(commands.entry(number, name, FLOOR_NAME, repetition, "s", took))
-    commands.write(asked.out, entries, ["clang"])
+    commands.write(asked.out, entries, [compiler() or "true"])
     medians = {name: statistics.median(each) for name, each in taken.items()}
     floor, bare = medians[FLOOR_NAME], medians[BARE_NAME]
     for name, each in medians.items():
-        print(f"{name:30} {each:9.3f} s  {each / floor:7.2f} of the floor  {each / bare:7.1f} of bare")
+        print(f"{name:30} {each:9.3f} s  {each / floor:7.2f} of the floor  "
+              f"{each / bare:7.1f} of bare")
     print(told)
 
 

@@ -15,17 +15,6 @@ namespace trace_ring_test {
 
 namespace impl {
 
-template <unsigned Code = 0>
-std::size_t put(unsigned code, trace_ring::reference_packer& packer, std::byte* at,
-                const trace_ring::reference& what) {
-    if constexpr (Code < 13) {
-        if (code == Code) return packer.put<Code>(at, what.address, what.site);
-        return put<Code + 1>(code, packer, at, what);
-    } else {
-        return 0;
-    }
-}
-
 [[nodiscard]] inline unsigned code_of(const trace_ring::reference& what) {
     using trace_ring::reference_kind;
     if (what.kind == reference_kind::load) return static_cast<unsigned>(__builtin_ctz(what.size));
@@ -42,7 +31,8 @@ std::size_t put(unsigned code, trace_ring::reference_packer& packer, std::byte* 
     std::vector<std::byte> bytes(all.size() * trace_ring::reference_packer::most_bytes);
     trace_ring::reference_packer packer;
     std::byte* at = bytes.data();
-    for (const auto& each : all) at += impl::put(impl::code_of(each), packer, at, each);
+    for (const auto& each : all)
+        at = packer.put(at, {each.address, each.site << 4 | impl::code_of(each)});
     bytes.resize(static_cast<std::size_t>(at - bytes.data()));
     bytes.shrink_to_fit();  // so that a sanitizer sees what is read behind them
     return bytes;

@@ -32,6 +32,14 @@ struct loaded_module {
     friend bool operator==(const loaded_module&, const loaded_module&) = default;
 };
 
+/// A record of references, where it lies.
+struct references_record {
+    std::uint32_t thread = 0, place = 0, sequence = 0;
+    std::uint64_t time = 0;
+    bool packed = false;
+    std::span<const std::byte> bytes;  ///< packed, or plain_reference
+};
+
 class reference_reader {
 public:
     /// Throws format_error if `file` is no trace that can be read.
@@ -43,16 +51,15 @@ public:
     }
 
     /// One record of references. What comes before its turn waits for it.
-    void take(std::uint32_t thread, std::uint32_t place, std::uint32_t sequence, std::uint64_t time,
-              std::span<const std::byte> packed) {
-        place_order& order = places_[place];
-        if (sequence < order.next) return;  // it was taken before
-        if (sequence > order.next) {
-            order.waiting.try_emplace(sequence, thread, time, packed);
+    void take(const references_record& record) {
+        place_order& order = places_[record.place];
+        if (record.sequence < order.next) return;  // it was taken before
+        if (record.sequence > order.next) {
+            order.waiting.try_emplace(record.sequence, record);
             if (order.waiting.size() > most_waiting) go_on_behind_a_gap(order);
             return;
         }
-        analyse(thread, time, packed);
+        analyse(record);
         ++order.next;
         while (!order.waiting.empty() && order.waiting.begin()->first == order.next) {
             take_first(order);
@@ -67,7 +74,7 @@ public:
 
     /// Records that are missing between others.
     [[nodiscard]] std::uint64_t missing() const noexcept { return missing_; }
-    /// Bytes of packed references, and how many of them made no sense.
+    /// Bytes of references, and how many of them made no sense.
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
     [[nodiscard]] std::uint64_t damaged() const noexcept { return damaged_; }
     [[nodiscard]] const std::vector<loaded_module>& modules() const noexcept { return modules_; }
@@ -79,40 +86,45 @@ public:
     }
 
 private:
+    /// One with bytes of its own.
     struct waiting_record {
-        waiting_record(std::uint32_t of, std::uint64_t at, std::span<const std::byte> bytes)
-            : thread(of), time(at), packed(bytes.begin(), bytes.end()) {}
-        std::uint32_t thread;
-        std::uint64_t time;
-        std::vector<std::byte> packed;
+        explicit waiting_record(const references_record& of)
+            : kept(of.bytes.begin(), of.bytes.end()), record(of) {
+            record.bytes = kept;
+        }
+        std::vector<std::byte> kept;
+        references_record record;
     };
     struct place_order {
         std::uint32_t next = 0;
         std::map<std::uint32_t, waiting_record> waiting;  // by sequence
     };
     /// What a record of some lane and id is.
-    enum class meaning { other, references, module };
+    enum class meaning { other, packed, plain, module };
 
     void take(const trace_ring::drained_record& record) {
         switch (meaning_of(record)) {
             case meaning::other:
                 return;
-            case meaning::references:
-                return take_references(record);
+            case meaning::packed:
+                return take_references(record, true);
+            case meaning::plain:
+                return take_references(record, false);
             case meaning::module:
                 return take_module(record);
         }
     }
-    void take_references(const trace_ring::drained_record& record) {
+    void take_references(const trace_ring::drained_record& record, bool packed) {
         constexpr std::size_t fixed = 16;
         if (record.payload.size_bytes() < fixed) return;
-        const auto packed = std::as_bytes(record.payload).subspan(fixed);
+        const auto bytes = std::as_bytes(record.payload).subspan(fixed);
         const auto length =
             static_cast<std::size_t>(record.payload[1] >> 32 & trace_ring::variable_length_mask);
-        if (length > packed.size()) return;
-        take(static_cast<std::uint32_t>(record.payload[0]),
-             static_cast<std::uint32_t>(record.payload[0] >> 32),
-             static_cast<std::uint32_t>(record.payload[1]), record.time, packed.first(length));
+        if (length > bytes.size()) return;
+        take({static_cast<std::uint32_t>(record.payload[0]),
+              static_cast<std::uint32_t>(record.payload[0] >> 32),
+              static_cast<std::uint32_t>(record.payload[1]), record.time, packed,
+              bytes.first(length)});
     }
     void take_module(const trace_ring::drained_record& record) {
         constexpr std::size_t fixed = 32;
@@ -146,17 +158,26 @@ private:
     }
     void take_first(place_order& order) {
         const auto first = order.waiting.extract(order.waiting.begin());
-        const waiting_record& record = first.mapped();
-        analyse(record.thread, record.time, record.packed);
+        analyse(first.mapped().record);
         ++order.next;
     }
-    void analyse(std::uint32_t thread, std::uint64_t time, std::span<const std::byte> packed) {
+    void analyse(const references_record& record) {
+        using trace_ring::plain_reference;
+        bytes_ += record.bytes.size();
+        if (!record.packed) {
+            const std::span all(reinterpret_cast<const plain_reference*>(record.bytes.data()),
+                                record.bytes.size() / sizeof(plain_reference));
+            std::size_t count = 0;
+            to_.take(record.thread, record.time, all.size(),
+                     [&](auto&& visit) { count = trace_ring::visit_plain(all, visit); });
+            damaged_ += (all.size() - count) * sizeof(plain_reference);
+            return;
+        }
         std::size_t end = 0;
-        to_.take(thread, time, packed.size(), [&](auto&& visit) {
-            end = unpacker_.unpack(packed.data(), packed.size(), visit);
+        to_.take(record.thread, record.time, record.bytes.size(), [&](auto&& visit) {
+            end = unpacker_.unpack(record.bytes.data(), record.bytes.size(), visit);
         });
-        bytes_ += packed.size();
-        damaged_ += packed.size() - end;
+        damaged_ += record.bytes.size() - end;
     }
 
     [[nodiscard]] meaning meaning_of(const trace_ring::drained_record& record) {
@@ -170,9 +191,10 @@ private:
         // Of a lane that has left the table.
         if (type == nullptr) type = about_.events().find_only(record.id);
         if (type == nullptr) return meaning::other;
-        const meaning is = type->name == "references" ? meaning::references
-                           : type->name == "module"   ? meaning::module
-                                                      : meaning::other;
+        const meaning is = type->name == "references"         ? meaning::packed
+                           : type->name == "references.plain" ? meaning::plain
+                           : type->name == "module"           ? meaning::module
+                                                              : meaning::other;
         meanings_.emplace(key, is);
         return is;
     }

@@ -117,8 +117,9 @@ public:
                                    : std::filesystem::absolute(how.output).string()),
           keeps_(!how.output.empty()),
           recorder_(trace_options(how, file_)),
-          open_(folder_.file("open"),
-                {.drained = how.stops && how.output.empty(), .traces_itself = how.itself}),
+          open_(folder_.file("open"), {.drained = how.stops && how.output.empty(),
+                                       .packs = !how.output.empty(),
+                                       .traces_itself = how.itself}),
           reader_(file_, to),
           source_(file_),
           session_(source_) {
@@ -134,14 +135,12 @@ public:
     /// recorded, too.
     void take_left(bool at_end) {
         open_.take_left(at_end, [&](const tr::instrument::left_references& each) {
-            // It ended while it recorded these, and what it recorded is read at the end.
+            // What it recorded is read at the end.
             if (each.may_be_recorded && keeps_ && !at_end) return false;
-            if (each.may_be_recorded && reader_.has(each.place, each.sequence)) return true;
-            reader_.take(each.thread, each.place, each.sequence, 0, each.packed);
-            if (!keeps_) return true;
-            const std::span packed(reinterpret_cast<const std::uint8_t*>(each.packed.data()),
-                                   each.packed.size());
-            recorder_.record<tr::packed_references>(each.thread, each.place, each.sequence, packed);
+            const bool is_new = !reader_.has(each.place, each.sequence);
+            reader_.take(
+                {each.thread, each.place, each.sequence, 0, false, std::as_bytes(each.all)});
+            if (keeps_ && is_new) record(each);
             return true;
         });
     }
@@ -160,6 +159,17 @@ public:
     }
 
 private:
+    void record(const tr::instrument::left_references& left) {
+        tr::reference_packer packer;
+        std::vector<std::uint8_t> packed(left.all.size() * tr::reference_packer::most_bytes);
+        auto* to = reinterpret_cast<std::byte*>(packed.data());
+        for (const auto& each : left.all) to = packer.put(to, each);
+        // At most what its thread would have packed into one record, as it is a part of that.
+        const auto* const end = reinterpret_cast<const std::uint8_t*>(to);
+        recorder_.record<tr::packed_references>(left.thread, left.place, left.sequence,
+                                                std::span<const std::uint8_t>(packed.data(), end));
+    }
+
     scratch_folder folder_;
     std::string file_;
     bool keeps_;

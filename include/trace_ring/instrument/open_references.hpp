@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// What each thread has packed and not recorded yet. It lies in a file that the traced processes
-/// and whoever analyses them share, so nothing of it is lost when a process ends, however it ends.
-/// The places are found by their number; whoever finds one free takes it by a swap.
+/// What each thread has referenced and not recorded yet. It lies in a file that the traced
+/// processes and whoever analyses them share, so nothing of it is lost when a process ends, however
+/// it ends. The places are found by their number; whoever finds one free takes it by a swap.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,49 +15,68 @@
 
 namespace trace_ring::inline v1::instrument {
 
-/// The references that a thread has open. A signal handler that interrupts the packing of one uses
+/// How far a thread is with recording what it has open, several records: one word, so that it is
+/// consistent wherever the thread ends.
+struct recording_progress {
+    std::uint32_t sequence = 0;   ///< of the record that is being made, or of the next one
+    std::uint16_t recorded = 0;   ///< references that are in records
+    std::uint16_t in_flight = 0;  ///< those of the record that is being made; 0: none is
+
+    [[nodiscard]] constexpr std::uint64_t word() const noexcept {
+        return std::uint64_t{sequence} << 32 | std::uint64_t{recorded} << 16 | in_flight;
+    }
+    [[nodiscard]] static constexpr recording_progress from(std::uint64_t word) noexcept {
+        return {static_cast<std::uint32_t>(word >> 32), static_cast<std::uint16_t>(word >> 16),
+                static_cast<std::uint16_t>(word)};
+    }
+};
+
+/// The references that a thread has open. A signal handler that interrupts the adding of one uses
 /// the thread's next.
 struct alignas(64) open_references {
-    static constexpr std::size_t size = 32768;
-    static constexpr std::size_t room = 16232;
-    /// `limit` of one that packs a reference now: less than any offset.
+    static constexpr std::int32_t room = 4096;
+    static constexpr std::size_t size = 102400;
+    /// `limit` of one to which a reference is added now: less than any number.
     static constexpr std::int32_t busy = -1;
-    /// `limit` of one that does not: where the last reference may begin.
-    static constexpr std::int32_t idle = room - reference_packer::most_bytes;
+    /// `limit` of one to which none is: there is room below it.
+    static constexpr std::int32_t idle = room;
 
     /// What each reference looks at.
     struct head {
         shared_atomic<std::int32_t> limit;
-        shared_atomic<std::int32_t> end;  ///< of the references in `bytes`
+        shared_atomic<std::int32_t> end;  ///< how many there are in `all`
     };
     [[nodiscard, gnu::always_inline]] static open_references* of(head* first) noexcept {
         return reinterpret_cast<open_references*>(first);
     }
 
     head now;
-    shared_atomic<std::uint32_t> thread;     ///< its number in the kernel; 0: the place is free
-    shared_atomic<std::uint32_t> process;    ///< likewise
-    shared_atomic<std::uint32_t> next;       ///< the thread's next place; 0: none yet
-    shared_atomic<std::uint32_t> recording;  ///< 1: its references are being recorded
-    shared_atomic<std::uint32_t> records;    ///< `references` records that were made of it
-    std::uint32_t unused;
     /// The trace's own memory, into which no reference is traced.
     std::uint64_t own_begin;
     std::uint64_t own_size;
+    shared_atomic<std::uint32_t> thread;   ///< its number in the kernel; 0: the place is free
+    shared_atomic<std::uint32_t> process;  ///< likewise
+    shared_atomic<std::uint32_t> next;     ///< the thread's next place; 0: none yet
+    std::uint32_t unused;
+    shared_atomic<std::uint64_t> progress;  ///< recording_progress
     // Of this place, whichever threads had it.
-    shared_atomic<std::uint64_t> suppressed;  ///< references of the tracing itself, and into it
-    shared_atomic<std::uint64_t> self_fed;    ///< references of the tracing itself that were traced
-    shared_atomic<std::uint64_t> stops;       ///< how often the thread waited for the reader
-    shared_atomic<std::uint64_t> stopped_ns;  ///< and how long, all together
-    shared_atomic<std::uint64_t> lost_records;     ///< `references` records that were refused
+    shared_atomic<std::uint64_t> suppressed;    ///< references of the tracing itself, and into it
+    shared_atomic<std::uint64_t> self_fed;      ///< of the tracing itself, and traced all the same
+    shared_atomic<std::uint64_t> stops;         ///< how often the thread waited for the reader
+    shared_atomic<std::uint64_t> stopped_ns;    ///< and how long, all together
+    shared_atomic<std::uint64_t> lost_records;  ///< records of references that were refused
     shared_atomic<std::uint64_t> lost_references;  ///< and the references in them
-    alignas(8) reference_packer packer;
-    std::byte bytes[room];
+    alignas(8) plain_reference all[room];
+    // For those that are packed.
+    reference_packer packer;
+    static constexpr std::size_t packed_room = 16256;
+    std::byte packed[packed_room];
 };
-static_assert(sizeof(open_references) == open_references::size);
-static_assert(offsetof(open_references, own_begin) == 32);
-static_assert(offsetof(open_references, packer) == 96);
-static_assert(offsetof(open_references, bytes) == 96 + sizeof(reference_packer));
+static_assert(sizeof(open_references) <= open_references::size);
+static_assert(offsetof(open_references, own_begin) == 8);
+static_assert(offsetof(open_references, thread) == 24);
+static_assert(offsetof(open_references, all) == 96);
+static_assert(offsetof(open_references, packer) == 96 + open_references::room * 16);
 
 /// The file: this, then the places, of which number 0 is here.
 struct alignas(64) open_references_table {
@@ -72,6 +91,7 @@ struct alignas(64) open_references_table {
     shared_atomic<std::uint32_t> reader;
     /// Threads that found no place: they are not traced.
     shared_atomic<std::uint64_t> untraced_threads;
+    std::uint32_t packs;  ///< 1: records are packed_references; 0: plain_references
     /// Set by who wants to see what happens without: references of the tracing itself are traced.
     std::uint32_t traces_itself;
 
@@ -96,12 +116,20 @@ struct alignas(64) open_references_table {
                version == version_number && places > 1 && places <= most_places + 1 &&
                bytes >= bytes_for(places);
     }
-    /// In new memory of zeros, of at least bytes_for(places) bytes.
-    void begin(std::uint32_t of_places, std::uint32_t reads, bool itself) noexcept {
+
+    struct settings {
+        std::uint32_t places = most_places;
+        std::uint32_t reader = 0;
+        bool packs = true;
+        bool traces_itself = false;
+    };
+    /// In new memory of zeros, of at least bytes_for(how.places + 1) bytes.
+    void begin(const settings& how) noexcept {
         version = version_number;
-        places = of_places;
-        reader.store(reads, relaxed);  // relaxed: the magic number publishes it
-        traces_itself = itself ? 1 : 0;
+        places = how.places + 1;
+        reader.store(how.reader, relaxed);  // relaxed: the magic number publishes it
+        packs = how.packs ? 1 : 0;
+        traces_itself = how.traces_itself ? 1 : 0;
         // order: open.there:B pairs with open.there:A
         magic.store(magic_number, release);
     }

@@ -4,7 +4,7 @@
 
 /// @file
 /// Sets up the trace of this process's references, gives its threads their places, and records what
-/// they have packed (trace_reference.hpp).
+/// is in them (trace_reference.hpp adds it).
 ///
 /// What is not traced: the tracing itself. While a thread records, its signals wait, so whatever
 /// calls a hook meanwhile is code of the tracing that was compiled with hooks, and is only counted;
@@ -86,14 +86,14 @@ class reference_trace {
 public:
     constexpr reference_trace() noexcept = default;
 
-    /// The place in which the thread's next reference is packed, which is busy and has room for it;
+    /// The place to which the thread's next reference is added, which is busy and has room for it;
     /// null: it is not traced. `at` is the thread's, made busy, and `limit` what it had before.
     /// Signal-safe once the trace is set up.
     [[nodiscard, gnu::noinline, gnu::cold]] open_references* make_room(
         open_references::head* at, std::int32_t limit) noexcept {
         if (at == &impl::nowhere) return begin_thread();
         auto* place = open_references::of(at);
-        // A signal handler interrupted the packing, or the tracing meets its own hooks.
+        // A signal handler interrupted the adding of one, or the tracing meets its own hooks.
         if (limit == open_references::busy && impl::tracing) {
             if (table_->traces_itself == 0) return count(place->suppressed);
             static_cast<void>(count(place->self_fed));
@@ -107,7 +107,7 @@ public:
             place->now.limit.store(open_references::busy, relaxed);
             signal_fence(seq_cst);
         }
-        if (place->now.end.load(relaxed) > open_references::idle) {  // relaxed: as above
+        if (place->now.end.load(relaxed) >= open_references::idle) {  // relaxed: as above
             const impl::undisturbed_tracing scope;
             record(*place);
         }
@@ -124,7 +124,7 @@ public:
         return is_own;
     }
 
-    /// Records what this thread has packed. Not from a hook, nor from a signal handler.
+    /// Records what this thread has open. Not from a hook, nor from a signal handler.
     void flush_thread() noexcept {
         const impl::undisturbed_tracing scope;
         for_each_place([this](open_references& each) { record(each); });
@@ -208,11 +208,11 @@ private:
     }
     void open_table(const char* file) {
         if (file == nullptr || *file == '\0') {
-            constexpr std::uint32_t places = 257;
+            constexpr std::uint32_t places = 255;
             memory_ = new storage::mapping(
-                storage::mapping::reserve(open_references_table::bytes_for(places)));
+                storage::mapping::reserve(open_references_table::bytes_for(places + 1)));
             table_ = reinterpret_cast<open_references_table*>(memory_->data());
-            table_->begin(places, 0, false);
+            table_->begin({.places = places});
             return;
         }
         const file_descriptor fd = storage::open_file(file);
@@ -268,7 +268,6 @@ private:
             each.now.limit.store(open_references::busy, relaxed);
             each.now.end.store(0, relaxed);
             each.next.store(0, relaxed);
-            each.packer.clear();
             find_own_memory(each);
             return &each;
         }
@@ -326,32 +325,65 @@ private:
     /// Records what is in the place, and empties it. The thread's signals wait.
     void record(open_references& place) noexcept {
         // relaxed, to the end: own thread's; who finds the place of a dead one comes after
-        const auto size = static_cast<std::size_t>(place.now.end.load(relaxed));
-        if (size == 0) return;
-        const std::uint32_t thread = place.thread.load(relaxed);
-        const std::span packed(reinterpret_cast<const std::uint8_t*>(place.bytes), size);
+        const auto end = static_cast<std::uint32_t>(place.now.end.load(relaxed));
+        if (end == 0) return;
         const std::int32_t limit = place.now.limit.load(relaxed);
         place.now.limit.store(open_references::busy, relaxed);
-        const std::uint32_t sequence = place.records.load(relaxed);
-        place.recording.store(1, relaxed);
-        const std::uint64_t before = clock::monotonic::now();
-        if (recorder().record<packed_references>(thread, table_->number_of(place), sequence,
-                                                 packed)) {
-            const std::uint64_t waited = clock::monotonic::now() - before;
-            if (waited > one_wait && table_->reader.load(relaxed) != 0) {
-                place.stops.fetch_add(1, relaxed);
-                place.stopped_ns.fetch_add(waited, relaxed);
-            }
-        } else {
-            lose(place, reference_unpacker::count(place.bytes, size));
+        auto now = recording_progress::from(place.progress.load(relaxed));
+        while (now.recorded < end) {
+            const std::uint32_t count =
+                table_->packs != 0 ? record_packed(place, now, end) : record_plain(place, now, end);
+            ++now.sequence;
+            now.recorded = static_cast<std::uint16_t>(now.recorded + count);
+            signal_fence(seq_cst);
+            place.progress.store(now.word(), relaxed);
         }
-        place.packer.clear();
-        place.records.store(sequence + 1, relaxed);
-        signal_fence(seq_cst);
+        now.recorded = 0;
         place.now.end.store(0, relaxed);
-        place.recording.store(0, relaxed);
+        signal_fence(seq_cst);
+        place.progress.store(now.word(), relaxed);
         place.now.limit.store(limit, relaxed);
         find_own_memory(place);
+    }
+    /// Both make one record of references that are not recorded, and return of how many.
+    std::uint32_t record_plain(open_references& place, const recording_progress& now,
+                               std::uint32_t end) noexcept {
+        const std::uint32_t from = now.recorded;
+        const std::uint32_t count = end - from < most_plain ? end - from : most_plain;
+        const auto* const words = reinterpret_cast<const std::uint64_t*>(&place.all[from]);
+        make_record<plain_references>(place, now, count, std::span(words, std::size_t{count} * 2));
+        return count;
+    }
+    std::uint32_t record_packed(open_references& place, const recording_progress& now,
+                                std::uint32_t end) noexcept {
+        const std::uint32_t from = now.recorded;
+        place.packer.clear();
+        const std::byte* const last =
+            place.packed + open_references::packed_room - reference_packer::most_bytes;
+        std::byte* to = place.packed;
+        std::uint32_t at = from;
+        for (; at < end && to <= last; ++at) to = place.packer.put(to, place.all[at]);
+        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(place.packed);
+        make_record<packed_references>(
+            place, now, at - from, std::span(bytes, static_cast<std::size_t>(to - place.packed)));
+        return at - from;
+    }
+    template <class Event, class Bytes>
+    void make_record(open_references& place, recording_progress now, std::uint32_t count,
+                     const Bytes& bytes) noexcept {
+        now.in_flight = static_cast<std::uint16_t>(count);
+        place.progress.store(now.word(), relaxed);  // relaxed, to the end: as in `record`
+        signal_fence(seq_cst);
+        const std::uint64_t before = clock::monotonic::now();
+        if (!recorder().record<Event>(place.thread.load(relaxed), table_->number_of(place),
+                                      now.sequence, bytes)) {
+            return lose(place, count);
+        }
+        const std::uint64_t waited = clock::monotonic::now() - before;
+        if (waited > one_wait && table_->reader.load(relaxed) != 0) {
+            place.stops.fetch_add(1, relaxed);
+            place.stopped_ns.fetch_add(waited, relaxed);
+        }
     }
     void lose(open_references& place, std::uint64_t references) noexcept {
         place.lost_records.fetch_add(1, relaxed);  // relaxed, both: counters
@@ -364,6 +396,8 @@ private:
         }
     }
 
+    /// References in a record of plain ones: two records fill a sub-buffer.
+    static constexpr std::uint32_t most_plain = 1014;
     /// A writer that finds no room sleeps this long at least.
     static constexpr std::uint64_t one_wait = 50'000;
 

@@ -33,9 +33,8 @@ struct left_references {
     std::uint32_t thread = 0;
     std::uint32_t process = 0;
     std::uint32_t place = 0, sequence = 0;  ///< of the record that was to be made of them
-    /// The last record of the thread may be this one: it ended while it recorded.
-    bool may_be_recorded = false;
-    std::span<const std::byte> packed;
+    std::span<const plain_reference> all;
+    bool may_be_recorded = false;  ///< it ended while it made that record: there may be one
 };
 
 /// Owns the file, which goes with it. Used by one thread at a time.
@@ -44,6 +43,7 @@ public:
     struct options {
         std::uint32_t places = open_references_table::most_places;  ///< threads at the same time
         bool drained = true;         ///< writers wait for this process, as it drains the trace
+        bool packs = false;          ///< records are packed_references, else plain_references
         bool traces_itself = false;  ///< to see what happens without suppression
     };
 
@@ -57,8 +57,10 @@ public:
             fail_setup(path_, "cannot be made as large as it has to be", error);
         }
         memory_ = storage::mapping::of_file(path_, fd.get(), bytes);
-        table().begin(how.places + 1, how.drained ? static_cast<std::uint32_t>(::getpid()) : 0,
-                      how.traces_itself);
+        table().begin({.places = how.places,
+                       .reader = how.drained ? static_cast<std::uint32_t>(::getpid()) : 0,
+                       .packs = how.packs,
+                       .traces_itself = how.traces_itself});
     }
     table_file(const table_file&) = delete;
     table_file& operator=(const table_file&) = delete;
@@ -81,15 +83,25 @@ public:
             if (!all && (process == 0 || is_alive(process))) continue;
             // relaxed, all: as above
             const auto end = static_cast<std::uint32_t>(each.now.end.load(relaxed));
-            if (end != 0 && end <= open_references::room) {
-                if (!visit(left_references{thread, process, i, each.records.load(relaxed),
-                                           each.recording.load(relaxed) != 0,
-                                           std::span(each.bytes).first(end)})) {
-                    continue;
+            auto now = recording_progress::from(each.progress.load(relaxed));
+            const std::uint32_t from = now.recorded;
+            if (from < end && end <= open_references::room && now.in_flight <= end - from) {
+                const std::span left = std::span(each.all).subspan(from, end - from);
+                if (now.in_flight != 0) {
+                    if (!visit(left_references{thread, process, i, now.sequence,
+                                               left.first(now.in_flight), true})) {
+                        continue;
+                    }
+                    ++now.sequence;
                 }
+                visit(left_references{thread, process, i, now.sequence, left.subspan(now.in_flight),
+                                      false});
+                ++now.sequence;
             }
-            each.now.end.store(0, relaxed);  // relaxed, both: as above
-            each.recording.store(0, relaxed);
+            // relaxed, all: as above
+            each.now.end.store(0, relaxed);
+            now = {now.sequence, 0, 0};
+            each.progress.store(now.word(), relaxed);
             // order: place.free:A pairs with place.take:A
             each.thread.store(0, release);
         }

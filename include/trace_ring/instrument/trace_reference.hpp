@@ -7,10 +7,10 @@
 /// @code
 ///  own = the thread's place                      // `nowhere` at first
 ///  limit = own.limit; own.limit = busy; signal fence
-///  if own.end > limit: cold path                 // interrupted, full, or no place
+///  if own.end >= limit: cold path                // interrupted, full, or no place
 ///  if address is in the trace's own memory: count it instead
-///  pack the reference behind own.end             // references.hpp
-///  own.end += bytes; signal fence; own.limit = idle
+///  own.all[own.end] = the reference              // two stores
+///  ++own.end; signal fence; own.limit = idle
 /// @endcode
 /// A signal handler that interrupts these steps finds its thread's place busy, and has another.
 
@@ -25,14 +25,16 @@ namespace trace_ring::inline v1::instrument {
 
 namespace impl {
 
-/// Packs a reference into a place that is busy, and leaves it idle.
+/// Adds a reference to a place that is busy, and leaves it idle.
 template <unsigned Code>
-[[gnu::always_inline]] inline void pack(open_references& place, std::int32_t end,
-                                        std::uint64_t address, const void* site) noexcept {
-    const auto at = reinterpret_cast<std::uintptr_t>(site);
-    const std::size_t bytes = place.packer.put<Code>(place.bytes + end, address, at);
-    // relaxed, both: own thread's; the fence orders them for its signal handlers
-    place.now.end.store(end + static_cast<std::int32_t>(bytes), relaxed);
+[[gnu::always_inline]] inline void add(open_references& place, std::int32_t end,
+                                       std::uint64_t address, const void* site) noexcept {
+    const auto at = std::uint64_t{reinterpret_cast<std::uintptr_t>(site)};
+    place.all[end] = {address, at << 4 | Code};
+    // relaxed, both: own thread's; the fences order them for its signal handlers, and for who comes
+    // after its end
+    signal_fence(seq_cst);
+    place.now.end.store(end + 1, relaxed);
     signal_fence(seq_cst);
     place.now.limit.store(open_references::idle, relaxed);
 }
@@ -43,7 +45,7 @@ template <unsigned Code>
                                                open_references::head* own,
                                                std::int32_t limit) noexcept {
     open_references* place = open_references::of(own);
-    if (own->end.load(relaxed) > limit) {  // relaxed: own thread's
+    if (own->end.load(relaxed) >= limit) {  // relaxed: own thread's
         place = the_trace.make_room(own, limit);
         if (place == nullptr) return;
     }
@@ -51,7 +53,7 @@ template <unsigned Code>
         place->now.limit.store(open_references::idle, relaxed);  // relaxed: as above
         return;
     }
-    pack<Code>(*place, place->now.end.load(relaxed), address, site);  // relaxed: as above
+    add<Code>(*place, place->now.end.load(relaxed), address, site);  // relaxed: as above
 }
 
 }  // namespace impl
@@ -67,12 +69,12 @@ template <unsigned Code>
     own->limit.store(open_references::busy, relaxed);
     signal_fence(seq_cst);
     const std::int32_t end = own->end.load(relaxed);
-    if (end > limit) [[unlikely]]
+    if (end >= limit) [[unlikely]]
         return impl::trace_slowly<Code>(address, site, own, limit);
     open_references& place = *open_references::of(own);
     if (address - place.own_begin < place.own_size) [[unlikely]]
         return impl::trace_slowly<Code>(address, site, own, limit);
-    impl::pack<Code>(place, end, address, site);
+    impl::add<Code>(place, end, address, site);
 }
 
 }  // namespace trace_ring::inline v1::instrument

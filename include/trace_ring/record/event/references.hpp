@@ -52,12 +52,29 @@ struct reference {
     friend constexpr bool operator==(const reference&, const reference&) noexcept = default;
 };
 
-/// The record. `packed` is what reference_packer makes. Records of one place come in the order of
-/// their sequence numbers, from 0; one that is missing was lost.
+/// A reference as its hook leaves it: 16 bytes, which are packed later or not at all.
+struct plain_reference {
+    std::uint64_t address;
+    std::uint64_t what;  ///< site << 4 | code: programs have less than 60 bits of addresses
+
+    [[nodiscard]] constexpr unsigned code() const noexcept {
+        return static_cast<unsigned>(what & 15);
+    }
+    [[nodiscard]] constexpr std::uint64_t site() const noexcept { return what >> 4; }
+};
+
+/// The record of a trace that is kept. `packed` is what reference_packer makes. Records of one
+/// place come in the order of their sequence numbers, from 0; one that is missing was lost.
 struct packed_references
     : event<"references", field<"thread", std::uint32_t>,  // its number in the kernel
             field<"place", std::uint32_t>,                 // one that the thread had for itself
             field<"sequence", std::uint32_t>, field<"packed", std::span<const std::uint8_t>>> {};
+
+/// The record of a trace that is analysed at once, and not kept. `plain` are words of
+/// plain_reference.
+struct plain_references
+    : event<"references.plain", field<"thread", std::uint32_t>, field<"place", std::uint32_t>,
+            field<"sequence", std::uint32_t>, field<"plain", std::span<const std::uint64_t>>> {};
 
 namespace impl {
 
@@ -68,7 +85,6 @@ struct reference_memory {
         std::uint64_t last;  ///< the address that one of this slot had last
     };
     static constexpr std::size_t slots = 1024;
-    static constexpr unsigned site_code = 15;
 
     std::uint64_t site = 0;
     slot all[slots]{};
@@ -82,6 +98,9 @@ struct reference_memory {
     }
 };
 
+inline constexpr unsigned block_code = 10;
+inline constexpr unsigned site_code = 15;
+
 /// The code of a load or store of so many bytes, a power of two up to 16; of another kind.
 [[nodiscard]] consteval unsigned reference_code(reference_kind kind, unsigned size = 0) noexcept {
     const auto log = static_cast<unsigned>(__builtin_ctz(size | 32));
@@ -91,10 +110,41 @@ struct reference_memory {
 }
 static_assert(reference_code(reference_kind::load, 16) == 4);
 static_assert(reference_code(reference_kind::store, 1) == 5);
-static_assert(reference_code(reference_kind::block) == 10);
+static_assert(reference_code(reference_kind::block) == block_code);
 static_assert(reference_code(reference_kind::exit) == 12);
 
+/// What a code says.
+struct code_meaning {
+    bool makes_sense;  ///< as that of a reference
+    reference_kind kind;
+    std::uint8_t size;
+};
+inline constexpr code_meaning meaning_of_code[16] = {
+    {true, reference_kind::load, 1},  {true, reference_kind::load, 2},
+    {true, reference_kind::load, 4},  {true, reference_kind::load, 8},
+    {true, reference_kind::load, 16}, {true, reference_kind::store, 1},
+    {true, reference_kind::store, 2}, {true, reference_kind::store, 4},
+    {true, reference_kind::store, 8}, {true, reference_kind::store, 16},
+    {true, reference_kind::block, 0}, {true, reference_kind::enter, 0},
+    {true, reference_kind::exit, 0},  {false, reference_kind::load, 0},
+    {false, reference_kind::load, 0}, {false, reference_kind::load, 0}};
+
 }  // namespace impl
+
+/// Calls `visit(const reference&)` for each; returns how many there are before the first that makes
+/// no sense. Linear.
+template <class Visit>
+[[gnu::always_inline]] inline std::size_t visit_plain(std::span<const plain_reference> all,
+                                                      Visit&& visit) {
+    std::size_t count = 0;
+    for (const plain_reference& each : all) {
+        const impl::code_meaning& is = impl::meaning_of_code[each.code()];
+        if (!is.makes_sense) break;
+        visit(reference{each.address, each.site(), is.kind, is.size});
+        ++count;
+    }
+    return count;
+}
 
 /// Packs the references of one thread into bytes that its owner has. Constant time and memory.
 class reference_packer {
@@ -105,46 +155,38 @@ public:
     /// Forgets all that was packed: a record begins.
     void clear() noexcept { memory_.clear(); }
 
-    /// Packs one reference. Returns how many bytes it took.
-    template <unsigned Code>
-    [[nodiscard, gnu::always_inline]] std::size_t put(std::byte* at, std::uint64_t address,
-                                                      std::uint64_t site) noexcept {
+    /// Packs one reference, whose code makes sense. Returns the end of its bytes.
+    [[nodiscard, gnu::always_inline]] std::byte* put(std::byte* at,
+                                                     const plain_reference& one) noexcept {
+        const std::uint64_t site = one.site();
         auto& before = memory_.of(memory_.site);
-        std::size_t bytes = 0;
-        if (before.next != site) [[unlikely]] {
+        if (before.next != site) {
             before.next = site;
-            bytes = put_difference(at, impl::reference_memory::site_code, site - memory_.site);
+            at = put_difference(at, impl::site_code, site - memory_.site);
         }
         memory_.site = site;
-        if constexpr (Code == impl::reference_code(reference_kind::block)) {
-            at[bytes] = std::byte{Code << 4};
-            return bytes + 1;
-        } else {
-            auto& last = memory_.of(site).last;
-            const std::uint64_t from = last;
-            last = address;
-            return bytes + put_difference(at + bytes, Code, address - from);
+        if (one.code() == impl::block_code) {
+            *at = std::byte{impl::block_code << 4};
+            return at + 1;
         }
+        auto& last = memory_.of(site).last;
+        const std::uint64_t from = last;
+        last = one.address;
+        return put_difference(at, one.code(), one.address - from);
     }
 
 private:
-    [[nodiscard, gnu::always_inline]] static std::size_t put_difference(
+    [[nodiscard, gnu::always_inline]] static std::byte* put_difference(
         std::byte* at, unsigned code, std::uint64_t difference) noexcept {
         const auto sign = static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> 63);
         const std::uint64_t turned = difference << 1 ^ sign;
-#if defined(__LZCNT__) && defined(__x86_64__)
-        // The builtin of the language says nothing of 0, and compilers ask again.
-        const auto unused = static_cast<unsigned>(__builtin_ia32_lzcnt_u64(turned));
-        const unsigned bytes = (71 - unused) / 8;
-#else
         // In numbers, as compilers make a branch of `turned == 0`, which is hard to foretell.
         const auto unused = static_cast<unsigned>(__builtin_clzll(turned | 1));
         const auto is_any = static_cast<unsigned>((turned | (0 - turned)) >> 63);
         const unsigned bytes = (71 - unused) / 8 + is_any - 1;
-#endif
         *at = static_cast<std::byte>(code << 4 | bytes);
         __builtin_memcpy(at + 1, &turned, sizeof turned);
-        return 1 + bytes;
+        return at + 1 + bytes;
     }
 
     impl::reference_memory memory_;
@@ -162,18 +204,19 @@ public:
             const auto head = static_cast<unsigned>(packed[at]);
             const std::size_t bytes = head & 15, left = size - at - 1;
             const unsigned code = head >> 4;
-            const code_meaning& what = meaning[code];
-            if (!what.makes_sense || bytes > what.most_bytes || bytes > left) return at;
+            const impl::code_meaning& is = impl::meaning_of_code[code];
+            const bool has_difference = code != impl::block_code;
+            if (bytes > (has_difference ? 8U : 0U) || bytes > left) return at;
             const std::uint64_t turned = number_at(packed + at + 1, bytes, left);
             const std::uint64_t difference = turned >> 1 ^ (0 - (turned & 1));
             auto& site = memory_.of(memory_.site).next;
-            if (code == impl::reference_memory::site_code) {
+            if (code == impl::site_code) {
                 site = memory_.site + difference;
             } else {
-                if (site == 0) return at;
+                if (!is.makes_sense || site == 0) return at;
                 memory_.site = site;
-                reference out{site, site, what.kind, what.size};
-                if (what.kind != reference_kind::block) {
+                reference out{site, site, is.kind, is.size};
+                if (has_difference) {
                     auto& last = memory_.of(out.site).last;
                     out.address = last += difference;
                 }
@@ -184,33 +227,7 @@ public:
         return size;
     }
 
-    /// How many references `unpack` would give. Linear; needs no memory.
-    [[nodiscard]] static std::uint64_t count(const std::byte* packed, std::size_t size) noexcept {
-        std::uint64_t number = 0;
-        for (std::size_t at = 0; at < size;) {
-            const auto head = static_cast<unsigned>(packed[at]);
-            if (head >> 4 != impl::reference_memory::site_code) ++number;
-            at += 1 + (head & 15);
-        }
-        return number;
-    }
-
 private:
-    struct code_meaning {
-        std::uint8_t most_bytes;  // of a difference
-        bool makes_sense;
-        reference_kind kind;
-        std::uint8_t size;
-    };
-    using kind = reference_kind;
-    static constexpr code_meaning meaning[16] = {
-        {8, true, kind::load, 1},   {8, true, kind::load, 2},  {8, true, kind::load, 4},
-        {8, true, kind::load, 8},   {8, true, kind::load, 16}, {8, true, kind::store, 1},
-        {8, true, kind::store, 2},  {8, true, kind::store, 4}, {8, true, kind::store, 8},
-        {8, true, kind::store, 16}, {0, true, kind::block, 0}, {8, true, kind::enter, 0},
-        {8, true, kind::exit, 0},   {0, false, kind::load, 0}, {0, false, kind::load, 0},
-        {8, true, kind::load, 0}};
-
     /// The number of so many bytes at `from`, where `left` bytes can be read.
     [[nodiscard, gnu::always_inline]] static std::uint64_t number_at(const std::byte* from,
                                                                      std::size_t bytes,
