@@ -56,7 +56,8 @@ image recorded(trace_ring::full_mode full, unsigned rounds, bool quota) {
         }
         if (i % 4 == 0) {
             const trace_ring::reference two[] = {
-                {0x7f0000001000 + std::uint64_t{i} * 8, 0x401010, trace_ring::reference_kind::load, 8},
+                {0x7f0000001000 + std::uint64_t{i} * 8, 0x401010, trace_ring::reference_kind::load,
+                 8},
                 {0x401020, 0x401020, trace_ring::reference_kind::block, 0}};
             const auto bytes = packed(two);
             recorder.record<trace_ring::packed_references>(
