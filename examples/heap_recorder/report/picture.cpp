@@ -11,6 +11,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "escaped.hpp"
 #include "quantity.hpp"
 
 namespace heap {
@@ -24,30 +25,6 @@ constexpr std::size_t key_columns = 4;
 // Told apart by people who see colours differently (after Okabe and Ito); the last for all others.
 constexpr std::array<std::string_view, most_named + 1> colours{
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#5b4a9c", "#888"};
-
-[[nodiscard]] std::string escaped(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        switch (c) {
-            case '&':
-                out += "&amp;";
-                break;
-            case '<':
-                out += "&lt;";
-                break;
-            case '>':
-                out += "&gt;";
-                break;
-            case '"':
-                out += "&quot;";
-                break;
-            default:
-                out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-                break;
-        }
-    }
-    return out;
-}
 
 class drawing {
 public:

@@ -100,5 +100,9 @@ namespace impl {
     return impl::make_axis(static_cast<double>(nanoseconds), most, {1, 1e3, 1e6, 1e9},
                            {"ns", "us", "ms", "s"});
 }
+[[nodiscard]] inline axis count_axis(std::uint64_t top, std::size_t most = 6) {
+    return impl::make_axis(static_cast<double>(top), most, {1, 1e3, 1e6, 1e9},
+                           {"", "thousand", "million", "billion"});
+}
 
 }  // namespace heap

@@ -1,0 +1,20 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Everything on one HTML page, which loads nothing from elsewhere.
+
+#include <span>
+#include <string>
+
+#include "pictures.hpp"
+#include "table.hpp"
+
+namespace address_trace {
+
+/// Each picture stands above the table of its name, if there is one.
+[[nodiscard]] std::string make_page(const std::string& title, std::span<const table> tables,
+                                    std::span<const picture> pictures);
+
+}  // namespace address_trace

@@ -1,0 +1,44 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What the analyses found, as tables.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <address_trace/analysis/analyses.hpp>
+#include <address_trace/analysis/cache_misses.hpp>
+#include <address_trace/analysis/line_use.hpp>
+#include <address_trace/analysis/reuse_distance.hpp>
+#include <address_trace/analysis/strides.hpp>
+#include <address_trace/analysis/working_set.hpp>
+#include "by_place.hpp"
+#include "places.hpp"
+#include "table.hpp"
+
+namespace address_trace {
+
+/// The analyses that were fed; null: not chosen. Valid as long as these.
+struct findings {
+    const analyses* fed = nullptr;  ///< never null
+    std::vector<const cache_misses*> caches;
+    const line_use* lines = nullptr;
+    const reuse_distance* distances = nullptr;
+    const working_set* working = nullptr;
+    const strides* stepping = nullptr;
+
+    /// Of all `caches`, one after the other.
+    [[nodiscard]] std::vector<cache_result> cache_results() const;
+};
+
+/// One for each question, at most `most` rows in those of functions, lines and sites.
+[[nodiscard]] std::vector<table> make_tables(const findings& of, const place_of& where,
+                                             std::size_t most = 20);
+
+/// Bytes of a line as text: "0-7 12 60-63".
+[[nodiscard]] std::string bytes_text(line_bytes bytes);
+
+}  // namespace address_trace

@@ -1,0 +1,172 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+/// @file
+/// What the analyses of address traces found, as tables, pictures, pages, and lines for others.
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <address_trace/analysis/analyses.hpp>
+#include <address_trace/report/lines_of_text.hpp>
+#include <address_trace/report/page.hpp>
+#include <address_trace/report/pictures.hpp>
+#include <address_trace/report/table.hpp>
+#include <address_trace/report/tables.hpp>
+#include "address_streams.hpp"
+
+BOOST_AUTO_TEST_SUITE(address_report)
+
+namespace {
+
+using namespace address_streams;
+using address_trace::cell;
+using address_trace::table;
+
+[[nodiscard]] table sample() {
+    return {"sample",
+            "A <sample>",
+            {"name", "count", "share"},
+            {{"f(int, \"x\")", std::uint64_t{1234567}, cell::share(std::uint64_t{1}, 8)},
+             {"<b>\n", std::uint64_t{5}, cell::share(std::uint64_t{0}, 0)}},
+            ""};
+}
+
+BOOST_AUTO_TEST_CASE(a_table_has_the_same_rows_in_each_form) {
+    BOOST_TEST(as_text(sample(), {}) ==
+               "A <sample>\n"
+               "name             count    share\n"
+               "f(int, \"x\")  1,234,567  12.50 %\n"
+               "<b>?                 5        -\n");
+    BOOST_TEST(as_csv(sample()) ==
+               "name,count,share\n"
+               "\"f(int, \"\"x\"\")\",1234567,0.125\n"
+               "<b>?,5,-\n");
+    const std::string html = as_html(sample());
+    BOOST_TEST(html.find("<h2>A &lt;sample&gt;</h2>") != std::string::npos);
+    BOOST_TEST(html.find("<td class=\"text\">f(int, &quot;x&quot;)</td><td>1,234,567</td>") !=
+               std::string::npos);
+    BOOST_TEST(html.find("&lt;b&gt;?") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(names_give_way_where_a_table_is_too_wide) {
+    table wide = sample();
+    wide.rows[0][0] = std::string(300, 'a') + "bcd";
+    wide.note = "one two three four";
+    const std::string text = as_text(wide, {.width = 50});
+    std::size_t longest = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = text.find('\n', at);
+        longest = std::max(longest, end - at);
+        at = end + 1;
+    }
+    BOOST_TEST(longest == 50U);
+    BOOST_TEST(text.find("aa..aa") != std::string::npos);
+    BOOST_TEST(text.find("bcd ") != std::string::npos);
+    BOOST_TEST(as_text(wide, {.width = 10}).ends_with("one two\nthree four\n"));
+    BOOST_TEST(as_text(sample(), {.bold_titles = true}).starts_with("\x1b[1mA <sample>\x1b[0m\n"));
+}
+
+BOOST_AUTO_TEST_CASE(bytes_of_a_line_are_ranges) {
+    using address_trace::bytes_text;
+    BOOST_TEST(bytes_text(0) == "-");
+    BOOST_TEST(bytes_text(0xFF) == "0-7");
+    BOOST_TEST(bytes_text(0x10F1) == "0 4-7 12");
+    BOOST_TEST(bytes_text(~std::uint64_t{0}) == "0-63");
+    BOOST_TEST(bytes_text(std::uint64_t{1} << 63) == "63");
+}
+
+BOOST_AUTO_TEST_CASE(lines_are_those_of_lackey_and_dinero) {
+    const std::vector<reference> all{block(0x400123),
+                                     load(0x1000, 8),
+                                     store(0x7FFE12345678, 1),
+                                     {0x500, code, reference_kind::enter, 0}};
+    std::string lackey, din;
+    append_lines(lackey, {1, 0, all}, address_trace::line_format::lackey);
+    append_lines(din, {1, 0, all}, address_trace::line_format::din);
+    BOOST_TEST(lackey == "I  00400123,1\n L 00001000,8\n S 7ffe12345678,1\n");
+    BOOST_TEST(din == "2 400123\n0 1000\n1 7ffe12345678\n");
+}
+
+/// All analyses, of one thread's patterns and of two threads that share a line.
+struct everything {
+    address_trace::analyses fed;
+    address_trace::findings found;
+
+    everything() {
+        found.fed = &fed;
+        for (const char* const levels : {"D1=32K,64,8", "L1=4K,64,2+L2=64K,64,8", "TLB=64,4K,4"})
+            found.caches.push_back(
+                &fed.make<address_trace::cache_misses>(address_trace::parse_cache_levels(levels)));
+        found.lines = &fed.make<address_trace::line_use>();
+        found.distances = &fed.make<address_trace::reuse_distance>(64U, 1000U);
+        found.working = &fed.make<address_trace::working_set>();
+        found.stepping = &fed.make<address_trace::strides>();
+    }
+    [[nodiscard]] std::vector<table> tables() const {
+        return make_tables(found, [](std::uint64_t site) {
+            return address_trace::place{site < code + 512 ? "a<b>(int)" : "c & d", "program", site,
+                                        "x.cpp:" + std::to_string(site % 7)};
+        });
+    }
+};
+
+[[nodiscard]] const table& named(const std::vector<table>& all, const std::string& name) {
+    const auto at = std::ranges::find(all, name, &table::name);
+    BOOST_REQUIRE((at != all.end()));
+    return *at;
+}
+
+BOOST_AUTO_TEST_CASE(every_finding_is_in_a_table) {
+    everything all;
+    for (const auto& each : patterns(20'000)) feed(all.fed, each.all);
+    for (int i = 0; i < 10; ++i) {
+        for (std::uint32_t thread = 2; thread < 4; ++thread)
+            feed(all.fed, {store(data + 8 * thread), store(data + (1u << 20))}, thread);
+    }
+    const auto tables = all.tables();
+    for (const table& each : tables) {
+        for (const auto& row : each.rows) BOOST_REQUIRE(row.size() == each.columns.size());
+        BOOST_TEST(as_text(each, {}).find(each.title) == 0U);
+    }
+    BOOST_TEST(named(tables, "references").rows.back()[1].count == 120'040U);
+    BOOST_TEST(named(tables, "caches").rows.size() == 4U);
+    BOOST_TEST(named(tables, "functions").columns.size() == 6U + 4);
+    BOOST_TEST(named(tables, "source").rows.size() == 7U);
+    BOOST_TEST(named(tables, "hottest").rows.size() == 20U);
+    BOOST_TEST(named(tables, "false_sharing").rows.size() == 3U);
+    BOOST_TEST(named(tables, "true_sharing").rows.size() == 2U);
+    BOOST_TEST(named(tables, "reuse").note.find("one line in") != std::string::npos);
+    BOOST_TEST(named(tables, "working_set").rows.back()[0].text == "all");
+    BOOST_TEST(named(tables, "strides").rows.size() == 20U);
+    BOOST_TEST(!named(tables, "stride_kinds").rows.empty());
+
+    const auto pictures = draw_all(all.found);
+    BOOST_REQUIRE(pictures.size() == 4U);
+    const std::string page = make_page("a <program>", tables, pictures);
+    for (const auto& each : pictures) {
+        BOOST_TEST(each.svg.starts_with("<svg "));
+        BOOST_TEST(each.svg.ends_with("</svg>\n"));
+        for (const char* const wrong : {"nan", "inf", "-0x"})
+            BOOST_TEST(each.svg.find(wrong) == std::string::npos);
+        BOOST_TEST(page.find(each.svg) != std::string::npos);
+    }
+    // Nothing that was traced is markup, and nothing is loaded from elsewhere.
+    BOOST_TEST(page.find("<b>") == std::string::npos);
+    BOOST_TEST(page.find("a <program>") == std::string::npos);
+    BOOST_TEST(page.find("src=") == std::string::npos);
+    BOOST_TEST(page.find("default-src 'none'") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(of_nothing_there_are_tables_and_no_pictures_but_that_of_the_caches) {
+    everything all;
+    for (const table& each : all.tables()) BOOST_TEST(!as_text(each, {}).empty());
+    BOOST_TEST(draw_all(all.found).size() == 1U);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()
