@@ -30,9 +30,11 @@ bool parse(int argc, char** argv, options& into, int& status) {
         app.add_option("-p", into.process, "Traces this process, until it ends or Ctrl-C")
             ->option_text("PID")
             ->check(CLI::PositiveNumber);
-    app.add_flag("--all", into.all, "Traces all processes, until Ctrl-C")->excludes(process);
+    auto* const all =
+        app.add_flag("--all", into.all, "Traces all processes, until Ctrl-C")->excludes(process);
     app.add_flag("--children", into.children,
-                 "Traces what these processes fork, too, and what that forks");
+                 "Traces what PROGRAM, or PID from now on, forks, too, and what that forks")
+        ->excludes(all);
     app.add_option(
            "-o,--output", into.output,
            "The trace file for what is captured; an older trace of that name is replaced. Without "

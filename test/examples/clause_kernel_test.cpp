@@ -824,6 +824,8 @@ BOOST_AUTO_TEST_CASE(a_program_is_unharmed_when_its_tracer_is_killed) {
     const std::string program = own_copy(CLAUSE_KNOWN_64);
     const std::uint64_t offset = std::stoull(printed(program));
     constexpr const char* count = "-20000";
+    constexpr std::uint64_t write = 1;
+    constexpr auto call = tc::function_part::system_call;
     const std::string right = printed(program + " " + count);
     std::mt19937_64 random(1);
     const unsigned kills = trace_ring_test::repeats(200);
@@ -837,6 +839,8 @@ BOOST_AUTO_TEST_CASE(a_program_is_unharmed_when_its_tracer_is_killed) {
                 tc::kernel_source source(session);
                 source.attach({program, offset, tc::function_part::entry}, {&entry, 1});
                 source.attach({program, offset, tc::function_part::exit}, {&entry, 1});
+                source.follow_children(::getppid());
+                source.attach({.offset = write, .part = call}, {&entry, 1});
                 while (true) source.read([](const auto&, auto) {});
             } catch (const std::exception&) {
                 ::_exit(1);

@@ -349,6 +349,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_in_a_sentence) {
     const std::string known = std::string(" -- ") + CLAUSE_KNOWN_64;
     says("", "--help tells more");
     says("-e '@@end { }'", "PROGRAM, -p or --all is required");
+    says("--all --children -e '@@end { }'", "--all excludes --children");
     says("-p 1 -e '@@end { }'" + known, "one of -p, --all and PROGRAM is enough");
     says("-e '@@uft:*:clause_known.64:handel:entry { }'" + known, "did you mean 'handle'?");
     says("-e '@@uft:*:clause_known.64:handle:entry { capture(of->nme); }'" + known,
