@@ -18,11 +18,11 @@
 #include <fmt/format.h>
 #include <trace_ring/setup_error.hpp>
 
-#include "analysis/cache_misses.hpp"
 #include "analysis/counts.hpp"
 #include "compiler/compiler.hpp"
 #include "options.hpp"
-#include "report/by_place.hpp"
+#include "report/report.hpp"
+#include "session/kept_trace.hpp"
 #include "session/traced_run.hpp"
 
 namespace address_trace {
@@ -39,30 +39,14 @@ void tell(std::string_view name, const std::string& what) {
     std::cerr << fmt::format("{:<10}  {}\n", name, what);
 }
 
-/// How often functions were called, all together.
-[[nodiscard]] std::uint64_t calls(const std::vector<site_count>& sites,
-                                  const std::vector<loaded_module>& modules) {
-    loaded_objects objects;
-    for (const auto& each : modules) {
-        const auto* const id = reinterpret_cast<const std::uint8_t*>(each.build_id.data());
-        objects.add(each.start, each.end, each.bias, {id, each.build_id.size()}, each.path);
-    }
-    std::uint64_t all = 0;
-    const auto place_of = [&](std::uint64_t site) { return objects.find(site); };
-    for (const auto& each : sum_by_place(sites, {}, place_of).functions) all += each.calls;
-    return all;
-}
-
-void tell(const run_result& of, const analyses& found,
-          std::span<const cache_misses* const> caches) {
-    const std::vector<site_count> sites = found.sites().all();
-    const reference_counts sum = address_trace::sum(sites);
+void tell(const run_result& of, const report& found, bool kept) {
+    const reference_counts sum = address_trace::sum(found.found().fed->sites().all());
     tell("loads", fmt::format("{} of {} bytes", sum.loads, sum.bytes_loaded));
     tell("stores", fmt::format("{} of {} bytes", sum.stores, sum.bytes_stored));
     tell("blocks", fmt::format("{}", sum.blocks));
-    tell("functions", fmt::format("{} calls", calls(sites, of.modules)));
+    tell("functions", fmt::format("{} calls", found.calls(of.modules)));
     const std::uint64_t data = sum.data();
-    tell("trace",
+    tell(kept ? "trace" : "drained",
          fmt::format(
              "{} bytes, {:.2f} for each load and store", of.packed_bytes,
              data == 0 ? 0.0 : static_cast<double>(of.packed_bytes) / static_cast<double>(data)));
@@ -83,17 +67,15 @@ void tell(const run_result& of, const analyses& found,
     if (of.counts.self_fed != 0)
         tell("self-fed", fmt::format("{} references are of the tracing itself: it feeds itself",
                                      of.counts.self_fed));
-    for (const auto* const each : caches) {
-        for (const cache_result& cache : each->results()) {
-            const miss_counts all = cache.all();
-            tell(cache.shape.name,
-                 fmt::format("{} misses of {} ({:.2f} %), {} by loads, {} by stores: {}",
-                             all.misses, all.references,
-                             all.references == 0 ? 0.0
-                                                 : 100.0 * static_cast<double>(all.misses) /
-                                                       static_cast<double>(all.references),
-                             cache.loads.misses, cache.stores.misses, describe(cache.shape)));
-        }
+    for (const cache_result& cache : found.found().cache_results()) {
+        const miss_counts all = cache.all();
+        tell(cache.shape.name,
+             fmt::format("{} misses of {} ({:.2f} %), {} by loads, {} by stores: {}", all.misses,
+                         all.references,
+                         all.references == 0 ? 0.0
+                                             : 100.0 * static_cast<double>(all.misses) /
+                                                   static_cast<double>(all.references),
+                         cache.loads.misses, cache.stores.misses, describe(cache.shape)));
     }
 }
 
@@ -102,10 +84,7 @@ void tell(const run_result& of, const analyses& found,
 }
 
 [[nodiscard]] int run(const options& wanted) {
-    analyses all;
-    std::vector<const cache_misses*> caches;
-    for (const auto& each : wanted.caches)
-        caches.push_back(&all.make<cache_misses>(parse_cache_levels(each)));
+    report found(wanted.report);
     run_cost untraced;
     if (!wanted.untraced.empty()) {
         std::vector<std::string> command = wanted.run.command;
@@ -117,14 +96,14 @@ void tell(const run_result& of, const analyses& found,
                       << exit_status(status) << '\n';
         }
     }
-    const run_result result = run_traced(wanted.run, all);
-    if (all.sites().size() == 0) {
+    const run_result result = run_traced(wanted.run, found.fed());
+    if (found.found().fed->sites().size() == 0) {
         std::cerr << "address-trace: " << wanted.run.command[0]
                   << " made no reference that could be traced: was it compiled and linked by "
                      "`address-trace cc`?\n";
     }
     if (!wanted.quiet) {
-        tell(result, all, caches);
+        tell(result, found, !wanted.run.output.empty());
         tell("program", cost_text(result.program));
         if (!wanted.untraced.empty()) {
             tell("untraced", cost_text(untraced));
@@ -139,7 +118,24 @@ void tell(const run_result& of, const analyses& found,
                              result.analysis_seconds));
         }
     }
+    const report_settings& shown = wanted.report;
+    if (!shown.to.empty() || !shown.page.empty() || !shown.pictures.empty())
+        found.write(result.modules, wanted.run.command[0]);
     return exit_status(result.status);
+}
+
+[[nodiscard]] int report_of(const options& wanted) {
+    report found(wanted.report);
+    reference_stream stream(found.fed());
+    const trace_ring::loss_counts lost = read_kept(wanted.trace, stream);
+    stream.finish();
+    found.write(stream.modules(), wanted.trace);
+    if (lost.total() != 0 || stream.missing() != 0 || stream.damaged() != 0) {
+        std::cerr << fmt::format(
+            "address-trace: {}: {} records are lost, {} are missing, {} bytes are damaged\n",
+            wanted.trace, lost.total(), stream.missing(), stream.damaged());
+    }
+    return 0;
 }
 
 }  // namespace
@@ -156,7 +152,7 @@ int main(int argc, char** argv) {
         options wanted;
         int status = 0;
         if (!parse(argc, argv, wanted, status)) return status;
-        return run(wanted);
+        return wanted.trace.empty() ? run(wanted) : report_of(wanted);
     } catch (const trace_ring::setup_error& error) {
         std::cerr << "address-trace: " << error.what() << '\n';
         return error.code().value() == ENOENT ? 127 : error.code().value() == EACCES ? 126 : failed;

@@ -10,6 +10,35 @@
 #include <iostream>
 
 namespace address_trace {
+namespace {
+
+void add_report_options(CLI::App& to, report_settings& into) {
+    to.add_option("--cache", into.caches,
+                  "Counts the misses of a cache: D1=32K,64,8 is one of 32 KiB, lines of 64 bytes "
+                  "and 8 ways; L1=48K,64,12+L2=2M,64,16 are two levels, D1=32K,64,8/I1=32K,64,8 a "
+                  "split one, TLB=64,4096,4 is 64 pages of 4 KiB. May be there several times")
+        ->option_text("NAME=SIZE,LINE,WAYS")
+        ->allow_extra_args(false);
+    to.add_flag("--lines", into.lines,
+                "The cache lines that are used most, and those that threads share falsely");
+    to.add_flag("--reuse", into.reuse, "How many other lines are used before a line is again");
+    to.add_flag("--strides", into.strides, "By which steps each place in the code goes on");
+    to.add_flag("--working-set", into.working_set, "How much memory is in use, over time");
+    to.add_flag_function(
+        "--all",
+        [&into](std::int64_t) { into.lines = into.reuse = into.strides = into.working_set = true; },
+        "All of these four");
+    to.add_option("--format", into.format,
+                  "Of the report: text; csv for spreadsheets; lackey or din, which are the "
+                  "references themselves, a line each")
+        ->option_text("FORMAT")
+        ->check(CLI::IsMember({"text", "csv", "lackey", "din"}));
+    to.add_option("--html", into.page, "Everything on one page, with pictures")
+        ->option_text("FILE");
+    to.add_option("--svg", into.pictures, "Writes each picture as a file")->option_text("FOLDER");
+}
+
+}  // namespace
 
 bool parse(int argc, char** argv, options& into, int& status) {
     CLI::App app(
@@ -37,12 +66,6 @@ bool parse(int argc, char** argv, options& into, int& status) {
     run.add_flag("--on-the-fly", on_the_fly,
                  "Analyses without a trace on disk, as it does without --output anyway")
         ->excludes("--output");
-    run.add_option("--cache", into.caches,
-                   "Counts the misses of a cache: D1=32K,64,8 is one of 32 KiB, lines of 64 bytes "
-                   "and 8 ways; L1=48K,64,12+L2=2M,64,16 are two levels, D1=32K,64,8/I1=32K,64,8 a "
-                   "split one, TLB=64,4096,4 is 64 pages of 4 KiB. May be there several times")
-        ->option_text("NAME=SIZE,LINE,WAYS")
-        ->allow_extra_args(false);
     run.add_option(
            "--buffer", into.run.buffer,
            "Bytes between the program and the analysis (8M): when they are full the program "
@@ -60,9 +83,17 @@ bool parse(int argc, char** argv, options& into, int& status) {
     run.add_flag("--traces-itself", into.run.itself,
                  "Traces the tracing, too, if it was compiled with hooks: to see that it was not");
     run.add_flag("--quiet", into.quiet, "Says nothing of its own but errors");
+    add_report_options(run, into.report);
+    run.add_option("--report", into.report.to, "Where the report goes; without it there is none")
+        ->option_text("FILE");
     run.add_option("PROGRAM", into.run.command, "The program, and its arguments; put -- before it")
         ->option_text("ARGS...")
         ->required();
+    auto& report = *app.add_subcommand("report", "Analyses a trace that was kept");
+    report.add_option("TRACE", into.trace, "What `run --output` wrote")->required();
+    add_report_options(report, into.report);
+    report.add_option("-o,--output", into.report.to, "Where the report goes, instead of stdout")
+        ->option_text("FILE");
     app.footer(
         "Environment of cc and c++: ADDRESS_TRACE_CC and ADDRESS_TRACE_CXX are the compilers, "
         "ADDRESS_TRACE_CALLS=1\n"
@@ -76,6 +107,11 @@ bool parse(int argc, char** argv, options& into, int& status) {
     try {
         app.parse(argc, argv);
         into.run.stops = !goes_on;
+        const bool as_lines = into.report.format == "lackey" || into.report.format == "din";
+        if (into.trace.empty() && into.report.to.empty() && as_lines) {
+            throw CLI::RequiredError("--report FILE, as stdout is the program's, with --format " +
+                                     into.report.format);
+        }
         return true;
     } catch (const CLI::ParseError& error) {
         status = app.exit(error, std::cout, std::cerr) == 0 ? 0 : failed;

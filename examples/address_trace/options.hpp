@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// The command line of `address-trace run`.
+/// The command line of `address-trace run` and `address-trace report`.
 
 #include <string>
 #include <vector>
@@ -15,9 +15,20 @@ namespace address_trace {
 /// Where address-trace fails itself, as env(1) and nohup(1) do.
 inline constexpr int failed = 125;
 
+/// What is to be found out, and where it is to be shown.
+struct report_settings {
+    std::vector<std::string> caches{};
+    bool lines = false, reuse = false, strides = false, working_set = false;
+    std::string format = "text";  ///< or csv, lackey, din
+    std::string to{};             ///< a file; empty: of `run` no tables, of `report` stdout
+    std::string page{};           ///< an HTML file; empty: none
+    std::string pictures{};       ///< a folder for SVG files; empty: none
+};
+
 struct options {
     run_settings run{};
-    std::vector<std::string> caches{};
+    report_settings report{};
+    std::string trace{};     ///< of `report`; empty: it is `run`
     std::string untraced{};  ///< the program as it is without hooks; empty: it is not run
     bool quiet = false;
 };

@@ -85,8 +85,10 @@ BOOST_AUTO_TEST_CASE(lines_are_those_of_lackey_and_dinero) {
                                      store(0x7FFE12345678, 1),
                                      {0x500, code, reference_kind::enter, 0}};
     std::string lackey, din;
-    append_lines(lackey, {1, 0, all}, address_trace::line_format::lackey);
-    append_lines(din, {1, 0, all}, address_trace::line_format::din);
+    for (const auto& each : all) {
+        append_line(lackey, each, address_trace::line_format::lackey);
+        append_line(din, each, address_trace::line_format::din);
+    }
     BOOST_TEST(lackey == "I  00400123,1\n L 00001000,8\n S 7ffe12345678,1\n");
     BOOST_TEST(din == "2 400123\n0 1000\n1 7ffe12345678\n");
 }

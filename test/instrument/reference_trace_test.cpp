@@ -159,6 +159,7 @@ struct traced {
         BOOST_TEST(std::count(from.others.begin(), from.others.end(), "module") >= 3);
         BOOST_TEST(from.gaps() == 0);
         table.take_left(true, [&](const left_references& each) { return from.add(each); });
+        trace_ring_test::proof("references", from.count, "references read");
         return from.all();
     }
 

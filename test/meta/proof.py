@@ -49,6 +49,8 @@ PROMISES = {
                "valgrind over programs of the tests, beside the sanitizers' builds"),
     "clauses": ("No code of a trace clause reaches outside of what it is given",
                 "random code that the checker accepts is run by two interpreters"),
+    "references": ("No reference of a traced program is missing, and none is of the tracing",
+                   "beside an independent count of the same hooks; programs are killed, or become others"),
     "checks": ("The checks find faults", "faults are planted in the headers, and each must be found"),
     "headers": ("Each header stands alone, without a finding",
                 "each compiled alone; clang-tidy, cppcheck, include-what-you-use"),

@@ -27,26 +27,25 @@ namespace address_trace {
 
 enum class line_format : std::uint8_t { lackey, din };
 
-/// Appends the lines of one run. Linear time.
-inline void append_lines(std::string& to, const reference_run& run, line_format format) {
+/// Appends the line of one reference, or of one whose site has a number. Constant time.
+template <class Reference>
+void append_line(std::string& to, const Reference& each, line_format format) {
     const bool lackey = format == line_format::lackey;
-    for (const reference& each : run.all) {
-        if (each.kind > reference_kind::block) continue;
-        const auto kind = static_cast<std::size_t>(each.kind);
-        char text[16];
-        const auto end = std::to_chars(text, text + sizeof text, each.address, 16).ptr;
-        const auto digits = static_cast<std::size_t>(end - text);
-        constexpr const char* lackey_kinds[] = {" L ", " S ", "I  "};
-        constexpr const char* din_kinds[] = {"0 ", "1 ", "2 "};
-        to += lackey ? lackey_kinds[kind] : din_kinds[kind];
-        if (lackey && digits < 8) to.append(8 - digits, '0');
-        to.append(text, digits);
-        if (lackey) {
-            to += ',';
-            to += each.kind == reference_kind::block ? "1" : std::to_string(each.size);
-        }
-        to += '\n';
+    if (each.kind > reference_kind::block) return;
+    const auto kind = static_cast<std::size_t>(each.kind);
+    char text[16];
+    const auto end = std::to_chars(text, text + sizeof text, each.address, 16).ptr;
+    const auto digits = static_cast<std::size_t>(end - text);
+    constexpr const char* lackey_kinds[] = {" L ", " S ", "I  "};
+    constexpr const char* din_kinds[] = {"0 ", "1 ", "2 "};
+    to += lackey ? lackey_kinds[kind] : din_kinds[kind];
+    if (lackey && digits < 8) to.append(8 - digits, '0');
+    to.append(text, digits);
+    if (lackey) {
+        to += ',';
+        to += each.kind == reference_kind::block ? "1" : std::to_string(each.size);
     }
+    to += '\n';
 }
 
 }  // namespace address_trace

@@ -22,6 +22,8 @@
 
 #include "../../launching/launched_program.hpp"
 #include "../../launching/signals.hpp"
+#include "kept_trace.hpp"
+#include "live_reader.hpp"
 
 namespace address_trace {
 namespace {
@@ -120,51 +122,60 @@ public:
           open_(folder_.file("open"), {.drained = how.stops && how.output.empty(),
                                        .packs = !how.output.empty(),
                                        .traces_itself = how.itself}),
-          reader_(file_, to),
-          source_(file_),
-          session_(source_) {
+          stream_(to) {
+        if (!keeps_) drained_.emplace(file_, stream_);
         ::setenv("TRACE_RING_REFERENCES", file_.c_str(), 1);
         ::setenv("TRACE_RING_OPEN_REFERENCES", open_.path().c_str(), 1);
     }
 
     /// What is complete now; false: nothing was. A trace that is kept is read at the end.
-    bool take() {
-        return !keeps_ && session_.for_each([this](const auto& part) { reader_.take(part); }) != 0;
-    }
+    bool take() { return drained_ && drained_->take(); }
     /// The references of threads whose processes are gone. In a trace that is kept they are
     /// recorded, too.
     void take_left(bool at_end) {
         open_.take_left(at_end, [&](const tr::instrument::left_references& each) {
             // What it recorded is read at the end.
             if (each.may_be_recorded && keeps_ && !at_end) return false;
-            const bool is_new = !reader_.has(each.place, each.sequence);
-            reader_.take(
-                {each.thread, each.place, each.sequence, 0, false, std::as_bytes(each.all)});
+            const bool is_new = !stream_.has(each.place, each.sequence);
             if (keeps_ && is_new) record(each);
+            if (!keeps_ || at_end)
+                stream_.take(
+                    {each.thread, each.place, each.sequence, 0, false, std::as_bytes(each.all)});
             return true;
         });
     }
     void finish(run_result& into) {
-        const auto visit = [this](const auto& part) { reader_.take(part); };
-        if (keeps_) session_.peek_each(visit);
-        session_.finish(visit);
+        into.lost = keeps_ ? read_kept(file_, stream_) : drained_->finish();
         take_left(true);
-        reader_.finish();
-        into.packed_bytes = reader_.bytes();
-        into.damaged_bytes = reader_.damaged();
-        into.missing_records = reader_.missing();
+        stream_.finish();
+        into.packed_bytes = stream_.bytes();
+        into.damaged_bytes = stream_.damaged();
+        into.missing_records = stream_.missing();
         into.counts = open_.counts();
-        into.lost = session_.lost();
-        into.modules = reader_.modules();
+        into.modules = stream_.modules();
     }
 
 private:
+    struct drained {
+        drained(const std::string& file, reference_stream& to)
+            : reader(file, to), source(file), session(source) {}
+        bool take() {
+            return session.for_each([this](const auto& part) { reader.take(part); }) != 0;
+        }
+        [[nodiscard]] tr::loss_counts finish() {
+            session.finish([this](const auto& part) { reader.take(part); });
+            return session.lost();
+        }
+        live_reader reader;
+        tr::drain_source source;
+        tr::drain::session<tr::drain_source&> session;
+    };
+
     void record(const tr::instrument::left_references& left) {
         tr::reference_packer packer;
         std::vector<std::uint8_t> packed(left.all.size() * tr::reference_packer::most_bytes);
         auto* to = reinterpret_cast<std::byte*>(packed.data());
         for (const auto& each : left.all) to = packer.put(to, each);
-        // At most what its thread would have packed into one record, as it is a part of that.
         const auto* const end = reinterpret_cast<const std::uint8_t*>(to);
         recorder_.record<tr::packed_references>(left.thread, left.place, left.sequence,
                                                 std::span<const std::uint8_t>(packed.data(), end));
@@ -175,9 +186,8 @@ private:
     bool keeps_;
     tr::recorder recorder_;
     tr::instrument::table_file open_;
-    reference_reader reader_;
-    tr::drain_source source_;
-    tr::drain::session<tr::drain_source&> session_;
+    reference_stream stream_;
+    std::optional<drained> drained_;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <trace_ring/instrument/table_file.hpp>
 #include <trace_ring/loss.hpp>
 
-#include "reference_reader.hpp"
+#include "reference_stream.hpp"
 
 namespace address_trace {
 

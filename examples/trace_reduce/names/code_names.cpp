@@ -21,8 +21,6 @@
 
 namespace trace_reduce::names {
 
-namespace {
-
 /// What a process had at [start, end).
 struct module {
     std::uint32_t pid;
@@ -31,6 +29,8 @@ struct module {
 
     friend bool operator==(const module&, const module&) = default;
 };
+
+namespace {
 
 std::vector<module> modules_of(const reduce::trace_file& of) {
     std::vector<module> all;

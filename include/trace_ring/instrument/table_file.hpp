@@ -94,9 +94,11 @@ public:
                     }
                     ++now.sequence;
                 }
-                visit(left_references{thread, process, i, now.sequence, left.subspan(now.in_flight),
-                                      false});
-                ++now.sequence;
+                for (std::size_t at = now.in_flight; at < left.size(); at += most_at_once) {
+                    const auto some = left.subspan(at).first(
+                        most_at_once < left.size() - at ? most_at_once : left.size() - at);
+                    visit(left_references{thread, process, i, now.sequence++, some, false});
+                }
             }
             // relaxed, all: as above
             each.now.end.store(0, relaxed);
@@ -125,6 +127,10 @@ public:
     }
 
 private:
+    /// As many as a record has room for, however they are packed.
+    static constexpr std::size_t most_at_once =
+        open_references::packed_room / reference_packer::most_bytes;
+
     [[nodiscard]] open_references_table& table() noexcept {
         return *reinterpret_cast<open_references_table*>(memory_.data());
     }

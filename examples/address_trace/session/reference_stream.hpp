@@ -3,8 +3,7 @@
 #pragma once
 
 /// @file
-/// Takes the references out of the records of a trace, and gives them to the analyses in the order
-/// in which each thread made them.
+/// Gives the references of a trace to the analyses, in the order in which each thread made them.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +15,6 @@
 #include <vector>
 
 #include <trace_ring/record/event/references.hpp>
-#include <trace_ring/reduce/tables.hpp>
-#include <trace_ring/ring/sub_buffers/drained.hpp>
 
 #include "../analysis/analyses.hpp"
 
@@ -40,15 +37,9 @@ struct references_record {
     std::span<const std::byte> bytes;  ///< packed, or plain_reference
 };
 
-class reference_reader {
+class reference_stream {
 public:
-    /// Throws format_error if `file` is no trace that can be read.
-    reference_reader(const std::string& file, analyses& to)
-        : about_(trace_ring::reduce::source::open(file)), to_(to) {}
-
-    void take(const trace_ring::drained_sub_buffer& part) {
-        part.visit([this](const trace_ring::drained_record& record) { take(record); });
-    }
+    explicit reference_stream(analyses& to) : to_(to) {}
 
     /// One record of references. What comes before its turn waits for it.
     void take(const references_record& record) {
@@ -85,6 +76,14 @@ public:
                (sequence < found->second.next || found->second.waiting.count(sequence) != 0);
     }
 
+    /// Each is kept once.
+    void add(loaded_module found) {
+        for (const auto& each : modules_) {
+            if (each == found) return;
+        }
+        if (modules_.size() < most_modules) modules_.push_back(std::move(found));
+    }
+
 private:
     /// One with bytes of its own.
     struct waiting_record {
@@ -99,56 +98,6 @@ private:
         std::uint32_t next = 0;
         std::map<std::uint32_t, waiting_record> waiting;  // by sequence
     };
-    /// What a record of some lane and id is.
-    enum class meaning { other, packed, plain, module };
-
-    void take(const trace_ring::drained_record& record) {
-        switch (meaning_of(record)) {
-            case meaning::other:
-                return;
-            case meaning::packed:
-                return take_references(record, true);
-            case meaning::plain:
-                return take_references(record, false);
-            case meaning::module:
-                return take_module(record);
-        }
-    }
-    void take_references(const trace_ring::drained_record& record, bool packed) {
-        constexpr std::size_t fixed = 16;
-        if (record.payload.size_bytes() < fixed) return;
-        const auto bytes = std::as_bytes(record.payload).subspan(fixed);
-        const auto length =
-            static_cast<std::size_t>(record.payload[1] >> 32 & trace_ring::variable_length_mask);
-        if (length > bytes.size()) return;
-        take({static_cast<std::uint32_t>(record.payload[0]),
-              static_cast<std::uint32_t>(record.payload[0] >> 32),
-              static_cast<std::uint32_t>(record.payload[1]), record.time, packed,
-              bytes.first(length)});
-    }
-    void take_module(const trace_ring::drained_record& record) {
-        constexpr std::size_t fixed = 32;
-        if (record.payload.size_bytes() < fixed) return;
-        const auto bytes = std::as_bytes(record.payload);
-        std::size_t at = fixed;
-        const auto next = [&](unsigned shift) {
-            const auto length = static_cast<std::size_t>(record.payload[3] >> shift &
-                                                         trace_ring::variable_length_mask);
-            at = (at + 7) / 8 * 8;
-            if (at > bytes.size() || length > bytes.size() - at) return std::string();
-            const auto* const from = reinterpret_cast<const char*>(bytes.data() + at);
-            at += length;
-            return std::string(from, length);
-        };
-        loaded_module found{record.payload[0], record.payload[1], record.payload[2], {}, {}};
-        found.build_id = next(0);
-        found.path = next(16);
-        for (const auto& each : modules_) {
-            if (each == found) return;
-        }
-        if (modules_.size() < most_modules) modules_.push_back(std::move(found));
-    }
-
     void go_on_behind_a_gap(place_order& order) {
         missing_ += order.waiting.begin()->first - order.next;
         order.next = order.waiting.begin()->first;
@@ -180,40 +129,13 @@ private:
         damaged_ += record.bytes.size() - end;
     }
 
-    [[nodiscard]] meaning meaning_of(const trace_ring::drained_record& record) {
-        const std::uint64_t key = std::uint64_t{record.lane} << 16 | record.id;
-        if (const auto known = meanings_.find(key); known != meanings_.end()) return known->second;
-        const trace_ring::reduce::event_type* type = type_of(record);
-        if (type == nullptr) {
-            about_.refresh();
-            type = type_of(record);
-        }
-        // Of a lane that has left the table.
-        if (type == nullptr) type = about_.events().find_only(record.id);
-        if (type == nullptr) return meaning::other;
-        const meaning is = type->name == "references"         ? meaning::packed
-                           : type->name == "references.plain" ? meaning::plain
-                           : type->name == "module"           ? meaning::module
-                                                              : meaning::other;
-        meanings_.emplace(key, is);
-        return is;
-    }
-    [[nodiscard]] const trace_ring::reduce::event_type* type_of(
-        const trace_ring::drained_record& record) const {
-        const auto* const lane = about_.find_lane(record.lane);
-        if (lane == nullptr || !lane->root) return nullptr;
-        return about_.events().find(*lane->root, record.id);
-    }
-
     static constexpr std::size_t most_modules = 10'000;
     /// More than come between a record and the one that was made before it, of the same thread.
     static constexpr std::size_t most_waiting = 256;
 
-    trace_ring::reduce::tables about_;
     analyses& to_;
     trace_ring::reference_unpacker unpacker_;
     std::unordered_map<std::uint32_t, place_order> places_;
-    std::unordered_map<std::uint64_t, meaning> meanings_;  // by lane and id
     std::vector<loaded_module> modules_;
     std::uint64_t missing_ = 0, bytes_ = 0, damaged_ = 0;
 };

@@ -1,0 +1,108 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "report.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <ostream>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "by_place.hpp"
+#include "lines_of_text.hpp"
+#include "page.hpp"
+#include "pictures.hpp"
+#include "places.hpp"
+
+namespace address_trace {
+namespace {
+
+[[noreturn]] void cannot_be_written(const std::string& file) {
+    throw std::runtime_error(file + ": cannot be written: " + std::strerror(errno));
+}
+void write_file(const std::string& file, const std::string& text) {
+    std::ofstream out(file, std::ios::binary);
+    if (!(out << text << std::flush)) cannot_be_written(file);
+}
+
+void add(const std::vector<loaded_module>& modules, loaded_objects& to) {
+    for (const auto& each : modules) {
+        const auto* const id = reinterpret_cast<const std::uint8_t*>(each.build_id.data());
+        to.add(each.start, each.end, each.bias, {id, each.build_id.size()}, each.path);
+    }
+}
+
+}  // namespace
+
+/// Writes the references themselves.
+class report::lines final : public analysis {
+public:
+    lines(std::ostream& to, line_format format) : to_(to), format_(format) {}
+    void take(const sited_run& run) override {
+        text_.clear();
+        for (const auto& each : run.all) append_line(text_, each, format_);
+        to_ << text_;
+    }
+
+private:
+    std::ostream& to_;
+    line_format format_;
+    std::string text_;
+};
+
+report::report(const report_settings& wanted) : wanted_(wanted) {
+    found_.fed = &all_;
+    for (const auto& each : wanted.caches)
+        found_.caches.push_back(&all_.make<cache_misses>(parse_cache_levels(each)));
+    if (wanted.lines) found_.lines = &all_.make<line_use>();
+    if (wanted.reuse) found_.distances = &all_.make<reuse_distance>();
+    if (wanted.strides) found_.stepping = &all_.make<strides>();
+    if (wanted.working_set) found_.working = &all_.make<working_set>();
+    if (!wanted.to.empty()) {
+        file_.open(wanted.to, std::ios::binary);
+        if (!file_) cannot_be_written(wanted.to);
+    }
+    std::ostream& out = wanted.to.empty() ? std::cout : file_;
+    if (wanted.format == "lackey") all_.make<lines>(out, line_format::lackey);
+    if (wanted.format == "din") all_.make<lines>(out, line_format::din);
+}
+report::~report() = default;
+
+void report::write(const std::vector<loaded_module>& modules, const std::string& title) {
+    loaded_objects objects;
+    add(modules, objects);
+    const auto where = [&objects](std::uint64_t site) { return objects.find(site); };
+    std::ostream& out = wanted_.to.empty() ? std::cout : file_;
+    const bool shows = wanted_.format == "text" || wanted_.format == "csv";
+    const auto tables = make_tables(found_, where);
+    for (std::size_t i = 0; shows && i < tables.size(); ++i) {
+        const bool text = wanted_.format == "text";
+        if (i != 0) out << '\n';
+        if (!text) out << "# " << tables[i].name << '\n';
+        out << (text ? as_text(tables[i], {}) : as_csv(tables[i]));
+    }
+    if (!out.flush()) cannot_be_written(wanted_.to.empty() ? "stdout" : wanted_.to);
+    if (wanted_.page.empty() && wanted_.pictures.empty()) return;
+    const auto pictures = draw_all(found_);
+    if (!wanted_.page.empty()) write_file(wanted_.page, make_page(title, tables, pictures));
+    if (wanted_.pictures.empty()) return;
+    std::filesystem::create_directories(wanted_.pictures);
+    for (const auto& each : pictures)
+        write_file(wanted_.pictures + '/' + each.name + ".svg", each.svg);
+}
+
+std::uint64_t report::calls(const std::vector<loaded_module>& modules) const {
+    loaded_objects objects;
+    add(modules, objects);
+    std::uint64_t sum = 0;
+    const auto where = [&objects](std::uint64_t site) { return objects.find(site); };
+    for (const auto& each : sum_by_place(all_.sites().all(), {}, where).functions)
+        sum += each.calls;
+    return sum;
+}
+
+}  // namespace address_trace

@@ -1,0 +1,47 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The analyses that were asked for, and their results where they were asked for.
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <address_trace/analysis/analyses.hpp>
+#include <address_trace/options.hpp>
+#include "tables.hpp"
+
+namespace address_trace {
+
+/// Made before the references come, and asked afterwards.
+class report {
+public:
+    /// Throws std::invalid_argument if a cache makes no sense, std::runtime_error if a file cannot
+    /// be written.
+    explicit report(const report_settings& wanted);
+    report(const report&) = delete;
+    report& operator=(const report&) = delete;
+    ~report();
+
+    [[nodiscard]] analyses& fed() noexcept { return all_; }
+    [[nodiscard]] const findings& found() const noexcept { return found_; }
+
+    /// Writes everything. Throws std::runtime_error that names the file that cannot be written.
+    void write(const std::vector<loaded_module>& modules, const std::string& title);
+    /// How often functions were called, all together.
+    [[nodiscard]] std::uint64_t calls(const std::vector<loaded_module>& modules) const;
+
+private:
+    class lines;
+
+    report_settings wanted_;
+    analyses all_;
+    findings found_;
+    std::ofstream file_;
+};
+
+}  // namespace address_trace
