@@ -15,7 +15,8 @@
 /// `+1`: recorded inside a record that was open on the same thread. Strings are quoted; control
 /// characters and bytes that are not UTF-8 appear as \xNN, so that no file can send commands to a
 /// terminal. `"abc"...` was cut, `~` before the thread marks a time that is a lower bound,
-/// addresses are hexadecimal, arrays are in brackets, values of enumerations are their names. A
+/// addresses are hexadecimal (and, where address_names are given, have the names of their places:
+/// `0x401136 <main+0x16>`), arrays are in brackets, values of enumerations are their names. A
 /// record without an entry in the dictionary, or that contradicts it, is shown as bytes.
 
 #include <algorithm>

@@ -159,9 +159,8 @@ struct sub_buffer_copy {
 struct stretch {
     std::uint32_t begin = 0;  ///< where the first begins, in words from that of the sub-buffer
     std::uint32_t count = 0;
-    std::uint32_t word = 0;    ///< of each
-    std::uint32_t number = 0;  ///< of the first: how many records the sub-buffer has before it
-    std::uint64_t high = 0;    ///< the clock's upper half, in its place
+    std::uint32_t word = 0;  ///< of each
+    std::uint64_t high = 0;  ///< the clock's upper half, in its place
 
     /// From one record to the next, in words.
     [[nodiscard]] constexpr std::uint32_t stride() const noexcept {
@@ -234,7 +233,6 @@ template <class Visit, class Meanwhile, class Owner = any_owner>
         }
         found.begin = static_cast<std::uint32_t>(at);
         found.count = static_cast<std::uint32_t>(count);
-        found.number = static_cast<std::uint32_t>(copy.records - left);
         visit(static_cast<const stretch&>(found));
         left -= count;
         at = next + length;

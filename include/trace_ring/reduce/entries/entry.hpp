@@ -33,9 +33,10 @@ struct entry : stretch {
 
     std::uint64_t latest = 0;          // of intervals: the next reading of the clock
     const lane_info* whose = nullptr;  // the thread, if not the lane's first
+    std::uint32_t number = 0;          // how many records the sub-buffer has before the first
     // Where the record begins, in words, from which these were unpacked; 0: they are the
     // sub-buffer's own. All of them have its number.
-    std::uint32_t packed = 0;
+    std::uint16_t packed = 0;
     answer asked = answer::none;  // whether its records are wanted, if known
 
     [[nodiscard]] bool is_note() const noexcept { return count == 0; }

@@ -113,7 +113,7 @@ public:
         sub_buffer_copy head = head_;  // with the file's time
         head.base_time -= raised;
         const auto visit = [&](const stretch& found) {
-            entry next{found, 0, whose};
+            entry next{found, 0, whose, count};
             next.high += raised;
             count += found.count;
             if (count <= from) return;

@@ -91,7 +91,8 @@ private:
                 std::vector<entry>& entries, std::vector<note_type>& notes, unpacked_words& into) {
         const std::uint64_t* const at = of.at({words_.data(), nullptr}, i);
         entry next = of;
-        next.packed = of.begin + i * of.stride();
+        static_assert(max_sub_buffer_bytes / 8 <= std::uint16_t(-1), "a place fits");
+        next.packed = static_cast<std::uint16_t>(of.begin + i * of.stride());
         next.number += i;
         next.count = 0;
         next.asked = entry::answer::none;
