@@ -19,6 +19,8 @@
 #include <string_view>
 #include <utility>
 
+#include "source_units.hpp"
+
 namespace symbols {
 
 std::string symbol::name() const {
@@ -149,14 +151,11 @@ struct inlined_call {
 };
 
 /// Those whose code is at `address`, the innermost first.
-[[nodiscard]] std::vector<inlined_call> inlined_at(Dwfl_Module* module, std::uint64_t address) {
+[[nodiscard]] std::vector<inlined_call> inlined_at(Dwarf_Die* unit, std::uint64_t address) {
     std::vector<inlined_call> calls;
-    Dwarf_Addr bias = 0;
-    Dwarf_Die* const unit = dwfl_module_addrdie(module, address, &bias);
-    if (unit == nullptr) return calls;
     die_list by_address(nullptr, &std::free), by_place(nullptr, &std::free);
-    const auto inner = dies(
-        by_address, [&](Dwarf_Die** out) { return dwarf_getscopes(unit, address - bias, out); });
+    const auto inner =
+        dies(by_address, [&](Dwarf_Die** out) { return dwarf_getscopes(unit, address, out); });
     if (inner.empty()) return calls;
     // From an inlined function on those are what is around its definition, not around its call.
     const auto around =
@@ -187,6 +186,7 @@ struct inlined_call {
 struct object::library {
     Dwfl* session = nullptr;
     Dwfl_Module* module = nullptr;
+    source_units units;
 
     library() : session(dwfl_begin(&callbacks)) {}
     library(const library&) = delete;
@@ -265,17 +265,17 @@ std::vector<symbol> object::describe(std::uint64_t looked_at, std::uint64_t addr
         found.function = demangle(in->name.c_str());
         found.offset = address - in->start;
     }
-    if (Dwfl_Line* const line = dwfl_module_getsrc(library_->module, looked_at)) {
-        int number = 0;
-        if (const char* const source =
-                dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr)) {
+    const auto [unit, bias] = library_->units.find(library_->module, looked_at);
+    if (unit == nullptr) return {found};
+    if (Dwarf_Line* const line = dwarf_getsrc_die(unit, looked_at - bias)) {
+        if (const char* const source = dwarf_linesrc(line, nullptr, nullptr)) {
             found.file = file_name(source);
-            found.line = number;
+            dwarf_lineno(line, &found.line);
         }
     }
     // The line is that of the innermost function; of each other one it is that of the call.
     std::vector<symbol> all;
-    for (inlined_call& call : inlined_at(library_->module, looked_at)) {
+    for (inlined_call& call : inlined_at(unit, looked_at - bias)) {
         all.push_back({std::move(call.function), 0, name_, std::move(found.file), found.line});
         found.file = std::move(call.file);
         found.line = call.line;
@@ -296,8 +296,7 @@ const function* object::function_at(std::uint64_t address) const {
 std::vector<line_row> object::lines(std::uint64_t start, std::uint64_t end) const {
     std::vector<line_row> rows;
     if (library_->module == nullptr) return rows;
-    Dwarf_Addr bias = 0;
-    Dwarf_Die* const unit = dwfl_module_addrdie(library_->module, start, &bias);
+    Dwarf_Die* const unit = library_->units.find(library_->module, start).unit;
     std::size_t count = 0;
     if (unit == nullptr || dwfl_getsrclines(unit, &count) != 0) return rows;
     for (std::size_t i = 0; i < count; ++i) {

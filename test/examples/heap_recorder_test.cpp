@@ -615,6 +615,35 @@ BOOST_AUTO_TEST_CASE(functions_that_were_inlined_are_in_the_stack_each_with_its_
     BOOST_TEST(chain[2].function == "outer");
 }
 
+// As clang makes them.
+BOOST_AUTO_TEST_CASE(lines_are_known_without_a_table_of_what_lies_where) {
+    const folder scratch;
+    std::ifstream original(HEAP_INLINED, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(original), {}};
+    const std::string table = ".debug_aranges";
+    if (const auto at = bytes.find(table); at != std::string::npos) {
+        bytes.replace(at, table.size(), ".debug_nothing");
+    }
+    const std::string copy = scratch.file("without_table");
+    std::ofstream(copy, std::ios::binary) << bytes;
+    const symbols::object with(HEAP_INLINED), without(copy);
+    BOOST_TEST(without.problem().empty());
+    const auto& functions = with.functions();
+    const auto outer = std::find_if(functions.begin(), functions.end(),
+                                    [](const auto& f) { return f.name == "outer"; });
+    BOOST_REQUIRE((outer != functions.end()));
+    for (std::uint64_t at = outer->start; at < outer->end; ++at) {
+        const auto expected = with.at(at), found = without.at(at);
+        BOOST_REQUIRE(found.size() == expected.size());
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            BOOST_TEST(found[i].function == expected[i].function);
+            BOOST_TEST(found[i].line == expected[i].line);
+        }
+        BOOST_TEST(found[0].line > 0);
+    }
+    BOOST_TEST(!without.lines(outer->start, outer->end).empty());
+}
+
 /// The stacks of a program's calls, as they are in its file.
 [[nodiscard]] std::vector<std::vector<heap::frame>> stacks_of(const folder& scratch,
                                                               const std::string& way) {
