@@ -22,6 +22,7 @@ public:
     Analysis& make(Args&&... args) {
         auto made = std::make_unique<Analysis>(std::forward<Args>(args)...);
         Analysis& out = *made;
+        finds_moves_ = finds_moves_ || out.asks_for_moves();
         all_.push_back(std::move(made));
         return out;
     }
@@ -43,7 +44,8 @@ public:
             static_cast<site_use&>(*at) = sites_.count(each);
             at++->address = each.address;
         });
-        const sited_run run{thread, time, sites_.size(), {held_.data(), at}};
+        sited_run run{thread, time, sites_.size(), {held_.data(), at}};
+        if (finds_moves_) run.moves = moves_.find(run.all);
         for (const auto& each : all_) each->take(run);
     }
 
@@ -54,6 +56,8 @@ private:
     std::vector<std::unique_ptr<analysis>> all_;
     site_table sites_;
     std::vector<sited_reference> held_;
+    line_moves moves_;
+    bool finds_moves_ = false;
 };
 
 }  // namespace address_trace

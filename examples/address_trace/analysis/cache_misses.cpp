@@ -24,12 +24,15 @@ cache_misses::cache_misses(cache_levels levels) : levels_(std::move(levels)) {
         }
         by_level_.push_back(made);
     }
+    const cache_level& first = levels_.all.front();
+    asks_for_moves_ = first.size() == 1 && line_moves::serve(first.front());
 }
 
 void cache_misses::take(const sited_run& run) {
     for (simulated& each : all_) {
         if (each.by_site.size() < run.sites) each.by_site.resize(run.sites);
     }
+    if (asks_for_moves_) return take_moves(run);
     const taken_by first = by_level_.front();
     if (first.code == none) {
         take_first<true, false>(run.all);
@@ -37,6 +40,18 @@ void cache_misses::take(const sited_run& run) {
         take_first<false, true>(run.all);
     } else {
         take_first<true, true>(run.all);
+    }
+}
+
+void cache_misses::take_moves(const sited_run& run) {
+    simulated& first = all_[by_level_.front().data];
+    const auto lines = first.lines.look_up();
+    first.by_kind[0].references += run.moves.loads;
+    first.by_kind[1].references += run.moves.stores;
+    for (const std::uint32_t number : run.moves.moving) {
+        const sited_reference& each = run.all[number];
+        if (!lines.reference(each.address, each.size)) [[unlikely]]
+            missed(each, 0);
     }
 }
 

@@ -49,6 +49,7 @@ public:
 
     /// Constant time for each reference, on average; a set is searched through one way at a time.
     void take(const sited_run& run) override;
+    [[nodiscard]] bool asks_for_moves() const override { return asks_for_moves_; }
 
     /// By levels, those that share one beside each other.
     [[nodiscard]] std::vector<cache_result> results() const;
@@ -67,6 +68,7 @@ private:
     };
     static constexpr std::size_t none = ~std::size_t{0};
 
+    void take_moves(const sited_run& run);
     template <bool Data, bool Code>
     void take_first(std::span<const sited_reference> run);
     void missed(const sited_reference& each, std::size_t level);
@@ -74,6 +76,7 @@ private:
     cache_levels levels_;
     std::vector<simulated> all_;
     std::vector<taken_by> by_level_;
+    bool asks_for_moves_ = false;
 };
 
 }  // namespace address_trace

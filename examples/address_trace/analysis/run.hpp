@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "line_moves.hpp"
 #include "site_table.hpp"
 
 namespace address_trace {
@@ -34,6 +35,7 @@ struct sited_run {
     std::uint64_t time = 0;
     site_id sites = 0;  ///< all numbers of sites are less
     std::span<const sited_reference> all;
+    line_moves::result moves{};  ///< if some analysis asked for them
 };
 
 /// Something that is found out of references, all at once or in any number of runs: the results do
@@ -46,6 +48,8 @@ public:
     virtual ~analysis() = default;
 
     virtual void take(const sited_run& run) = 0;
+    /// Whether it needs `moves`.
+    [[nodiscard]] virtual bool asks_for_moves() const { return false; }
 };
 
 }  // namespace address_trace

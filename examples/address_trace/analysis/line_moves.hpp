@@ -1,0 +1,68 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// What all caches of 64-byte lines and 64 sets or a multiple know without being asked: a load or
+/// store of the line that was the last one in its part of a 64th of all lines. Lines of one set are
+/// in one part, so that line is its set's last one, too: it is there, and nothing changes. Most are
+/// so.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cache_shape.hpp"
+#include "site_table.hpp"
+
+namespace address_trace {
+
+class line_moves {
+public:
+    static constexpr std::uint64_t line = 64, parts = 64;
+
+    /// Whether a cache that takes loads and stores alone can leave the others out.
+    [[nodiscard]] static bool serve(const cache_shape& shape) noexcept {
+        return shape.line == line && shape.sets % parts == 0 && !shape.takes_code();
+    }
+
+    line_moves() { last_.fill(~std::uint64_t{0}); }
+
+    struct result {
+        std::uint64_t loads = 0, stores = 0;    ///< all of them
+        std::span<const std::uint32_t> moving;  ///< the numbers of those that may change something
+    };
+    /// Of the references of a run. Linear.
+    template <class References>
+    [[nodiscard]] result find(const References& all) {
+        if (moving_.size() < all.size()) moving_.resize(all.size());
+        result out;
+        std::uint32_t* to = moving_.data();
+        std::uint32_t number = 0;
+        for (const auto& each : all) {
+            if (each.is_data()) {
+                out.stores += each.is_store();
+                out.loads += !each.is_store();
+                const std::uint64_t at = each.address / line;
+                const bool is_within = each.address % line + each.size <= line;
+                std::uint64_t& last = last_[at % parts];
+                *to = number;
+                to += last != at || !is_within;
+                last = at;
+                if (!is_within) [[unlikely]]
+                    last_[(at + 1) % parts] = at + 1;
+            }
+            ++number;
+        }
+        out.moving = {moving_.data(), to};
+        return out;
+    }
+
+private:
+    std::array<std::uint64_t, parts> last_{};
+    std::vector<std::uint32_t> moving_;
+};
+
+}  // namespace address_trace
