@@ -116,8 +116,15 @@ BOOST_AUTO_TEST_CASE(what_is_packed_has_no_gaps_and_no_alignment) {
     of.add({1, 1});
     BOOST_TEST(of.add({8, 8}).value() == 1U);
     BOOST_TEST((of.add_bits({4, 4}, 12) == bit_field{9, 2, 0, 12}));
-    BOOST_TEST((of.add_bits({4, 4}, 30) == bit_field{10, 8, 4, 30}));
+    // The word ends where the structure may end.
+    BOOST_TEST((of.add_bits({4, 4}, 30) == bit_field{7, 8, 28, 30}));
     BOOST_TEST((of.whole() == extent{15, 1}));
+    layout small(layout::structure, true);
+    BOOST_TEST((small.add_bits({4, 4}, 20) == bit_field{0, 4, 0, 20}));  // no room before it
+    BOOST_TEST((small.add_bits({4, 4}, 12) == bit_field{2, 2, 4, 12}));
+    BOOST_TEST((small.add_bits({4, 4}, 32) == bit_field{4, 4, 0, 32}));
+    BOOST_TEST((small.add_bits({8, 8}, 3) == bit_field{8, 1, 0, 3}));
+    BOOST_TEST(!small.add_bits({8, 8}, 64).has_value());  // in nine bytes
 }
 
 BOOST_AUTO_TEST_CASE(sizes_that_no_program_has_are_refused) {

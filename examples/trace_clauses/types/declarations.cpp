@@ -100,11 +100,6 @@ private:
         std::vector<member> members;
         std::set<std::string> names;
         for (const node& line : one.parts) add_line(line, where, members, names);
-        for (member& each : members) {
-            if (each.bits.width == 0) continue;
-            each.bits = settled(each.bits, table_[each.type].size, where.whole().bytes);
-            each.offset = each.bits.offset;
-        }
         type whole{.is = type::kind::structure,
                    .name = name,
                    .size = where.whole(),
@@ -175,7 +170,7 @@ private:
         const auto bits = where.add_bits(size, static_cast<unsigned>(width), !made.name.empty());
         if (!bits) fail(at, "this bit-field is in nine bytes");
         if (made.name.empty()) return;
-        members.push_back({made.name, made.type, bits->offset, *bits});
+        members.push_back({made.name, made.type, bits->offset, unless_all(*bits, size)});
     }
 
     [[nodiscard]] type_id enumeration(const node& one) {

@@ -107,15 +107,10 @@ std::optional<point::bit_field> bits_at(std::uint64_t at, std::uint64_t width, p
     }
     // In words as they are aligned, and, if it is not within one of them, in a packed structure.
     for (const std::uint64_t alignment : {type.alignment, std::uint64_t{1}}) {
-        const std::uint64_t from = at / (alignment * 8) * alignment;
-        const std::uint64_t needed = at - from * 8 + width;
-        std::uint64_t bytes = 1;
-        while (bytes * 8 < needed && bytes < 8) bytes *= 2;
-        if (bytes * 8 >= needed &&
-            (alignment == 1 || (bytes <= type.bytes && from + bytes <= whole))) {
-            return point::bit_field{from, static_cast<std::uint8_t>(bytes),
-                                    static_cast<std::uint8_t>(at - from * 8),
-                                    static_cast<std::uint8_t>(width)};
+        const auto found = point::layout::word_of(at, width, alignment);
+        if (found && (alignment == 1 ||
+                      (found->bytes <= type.bytes && found->offset + found->bytes <= whole))) {
+            return found;
         }
     }
     return std::nullopt;

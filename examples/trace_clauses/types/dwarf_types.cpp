@@ -352,7 +352,7 @@ private:
         const auto bits = bits_at(first_bit_of(one, made.offset, type.bytes, *bit_width),
                                   *bit_width, type, whole);
         if (!bits) return std::nullopt;
-        made.bits = settled(*bits, type, whole);
+        made.bits = unless_all(*bits, type);
         made.offset = made.bits.offset;
         return made;
     }

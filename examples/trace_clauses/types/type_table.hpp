@@ -39,19 +39,11 @@ struct member {
     point::bit_field bits{};   ///< width 0: no bit-field
 };
 
-/// `bits` of a member of that type in a structure of `whole` bytes. Those that are all of the
-/// member, in its place, are no bit-field. At the end of a packed structure the word lies further
-/// to the front, so as to be within the structure: where there is no room, it goes on behind it.
-[[nodiscard]] constexpr point::bit_field settled(point::bit_field bits, point::extent type,
-                                                 std::uint64_t whole) noexcept {
+/// Bits that are all of a member of that type, in its place, are no bit-field: so some compilers
+/// tell them.
+[[nodiscard]] constexpr point::bit_field unless_all(point::bit_field bits,
+                                                    point::extent type) noexcept {
     if (bits.width == type.bytes * 8 && bits.first_bit == 0) return {bits.offset};
-    if (bits.offset + bits.bytes > whole && bits.bytes <= whole) {
-        const std::uint64_t back = bits.offset + bits.bytes - whole;
-        if (back * 8 + bits.first_bit + bits.width <= bits.bytes * 8U) {
-            bits.offset -= back;
-            bits.first_bit = static_cast<std::uint8_t>(bits.first_bit + back * 8);
-        }
-    }
     return bits;
 }
 

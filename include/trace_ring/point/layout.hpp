@@ -22,7 +22,7 @@ namespace trace_ring::inline v1::point {
 
 /// Where the bits of a bit-field are: in the little-endian word of `bytes` at `offset`. The word is
 /// aligned as its type is in a structure, and lies within the structure; of a packed structure it
-/// begins at any byte, and may reach behind the end.
+/// begins at any byte, and lies within it unless the word is larger than the whole.
 struct bit_field {
     std::uint64_t offset = 0;
     std::uint8_t bytes = 0;      ///< 1, 2, 4 or 8
@@ -72,11 +72,21 @@ public:
         }
         if (named && !packed_) align(type.alignment);
         reach(at + width);
-        const std::uint64_t from = packed_ ? at / 8 : at / unit * type.alignment;
+        return word_of(at, width, packed_ ? 1 : type.alignment);
+    }
+
+    /// The word in which bits `at` to `at + width` of a structure are, where words are so aligned;
+    /// nothing if they are in nine bytes. Where a word may begin at any byte, it ends with the bits
+    /// as soon as there are bytes enough before.
+    [[nodiscard]] static constexpr std::optional<bit_field> word_of(
+        std::uint64_t at, std::uint64_t width, std::uint64_t alignment) noexcept {
+        std::uint64_t from = at / 8 / alignment * alignment;
         const std::uint64_t needed = at - from * 8 + width;
+        if (needed > 64) return std::nullopt;
         std::uint8_t bytes = 1;
-        while (bytes * 8U < needed && bytes < 8) bytes = static_cast<std::uint8_t>(bytes * 2);
-        if (bytes * 8U < needed) return std::nullopt;  // packed, and in nine bytes
+        while (bytes * 8U < needed) bytes = static_cast<std::uint8_t>(bytes * 2);
+        const std::uint64_t end = (at + width + 7) / 8;
+        if (alignment == 1) from = end > bytes ? end - bytes : 0;
         return bit_field{from, bytes, static_cast<std::uint8_t>(at - from * 8),
                          static_cast<std::uint8_t>(width)};
     }
