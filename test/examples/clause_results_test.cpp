@@ -122,13 +122,14 @@ BOOST_AUTO_TEST_CASE(without_a_trace_each_capture_is_a_line) {
     all.fire(1, 64, 5, "north");
     all.fire(2, 32, 0xFFFFFFFF, std::string("\n\x1B"));
     all.fire(3, 64, 0x1234, "");
-    BOOST_TEST(all.shown() ==
-               "handle pid=10 tid=11 arg0=5 str(arg1, 4)=nort... (int)arg0 < 0=0 (char *)arg0=0x5 "
-               "ustack=[0x11 0x22]\n"
-               "handle pid=10 tid=11 arg0=4294967295 str(arg1, 4)=?? (int)arg0 < 0=1 "
-               "(char *)arg0=0xffffffff ustack=[0x11 0x22]\n"
-               "handle pid=10 tid=11 arg0=4660 str(arg1, 4)= (int)arg0 < 0=0 (char *)arg0=0x1234 "
-               "ustack=[0x11 0x22]\n");
+    BOOST_TEST(
+        all.shown() ==
+        "handle pid=10 tid=11 arg0=5 str(arg1, 4)=\"nort\"... (int)arg0 < 0=0 (char *)arg0=0x5 "
+        "ustack=[0x11 0x22]\n"
+        "handle pid=10 tid=11 arg0=4294967295 str(arg1, 4)=\"\\n\\x1b\" (int)arg0 < 0=1 "
+        "(char *)arg0=0xffffffff ustack=[0x11 0x22]\n"
+        "handle pid=10 tid=11 arg0=4660 str(arg1, 4)=\"\" (int)arg0 < 0=0 (char *)arg0=0x1234 "
+        "ustack=[0x11 0x22]\n");
 }
 
 BOOST_AUTO_TEST_CASE(counts_and_histograms_are_of_both_modes_together) {
@@ -147,12 +148,12 @@ BOOST_AUTO_TEST_CASE(counts_and_histograms_are_of_both_modes_together) {
     };
     const std::string shown = all.shown();
     const std::string expected =
-        "handle count(str(arg1))\n  south: 2\n  north: 4\nhandle hist(arg0)\n" +
+        "handle count(str(arg1))\n  \"south\": 2\n  \"north\": 4\nhandle hist(arg0)\n" +
         line("0", "1", 20) + line("1", "1", 20) + line("2 to 3", "2", 40) + line("4 to 7", "0", 0);
     BOOST_TEST(shown.substr(0, expected.size()) == expected);
     BOOST_TEST(shown.find("  2147483648 to 4294967295         1 |") != std::string::npos);
     BOOST_TEST(shown.find("handle count()\n  6\n") != std::string::npos);
-    BOOST_TEST(shown.find("  south\n" + line("negative", "1", 40) + line("0", "0", 0)) !=
+    BOOST_TEST(shown.find("  \"south\"\n" + line("negative", "1", 40) + line("0", "0", 0)) !=
                std::string::npos);
     BOOST_TEST(shown.find(line("512 to 1023", "1", 40)) != std::string::npos);
 }

@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(a_running_program_is_attached_to_and_goes_on_unharmed) {
                    std::to_string(program.process()) +
                    " -e '@@uft:*:libc.so.6:malloc:entry { count(comm); hist(arg0); }' > " +
                    (folder / "said") + " 2>&1");
-    BOOST_REQUIRE(comes(folder / "said", "malloc count(comm)\n  python3: "));
+    BOOST_REQUIRE(comes(folder / "said", "malloc count(comm)\n  \"python3\": "));
     tracer.tell(SIGINT);
     BOOST_TEST(tracer.end() == 0);
     std::ofstream(folder / "stop").put('.');
@@ -191,9 +191,9 @@ BOOST_AUTO_TEST_CASE(a_running_program_is_attached_to_and_goes_on_unharmed) {
     BOOST_TEST(contents(folder / "out") == "begun\n[0, 0, 0, 0]\n");
     const std::string shown = contents(folder / "said");
     // On a busy machine some may be lost, and are counted then.
-    const std::size_t counted = shown.rfind("  python3: ");
+    const std::size_t counted = shown.rfind("  \"python3\": ");
     BOOST_REQUIRE(counted != std::string::npos);
-    const std::string count = std::to_string(std::stoull(shown.substr(counted + 11)));
+    const std::string count = std::to_string(std::stoull(shown.substr(counted + 13)));
     BOOST_TEST(shown.find(": " + count + " ran, 0 not wanted, 0 unreadable, ") != std::string::npos,
                shown);
 }
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
                      "{ capture(str(arg1), retval); }' -- " +
                      program));
         BOOST_TEST(opened.text.find("openat.exit pid=") != std::string::npos, opened.text);
-        BOOST_TEST(opened.text.find(" str(arg1)=/proc/self/maps retval=") != std::string::npos,
+        BOOST_TEST(opened.text.find(" str(arg1)=\"/proc/self/maps\" retval=") != std::string::npos,
                    opened.text);
         BOOST_TEST(opened.text.find("\n  " + bits + ": ") != std::string::npos, opened.text);
         BOOST_TEST(opened.text.find(" 0 unreadable, 0 lost") != std::string::npos, opened.text);
@@ -248,7 +248,7 @@ BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
             run(tool("-e '@@syscall:*:write:exit when arg0 == 1 { count(comm, bits, retval == "
                      "arg2); }' -- " +
                      program + " -1000"));
-        BOOST_TEST(wrote.text.find("\n  clause_known." + bits + ", " + bits + ", 1: 1\n") !=
+        BOOST_TEST(wrote.text.find("\n  \"clause_known." + bits + "\", " + bits + ", 1: 1\n") !=
                        std::string::npos,
                    wrote.text);
         BOOST_TEST(wrote.text.find(": 1 ran, 0 not wanted") != std::string::npos, wrote.text);
@@ -257,8 +257,8 @@ BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
     const said all = run("timeout -s INT 2 " + std::string(TRACE_CLAUSES) +
                          " --all --ring 1M -e '@@syscall:*:*:entry when comm == \"trace-clauses\" "
                          "{ capture(arg0); }' -e '@@syscall:*:*:exit { count(comm); }'");
-    BOOST_TEST(all.text.find("  timeout: ") != std::string::npos, all.text);
-    BOOST_TEST(all.text.find("  trace-clauses: ") == std::string::npos, all.text);
+    BOOST_TEST(all.text.find("  \"timeout\": ") != std::string::npos, all.text);
+    BOOST_TEST(all.text.find("  \"trace-clauses\": ") == std::string::npos, all.text);
     BOOST_TEST(all.text.find(" arg0=") == std::string::npos, all.text);
 }
 
@@ -310,19 +310,19 @@ BOOST_AUTO_TEST_CASE(with_children_all_that_a_program_forks_is_traced_and_nothin
     const started others("sh -c 'while " + known_64 + " -7 && " + known_32 +
                          " -9; do :; done' > /dev/null");
     const said all = run(tool("--children " + entries + writes + "-- sh " + (folder / "work")));
-    BOOST_TEST(
-        all.text.find("handle count(bits, comm)\n  32, known.32: 23\n  64, known.64: 105\n") !=
-            std::string::npos,
-        all.text);
+    BOOST_TEST(all.text.find(
+                   "handle count(bits, comm)\n  32, \"known.32\": 23\n  64, \"known.64\": 105\n") !=
+                   std::string::npos,
+               all.text);
     // A line of each, as long as its sum.
-    for (const char* const line : {"  32, known.32, 7: 1\n", "  32, known.32, 9: 1\n",
-                                   "  64, known.64, 10: 1\n", "  64, known.64, 2: 1\n"}) {
+    for (const char* const line : {"  32, \"known.32\", 7: 1\n", "  32, \"known.32\", 9: 1\n",
+                                   "  64, \"known.64\", 10: 1\n", "  64, \"known.64\", 2: 1\n"}) {
         BOOST_TEST(all.text.find(line) != std::string::npos, all.text);
     }
     BOOST_TEST(all.text.find(" 0 unreadable, 0 lost") != std::string::npos, all.text);
     const said alone = run(tool(entries + writes + "-- sh " + (folder / "work")));
     BOOST_TEST(
-        alone.text.find("handle count(bits, comm)\n  64, known.64: 1\n") != std::string::npos,
+        alone.text.find("handle count(bits, comm)\n  64, \"known.64\": 1\n") != std::string::npos,
         alone.text);
 }
 
@@ -333,7 +333,8 @@ BOOST_AUTO_TEST_CASE(a_program_that_is_run_has_its_exit_status_and_its_output) {
                  "-- " CLAUSE_KNOWN_64 " -3"));
     BOOST_TEST(made.status == 0);
     BOOST_TEST(made.text.find("300006\n") != std::string::npos, made.text);
-    BOOST_TEST(made.text.find(" arg0=0 comm=clause_known.64\n") != std::string::npos, made.text);
+    BOOST_TEST(made.text.find(" arg0=0 comm=\"clause_known.64\"\n") != std::string::npos,
+               made.text);
     BOOST_TEST(made.text.find("begin count()\n  1\n") != std::string::npos, made.text);
     BOOST_TEST(run(tool("--quiet -e '@@end { }' -- sh -c 'exit 7'")).status == 7);
     BOOST_TEST(run(tool("--quiet -e '@@end { }' -- sh -c 'kill -9 $$'")).status == 137);

@@ -6,32 +6,66 @@
 /// What `count` and `hist` have counted, and how it is shown.
 /// @code
 ///   counts of_sizes;
-///   of_sizes.add("shop, /tmp/orders");
-///   of_sizes.show(std::cout, "count(comm, str(arg0))");
+///   of_sizes.add(key);  // any bytes
+///   of_sizes.show(std::cout, "count(comm, str(arg0))", [](std::string_view key) { ... });
 /// @endcode
+/// What the bytes of a key mean is asked when they are shown; keys of the same text are one then.
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace trace_clauses {
 
+/// Values by keys of any bytes.
+template <class Value>
+class by_key {
+public:
+    [[nodiscard]] Value& at(std::string_view key) {
+        const auto found = values_.find(key);
+        return found != values_.end() ? found->second : values_.emplace(key, Value{}).first->second;
+    }
+    /// By the keys' texts; those of keys with the same text are added up.
+    template <class TextOf>
+    [[nodiscard]] std::map<std::string, Value> by_text(TextOf&& text_of) const {
+        std::map<std::string, Value> all;
+        for (const auto& [key, value] : values_) add(all[text_of(key)], value);
+        return all;
+    }
+
+private:
+    struct hash : std::hash<std::string_view> {
+        using is_transparent = void;
+    };
+    static void add(std::uint64_t& to, std::uint64_t value) { to += value; }
+    template <class Counts>
+    static void add(Counts& to, const Counts& value) {
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] += value[i];
+    }
+
+    std::unordered_map<std::string, Value, hash, std::equal_to<>> values_;
+};
+
 /// How often each combination of keys came.
 class counts {
 public:
-    void add(const std::string& keys) { ++by_keys_[keys]; }
+    void add(std::string_view key) { ++by_key_.at(key); }
 
     /// The most frequent last, as what scrolls by is read from its end.
-    void show(std::ostream& out, std::string_view title) const {
-        std::vector<std::pair<std::string, std::uint64_t>> sorted(by_keys_.begin(), by_keys_.end());
+    template <class TextOf>
+    void show(std::ostream& out, std::string_view title, TextOf&& text_of) const {
+        const auto texts = by_key_.by_text(text_of);
+        std::vector<std::pair<std::string, std::uint64_t>> sorted(texts.begin(), texts.end());
         std::stable_sort(sorted.begin(), sorted.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
         out << title << '\n';
@@ -41,24 +75,25 @@ public:
     }
 
 private:
-    std::map<std::string, std::uint64_t> by_keys_;
+    by_key<std::uint64_t> by_key_;
 };
 
 /// By powers of two: of negative numbers, of 0, and of 1, 2 to 3, 4 to 7 and so on.
 class histogram {
 public:
-    void add(const std::string& keys, std::int64_t value, bool is_signed) {
+    void add(std::string_view key, std::int64_t value, bool is_signed) {
         const bool negative = is_signed && value < 0;
         const std::size_t bucket =
             negative
                 ? 0
                 : 1 + static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(value)));
-        ++by_keys_[keys].at(bucket);
+        ++by_key_.at(key).at(bucket);
     }
 
-    void show(std::ostream& out, std::string_view title) const {
+    template <class TextOf>
+    void show(std::ostream& out, std::string_view title, TextOf&& text_of) const {
         out << title << '\n';
-        for (const auto& [keys, buckets] : by_keys_) {
+        for (const auto& [keys, buckets] : by_key_.by_text(text_of)) {
             if (!keys.empty()) out << "  " << keys << '\n';
             const auto used = [](std::uint64_t count) { return count != 0; };
             const auto first = std::find_if(buckets.begin(), buckets.end(), used);
@@ -87,7 +122,7 @@ private:
         return std::to_string(low) + " to " + std::to_string(high);
     }
 
-    std::map<std::string, std::array<std::uint64_t, 66>> by_keys_;
+    by_key<std::array<std::uint64_t, 66>> by_key_;
 };
 
 }  // namespace trace_clauses

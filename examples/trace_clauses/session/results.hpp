@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <ostream>
 #include <span>
@@ -24,10 +23,12 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/exporter/text.hpp>
 #include <trace_ring/point/run.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/recorder/runtime_event.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 
 #include "../language/compile.hpp"
 #include "aggregates.hpp"
@@ -85,11 +86,11 @@ public:
                     capture(who, of, i, output);
                     break;
                 case statement::kind::count:
-                    counting.counted[i].add(keys(one.fields, 0, output));
+                    counting.counted[i].add(key(who.clause, one.fields, 0, output));
                     break;
                 case statement::kind::histogram:
                     counting.histograms[i].add(
-                        keys(one.fields, 1, output),
+                        key(who.clause, one.fields, 1, output),
                         static_cast<std::int64_t>(word(one.fields[0], output)),
                         one.fields[0].type == trace_ring::field_type::i64);
                     break;
@@ -115,10 +116,11 @@ public:
         for (const auto& of : groups_) {
             for (std::size_t i = 0; i < of.statements.size(); ++i) {
                 const statement& one = of.statements[i];
+                const auto shown = [&](std::string_view key) { return text_of(key, i); };
                 if (one.is == statement::kind::count)
-                    of.counted[i].show(*out_, title("count", of, one));
+                    of.counted[i].show(*out_, title("count", of, one), shown);
                 if (one.is == statement::kind::histogram)
-                    of.histograms[i].show(*out_, title("hist", of, one));
+                    of.histograms[i].show(*out_, title("hist", of, one), shown);
             }
         }
         out_->flush();
@@ -178,95 +180,95 @@ private:
         std::memcpy(&value, output.subspan(of.offset, 8).data(), 8);
         return value;
     }
-    /// Of a text: as many bytes as there are.
-    [[nodiscard]] static std::string_view text(const stored_field& of,
-                                               std::span<const std::byte> output, bool& cut) {
-        std::size_t length = of.count;
+    /// What it stored, as readers of a trace have it: of a text as many bytes as there are.
+    [[nodiscard]] static trace_ring::reduce::field_value value_of(
+        const stored_field& of, std::span<const std::byte> output) {
+        using trace_ring::field_form;
+        using trace_ring::field_type;
+        trace_ring::reduce::field_info field;
+        field.type = of.type;
+        field.form = of.form;
+        std::size_t count = of.count;
         std::size_t at = of.offset;
-        if (of.form == trace_ring::field_form::variable) {
+        bool cut = false;
+        if (of.form == field_form::variable) {
             std::uint16_t told = 0;
             std::memcpy(&told, output.subspan(at, 2).data(), 2);
             cut = (told & trace_ring::point::text_was_cut) != 0;
-            length = std::min<std::size_t>(told & 0x7FFFU, of.count);
+            count = std::min<std::size_t>(told & 0x7FFFU, of.count);
             at += 2;
-        }
-        const auto bytes = output.subspan(at, length);
-        const std::string_view whole(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-        return of.form == trace_ring::field_form::variable ? whole
-                                                           : whole.substr(0, whole.find('\0'));
-    }
-    [[nodiscard]] static std::string shown(const stored_field& of,
-                                           std::span<const std::byte> output) {
-        using trace_ring::field_type;
-        if (of.type == field_type::character) {
-            bool cut = false;
-            std::string made;
-            for (const char c : text(of, output, cut)) {
-                made += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
+        } else if (of.form == field_form::array) {
+            // A text ends at its first 0, and so does a stack.
+            if (of.type == field_type::character) count = until_zero<char>(output, at, count);
+            if (of.type == field_type::address) {
+                count = until_zero<std::uint64_t>(output, at, count);
             }
-            return cut ? made + "..." : made;
         }
-        std::string made;
-        const std::size_t unit = trace_ring::size_of(of.type);
-        for (std::size_t i = 0; i < of.count; ++i) {
-            std::uint64_t value = 0;
-            std::memcpy(&value, output.subspan(of.offset + i * unit, unit).data(), unit);
-            if (of.type == field_type::address && of.form == trace_ring::field_form::array &&
-                value == 0)
-                break;
-            if (i != 0) made += ' ';
-            made += number(of.type, value);
-        }
-        return of.form == trace_ring::field_form::array ? "[" + made + "]" : made;
+        return {field, output.subspan(at).data(), count, cut};
     }
-    [[nodiscard]] static std::string number(trace_ring::field_type type, std::uint64_t value) {
-        using trace_ring::field_type;
-        char text[32];
-        switch (type) {
-            case field_type::address:
-                std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-                return text;
-            case field_type::i8:
-                return std::to_string(static_cast<std::int8_t>(value));
-            case field_type::i16:
-                return std::to_string(static_cast<std::int16_t>(value));
-            case field_type::i32:
-                return std::to_string(static_cast<std::int32_t>(value));
-            case field_type::i64:
-                return std::to_string(static_cast<std::int64_t>(value));
-            case field_type::f32: {
-                float real = 0;
-                std::memcpy(&real, &value, sizeof real);
-                std::snprintf(text, sizeof text, "%.9g", static_cast<double>(real));
-                return text;
-            }
-            case field_type::f64: {
-                double real = 0;
-                std::memcpy(&real, &value, sizeof real);
-                std::snprintf(text, sizeof text, "%.17g", real);
-                return text;
-            }
-            default:
-                return std::to_string(value);
+    template <class Element>
+    [[nodiscard]] static std::size_t until_zero(std::span<const std::byte> output, std::size_t at,
+                                                std::size_t most) {
+        for (std::size_t i = 0; i < most; ++i) {
+            Element one{};
+            std::memcpy(&one, output.subspan(at + i * sizeof one, sizeof one).data(), sizeof one);
+            if (one == Element{}) return i;
         }
+        return most;
     }
-    [[nodiscard]] static std::string keys(const std::vector<stored_field>& fields,
-                                          std::size_t first, std::span<const std::byte> output) {
-        std::string made;
+    /// Whose keys these are, and their bytes.
+    [[nodiscard]] std::string_view key(std::uint32_t clause,
+                                       const std::vector<stored_field>& fields, std::size_t first,
+                                       std::span<const std::byte> output) {
+        key_.assign(reinterpret_cast<const char*>(&clause), sizeof clause);
         for (std::size_t i = first; i < fields.size(); ++i) {
-            made += (i == first ? "" : ", ") + shown(fields[i], output);
+            const stored_field& one = fields[i];
+            const std::size_t unit = trace_ring::size_of(one.type);
+            const bool variable = one.form == trace_ring::field_form::variable;
+            const std::size_t bytes = unit * one.count + (variable ? 2 : 0);
+            const std::size_t begin = key_.size();
+            const auto from = output.subspan(one.offset, bytes);
+            key_.append(reinterpret_cast<const char*>(from.data()), from.size());
+            // What lies behind a text's end does not tell it from others.
+            if (!variable && one.type == trace_ring::field_type::character) {
+                const std::size_t end = key_.find('\0', begin);
+                if (end != std::string::npos)
+                    std::fill(key_.begin() + static_cast<std::ptrdiff_t>(end), key_.end(), '\0');
+            }
         }
-        return made;
+        return key_;
+    }
+    /// Of a statement's key.
+    [[nodiscard]] std::string text_of(std::string_view key, std::size_t number) const {
+        std::uint32_t clause = 0;
+        std::memcpy(&clause, key.data(), sizeof clause);
+        const statement& one = code_.at(clause).statements[number];
+        const auto bytes = std::as_bytes(std::span(key)).subspan(sizeof clause);
+        trace_ring::exporter::text_buffer made;
+        std::size_t at = 0;
+        const std::size_t first = one.is == statement::kind::histogram ? 1 : 0;
+        for (std::size_t i = first; i < one.fields.size(); ++i) {
+            stored_field here = one.fields[i];
+            here.offset = static_cast<std::uint32_t>(at);
+            at += trace_ring::size_of(here.type) * here.count +
+                  (here.form == trace_ring::field_form::variable ? 2 : 0);
+            if (i != first) made += ", ";
+            trace_ring::exporter::text_writer::append_value(made, value_of(here, bytes));
+        }
+        return std::string(made.view());
     }
 
     void capture(const fired& who, const code& of, std::size_t number,
                  std::span<const std::byte> output) {
         const std::vector<stored_field>& fields = of.statements[number].fields;
         if (to_ == nullptr) {
-            std::string line =
-                of.name + " pid=" + std::to_string(who.pid) + " tid=" + std::to_string(who.tid);
-            for (const auto& each : fields) line += " " + each.name + "=" + shown(each, output);
-            *out_ << line << (who.faults != 0 ? " (not all could be read)" : "") << '\n';
+            trace_ring::exporter::text_buffer line;
+            line += of.name + " pid=" + std::to_string(who.pid) + " tid=" + std::to_string(who.tid);
+            for (const auto& each : fields) {
+                line += " " + each.name + "=";
+                trace_ring::exporter::text_writer::append_value(line, value_of(each, output));
+            }
+            *out_ << line.view() << (who.faults != 0 ? " (not all could be read)" : "") << '\n';
             return;
         }
         trace_ring::runtime_event& event = *of.events[number];
@@ -285,10 +287,10 @@ private:
                 put(3 + i, output.subspan(one.offset, bytes).data(), bytes);
                 continue;
             }
-            bool cut = false;
-            const std::string_view data = text(one, output, cut);
-            const auto told =
-                static_cast<std::uint16_t>(data.size() | (cut ? trace_ring::variable_cut_bit : 0U));
+            const auto value = value_of(one, output);
+            const std::string_view data = value.text();
+            const auto told = static_cast<std::uint16_t>(
+                data.size() | (value.cut() ? trace_ring::variable_cut_bit : 0U));
             put(3 + i, &told, sizeof told);
             const std::size_t at = payload_.size();
             payload_.resize(at + (data.size() + 7) / 8);
@@ -303,6 +305,7 @@ private:
     std::vector<code> code_;
     std::vector<counted_together> groups_;
     std::vector<std::uint64_t> payload_;
+    std::string key_;
     std::uint64_t lost_ = 0;
     std::uint64_t unrecorded_ = 0;
 };

@@ -131,10 +131,19 @@ public:
                                value.type() != field_type::character && !value.may_have_name();
             if (plain) at = put_scalar(at, value);
             out.end_at(at);
-            if (!plain) append_value(out, value, record.lane());
+            if (!plain) {
+                append_value(out, value, [&](const reduce::field_value& one) {
+                    append_place_name(out, one, record.lane());
+                });
+            }
             if (plain && options_.names != nullptr) [[unlikely]]
                 append_place_name(out, value, record.lane());
         });
+    }
+
+    /// Appends a value as the lines show it.
+    static void append_value(text_buffer& out, const reduce::field_value& value) {
+        append_value(out, value, [](const reduce::field_value&) {});
     }
 
 private:
@@ -193,8 +202,9 @@ private:
         impl::append_escaped(out, name, 0);
         out += '>';
     }
-    void append_value(text_buffer& out, const reduce::field_value& value,
-                      const reduce::lane_info& lane) const {
+    /// `behind` adds to each element of an array.
+    template <class Behind>
+    static void append_value(text_buffer& out, const reduce::field_value& value, Behind&& behind) {
         if (value.is_text()) {
             out += '"';
             impl::append_escaped(out, value.text(), '"');
@@ -206,7 +216,7 @@ private:
         for (std::size_t i = 0; i < value.size(); ++i) {
             if (i != 0) out += ' ';
             append_scalar(out, value.at(i));
-            append_place_name(out, value.at(i), lane);
+            behind(value.at(i));
         }
         if (value.cut()) out += value.size() == 0 ? "..." : " ...";
         out += ']';
