@@ -50,7 +50,7 @@ public:
     launched_program(const launched_program&) = delete;
     launched_program& operator=(const launched_program&) = delete;
     ~launched_program() {
-        if (ended()) return;
+        if (is_left_ || ended()) return;
         ::kill(process_, SIGKILL);
         int status = 0;
         while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
@@ -76,6 +76,10 @@ public:
         if (!status_ && ::waitpid(process_, &status, WNOHANG) == process_) status_ = status;
         return status_.has_value();
     }
+    /// Whoever waits for it, as its tracer, says here how it has ended.
+    void ended_with(int status) noexcept { status_ = status; }
+    /// It goes on by itself, and is not killed.
+    void leave() noexcept { is_left_ = true; }
     /// How it ended, as waitpid(2) says it; empty before.
     [[nodiscard]] std::optional<int> status() const noexcept { return status_; }
 
@@ -93,6 +97,7 @@ private:
     ::pid_t process_ = -1;
     trace_ring::file_descriptor go_, error_;
     std::optional<int> status_;
+    bool is_left_ = false;
 };
 
 }  // namespace launching

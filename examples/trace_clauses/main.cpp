@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -26,19 +27,24 @@
 #include <trace_ring/recorder/recorder.hpp>
 
 #include "../launching/launched_program.hpp"
+#include "../launching/outliving.hpp"
 #include "../launching/signals.hpp"
+#include "kernel/bpf_system.hpp"
 #include "kernel/kernel_source.hpp"
 #include "language/dump.hpp"
 #include "options.hpp"
 #include "points/candidates.hpp"
+#include "ptrace/ptrace_source.hpp"
 #include "session/plan.hpp"
 #include "session/results.hpp"
+#include "session/source.hpp"
 
 namespace trace_clauses {
 namespace {
 
 namespace tr = trace_ring;
 using launching::launched_program;
+using launching::outliving;
 using launching::signal_taker;
 
 volatile std::sig_atomic_t interrupted = 0;
@@ -92,8 +98,14 @@ struct own_firing {
 
 class session {
 public:
-    session(const options& wanted, const plan& of)
-        : wanted_(wanted), plan_(of), source_(of.code, wanted.ring) {
+    session(const options& wanted, const plan& of) : wanted_(wanted), plan_(of) {
+        if (wanted.from == options::source::ptrace) {
+            using from = ptrace_source::from;
+            source_ = std::make_unique<source_of<ptrace_source>>(
+                of.code, wanted.command.empty() ? from::now : from::next_program);
+        } else {
+            source_ = std::make_unique<source_of<kernel_source>>(of.code, wanted.ring);
+        }
         if (!wanted.output.empty()) {
             to_ = std::make_unique<results::recorder>(tr::recorder_options{
                 .file = wanted.output, .size = wanted.size, .exists = tr::if_exists::replace});
@@ -107,9 +119,9 @@ public:
         run_once(plan_.at_begin);
         if (wanted_.children) {
             for (const auto& each : plan_.points)
-                if (each.at.process >= 0) source_.follow_children(each.at.process);
+                if (each.at.process >= 0) source_->follow_children(each.at.process);
         }
-        for (const auto& each : plan_.points) source_.attach(each.at, each.clauses);
+        for (const auto& each : plan_.points) source_->attach(each.at, each.clauses);
         if (!wanted_.quiet) {
             for (const auto& each : plan_.notes) std::cerr << "trace-clauses: " << each << '\n';
             if (plan_.points.size() > 1)
@@ -119,7 +131,7 @@ public:
     }
     /// What came since, after a wait of 50 ms at most.
     void go_on() {
-        source_.wait(50);
+        source_->wait(50);
         take();
         using seconds = std::chrono::duration<double>;
         const auto now = std::chrono::steady_clock::now();
@@ -128,8 +140,20 @@ public:
             results_->show();
         }
     }
+    /// Whether a program has ended, which this one has started.
+    [[nodiscard]] bool has_ended(launched_program& program) const {
+        if (!source_->waits_for_processes()) return program.ended();
+        const auto status = source_->status_of(program.process());
+        if (status) program.ended_with(*status);
+        return status.has_value();
+    }
+    /// The same of one that is there, as far as it can be told.
+    [[nodiscard]] bool has_ended(::pid_t process) const {
+        if (source_->waits_for_processes()) return source_->status_of(process).has_value();
+        return ::kill(process, 0) != 0 && errno != EPERM;
+    }
     void end() {
-        source_.detach();
+        source_->detach();
         take();
         run_once(plan_.at_end);
         results_->show();
@@ -138,7 +162,7 @@ public:
 
 private:
     void take() {
-        source_.read([this](const kernel_record& of, std::span<const std::byte> output) {
+        source_->read([this](const kernel_record& of, std::span<const std::byte> output) {
             std::uint64_t& known = dropped_[of.cpu];
             if (of.dropped > known) results_->lost(of.dropped - known);
             known = std::max(known, of.dropped);
@@ -170,14 +194,14 @@ private:
     }
     void summarize() {
         kernel_counts all;
-        for (std::uint32_t i = 0; i < plan_.code_of.size(); ++i) all += source_.counts(i);
+        for (std::uint32_t i = 0; i < plan_.code_of.size(); ++i) all += source_->counts(i);
         // What was dropped behind the last record.
         const std::uint64_t lost = all.dropped + all.unseen;
         if (lost > results_->lost()) results_->lost(lost - results_->lost());
         std::cerr << "trace-clauses: " << all.ran << " ran, " << all.not_wanted << " not wanted, "
                   << all.unreadable << " unreadable, " << all.dropped << " lost";
         if (all.unseen != 0) std::cerr << ", " << all.unseen << " returns not seen";
-        if (source_.may_miss_returns()) std::cerr << ", returns not seen are not counted";
+        if (source_->may_miss_returns()) std::cerr << ", returns not seen are not counted";
         if (results_->unrecorded() != 0)
             std::cerr << ", " << results_->unrecorded() << " not recorded";
         std::cerr << '\n';
@@ -185,7 +209,7 @@ private:
 
     const options& wanted_;
     const plan& plan_;
-    kernel_source source_;
+    std::unique_ptr<source> source_;
     std::unique_ptr<results::recorder> to_;
     std::unique_ptr<results> results_;
     std::map<std::uint32_t, std::uint64_t> dropped_;  // by processor
@@ -210,9 +234,11 @@ int trace_program(const options& wanted, const std::string& script) {
         program.process(),
         [](void* of) { ::kill(static_cast<launched_program*>(of)->process(), SIGKILL); }, &program);
     program.go();
-    while (!program.ended()) running.go_on();
+    bool ended = false;
+    while (!(ended = running.has_ended(program)) && !outliving::is_abandoned()) running.go_on();
     running.end();
-    return status_of(*program.status());
+    if (!ended) program.leave();
+    return ended ? status_of(*program.status()) : 0;
 }
 
 int trace_others(const options& wanted, const std::string& script) {
@@ -220,12 +246,23 @@ int trace_others(const options& wanted, const std::string& script) {
     for (const int each : {SIGINT, SIGTERM, SIGHUP}) std::signal(each, interrupt);
     session running(wanted, made);
     running.begin();
-    const auto there = [&] {
-        return wanted.all || ::kill(wanted.process, 0) == 0 || errno == EPERM;
+    const auto ends = [&] {
+        return interrupted != 0 || outliving::is_abandoned() ||
+               (!wanted.all && running.has_ended(wanted.process));
     };
-    while (interrupted == 0 && there()) running.go_on();
+    while (!ends()) running.go_on();
     running.end();
     return 0;
+}
+
+int trace(const options& wanted, const std::string& script) {
+    return wanted.command.empty() ? trace_others(wanted, script) : trace_program(wanted, script);
+}
+/// Breakpoints must be taken out again, also if the process is killed that the user has started.
+int trace_by_ptrace(options wanted, const std::string& script) {
+    wanted.from = options::source::ptrace;
+    if (const auto status = outliving::split("clauses-guard")) return *status;
+    return trace(wanted, script);
 }
 
 int run(const options& wanted) {
@@ -241,7 +278,15 @@ int run(const options& wanted) {
             dump(std::cout, made.code, i, made.clauses[made.code_of[i].clause].text);
         return 0;
     }
-    return wanted.command.empty() ? trace_others(wanted, script) : trace_program(wanted, script);
+    if (wanted.from == options::source::ptrace) return trace_by_ptrace(wanted, script);
+    try {
+        return trace(wanted, script);
+    } catch (const kernel_refusal& why) {
+        if (wanted.from == options::source::kernel || wanted.all || wanted.children) throw;
+        std::cerr << "trace-clauses: " << why.what()
+                  << "; breakpoints by ptrace are used instead\n";
+    }
+    return trace_by_ptrace(wanted, script);
 }
 
 }  // namespace

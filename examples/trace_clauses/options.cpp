@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <map>
+#include <string>
 
 namespace trace_clauses {
 
@@ -49,6 +51,12 @@ bool parse(int argc, char** argv, options& into, int& status) {
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{1} << 30));
+    app.add_option("--source", into.from,
+                   "Who tells what fires: the kernel (its uprobes and BPF), or ptrace (breakpoints "
+                   "in the program); without it the kernel, or ptrace where it refuses")
+        ->option_text("kernel|ptrace")
+        ->transform(CLI::CheckedTransformer(std::map<std::string, options::source>{
+            {"kernel", options::source::kernel}, {"ptrace", options::source::ptrace}}));
     app.add_option("--interval", into.interval,
                    "Shows counts and histograms each so many seconds, too")
         ->option_text("SECONDS")
@@ -78,6 +86,10 @@ bool parse(int argc, char** argv, options& into, int& status) {
         if (targets == 0) throw CLI::RequiredError("PROGRAM, -p or --all");
         if (into.clauses.empty() && into.scripts.empty() && into.list.empty()) {
             throw CLI::RequiredError("-e or -f");
+        }
+        if ((into.all || into.children) && into.from == options::source::ptrace) {
+            throw CLI::ValidationError(
+                "--all and --children are for the kernel's source: ptrace traces one process");
         }
         if ((into.ring & (into.ring - 1)) != 0)
             throw CLI::ValidationError("--ring is a power of two");

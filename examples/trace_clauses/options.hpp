@@ -27,7 +27,9 @@ struct options {
     std::string output{};                ///< the trace; empty: lines on the screen
     std::uint64_t size = std::uint64_t{64} << 20;
     std::uint64_t ring = std::uint64_t{32} << 20;
-    ::pid_t process = 0;  ///< 0: none
+    enum class source : std::uint8_t { chosen, kernel, ptrace };
+    source from = source::chosen;  ///< where firings come from
+    ::pid_t process = 0;           ///< 0: none
     bool all = false;
     bool children = false;
     double interval = 0;  ///< seconds; 0: at the end only

@@ -8,6 +8,7 @@
 //     clause_known          prints where `handle` is in the file, and ends
 //     clause_known -COUNT   calls, prints the sum of what it got, and nothing else
 //     clause_known -COUNT DEPTH   so often calls `deep`, which calls itself to that depth, before
+//     clause_known COUNT waits    waits for its input before it calls
 
 #include <cstdio>
 #include <cstdlib>
@@ -76,12 +77,14 @@ int main(int argc, char** argv) {
         }
         return 0;
     }
+    const bool waits = argc > 2 && std::strcmp(argv[2], "waits") == 0;
+    if (waits) static_cast<void>(std::getchar());
     const long wanted = std::atol(argv[1]);
     const long count = wanted < 0 ? -wanted : wanted;
     static order one;
     static char names[2][16];
     long sum = 0;
-    for (long i = 0; argc > 2 && i < count; ++i) sum += deep(std::atol(argv[2]));
+    for (long i = 0; argc > 2 && !waits && i < count; ++i) sum += deep(std::atol(argv[2]));
     for (long i = 0; i < count; ++i) {
         std::memset(&one, 0, sizeof one);
         std::snprintf(names[i % 2], sizeof names[0], "name%ld", i);

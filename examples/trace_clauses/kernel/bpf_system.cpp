@@ -37,6 +37,12 @@ std::string why_refused(int error) {
     }
 }
 
+void refuse(const std::string& what, int error) {
+    const std::string text = what + ": " + why_refused(error);
+    if (error == EPERM || error == EACCES || error == ENOSYS) throw kernel_refusal(text);
+    throw std::runtime_error(text);
+}
+
 file_descriptor make_map(std::uint32_t type, std::uint32_t key, std::uint32_t value,
                          std::uint32_t entries, std::uint32_t flags) {
     ::bpf_attr with{};
@@ -46,7 +52,7 @@ file_descriptor make_map(std::uint32_t type, std::uint32_t key, std::uint32_t va
     with.max_entries = entries;
     with.map_flags = flags;
     const long fd = call_bpf(BPF_MAP_CREATE, with);
-    if (fd < 0) throw std::runtime_error("cannot use the kernel's BPF: " + why_refused(errno));
+    if (fd < 0) refuse("cannot use the kernel's BPF", errno);
     return file_descriptor(static_cast<int>(fd));
 }
 
@@ -83,9 +89,7 @@ file_descriptor load_program(std::uint32_t type, const bpf_code& code, const std
     const long fd = call_bpf(BPF_PROG_LOAD, with);
     if (fd >= 0) return file_descriptor(static_cast<int>(fd));
     const int error = errno;
-    if (error == EPERM)
-        throw std::runtime_error(where +
-                                 ": cannot load a program into the kernel: " + why_refused(error));
+    if (error == EPERM) refuse(where + ": cannot load a program into the kernel", error);
     // Once more, for its reasons: the last lines say what it did not accept.
     std::string reasons(std::size_t{1} << 20, '\0');
     with.log_buf = address_of(reasons.data());

@@ -12,6 +12,7 @@
 /// All throw std::runtime_error, in one sentence, for what the kernel does not have or permit.
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include <trace_ring/policy/storage/file.hpp>
@@ -24,8 +25,14 @@ namespace trace_clauses {
 [[nodiscard]] inline std::uint64_t address_of(const void* what) noexcept {
     return reinterpret_cast<std::uintptr_t>(what);
 }
+/// The kernel does not have, or does not permit, what is asked of it here at all.
+struct kernel_refusal : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 /// What an error number means for whoever asked.
 [[nodiscard]] std::string why_refused(int error);
+/// Throws it, behind `what`: kernel_refusal, or std::runtime_error for another reason.
+[[noreturn]] void refuse(const std::string& what, int error);
 
 [[nodiscard]] trace_ring::file_descriptor make_map(std::uint32_t type, std::uint32_t key_bytes,
                                                    std::uint32_t value_bytes, std::uint32_t entries,

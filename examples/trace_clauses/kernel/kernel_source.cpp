@@ -79,6 +79,8 @@ kernel_source::kernel_source(const point::clauses& session, std::size_t ring_byt
         throw std::runtime_error("cannot map the kernel's ring: " + why_refused(error));
     }
     producer_ = static_cast<std::byte*>(theirs);
+    // Maps are permitted to more than programs are: to be told before anything is attached.
+    static_cast<void>(load_program(BPF_PROG_TYPE_KPROBE, code_for({}, {}), "the kernel's BPF"));
 }
 
 kernel_source::~kernel_source() {
@@ -135,7 +137,7 @@ void kernel_source::attach_uprobe(const kernel_point& at, const bpf_code& code) 
     const std::string where = at.file + ", offset " + std::to_string(at.offset);
     static const std::string device = "/sys/bus/event_source/devices/uprobe/";
     static const unsigned type = number_in(device + "type", "", 0);
-    if (type == 0) throw std::runtime_error(where + ": this kernel has no uprobes");
+    if (type == 0) throw kernel_refusal(where + ": this kernel has no uprobes");
     const file_descriptor program = load_program(BPF_PROG_TYPE_KPROBE, code, where);
     ::perf_event_attr with{};
     with.size = sizeof with;
@@ -154,7 +156,7 @@ void kernel_source::attach_uprobe(const kernel_point& at, const bpf_code& code) 
     const int processor = process >= 0 ? -1 : std::max(::sched_getcpu(), 0);
     const long fd =
         ::syscall(SYS_perf_event_open, &with, process, processor, -1, PERF_FLAG_FD_CLOEXEC);
-    if (fd < 0) throw std::runtime_error(where + ": cannot set a uprobe: " + why_refused(errno));
+    if (fd < 0) refuse(where + ": cannot set a uprobe", errno);
     file_descriptor event(static_cast<int>(fd));
     if (::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program.get()) != 0 ||
         ::ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) {

@@ -54,7 +54,8 @@ struct kernel_point {
 class kernel_source {
 public:
     /// `session` is complete, and must outlive it. `ring_bytes`: a power of two, at least a page.
-    /// Throws std::runtime_error, in one sentence, if the kernel has no BPF or does not permit it.
+    /// Throws kernel_refusal, in one sentence, if the kernel has no BPF or does not permit it, and
+    /// std::runtime_error if it cannot for another reason.
     explicit kernel_source(const point::clauses& session,
                            std::size_t ring_bytes = std::size_t{4} << 20);
     kernel_source(const kernel_source&) = delete;

@@ -1,0 +1,61 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Work that is brought to its end in order even if the process that the user has started is killed
+/// by SIGKILL: it is done by a child of that process, which is told.
+/// @code
+///   if (const auto status = launching::outliving::split("guard")) return *status;  // the parent
+///   while (!launching::outliving::is_abandoned()) work();
+///   put_all_in_order();
+/// @endcode
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <optional>
+
+#include <trace_ring/setup_error.hpp>
+
+#include "signals.hpp"
+
+namespace launching {
+
+class outliving {
+public:
+    /// Returns nothing in the child, which goes on; in the parent, when the child has ended, its
+    /// exit status, or 128 and the number of the signal that has ended it. Signals that the parent
+    /// gets meanwhile are handed on. The child's name in the kernel is `name`, so that who kills by
+    /// name leaves it. For a process of one thread. Throws setup_error.
+    [[nodiscard]] static std::optional<int> split(const char* name) {
+        const ::pid_t parent = ::getpid();
+        const ::pid_t child = ::fork();
+        if (child < 0) throw trace_ring::setup_error(name, "cannot fork", errno);
+        if (child == 0) {
+            ::prctl(PR_SET_NAME, name);
+            std::signal(SIGUSR2, [](int) { abandoned_ = 1; });
+            ::prctl(PR_SET_PDEATHSIG, SIGUSR2);
+            if (::getppid() != parent) abandoned_ = 1;
+            return std::nullopt;
+        }
+        const signal_taker taking(
+            child, [](void*) {}, nullptr);
+        int status = 0;
+        while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+    /// In the child: nobody waits for it any more.
+    [[nodiscard]] static bool is_abandoned() noexcept { return abandoned_ != 0; }
+
+private:
+    inline static volatile std::sig_atomic_t abandoned_ = 0;
+};
+
+}  // namespace launching

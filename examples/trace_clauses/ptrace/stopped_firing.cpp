@@ -1,0 +1,174 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "stopped_firing.hpp"
+
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <trace_ring/policy/clock/monotonic.hpp>
+#include <trace_ring/policy/storage/file.hpp>
+
+namespace trace_clauses {
+namespace {
+
+using field = unsigned long long thread_registers::*;
+
+// By DWARF's numbers.
+constexpr std::array<field, 17> registers_64{
+    &thread_registers::rax, &thread_registers::rdx, &thread_registers::rcx, &thread_registers::rbx,
+    &thread_registers::rsi, &thread_registers::rdi, &thread_registers::rbp, &thread_registers::rsp,
+    &thread_registers::r8,  &thread_registers::r9,  &thread_registers::r10, &thread_registers::r11,
+    &thread_registers::r12, &thread_registers::r13, &thread_registers::r14, &thread_registers::r15,
+    &thread_registers::rip};
+constexpr std::array<field, 9> registers_32{
+    &thread_registers::rax, &thread_registers::rcx, &thread_registers::rdx,
+    &thread_registers::rbx, &thread_registers::rsp, &thread_registers::rbp,
+    &thread_registers::rsi, &thread_registers::rdi, &thread_registers::rip};
+constexpr std::array<field, 6> arguments_64{&thread_registers::rdi, &thread_registers::rsi,
+                                            &thread_registers::rdx, &thread_registers::rcx,
+                                            &thread_registers::r8,  &thread_registers::r9};
+
+/// What a file says, as far as there is room.
+[[nodiscard]] std::size_t contents(const std::string& name, std::span<char> into) noexcept {
+    const trace_ring::file_descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+    const ssize_t got = file.get() < 0 ? -1 : ::read(file.get(), into.data(), into.size());
+    return got < 0 ? 0 : static_cast<std::size_t>(got);
+}
+
+}  // namespace
+
+bool read_memory(::pid_t process, std::uint64_t at, std::span<std::byte> into) noexcept {
+    ::iovec own{into.data(), into.size()};
+    ::iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), into.size()};
+    return ::process_vm_readv(process, &own, 1, &other, 1, 0) ==
+           static_cast<::ssize_t>(into.size());
+}
+bool write_memory(::pid_t process, std::uint64_t at, std::span<const std::byte> from) noexcept {
+    ::iovec own{const_cast<std::byte*>(from.data()), from.size()};
+    ::iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), from.size()};
+    return ::process_vm_writev(process, &own, 1, &other, 1, 0) ==
+           static_cast<::ssize_t>(from.size());
+}
+std::optional<std::uint64_t> read_word(::pid_t process, std::uint64_t at,
+                                       std::size_t bytes) noexcept {
+    std::uint64_t value = 0;
+    const auto into = std::as_writable_bytes(std::span(&value, 1)).first(bytes);
+    if (!read_memory(process, at, into)) return std::nullopt;
+    return value;
+}
+
+std::uint64_t stopped_firing::word(point::context_word of) const noexcept {
+    using point::context_word;
+    switch (of) {
+        case context_word::time:
+            return trace_ring::clock::monotonic::now();
+        case context_word::process:
+            return static_cast<std::uint64_t>(process_);
+        case context_word::thread:
+            return static_cast<std::uint64_t>(thread_);
+        case context_word::user:
+            return user();
+        case context_word::processor:
+            return processor();
+        case context_word::bits:
+            return is_wide() ? 64 : 32;
+        case context_word::returned:
+            return part_ == function_part::exit ? cut(registers_.rax) : 0;
+        case context_word::address:
+            return cut(registers_.rip);
+        case context_word::command:
+            return command(0);
+        case context_word::command_rest:
+            return command(8);
+    }
+    return 0;
+}
+
+std::optional<std::uint64_t> stopped_firing::argument(unsigned n) const noexcept {
+    if (is_wide() && n < arguments_64.size()) return registers_.*arguments_64[n];
+    const std::size_t place = 1 + (is_wide() ? n - arguments_64.size() : n);
+    const std::size_t bytes = word_bytes_of(registers_);
+    return read_word(process_, cut(registers_.rsp + bytes * place), bytes);
+}
+
+std::uint64_t stopped_firing::reg(unsigned n) const noexcept {
+    if (is_wide()) return n < registers_64.size() ? registers_.*registers_64[n] : 0;
+    return n < registers_32.size() ? cut(registers_.*registers_32[n]) : 0;
+}
+
+std::optional<std::size_t> stopped_firing::read_text(std::uint64_t address,
+                                                     std::span<std::byte> into) const noexcept {
+    constexpr std::size_t page = 4096;
+    std::size_t got = 0;
+    while (true) {
+        // By pages: what lies behind the text need not be there.
+        std::array<std::byte, page> bytes;
+        const std::uint64_t at = address + got;
+        const std::size_t left = into.size() + 1 - got;
+        const auto part =
+            std::span(bytes).first(std::min(left, page - static_cast<std::size_t>(at % page)));
+        if (!read(at, part)) return std::nullopt;
+        const auto end = std::find(part.begin(), part.end(), std::byte{0});
+        const auto size = static_cast<std::size_t>(end - part.begin());
+        std::copy_n(part.begin(), std::min(size, into.size() - got), into.data() + got);
+        got += size;
+        if (end != part.end() || got > into.size()) return got;
+    }
+}
+
+std::size_t stopped_firing::stack(std::span<std::uint64_t> into) const noexcept {
+    const std::size_t bytes = word_bytes_of(registers_);
+    std::size_t count = 0;
+    if (!into.empty() && part_ == function_part::exit) into[count++] = cut(registers_.rip);
+    if (!into.empty() && part_ == function_part::entry) {
+        if (const auto caller = read_word(process_, cut(registers_.rsp), bytes)) {
+            into[count++] = *caller;
+        }
+    }
+    for (std::uint64_t frame = cut(registers_.rbp); count < into.size();) {
+        const auto next = read_word(process_, frame, bytes);
+        const auto caller = read_word(process_, frame + bytes, bytes);
+        if (!next || !caller) break;
+        into[count++] = *caller;
+        frame = *next;
+    }
+    return count;
+}
+
+std::string stopped_firing::file(const char* name) const {
+    return "/proc/" + std::to_string(thread_) + "/" + name;
+}
+std::uint64_t stopped_firing::user() const noexcept {
+    std::array<char, 4096> text{};
+    static_cast<void>(contents(file("status"), std::span(text).first(text.size() - 1)));
+    unsigned long effective = 0;
+    const char* const line = std::strstr(text.data(), "\nUid:");
+    if (line != nullptr) static_cast<void>(std::sscanf(line, "\nUid: %*u %lu", &effective));
+    return effective;
+}
+std::uint64_t stopped_firing::processor() const noexcept {
+    std::array<char, 1024> text{};
+    static_cast<void>(contents(file("stat"), std::span(text).first(text.size() - 1)));
+    // The 39th field; the second one, in parentheses, may have blanks.
+    const char* at = std::strrchr(text.data(), ')');
+    for (int field = 2; at != nullptr && field < 39; ++field) at = std::strchr(at + 1, ' ');
+    return at == nullptr ? 0 : std::strtoul(at, nullptr, 10);
+}
+std::uint64_t stopped_firing::command(std::size_t from) const noexcept {
+    std::array<char, 16> text{};
+    const std::size_t size = contents(file("comm"), text);
+    if (size != 0 && text[size - 1] == '\n') text[size - 1] = 0;
+    std::uint64_t word = 0;
+    std::memcpy(&word, &text[from], sizeof word);
+    return word;
+}
+
+}  // namespace trace_clauses

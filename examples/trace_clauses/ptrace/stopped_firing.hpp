@@ -1,0 +1,94 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// A firing of a trace point by a thread that stands still there, as point/run.hpp asks for it: by
+/// its registers, and its process's memory.
+/// @code
+///   stopped_firing at(thread, process, registers, function_part::entry);
+///   session.fire(number, at.mode(), at, tell);
+/// @endcode
+/// The mode is that of the code which fires, as the kernel's source tells it by the same segment.
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <trace_ring/point/run.hpp>
+#include <trace_ring/record/data_model.hpp>
+
+#include "../kernel/translate.hpp"
+
+namespace trace_clauses {
+
+/// All 64 bits of them are told, of 32-bit programs, too.
+using thread_registers = ::user_regs_struct;
+
+[[nodiscard]] inline trace_ring::record::program_mode mode_of(const thread_registers& of) noexcept {
+    constexpr std::uint64_t segment_of_32 = 0x23;
+    return of.cs == segment_of_32 ? trace_ring::record::program_mode::ilp32
+                                  : trace_ring::record::program_mode::lp64;
+}
+[[nodiscard]] inline std::size_t word_bytes_of(const thread_registers& of) noexcept {
+    return mode_of(of) == trace_ring::record::program_mode::lp64 ? 8 : 4;
+}
+/// Reads all of `into` in the memory of a process; false if that is not all there.
+[[nodiscard]] bool read_memory(::pid_t process, std::uint64_t at,
+                               std::span<std::byte> into) noexcept;
+/// Writes it; false if that is not permitted to the process itself.
+[[nodiscard]] bool write_memory(::pid_t process, std::uint64_t at,
+                                std::span<const std::byte> from) noexcept;
+/// A word of the program's, of 4 or 8 bytes.
+[[nodiscard]] std::optional<std::uint64_t> read_word(::pid_t process, std::uint64_t at,
+                                                     std::size_t bytes) noexcept;
+
+/// For the time that the thread stands still. A model of point::firing.
+class stopped_firing {
+public:
+    stopped_firing(::pid_t thread, ::pid_t process, const thread_registers& registers,
+                   function_part part) noexcept
+        : thread_(thread), process_(process), registers_(registers), part_(part) {}
+
+    [[nodiscard]] trace_ring::record::program_mode mode() const noexcept {
+        return mode_of(registers_);
+    }
+    [[nodiscard]] std::uint64_t word(point::context_word of) const noexcept;
+    /// Where the function is entered: the return address is on top of the stack.
+    [[nodiscard]] std::optional<std::uint64_t> argument(unsigned n) const noexcept;
+    [[nodiscard]] std::uint64_t reg(unsigned n) const noexcept;
+    [[nodiscard]] bool read(std::uint64_t address, std::span<std::byte> into) const noexcept {
+        return read_memory(process_, address, into);
+    }
+    [[nodiscard]] std::optional<std::size_t> read_text(std::uint64_t address,
+                                                       std::span<std::byte> into) const noexcept;
+    /// By frame pointers. A function that is entered has made no frame yet: who called it is on
+    /// top of the stack.
+    [[nodiscard]] std::size_t stack(std::span<std::uint64_t> into) const noexcept;
+
+private:
+    [[nodiscard]] bool is_wide() const noexcept {
+        return mode() == trace_ring::record::program_mode::lp64;
+    }
+    /// As wide as the program has it.
+    [[nodiscard]] std::uint64_t cut(std::uint64_t value) const noexcept {
+        return is_wide() ? value : value & 0xFFFFFFFFU;
+    }
+    [[nodiscard]] std::string file(const char* name) const;
+    [[nodiscard]] std::uint64_t user() const noexcept;
+    [[nodiscard]] std::uint64_t processor() const noexcept;
+    [[nodiscard]] std::uint64_t command(std::size_t from) const noexcept;
+
+    ::pid_t thread_;
+    ::pid_t process_;
+    const thread_registers& registers_;
+    function_part part_;
+};
+static_assert(point::firing<stopped_firing>);
+
+}  // namespace trace_clauses

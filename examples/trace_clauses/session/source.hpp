@@ -1,0 +1,94 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Where a session's firings come from: the kernel, or breakpoints by ptrace.
+/// @code
+///   const auto from = std::make_unique<source_of<kernel_source>>(session, ring_bytes);
+///   from->attach(point, clauses);
+/// @endcode
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "../kernel/kernel_source.hpp"
+
+namespace trace_clauses {
+
+/// As kernel_source says of each.
+class source {
+public:
+    using teller = std::function<void(const kernel_record&, std::span<const std::byte>)>;
+
+    source() = default;
+    source(const source&) = delete;
+    source& operator=(const source&) = delete;
+    virtual ~source() = default;
+
+    /// Throws std::runtime_error where that is not possible.
+    virtual void follow_children(::pid_t process) = 0;
+    virtual void attach(const kernel_point& at, std::span<const std::uint32_t> clauses) = 0;
+    virtual void detach() noexcept = 0;
+    virtual void wait(int milliseconds) = 0;
+    virtual void read(const teller& tell) = 0;
+    [[nodiscard]] virtual kernel_counts counts(std::uint32_t clause) const = 0;
+    [[nodiscard]] virtual bool may_miss_returns() const noexcept = 0;
+
+    /// Whether it waits for the processes that it traces: then nobody else may.
+    [[nodiscard]] virtual bool waits_for_processes() const noexcept = 0;
+    /// How one of them has ended, as waitpid(2) says it; empty before.
+    [[nodiscard]] virtual std::optional<int> status_of(::pid_t process) const = 0;
+};
+
+/// `From`: kernel_source or ptrace_source.
+template <class From>
+class source_of final : public source {
+public:
+    template <class... Arguments>
+    explicit source_of(Arguments&&... arguments) : from_(std::forward<Arguments>(arguments)...) {}
+
+    void follow_children([[maybe_unused]] ::pid_t process) override {
+        if constexpr (waits) {
+            throw std::runtime_error("what a program forks can only be traced by the kernel's BPF");
+        } else {
+            from_.follow_children(process);
+        }
+    }
+    void attach(const kernel_point& at, std::span<const std::uint32_t> clauses) override {
+        from_.attach(at, clauses);
+    }
+    void detach() noexcept override { from_.detach(); }
+    void wait(int milliseconds) override { from_.wait(milliseconds); }
+    void read(const teller& tell) override { from_.read(tell); }
+    [[nodiscard]] kernel_counts counts(std::uint32_t clause) const override {
+        return from_.counts(clause);
+    }
+    [[nodiscard]] bool may_miss_returns() const noexcept override {
+        if constexpr (waits)
+            return false;
+        else
+            return from_.may_miss_returns();
+    }
+    [[nodiscard]] bool waits_for_processes() const noexcept override { return waits; }
+    [[nodiscard]] std::optional<int> status_of(::pid_t process) const override {
+        if constexpr (waits) return from_.status_of(process);
+        return std::nullopt;
+    }
+
+private:
+    static constexpr bool waits = requires(const From& from, ::pid_t process) {
+        from.status_of(process);
+    };
+
+    From from_;
+};
+
+}  // namespace trace_clauses
