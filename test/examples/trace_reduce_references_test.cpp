@@ -115,7 +115,7 @@ struct traced {
     static void record(trace_ring::recorder& to, const std::vector<reference>& all) {
         const auto bytes = packed(all);
         to.record<trace_ring::packed_references>(
-            static_cast<std::uint32_t>(::gettid()),
+            static_cast<std::uint32_t>(::gettid()), std::uint32_t{1}, std::uint32_t{0},
             std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
     }
     static void record_module(trace_ring::recorder& to) {
