@@ -44,6 +44,7 @@
 asm(R"(
     .pushsection .text
     .globl clause_ptrace_functions, clause_ptrace_end
+    .balign 32
 clause_ptrace_functions:
 .macro of_number n
     lea (\n << 24)(%rdi), %rax

@@ -37,6 +37,7 @@
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/instrument/modules.hpp>
 #include <trace_ring/instrument/open_references.hpp>
+#include <trace_ring/instrument/own_thread.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
@@ -44,42 +45,6 @@
 #include <trace_ring/recorder/recorder.hpp>
 
 namespace trace_ring::inline v1::instrument {
-
-namespace impl {
-
-/// What a thread without a place has instead: always busy, so its first reference is told.
-inline constinit open_references::head nowhere{open_references::busy, 0};
-
-inline thread_local constinit open_references::head* own_place
-    __attribute__((tls_model("initial-exec"))) = &nowhere;
-/// Whether the thread sets up or records now.
-inline thread_local constinit bool tracing __attribute__((tls_model("initial-exec"))) = false;
-
-/// Over a scope, the thread's signals wait, and it is known to work for the trace.
-class undisturbed_tracing {
-public:
-    undisturbed_tracing() noexcept : errno_(errno) {
-        sigset_t all;
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-        was_ = tracing;
-        tracing = true;
-    }
-    ~undisturbed_tracing() {
-        tracing = was_;
-        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-        errno = errno_;
-    }
-    undisturbed_tracing(const undisturbed_tracing&) = delete;
-    undisturbed_tracing& operator=(const undisturbed_tracing&) = delete;
-
-private:
-    sigset_t before_;
-    int errno_;
-    bool was_;
-};
-
-}  // namespace impl
 
 /// What the threads of a process share. Never destroyed: hooks are called until the process ends.
 class reference_trace {

@@ -19,6 +19,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/instrument/open_references.hpp>
+#include <trace_ring/instrument/own_thread.hpp>
 #include <trace_ring/instrument/reference_trace.hpp>
 
 namespace trace_ring::inline v1::instrument {
@@ -31,10 +32,9 @@ template <unsigned Code>
                                        std::uint64_t address, const void* site) noexcept {
     const auto at = std::uint64_t{reinterpret_cast<std::uintptr_t>(site)};
     place.all[end] = {address, at << 4 | Code};
-    // relaxed, both: own thread's; the fences order them for its signal handlers, and for who comes
-    // after its end
+    // The fences order this for the thread's signal handlers, and for who comes after its end.
     signal_fence(seq_cst);
-    place.now.end.store(end + 1, relaxed);
+    place.now.end.store(end + 1, relaxed);  // relaxed, both: own thread's
     signal_fence(seq_cst);
     place.now.limit.store(open_references::idle, relaxed);
 }

@@ -84,13 +84,13 @@ struct reference_memory {
         std::uint64_t next;  ///< the site that came last after one of this slot
         std::uint64_t last;  ///< the address that one of this slot had last
     };
-    static constexpr std::size_t slots = 1024;
+    static constexpr std::size_t slot_count = 1024;
 
     std::uint64_t site = 0;
-    slot all[slots]{};
+    slot all[slot_count]{};
 
     [[nodiscard, gnu::always_inline]] slot& of(std::uint64_t at) noexcept {
-        return all[at / 4 % slots];
+        return all[at / 4 % slot_count];
     }
     void clear() noexcept {
         site = 0;
