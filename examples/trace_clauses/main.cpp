@@ -116,12 +116,15 @@ public:
     }
 
     void begin() {
-        run_once(plan_.at_begin);
+        // Told only when all points are attached: the kernel may refuse, and then another session,
+        // by ptrace, begins.
+        const std::vector<own_result> begun = run_once(plan_.at_begin);
         if (wanted_.children) {
             for (const auto& each : plan_.points)
                 if (each.at.process >= 0) source_->follow_children(each.at.process);
         }
         for (const auto& each : plan_.points) source_->attach(each.at, each.clauses);
+        tell(begun);
         if (!wanted_.quiet) {
             for (const auto& each : plan_.notes) std::cerr << "trace-clauses: " << each << '\n';
             if (plan_.points.size() > 1)
@@ -155,7 +158,7 @@ public:
     void end() {
         source_->detach();
         take();
-        run_once(plan_.at_end);
+        tell(run_once(plan_.at_end));
         results_->show();
         if (!wanted_.quiet) summarize();
     }
@@ -176,20 +179,37 @@ private:
         });
         std::cout.flush();
     }
-    void run_once(const std::vector<std::uint32_t>& clauses) {
+    /// What a clause of the session itself said.
+    struct own_result {
+        std::uint32_t clause;
+        std::uint64_t time;
+        std::uint32_t faults;
+        std::vector<std::byte> output;
+    };
+    [[nodiscard]] std::vector<own_result> run_once(const std::vector<std::uint32_t>& clauses) {
+        std::vector<own_result> out;
         for (const std::uint32_t each : clauses) {
             own_firing of;
             plan_.code.run_once(each, of, [&](const point::clause_result& ran) {
                 if (ran.is != point::clause_result::ran) return;
-                const auto self = static_cast<std::uint32_t>(::getpid());
-                results_->ran({.clause = each,
-                               .time = tr::clock::monotonic::now(),
-                               .pid = self,
-                               .tid = self,
-                               .bits = 64,
-                               .faults = ran.faults},
-                              ran.output);
+                out.push_back({each,
+                               tr::clock::monotonic::now(),
+                               ran.faults,
+                               {ran.output.begin(), ran.output.end()}});
             });
+        }
+        return out;
+    }
+    void tell(const std::vector<own_result>& all) {
+        const auto self = static_cast<std::uint32_t>(::getpid());
+        for (const own_result& each : all) {
+            results_->ran({.clause = each.clause,
+                           .time = each.time,
+                           .pid = self,
+                           .tid = self,
+                           .bits = 64,
+                           .faults = each.faults},
+                          each.output);
         }
     }
     void summarize() {

@@ -29,6 +29,7 @@
 
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
+#include <recorder/system_calls.hpp>
 
 BOOST_AUTO_TEST_SUITE(trace_clauses_program)
 
@@ -239,6 +240,27 @@ BOOST_AUTO_TEST_CASE(breakpoints_in_programs_of_both_modes_tell_what_these_print
     trace_ring_test::proof("clauses", 40'000, "firings of programs of both modes");
 }
 
+// The kernel takes the code, and refuses the points: then the session begins anew, by ptrace.
+BOOST_AUTO_TEST_CASE(a_begin_clause_tells_once_whichever_source_it_is) {
+    if (sources().size() < 2) return;
+    const int result = test::in_child([] {
+        if (!test::refuse_calls({{SYS_perf_event_open}}, EPERM)) return test::skipped;
+        const said made =
+            run(tool("-e '@@begin { capture(bits); } @@uft:*:clause_known.64:handle:entry { "
+                     "count(bits); }' -- " CLAUSE_KNOWN_64 " -3"));
+        test::checks check;
+        check(made.status == 0, made.text);
+        check(made.text.find("breakpoints by ptrace") != std::string::npos, made.text);
+        const std::size_t first = made.text.find("begin pid=");
+        check(first != std::string::npos, made.text);
+        check(made.text.find("begin pid=", first + 1) == std::string::npos, made.text);
+        check(made.text.find("64: 3") != std::string::npos, made.text);
+        return check.failed;
+    });
+    TRACE_RING_TEST_SKIP_IF(result, "no filters of system calls");
+    BOOST_TEST(result == 0);
+}
+
 BOOST_AUTO_TEST_CASE(whom_the_kernel_refuses_has_breakpoints_instead_and_is_told_so) {
     const test::folder folder;
     std::filesystem::permissions(
@@ -252,8 +274,8 @@ BOOST_AUTO_TEST_CASE(whom_the_kernel_refuses_has_breakpoints_instead_and_is_told
         "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all ";
     const std::string programs[] = {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32};
     if (run(nobody + tracer + " --version").status != 0) {
-        std::printf("skipped: another user cannot be had here, or does not reach the programs\n");
-        return;
+        return trace_ring_test::cannot_run(
+            "another user cannot be had here, or does not reach the programs");
     }
     for (const auto& program : programs) {
         if (program.empty()) continue;

@@ -172,9 +172,9 @@ struct traced {
 /// What `row` of hooked.cpp does.
 void require_row(const std::vector<reference>& all, std::size_t at, std::uint64_t from,
                  std::uint64_t count) {
-    BOOST_REQUIRE_GE(all.size(), at + 3 * count);
+    BOOST_REQUIRE_GE(all.size(), at + static_cast<std::size_t>(3 * count));
     for (std::uint64_t i = 0; i < count; ++i) {
-        const reference* const each = &all[at + 3 * i];
+        const reference* const each = &all[at + static_cast<std::size_t>(3 * i)];
         const bool right =
             each[0].kind == reference_kind::block && each[0].address == each[0].site &&
             each[1].kind == reference_kind::load && each[1].size == 8 &&
