@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 #include <string>
@@ -139,12 +141,14 @@ struct traced {
     explicit traced(table_file::options how = {.places = 40, .drained = false, .packs = true})
         : table(folder / "open", how) {}
 
+    /// The command that runs the program into the trace.
+    std::string command(const std::string& arguments, const char* program = HOOKED) const {
+        return "TRACE_RING_REFERENCES=" + file + " TRACE_RING_OPEN_REFERENCES=" + table.path() +
+               " " + program + " " + arguments;
+    }
     /// What the program prints; waits for its end.
     std::string run(const std::string& arguments, const char* program = HOOKED) const {
-        const std::string command = "TRACE_RING_REFERENCES=" + file +
-                                    " TRACE_RING_OPEN_REFERENCES=" + table.path() + " " + program +
-                                    " " + arguments;
-        std::FILE* const pipe = ::popen(command.c_str(), "re");
+        std::FILE* const pipe = ::popen(command(arguments, program).c_str(), "re");
         BOOST_REQUIRE(pipe != nullptr);
         std::string out;
         for (int c = 0; (c = std::fgetc(pipe)) != EOF;) out += static_cast<char>(c);
@@ -357,11 +361,9 @@ BOOST_AUTO_TEST_CASE(a_full_buffer_stops_the_program) {
                                      .sub_buffer_bytes = 32768,
                                      .full = trace_ring::full_mode::block});
     reader from(one.file);
-    bool ended = false;
-    std::thread program([&] {
-        one.run("row 300000");
-        ended = true;
-    });
+    std::atomic<bool> ended = false;
+    const std::string command = one.command("row 300000");
+    std::thread program([&] { ended = std::system(command.c_str()) != -1; });
     // Drained slower than the program records.
     std::size_t most = 0;
     while (!ended) {
