@@ -363,7 +363,11 @@ BOOST_AUTO_TEST_CASE(a_full_buffer_stops_the_program) {
     reader from(one.file);
     std::atomic<bool> ended = false;
     const std::string command = one.command("row 300000");
-    std::thread program([&] { ended = std::system(command.c_str()) != -1; });
+    int status = 0;
+    std::thread program([&] {
+        status = std::system(command.c_str());
+        ended = true;
+    });
     // Drained slower than the program records.
     std::size_t most = 0;
     while (!ended) {
@@ -373,6 +377,7 @@ BOOST_AUTO_TEST_CASE(a_full_buffer_stops_the_program) {
         most = std::max(most, from.count - before);
     }
     program.join();
+    BOOST_TEST(status == 0);
     from.finish();
     BOOST_TEST(from.lost().total() == 0);
     one.table.take_left(true, [&](const left_references& each) { return from.add(each); });
