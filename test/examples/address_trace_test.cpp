@@ -184,6 +184,49 @@ BOOST_FIXTURE_TEST_CASE(all_references_are_those_of_an_independent_count, fixtur
     }
 }
 
+// Two of four threads write neighbours in one line; the others have a line each.
+BOOST_FIXTURE_TEST_CASE(lines_that_threads_share_falsely_are_found, fixture) {
+    if (!is_here()) return;
+    write(in / "shared.c", R"(
+        #include <pthread.h>
+        #include <stdio.h>
+        struct line { _Alignas(64) volatile long of[8]; };
+        struct line beside, apart[2], read_only;
+        static void *work(void *number) {
+            long n = (long)number;
+            volatile long *mine = n < 2 ? &beside.of[n] : &apart[n - 2].of[0];
+            long sum = 0;
+            for (int i = 0; i < 50000; ++i) { *mine = i; sum += read_only.of[n]; }
+            return (void *)sum;
+        }
+        int main(void) {
+            pthread_t all[4];
+            for (long i = 0; i < 4; ++i) pthread_create(&all[i], 0, work, (void *)i);
+            for (int i = 0; i < 4; ++i) pthread_join(all[i], 0);
+            printf("%p\n", (void *)&beside);
+        })");
+    compile("-O1 shared.c -o shared -pthread");
+    const outcome traced = trace("--lines --format csv --report shared.csv -- ./shared");
+    BOOST_TEST(traced.status == 0);
+    BOOST_TEST(traced.of("stores") >= 200'000);
+    BOOST_TEST(traced.of("loads") >= 200'000);
+    BOOST_TEST(traced.of("loads") < 200'100);
+    const std::string report = text_of(in / "shared.csv");
+    const std::size_t begin = report.find("# false");
+    BOOST_REQUIRE_MESSAGE(begin != std::string::npos, report);
+    std::istringstream rows(report.substr(begin, report.find("\n\n", begin) - begin));
+    std::string row;
+    std::getline(rows, row);
+    std::getline(rows, row);  // the names of the columns
+    std::size_t found = 0;
+    const std::string line = traced.out.substr(0, traced.out.find('\n'));
+    while (std::getline(rows, row)) {
+        BOOST_TEST(row.find(line) != std::string::npos, row);
+        ++found;
+    }
+    BOOST_TEST(found == 2);  // a row for each thread
+}
+
 BOOST_FIXTURE_TEST_CASE(it_is_a_compiler_like_any_other, fixture) {
     if (!is_here()) return;
     write(in / "a.cpp",

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -385,6 +386,34 @@ BOOST_AUTO_TEST_CASE(a_full_buffer_stops_the_program) {
     BOOST_TEST(one.table.counts().stops > 0);
     BOOST_TEST(one.table.counts().stopped_ns > 0);
     BOOST_TEST(most < 300'000);
+}
+
+// What is drained is used again and again, and was populated before.
+BOOST_AUTO_TEST_CASE(tracing_takes_no_page_fault) {
+    traced one({.places = 40, .drained = true});
+    const trace_ring::recorder ring({.file = one.file,
+                                     .size = 32 * 32768,
+                                     .sub_buffer_bytes = 32768,
+                                     .full = trace_ring::full_mode::block});
+    reader from(one.file);
+    std::atomic<bool> ended = false;
+    const std::string printed = one.folder / "printed";
+    const std::string command = one.command("faults 300000") + " >" + printed;
+    std::thread program([&] {
+        static_cast<void>(!std::system(command.c_str()));
+        ended = true;
+    });
+    while (!ended) {
+        from.take();
+        ::usleep(10);
+    }
+    program.join();
+    std::ifstream in(printed);
+    long faults = -1;
+    in >> faults;
+    // Emulators and sanitizers take some of their own.
+    if (test::scale == 1) BOOST_TEST(faults == 0);
+    BOOST_TEST(faults >= 0);
 }
 
 // W4: who must not stop is traced with gaps that are told.
