@@ -58,7 +58,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
            "Keeps the trace; an older trace of that name is replaced. trace-reduce reads it")
         ->option_text("FILE");
     run.add_option("--limit", into.run.limit,
-                   "Bytes of that file at most (64G); then gaps are told")
+                   "Bytes of that file at most (16G); then gaps are told")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint64_t{1} << 20, std::uint64_t{1} << 42));

@@ -14,6 +14,7 @@
 #include <span>
 #include <string_view>
 
+#include <trace_ring/instrument/modules.hpp>
 #include <trace_ring/record/event.hpp>
 
 namespace heap {
@@ -59,13 +60,8 @@ struct operator_new_aligned
 struct operator_delete : call<"delete", address_field, stack_field> {};
 struct operator_delete_alone : call<"delete", address_field> {};
 
-/// A program or library in memory at [start, end). `bias` is to be subtracted from an address to
-/// have the one in the file. Recorded before the first record whose stack points into it.
-struct module : trace_ring::event<"module", trace_ring::field<"start", trace_ring::address>,
-                                  trace_ring::field<"end", trace_ring::address>,
-                                  trace_ring::field<"bias", trace_ring::address>,
-                                  trace_ring::field<"build_id", std::span<const std::uint8_t>>,
-                                  trace_ring::field<"path", std::string_view>> {};
+/// Recorded before the first record whose stack points into it.
+using trace_ring::instrument::module;
 
 /// fork() is about to be called: what is live now is what the child inherits. The child's first
 /// record is `forked` with the same number.

@@ -284,6 +284,7 @@ BOOST_AUTO_TEST_CASE(a_child_has_its_own) {
     require_row(parent, 12'000, 0x30000000, 4000);
 }
 
+#if !defined(HOOKED_IS_EMULATED)
 BOOST_AUTO_TEST_CASE(a_program_that_becomes_another_goes_on_in_its_order) {
     traced one;
     one.run("exec 4000");
@@ -294,6 +295,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_becomes_another_goes_on_in_its_order) {
     require_row(both, 0, 0x20000000, 4000);
     require_row(both, 12'000, 0x10000000, 4000);
 }
+#endif
 
 // W1: the trace's own memory, and what is beside it.
 BOOST_AUTO_TEST_CASE(references_into_the_trace_are_not_traced) {

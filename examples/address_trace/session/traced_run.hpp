@@ -18,7 +18,7 @@ namespace address_trace {
 
 struct run_settings {
     std::string output{};  ///< the trace file, which is kept; empty: none is
-    std::uint64_t limit = std::uint64_t{64} << 30;  ///< its bytes at most
+    std::uint64_t limit = std::uint64_t{16} << 30;  ///< its bytes at most
     std::uint64_t buffer = std::uint64_t{8} << 20;  ///< bytes between program and analysis
     bool stops = true;    ///< the program waits while there is no room; else there are gaps
     bool itself = false;  ///< the tracing is traced, too

@@ -148,7 +148,7 @@ private:
             if (const int error = ::pthread_key_create(&at_thread_end_, end_thread))
                 fail_setup(file, "no key for what a thread does at its end", error);
             new (recorder_) trace_ring::recorder({.file = file,
-                                                  .limit = std::uint64_t{4} << 30,
+                                                  .limit = most_bytes,
                                                   .sub_buffer_bytes = 32768,
                                                   .full = full_mode::extend_then_discard,
                                                   .block_for = nanoseconds{10'000'000'000},
@@ -361,6 +361,8 @@ private:
         }
     }
 
+    /// Of a trace that is made here: as much as can be mapped.
+    static constexpr std::uint64_t most_bytes = std::uint64_t{1} << (sizeof(void*) == 8 ? 34 : 28);
     /// References in a record of plain ones: two records fill a sub-buffer.
     static constexpr std::uint32_t most_plain = 1014;
     /// A writer that finds no room sleeps this long at least.
