@@ -95,7 +95,7 @@ public:
         for_each_place([this](open_references& each) { record(each); });
     }
 
-    // Called by the two below, which must not be members to be of use to linkers.
+    /// Before the program's constructors, and after its destructors: by the functions below.
     void at_start() noexcept {
         const impl::undisturbed_tracing scope;
         static_cast<void>(begin());
@@ -201,8 +201,8 @@ private:
 
     /// Takes the page faults now, and locks the pages where that is permitted.
     static void populate(void* memory, std::size_t bytes) noexcept {
-        constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
-        static_cast<void>(::madvise(memory, bytes, populate_write));
+        static_cast<void>(
+            storage::mapping::populate_memory(static_cast<std::byte*>(memory), bytes));
         static_cast<void>(::mlock(memory, bytes));
     }
 

@@ -104,11 +104,21 @@ public:
     /// block of the file. Signal-safe.
     [[nodiscard, gnu::noinline, gnu::cold]] int populate(std::uint64_t offset,
                                                          std::uint64_t bytes) const noexcept {
-        constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
         const int saved = errno;
         auto* const from = static_cast<std::byte*>(base_) + offset;
-        int error =
-            ::madvise(from, static_cast<std::size_t>(bytes), populate_write) == 0 ? 0 : errno;
+        int error = populate_memory(from, static_cast<std::size_t>(bytes));
+        if (error == 0 && locked_ && ::mlock(from, static_cast<std::size_t>(bytes)) != 0) {
+            error = errno;
+        }
+        errno = saved;
+        return error;
+    }
+    /// The same for memory that is mapped, whoever owns the mapping, without locking it.
+    [[nodiscard, gnu::noinline, gnu::cold]] static int populate_memory(std::byte* from,
+                                                                       std::size_t bytes) noexcept {
+        constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
+        const int saved = errno;
+        int error = ::madvise(from, bytes, populate_write) == 0 ? 0 : errno;
         if (error == EFAULT) {
             error = ENOSPC;  // a store there would be a SIGBUS
         } else if (error != 0 && error != ENOMEM) {
@@ -118,9 +128,6 @@ public:
                 // relaxed: adding 0 dirties the page and, unlike a store, loses no other's data
                 static_cast<void>(word_at<std::uint8_t>(from, at).fetch_add(0, relaxed));
             }
-        }
-        if (error == 0 && locked_ && ::mlock(from, static_cast<std::size_t>(bytes)) != 0) {
-            error = errno;
         }
         errno = saved;
         return error;
