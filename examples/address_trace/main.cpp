@@ -4,8 +4,6 @@
 /// @file
 /// address-trace: compiles programs so that they can be traced, and traces them.
 
-#include <sys/wait.h>
-
 #include <cstdint>
 #include <exception>
 #include <iostream>
@@ -79,10 +77,6 @@ void tell(const run_result& of, const report& found, bool kept) {
     }
 }
 
-[[nodiscard]] int exit_status(int status) {
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 [[nodiscard]] int run(const options& wanted) {
     report found(wanted.report);
     run_cost untraced;
@@ -93,7 +87,7 @@ void tell(const run_result& of, const report& found, bool kept) {
         untraced = run_untraced(command, status);
         if (status != 0) {
             std::cerr << "address-trace: " << wanted.untraced << " ended with status "
-                      << exit_status(status) << '\n';
+                      << launching::exit_status(status) << '\n';
         }
     }
     const run_result result = run_traced(wanted.run, found.fed());
@@ -121,7 +115,7 @@ void tell(const run_result& of, const report& found, bool kept) {
     const report_settings& shown = wanted.report;
     if (!shown.to.empty() || !shown.page.empty() || !shown.pictures.empty())
         found.write(result.modules, wanted.run.command[0]);
-    return exit_status(result.status);
+    return launching::exit_status(result.status);
 }
 
 [[nodiscard]] int report_of(const options& wanted) {
@@ -144,18 +138,19 @@ void tell(const run_result& of, const report& found, bool kept) {
 int main(int argc, char** argv) {
     using namespace address_trace;
     const std::string_view way = argc > 1 ? argv[1] : "";
+    options wanted;
     try {
         if (way == "cc" || way == "c++") {
             const std::vector<std::string> arguments(argv + 2, argv + argc);
             return run_compiler(way == "cc" ? language::c : language::cxx, arguments);
         }
-        options wanted;
         int status = 0;
         if (!parse(argc, argv, wanted, status)) return status;
         return wanted.trace.empty() ? run(wanted) : report_of(wanted);
     } catch (const trace_ring::setup_error& error) {
         std::cerr << "address-trace: " << error.what() << '\n';
-        return error.code().value() == ENOENT ? 127 : error.code().value() == EACCES ? 126 : failed;
+        return launching::status_of(error,
+                                    wanted.run.command.empty() ? "" : wanted.run.command.front());
     } catch (const std::exception& error) {
         std::cerr << "address-trace: " << error.what() << '\n';
         return failed;

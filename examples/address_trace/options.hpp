@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "../launching/exit_status.hpp"
 #include "session/traced_run.hpp"
 
 namespace address_trace {
 
-/// Where address-trace fails itself, as env(1) and nohup(1) do.
-inline constexpr int failed = 125;
+using launching::failed;
 
-/// What is to be found out, and where it is to be shown.
 struct report_settings {
     std::vector<std::string> caches{};
     bool lines = false, reuse = false, strides = false, working_set = false;

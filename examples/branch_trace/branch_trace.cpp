@@ -109,7 +109,7 @@ public:
                          writer.branches(), writer.threads(), writer.threads() == 1 ? "" : "s",
                          how_much.c_str(), writer.drains(), wanted_.output.c_str());
         }
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        return launching::exit_status(status);
     }
 
 private:
@@ -191,10 +191,7 @@ int run(const options& wanted) {
         return trace(wanted);
     } catch (const trace_ring::setup_error& error) {
         complain("branch-trace", error.what());
-        if (error.subject() != wanted.command.front()) return failed;
-        const int number = error.code().value();
-        if (number == ENOENT) return not_found;
-        return number == EACCES || number == ENOEXEC || number == EISDIR ? cannot_execute : failed;
+        return launching::status_of(error, wanted.command.front());
     } catch (const std::exception& error) {
         complain("branch-trace", error.what());
     }

@@ -10,14 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "../launching/exit_status.hpp"
+
 namespace branch_trace {
 
 enum class source { automatic, bts, step };
 
-/// Exit statuses of its own; all others are the traced program's.
-inline constexpr int failed = 125;
-inline constexpr int cannot_execute = 126;
-inline constexpr int not_found = 127;
+using launching::failed;
 
 struct options {
     source from = source::automatic;

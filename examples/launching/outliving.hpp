@@ -23,6 +23,7 @@
 
 #include <trace_ring/setup_error.hpp>
 
+#include "exit_status.hpp"
 #include "signals.hpp"
 
 namespace launching {
@@ -49,7 +50,7 @@ public:
         int status = 0;
         while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
         }
-        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        return exit_status(status);
     }
     /// In the child: nobody waits for it any more.
     [[nodiscard]] static bool is_abandoned() noexcept { return abandoned_ != 0; }

@@ -4,7 +4,6 @@
 /// @file
 /// trace-clauses: traces running programs by clauses, those of 32 and 64 bits at once.
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -236,10 +235,6 @@ private:
     std::chrono::steady_clock::time_point shown_at_{};
 };
 
-[[nodiscard]] int status_of(int waited) {
-    return WIFSIGNALED(waited) ? 128 + WTERMSIG(waited) : WEXITSTATUS(waited);
-}
-
 [[nodiscard]] candidates files_for(const options& wanted) {
     if (!wanted.command.empty()) return files_of_program(wanted.command.front());
     return wanted.all ? files_of_all() : files_of_process(wanted.process);
@@ -258,7 +253,7 @@ int trace_program(const options& wanted, const std::string& script) {
     while (!(ended = running.has_ended(program)) && !outliving::is_abandoned()) running.go_on();
     running.end();
     if (!ended) program.leave();
-    return ended ? status_of(*program.status()) : 0;
+    return ended ? launching::exit_status(*program.status()) : 0;
 }
 
 int trace_others(const options& wanted, const std::string& script) {
@@ -321,7 +316,7 @@ int main(int argc, char** argv) {
         return run(wanted);
     } catch (const trace_ring::setup_error& error) {
         std::cerr << "trace-clauses: " << error.what() << '\n';
-        return error.code().value() == ENOENT ? 127 : error.code().value() == EACCES ? 126 : failed;
+        return launching::status_of(error, wanted.command.empty() ? "" : wanted.command.front());
     } catch (const std::exception& error) {
         std::cerr << "trace-clauses: " << error.what() << '\n';
         return failed;

@@ -16,10 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "../launching/exit_status.hpp"
+
 namespace trace_clauses {
 
-/// Where trace-clauses fails itself, as env(1) and nohup(1) do.
-inline constexpr int failed = 125;
+using launching::failed;
 
 struct options {
     std::vector<std::string> clauses{};  ///< as text

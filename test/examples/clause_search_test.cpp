@@ -21,6 +21,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <examples/clause_programs.hpp>
+#include <launching/find_program.hpp>
 #include <trace_clauses/points/candidates.hpp>
 #include <trace_clauses/points/find_points.hpp>
 #include <trace_clauses/points/system_calls.hpp>
@@ -87,7 +88,7 @@ BOOST_AUTO_TEST_SUITE(clause_search_test)
 BOOST_AUTO_TEST_CASE(the_files_of_a_program_are_what_the_loader_says) {
     std::size_t compared = 0;
     for (const std::string name : {"/usr/bin/python3", "gdb", "cmake", "ls", "/proc/self/exe"}) {
-        const std::string path = path_of_program(name);
+        const std::string path = launching::path_of_program(name);
         if (path.empty()) continue;
         std::set<std::string> said = {fs::canonical(path).string()};
         for (const auto& line : words_of("ldd " + fs::canonical(path).string() + " 2> /dev/null")) {

@@ -15,10 +15,14 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "../../launching/exit_status.hpp"
+#include "../../launching/find_program.hpp"
+
 namespace address_trace {
 namespace {
 
 namespace fs = std::filesystem;
+using launching::path_of_program;
 
 [[nodiscard]] bool is_one_of(std::string_view word, std::span<const std::string_view> list) {
     return std::find(list.begin(), list.end(), word) != list.end();
@@ -69,23 +73,12 @@ private:
     const char* const set = std::getenv(name);
     return set == nullptr ? "" : set;
 }
-[[nodiscard]] bool can_be_executed(const std::string& name) {
-    const std::string path = from_environment("PATH");
-    for (std::size_t at = 0; at <= path.size();) {
-        const std::size_t end = std::min(path.find(':', at), path.size());
-        const std::string folder = path.substr(at, end - at);
-        if (::access(((folder.empty() ? "." : folder) + '/' + name).c_str(), X_OK) == 0)
-            return true;
-        at = end + 1;
-    }
-    return false;
-}
 /// `name`, or the newest of those with a version in their names, as Debian has them.
 [[nodiscard]] std::string find_in_path(const std::string& name) {
-    if (can_be_executed(name)) return name;
+    if (!path_of_program(name).empty()) return name;
     for (int version = 40; version >= 14; --version) {
         const std::string with_version = name + '-' + std::to_string(version);
-        if (can_be_executed(with_version)) return with_version;
+        if (!path_of_program(with_version).empty()) return with_version;
     }
     return name;
 }
@@ -137,7 +130,7 @@ int run_compiler(language of, std::span<const std::string> arguments) {
     ::execvp(words[0], words.data());
     const int error = errno;
     std::cerr << "address-trace: " << command[0] << ": " << std::strerror(error) << '\n';
-    return error == ENOENT ? 127 : 126;
+    return launching::status_of_exec(error);
 }
 
 }  // namespace address_trace

@@ -4,7 +4,6 @@
 #include "candidates.hpp"
 
 #include <elf.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,28 +24,16 @@
 #include <system_error>
 #include <utility>
 
+#include "../../launching/find_program.hpp"
 #include "program_file.hpp"
 
 namespace trace_clauses {
 namespace {
 
 namespace fs = std::filesystem;
-
-[[nodiscard]] bool is_file(const std::string& path) {
-    struct stat status {};
-    return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-}
-
-/// The parts of a list with colons; an empty one is the current folder.
-[[nodiscard]] std::vector<std::string> folders_of(std::string_view list) {
-    std::vector<std::string> made;
-    while (!list.empty()) {
-        const std::size_t end = std::min(list.find(':'), list.size());
-        made.emplace_back(end == 0 ? "." : list.substr(0, end));
-        list.remove_prefix(std::min(end + 1, list.size()));
-    }
-    return made;
-}
+using launching::folders_of;
+using launching::is_file;
+using launching::path_of_program;
 
 /// What ld.so's cache has, by name, for both modes.
 [[nodiscard]] std::multimap<std::string, std::string> read_cache() {
@@ -283,18 +270,6 @@ private:
 };
 
 }  // namespace
-
-std::string path_of_program(const std::string& name) {
-    if (name.find('/') != std::string::npos) return is_file(name) ? name : "";
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here sets variables
-    const char* const list = std::getenv("PATH");
-    for (const std::string& folder : folders_of(list == nullptr ? "/bin:/usr/bin" : list)) {
-        std::string path = folder;
-        path.append("/").append(name);
-        if (is_file(path) && ::access(path.c_str(), X_OK) == 0) return path;
-    }
-    return {};
-}
 
 candidates files_of_program(const std::string& name) {
     const std::string path = path_of_program(name);

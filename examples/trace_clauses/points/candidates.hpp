@@ -29,9 +29,6 @@ struct candidates {
     std::vector<std::string> notes{};  ///< for the user, each a sentence without its full stop
 };
 
-/// Where a program is, as execvp looks for it; empty if it is nowhere.
-[[nodiscard]] std::string path_of_program(const std::string& name);
-
 /// A program, its libraries, theirs, and what loads them; of a script, its interpreter's. Libraries
 /// are where LD_LIBRARY_PATH, the files themselves (DT_RPATH, DT_RUNPATH) and ld.so's cache say.
 /// Throws std::runtime_error if there is no such program, or it is none.
