@@ -37,12 +37,12 @@ void tell(std::string_view name, const std::string& what) {
     std::cerr << fmt::format("{:<10}  {}\n", name, what);
 }
 
-void tell(const run_result& of, const report& found, bool kept) {
+void tell(const run_result& of, report& found, bool kept) {
     const reference_counts sum = address_trace::sum(found.found().fed->sites().all());
     tell("loads", fmt::format("{} of {} bytes", sum.loads, sum.bytes_loaded));
     tell("stores", fmt::format("{} of {} bytes", sum.stores, sum.bytes_stored));
     tell("blocks", fmt::format("{}", sum.blocks));
-    tell("functions", fmt::format("{} calls", found.calls(of.modules)));
+    tell("functions", fmt::format("{} calls", found.calls()));
     const std::uint64_t data = sum.data();
     tell(kept ? "trace" : "drained",
          fmt::format(
@@ -91,6 +91,7 @@ void tell(const run_result& of, const report& found, bool kept) {
         }
     }
     const run_result result = run_traced(wanted.run, found.fed());
+    found.name_by(result.modules);
     if (found.found().fed->sites().size() == 0) {
         std::cerr << "address-trace: " << wanted.run.command[0]
                   << " made no reference that could be traced: was it compiled and linked by "
@@ -114,7 +115,7 @@ void tell(const run_result& of, const report& found, bool kept) {
     }
     const report_settings& shown = wanted.report;
     if (!shown.to.empty() || !shown.page.empty() || !shown.pictures.empty())
-        found.write(result.modules, wanted.run.command[0]);
+        found.write(wanted.run.command[0]);
     return launching::exit_status(result.status);
 }
 
@@ -123,7 +124,8 @@ void tell(const run_result& of, const report& found, bool kept) {
     reference_stream stream(found.fed());
     const trace_ring::loss_counts lost = read_kept(wanted.trace, stream);
     stream.finish();
-    found.write(stream.modules(), wanted.trace);
+    found.name_by(stream.modules());
+    found.write(wanted.trace);
     if (lost.total() != 0 || stream.missing() != 0 || stream.damaged() != 0) {
         std::cerr << fmt::format(
             "address-trace: {}: {} records are lost, {} are missing, {} bytes are damaged\n",

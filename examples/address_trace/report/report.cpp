@@ -29,13 +29,6 @@ void write_file(const std::string& file, const std::string& text) {
     if (!(out << text << std::flush)) cannot_be_written(file);
 }
 
-void add(const std::vector<loaded_module>& modules, loaded_objects& to) {
-    for (const auto& each : modules) {
-        const auto* const id = reinterpret_cast<const std::uint8_t*>(each.build_id.data());
-        to.add(each.start, each.end, each.bias, {id, each.build_id.size()}, each.path);
-    }
-}
-
 }  // namespace
 
 /// Writes the references themselves.
@@ -72,13 +65,17 @@ report::report(const report_settings& wanted) : wanted_(wanted) {
 }
 report::~report() = default;
 
-void report::write(const std::vector<loaded_module>& modules, const std::string& title) {
-    loaded_objects objects;
-    add(modules, objects);
-    const auto where = [&objects](std::uint64_t site) { return objects.find(site); };
+void report::name_by(const std::vector<loaded_module>& modules) {
+    for (const auto& each : modules) {
+        const auto* const id = reinterpret_cast<const std::uint8_t*>(each.build_id.data());
+        objects_.add(each.start, each.end, each.bias, {id, each.build_id.size()}, each.path);
+    }
+}
+
+void report::write(const std::string& title) {
     std::ostream& out = wanted_.to.empty() ? std::cout : file_;
     const bool shows = wanted_.format == "text" || wanted_.format == "csv";
-    const auto tables = make_tables(found_, where);
+    const auto tables = make_tables(found_, where_);
     for (std::size_t i = 0; shows && i < tables.size(); ++i) {
         const bool text = wanted_.format == "text";
         if (i != 0) out << '\n';
@@ -95,12 +92,9 @@ void report::write(const std::vector<loaded_module>& modules, const std::string&
         write_file(wanted_.pictures + '/' + each.name + ".svg", each.svg);
 }
 
-std::uint64_t report::calls(const std::vector<loaded_module>& modules) const {
-    loaded_objects objects;
-    add(modules, objects);
+std::uint64_t report::calls() {
     std::uint64_t sum = 0;
-    const auto where = [&objects](std::uint64_t site) { return objects.find(site); };
-    for (const auto& each : sum_by_place(all_.sites().all(), {}, where).functions)
+    for (const auto& each : sum_by_place(all_.sites().all(), {}, where_).functions)
         sum += each.calls;
     return sum;
 }

@@ -13,6 +13,7 @@
 
 #include <address_trace/analysis/analyses.hpp>
 #include <address_trace/options.hpp>
+#include "places.hpp"
 #include "tables.hpp"
 
 namespace address_trace {
@@ -30,10 +31,12 @@ public:
     [[nodiscard]] analyses& fed() noexcept { return all_; }
     [[nodiscard]] const findings& found() const noexcept { return found_; }
 
+    /// What lay where, for the names of sites.
+    void name_by(const std::vector<loaded_module>& modules);
     /// Writes everything. Throws std::runtime_error that names the file that cannot be written.
-    void write(const std::vector<loaded_module>& modules, const std::string& title);
+    void write(const std::string& title);
     /// How often functions were called, all together.
-    [[nodiscard]] std::uint64_t calls(const std::vector<loaded_module>& modules) const;
+    [[nodiscard]] std::uint64_t calls();
 
 private:
     class lines;
@@ -41,6 +44,8 @@ private:
     report_settings wanted_;
     analyses all_;
     findings found_;
+    loaded_objects objects_;
+    place_of where_ = [this](std::uint64_t site) { return objects_.find(site); };
     std::ofstream file_;
 };
 

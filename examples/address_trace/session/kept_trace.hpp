@@ -39,11 +39,7 @@ namespace address_trace {
                 to.take({number("thread"), number("place"), number("sequence"), record.time(), true,
                          record.field("packed").bytes()});
             } else if (record.has_fields()) {
-                const auto id = record.field("build_id").bytes();
-                to.add({record.field("start").u64(), record.field("end").u64(),
-                        record.field("bias").u64(),
-                        std::string(reinterpret_cast<const char*>(id.data()), id.size()),
-                        std::string(record.field("path").text())});
+                to.add(symbols::module_of(record));
             }
         };
         if (const auto* const record = std::get_if<reduce::record_view>(item)) take(*record);

@@ -16,18 +16,12 @@
 
 #include <trace_ring/record/event/references.hpp>
 
+#include "../../symbols/loaded_module.hpp"
 #include "../analysis/analyses.hpp"
 
 namespace address_trace {
 
-/// Where a program or library lay in memory.
-struct loaded_module {
-    std::uint64_t start = 0, end = 0, bias = 0;
-    std::string build_id;  ///< its bytes
-    std::string path;
-
-    friend bool operator==(const loaded_module&, const loaded_module&) = default;
-};
+using symbols::loaded_module;
 
 /// A record of references, where it lies.
 struct references_record {

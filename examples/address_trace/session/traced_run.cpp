@@ -145,7 +145,11 @@ public:
         });
     }
     void finish(run_result& into) {
-        into.lost = keeps_ ? read_kept(file_, stream_) : drained_->finish();
+        if (keeps_) {
+            static_cast<void>(read_kept(file_, stream_));  // what is lost, the places counted
+        } else {
+            drained_->finish();
+        }
         take_left(true);
         stream_.finish();
         into.packed_bytes = stream_.bytes();
@@ -162,9 +166,8 @@ private:
         bool take() {
             return session.for_each([this](const auto& part) { reader.take(part); }) != 0;
         }
-        [[nodiscard]] tr::loss_counts finish() {
+        void finish() {
             session.finish([this](const auto& part) { reader.take(part); });
-            return session.lost();
         }
         live_reader reader;
         tr::drain_source source;

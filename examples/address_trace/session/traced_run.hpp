@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <trace_ring/instrument/table_file.hpp>
-#include <trace_ring/loss.hpp>
 
 #include "reference_stream.hpp"
 
@@ -37,7 +36,6 @@ struct run_result {
     double analysis_seconds = 0;  ///< of processor time, by address-trace itself
     std::uint64_t packed_bytes = 0, damaged_bytes = 0, missing_records = 0;
     trace_ring::instrument::reference_counts counts;
-    trace_ring::loss_counts lost;
     std::vector<loaded_module> modules;
 };
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <variant>
 
+#include <symbols/loaded_module.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 namespace heap {
@@ -245,14 +246,9 @@ private:
     }
 
     void take_module(const reduce::record_view& record, process_state& process) {
-        object_file file;
-        file.path = record.field("path").text();
-        const auto id = record.field("build_id");
-        for (std::size_t i = 0; i < id.size(); ++i) {
-            file.build_id += static_cast<char>(id.at(i).u64());
-        }
-        process.stacks.add(record.field("start").u64(), record.field("end").u64(),
-                           record.field("bias").u64(), file);
+        auto found = symbols::module_of(record);
+        process.stacks.add(found.start, found.end, found.bias,
+                           {std::move(found.path), std::move(found.build_id)});
     }
 
     void take_fork(const reduce::record_view& record, process_state& process, std::uint64_t time) {

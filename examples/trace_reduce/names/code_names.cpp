@@ -15,17 +15,16 @@
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/where/expression/kinds.hpp>
 
+#include <symbols/loaded_module.hpp>
 #if defined(TRACE_REDUCE_SYMBOLS)
 #include <symbols/symbols.hpp>
 #endif
 
 namespace trace_reduce::names {
 
-/// What a process had at [start, end).
-struct module {
-    std::uint32_t pid;
-    std::uint64_t start, end, bias;
-    std::string build_id, path;
+/// What a process had loaded.
+struct module : symbols::loaded_module {
+    std::uint32_t pid = 0;
 
     friend bool operator==(const module&, const module&) = default;
 };
@@ -40,11 +39,7 @@ std::vector<module> modules_of(const reduce::trace_file& of) {
          const auto* item = cursor.next();) {
         const auto* const record = std::get_if<reduce::record_view>(item);
         if (record == nullptr) continue;
-        const auto number = [&](const char* name) { return record->field(name).u64(); };
-        module made{record->lane().pid, number("start"), number("end"), number("bias"), {}, {}};
-        const auto id = record->field("build_id").bytes();
-        made.build_id.assign(reinterpret_cast<const char*>(id.data()), id.size());
-        made.path = record->field("path").text();
+        module made{symbols::module_of(*record), record->lane().pid};
         if (made.start >= made.end || made.path.empty()) continue;
         if (std::find(all.begin(), all.end(), made) == all.end()) all.push_back(std::move(made));
     }
