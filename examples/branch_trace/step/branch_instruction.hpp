@@ -13,6 +13,8 @@
 #include <trace_ring/record/data_model.hpp>
 #include <trace_ring/x86/branch_source.hpp>
 
+#include "condition_codes.hpp"
+
 namespace branch_trace {
 
 namespace record = trace_ring::record;
@@ -226,19 +228,9 @@ private:
                                             std::uint64_t count,
                                             record::program_mode mode) noexcept {
     using test = branch_instruction::test;
-    const auto bit = [flags](unsigned at) { return (flags >> at & 1U) != 0; };
-    const bool carry = bit(0), parity = bit(2), zero = bit(6), sign = bit(7), overflow = bit(11);
-    if (what.by == test::flags) {
-        const bool tests[] = {overflow,
-                              carry,
-                              zero,
-                              carry || zero,
-                              sign,
-                              parity,
-                              sign != overflow,
-                              zero || sign != overflow};
-        return tests[what.condition >> 1 & 7U] != ((what.condition & 1U) != 0);
-    }
+    if (what.by == test::flags) return condition_holds(what.condition, flags);
+    constexpr unsigned zero = 4;  // its code
+    const bool is_zero = condition_holds(zero, flags);
     const bool wide = mode == record::program_mode::lp64;
     if (wide ? what.count_is_short : !what.count_is_short) count &= 0xFFFFFFFFU;
     if (!wide && what.count_is_short) count &= 0xFFFFU;
@@ -246,9 +238,9 @@ private:
         case test::count:
             return count != 0;
         case test::count_and_zero:
-            return count != 0 && zero;
+            return count != 0 && is_zero;
         case test::count_and_not_zero:
-            return count != 0 && !zero;
+            return count != 0 && !is_zero;
         default:
             return count == 0;
     }

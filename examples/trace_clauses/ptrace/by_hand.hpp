@@ -24,6 +24,7 @@
 
 #include <trace_ring/record/data_model.hpp>
 
+#include "../../branch_trace/step/condition_codes.hpp"
 #include "stopped_firing.hpp"
 
 namespace trace_clauses {
@@ -330,17 +331,7 @@ private:
     }
     [[nodiscard]] bool conditional(unsigned opcode, unsigned bytes) noexcept {
         const std::uint64_t distance = number(bytes);
-        const auto is = [this](unsigned flag) { return (now_.eflags >> flag & 1U) != 0; };
-        const bool carry = is(0), parity = is(2), zero = is(6), sign = is(7), overflow = is(11);
-        const bool tests[] = {overflow,
-                              carry,
-                              zero,
-                              carry || zero,
-                              sign,
-                              parity,
-                              sign != overflow,
-                              zero || sign != overflow};
-        if (tests[opcode >> 1 & 7U] != ((opcode & 1U) != 0)) return jump(distance);
+        if (branch_trace::condition_holds(opcode, now_.eflags)) return jump(distance);
         return true;
     }
 
