@@ -39,6 +39,7 @@
 
 #include <trace_ring/point/clauses.hpp>
 
+#include <examples/clause_programs.hpp>
 #include <examples/narrow_code.hpp>
 #include <point/random_code.hpp>
 #include <proof.hpp>
@@ -132,21 +133,8 @@ namespace {
 
 /// The file, and the offset in it, of code of this process.
 tc::kernel_point place_of(const void* code, ::pid_t process) {
-    const auto address = reinterpret_cast<std::uintptr_t>(code);
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-        unsigned long begin = 0;
-        unsigned long end = 0;
-        unsigned long offset = 0;
-        int name = 0;
-        if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx %*s %*s %n", &begin, &end, &offset, &name) <
-            3)
-            continue;
-        if (address < begin || address >= end) continue;
-        return {line.substr(static_cast<std::size_t>(name)), address - begin + offset,
-                tc::function_part::entry, process};
-    }
-    throw std::runtime_error("not in the maps");
+    const auto [file, offset] = clause_programs::place_in_file(code);
+    return {file, offset, tc::function_part::entry, process};
 }
 /// Whether the kernel has and permits all of it here: if not, that is said.
 bool is_permitted() {

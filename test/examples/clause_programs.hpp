@@ -14,6 +14,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <recorder/scratch.hpp>
@@ -64,6 +65,24 @@ inline void write(const std::string& path, const std::string& text) {
                                 " -x " + language + " " + program + ".source -o " + program +
                                 " > " + program + ".log 2>&1";
     return std::system(command.c_str()) == 0;
+}
+
+/// Where code of this process is: the file, and the offset in it.
+[[nodiscard]] inline std::pair<std::string, std::uint64_t> place_in_file(const void* code) {
+    const auto address = reinterpret_cast<std::uintptr_t>(code);
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long begin = 0;
+        unsigned long end = 0;
+        unsigned long offset = 0;
+        int name = 0;
+        if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx %*s %*s %n", &begin, &end, &offset, &name) <
+            3)
+            continue;
+        if (address < begin || address >= end) continue;
+        return {line.substr(static_cast<std::size_t>(name)), address - begin + offset};
+    }
+    throw std::runtime_error("not in the maps");
 }
 
 /// A program with probes; its notes as SystemTap's sys/sdt.h would write them, from names and

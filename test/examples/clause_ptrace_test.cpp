@@ -33,6 +33,7 @@
 
 #include <trace_ring/point/clauses.hpp>
 
+#include <examples/clause_programs.hpp>
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
 #include <trace_clauses/ptrace/by_hand.hpp>
@@ -149,21 +150,8 @@ std::uint64_t call(unsigned n, std::uint64_t argument) {
 }
 /// Where `function(n)` is in this program's file.
 tc::kernel_point place_of(unsigned n, tc::function_part part, ::pid_t process) {
-    const auto address = reinterpret_cast<std::uintptr_t>(function(n));
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-        unsigned long begin = 0;
-        unsigned long end = 0;
-        unsigned long offset = 0;
-        int name = 0;
-        if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx %*s %*s %n", &begin, &end, &offset, &name) <
-            3)
-            continue;
-        if (address < begin || address >= end) continue;
-        return {line.substr(static_cast<std::size_t>(name)), address - begin + offset, part,
-                process};
-    }
-    throw std::runtime_error("not in the maps");
+    const auto [file, offset] = clause_programs::place_in_file(function(n));
+    return {file, offset, part, process};
 }
 const std::vector<instruction>& argument_code() {
     static const std::vector<instruction> code{

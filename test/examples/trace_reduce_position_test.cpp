@@ -4,11 +4,8 @@
 /// @file
 /// trace-reduce: ranges, and clocks of several machines put right.
 
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <utility>
@@ -16,6 +13,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <examples/trace_reduce_run.hpp>
 #include <exporter/json_check.hpp>
 #include <reduce/file_builder.hpp>
 #include <reduce/scratch_file.hpp>
@@ -29,11 +27,7 @@ namespace {
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::uint64_t set_up = 1'700'000'000 * second;  // 2023-11-14T22:13:20Z
 
-struct result {
-    int status = 0;
-    std::string output;
-    std::string errors;
-
+struct result : reduced {
     /// What comes after `key` up to a comma or the end of the object, in the output.
     [[nodiscard]] std::int64_t number(const std::string& key) const {
         const std::size_t at = output.find('"' + key + "\":");
@@ -42,14 +36,8 @@ struct result {
     }
 };
 
-/// No argument has a quote in it.
 result reduce(const std::vector<std::string>& arguments) {
-    const scratch_file out;
-    const scratch_file err;
-    std::string command = "TZ=UTC0 '" TRACE_REDUCE "'";
-    for (const auto& each : arguments) command += " '" + each + "'";
-    const int status = std::system((command + " >" + out.path() + " 2>" + err.path()).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000, out.read(), err.read()};
+    return {run_trace_reduce(arguments)};
 }
 bool has(const std::string& text, const std::string& part) {
     const bool found = text.find(part) != std::string::npos;

@@ -5,12 +5,10 @@
 /// trace-reduce on a trace of address references: by kind, address and function, in each format.
 
 #include <link.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -19,11 +17,11 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <examples/trace_reduce_run.hpp>
 #include <exporter/csv_reader.hpp>
 #include <exporter/json_check.hpp>
 #include <record/packing.hpp>
 #include <recorder/scratch.hpp>
-#include <reduce/scratch_file.hpp>
 #include <trace_ring/instrument/modules.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
@@ -44,11 +42,7 @@ namespace {
 
 struct note : trace_ring::event<"note", trace_ring::field<"n", std::uint64_t>> {};
 
-struct result {
-    int status = 0;
-    std::string output;
-    std::string errors;
-
+struct result : reduced {
     [[nodiscard]] std::size_t lines() const {
         return static_cast<std::size_t>(std::count(output.begin(), output.end(), '\n'));
     }
@@ -62,14 +56,8 @@ struct result {
     }
 };
 
-/// No argument has a ' in it.
 result reduce(const std::vector<std::string>& arguments) {
-    const scratch_file out;
-    const scratch_file err;
-    std::string command = "TZ=UTC0 '" TRACE_REDUCE "'";
-    for (const auto& each : arguments) command += " '" + each + "'";
-    const int status = std::system((command + " >" + out.path() + " 2>" + err.path()).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000, out.read(), err.read()};
+    return {run_trace_reduce(arguments)};
 }
 
 [[nodiscard]] std::uint64_t place_of(int (*function)(int)) {
