@@ -164,7 +164,7 @@ public:
 
 private:
     void take() {
-        source_->read([this](const kernel_record& of, std::span<const std::byte> output) {
+        source_->read([this](const firing_record& of, std::span<const std::byte> output) {
             std::uint64_t& known = dropped_[of.cpu];
             if (of.dropped > known) results_->lost(of.dropped - known);
             known = std::max(known, of.dropped);
@@ -212,7 +212,7 @@ private:
         }
     }
     void summarize() {
-        kernel_counts all;
+        clause_counts all;
         for (std::uint32_t i = 0; i < plan_.code_of.size(); ++i) all += source_->counts(i);
         // What was dropped behind the last record.
         const std::uint64_t lost = all.dropped + all.unseen;

@@ -7,11 +7,11 @@
 
 // their parts
 #include <trace_ring/point/c_types.hpp>
-#include <trace_ring/point/check.hpp>
 #include <trace_ring/point/clauses.hpp>
-#include <trace_ring/point/code.hpp>
 #include <trace_ring/point/layout.hpp>
-#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/machine/check.hpp>
+#include <trace_ring/point/machine/code.hpp>
+#include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/point/specification.hpp>
 // what they capture
 #include <trace_ring/recorder/runtime_event.hpp>

@@ -132,7 +132,7 @@ using trace_ring::record::program_mode;
 namespace {
 
 /// The file, and the offset in it, of code of this process.
-tc::kernel_point place_of(const void* code, ::pid_t process) {
+tc::attach_point place_of(const void* code, ::pid_t process) {
     const auto [file, offset] = clause_programs::place_in_file(code);
     return {file, offset, tc::function_part::entry, process};
 }
@@ -308,14 +308,14 @@ BOOST_AUTO_TEST_CASE(the_kernel_computes_and_reads_as_the_interpreter_does) {
         }
         source->detach();
         std::map<std::uint32_t, std::pair<std::uint32_t, std::vector<std::byte>>> handed_over;
-        source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
+        source->read([&](const tc::firing_record& of, std::span<const std::byte> output) {
             handed_over[of.clause] = {of.faults, {output.begin(), output.end()}};
         });
         for (const std::uint32_t clause : all) {
             const test::random_code& made = codes[clause];
             std::vector<std::byte> output(made.as.output_bytes);
             const auto done = point::run(made.code, at, output);
-            const tc::kernel_counts counts = source->counts(clause);
+            const tc::clause_counts counts = source->counts(clause);
             BOOST_TEST_CONTEXT("batch " << batch << ", program " << clause) {
                 if (made.as.is_predicate) {
                     const auto fate = done.faults != 0 ? 2U : done.value == 0 ? 1U : 0U;
@@ -361,7 +361,7 @@ BOOST_AUTO_TEST_CASE(the_stacks_and_the_codes_registers_are_those_of_the_mode_th
     narrow.run({}, {});
     const std::uint64_t target = test::narrow_code::address + test::narrow_code::target_offset();
     const std::size_t count =
-        source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
+        source->read([&](const tc::firing_record& of, std::span<const std::byte> output) {
             std::array<std::uint64_t, 4> words{};
             std::memcpy(words.data(), output.data(), output.size());
             BOOST_TEST(of.bits == 32U);
@@ -425,7 +425,7 @@ BOOST_AUTO_TEST_CASE(code_of_the_greatest_length_with_many_branches_is_accepted_
         const auto done = point::run(action, at, output);
         BOOST_TEST(point::run(predicate, at, {}).faults == 0U);
         const std::size_t count =
-            source->read([&](const tc::kernel_record& of, std::span<const std::byte> found) {
+            source->read([&](const tc::firing_record& of, std::span<const std::byte> found) {
                 BOOST_TEST(of.faults == done.faults);
                 BOOST_TEST(std::equal(found.begin(), found.end(), output.begin(), output.end()));
             });
@@ -448,13 +448,13 @@ BOOST_AUTO_TEST_CASE(return_addresses_begin_with_who_called_wherever_it_fires) {
                                                         {clause_kernel_in_frame, part::inside},
                                                         {clause_kernel_framed, part::exit}};
     for (unsigned n = 0; n < 5; ++n) {
-        tc::kernel_point at = place_of(places[n].first, ::getpid());
+        tc::attach_point at = place_of(places[n].first, ::getpid());
         at.part = places[n].second;
         source->attach(at, {&clauses[n], 1});
     }
     const std::uint64_t returns_to = clause_kernel_caller();
     std::vector<std::array<std::uint64_t, 2>> found(5);
-    source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
+    source->read([&](const tc::firing_record& of, std::span<const std::byte> output) {
         std::memcpy(&found.at(of.clause), output.data(), 16);
     });
     for (unsigned n = 0; n < 5; ++n) {
@@ -489,7 +489,7 @@ BOOST_AUTO_TEST_CASE(a_point_of_all_processes_fires_on_each_processor) {
     }
     ::sched_setaffinity(0, sizeof before, &before);
     std::vector<std::uint32_t> told;
-    source->read([&](const tc::kernel_record& of, auto) { told.push_back(of.cpu); });
+    source->read([&](const tc::firing_record& of, auto) { told.push_back(of.cpu); });
     BOOST_TEST(told == fired, boost::test_tools::per_element());
 }
 
@@ -582,7 +582,7 @@ BOOST_AUTO_TEST_CASE(programs_of_both_modes_are_traced_at_once_as_they_are_at_ea
     source->detach();
     std::map<std::uint32_t, std::string> told;  // by mode
     std::map<std::uint32_t, std::uint64_t> lost;
-    source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
+    source->read([&](const tc::firing_record& of, std::span<const std::byte> output) {
         BOOST_REQUIRE(of.faults == 0U);
         lost[of.cpu] = of.dropped;
         std::string& all = told[of.bits];
@@ -656,7 +656,7 @@ BOOST_AUTO_TEST_CASE(a_system_call_is_of_the_mode_by_which_it_came_whoever_made_
     const std::array<std::uint64_t, 8> wide_words{~0ULL, high + 2, 13, 14, high + 5, high + 6, 0};
     const std::array<std::uint64_t, 8> narrow_words{~0U, 12, 13, 14, 15, 0x80000016, 0};
     std::size_t told = 0;
-    source->read([&](const tc::kernel_record& of, std::span<const std::byte> output) {
+    source->read([&](const tc::firing_record& of, std::span<const std::byte> output) {
         std::array<std::uint64_t, 8> words{};
         std::memcpy(words.data(), output.data(), sizeof words);
         auto right = told < 2 ? wide_words : narrow_words;
@@ -680,7 +680,7 @@ BOOST_AUTO_TEST_CASE(returns_that_the_kernel_does_not_see_are_counted_where_they
     const auto source = source_for(session);
     if (source == nullptr) return;
     const auto attach = [&](const void* code, tc::function_part part, std::uint32_t clause) {
-        tc::kernel_point at = place_of(code, ::getpid());
+        tc::attach_point at = place_of(code, ::getpid());
         at.part = part;
         source->attach(at, {&clause, 1});
     };
@@ -692,7 +692,7 @@ BOOST_AUTO_TEST_CASE(returns_that_the_kernel_does_not_see_are_counted_where_they
     const on_one_processor here;
     for (const unsigned depth : {1U, 64U, 65U, 200U, 200U, 3U})
         BOOST_TEST(clause_kernel_deep(depth) == depth);
-    const tc::kernel_counts counts = source->counts(deep_exit);
+    const tc::clause_counts counts = source->counts(deep_exit);
     BOOST_TEST(source->counts(deep).ran == 1U + 64 + 65 + 200 + 200 + 3);
     BOOST_TEST(source->counts(deep).unseen == 0U);
     BOOST_TEST(counts.ran == 1U + 64 + 64 + 64 + 64 + 3);
@@ -702,7 +702,7 @@ BOOST_AUTO_TEST_CASE(returns_that_the_kernel_does_not_see_are_counted_where_they
     BOOST_TEST(source->counts(other_exit).ran == 2U);
     BOOST_TEST(source->counts(other_exit).unseen == 4U);
     std::vector<std::uint64_t> lost;
-    source->read([&](const tc::kernel_record& of, auto) {
+    source->read([&](const tc::firing_record& of, auto) {
         if (lost.empty() || lost.back() != of.dropped) lost.push_back(of.dropped);
     });
     BOOST_TEST(lost.back() == 1U + 136 + 136 + 4);
@@ -789,15 +789,15 @@ BOOST_AUTO_TEST_CASE(what_a_full_ring_does_not_take_is_counted) {
     source->attach({program, std::stoull(printed(program)), tc::function_part::entry}, {&entry, 1});
     static_cast<void>(printed(program + " -5000"));
     std::uint64_t taken =
-        source->read([](const tc::kernel_record& of, auto) { BOOST_TEST(of.dropped == 0U); });
-    const tc::kernel_counts first = source->counts(entry);
+        source->read([](const tc::firing_record& of, auto) { BOOST_TEST(of.dropped == 0U); });
+    const tc::clause_counts first = source->counts(entry);
     BOOST_TEST(first.ran == taken);
     BOOST_TEST(first.dropped > 0U);
     BOOST_TEST(first.ran + first.dropped == 5000U);
     // The next records say that some were lost before them.
     static_cast<void>(printed(program + " -10"));
     std::map<std::uint32_t, std::uint64_t> lost;
-    taken += source->read([&](const tc::kernel_record& of, auto) { lost[of.cpu] = of.dropped; });
+    taken += source->read([&](const tc::firing_record& of, auto) { lost[of.cpu] = of.dropped; });
     BOOST_TEST(taken + source->counts(entry).dropped == 5010U);
     std::uint64_t sum = 0;
     for (const auto& [cpu, count] : lost) sum += count;
@@ -872,7 +872,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_place_for_a_point_is_told_with_its_file) {
     const std::uint32_t entry = session.add({{}, captures(true), 64}, {{}, captures(false), 64});
     const auto source = source_for(session);
     if (source == nullptr) return;
-    const auto said = [&](const tc::kernel_point& at) {
+    const auto said = [&](const tc::attach_point& at) {
         try {
             source->attach(at, {&entry, 1});
         } catch (const std::runtime_error& why) {

@@ -149,7 +149,7 @@ std::uint64_t call(unsigned n, std::uint64_t argument) {
     return reinterpret_cast<one>(reinterpret_cast<std::uintptr_t>(function(n)))(argument);
 }
 /// Where `function(n)` is in this program's file.
-tc::kernel_point place_of(unsigned n, tc::function_part part, ::pid_t process) {
+tc::attach_point place_of(unsigned n, tc::function_part part, ::pid_t process) {
     const auto [file, offset] = clause_programs::place_in_file(function(n));
     return {file, offset, part, process};
 }
@@ -194,7 +194,7 @@ private:
 };
 /// Null, and the reason printed, if nothing may be traced here.
 std::unique_ptr<tc::ptrace_source> source_for(const point::clauses& session,
-                                              const tc::kernel_point& first,
+                                              const tc::attach_point& first,
                                               const std::vector<std::uint32_t>& clauses) {
     auto source = std::make_unique<tc::ptrace_source>(session, tc::ptrace_source::from::now);
     try {
@@ -216,7 +216,7 @@ told all_of(tc::ptrace_source& source, const worker& of, int status) {
     of.go();
     while (!source.status_of(of.process())) {
         if (!source.wait(50)) continue;
-        source.read([&](const tc::kernel_record& head, std::span<const std::byte> output) {
+        source.read([&](const tc::firing_record& head, std::span<const std::byte> output) {
             std::uint64_t value = 0;
             std::memcpy(&value, output.data(), sizeof value);
             made.values[head.clause].insert(value);

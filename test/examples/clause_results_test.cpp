@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 #include <point/naive.hpp>

@@ -14,9 +14,10 @@
 #include <vector>
 
 #include <fuzz/targets.hpp>
+#include <point/naive_records.hpp>
 #include <point/random_code.hpp>
-#include <trace_ring/point/check.hpp>
-#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/machine/check.hpp>
+#include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/point/specification.hpp>
 
 namespace trace_ring_test::fuzz {
@@ -31,10 +32,12 @@ namespace point = trace_ring::point;
 std::vector<buffer> seeds() {
     std::vector<buffer> out;
     std::mt19937_64 random(1);
-    for (unsigned n = 0; n < 64; ++n) {
-        const test::random_code made(random);
+    for (unsigned n = 0; n < 128; ++n) {
+        const bool of_records = n % 2 != 0;
+        const test::random_code made(random, 0x1000,
+                                     of_records ? &test::fake_records::bounds : nullptr);
         buffer seed(2 + made.code.size() * sizeof(point::instruction));
-        seed[0] = made.as.is_predicate ? 1 : 0;
+        seed[0] = static_cast<std::uint8_t>((made.as.is_predicate ? 1 : 0) + (of_records ? 2 : 0));
         seed[1] = static_cast<std::uint8_t>(made.as.output_bytes);
         std::memcpy(seed.data() + 2, made.code.data(), seed.size() - 2);
         out.push_back(std::move(seed));
@@ -68,15 +71,33 @@ void check_specification(input data) {
     static_cast<void>(parsed.wants(fields));
 }
 
+/// Some of many records, each as alone.
+void check_records(point::code code, std::mt19937_64& random) {
+    test::fake_records records(random);
+    const std::uint64_t asked = random() | 1;
+    std::vector<point::record_column> stack(test::fake_records::bounds.depth);
+    point::run(code, records, asked, stack);
+    for (std::size_t k = 0; k < point::records_at_once; k += 7) {
+        if ((asked >> k & 1) == 0) continue;
+        test::naive_record plain(code, records, k);
+        plain.run();
+        expect(plain.met_nan || plain.value == stack[0][k], "two interpreters agree on records");
+    }
+}
+
 void run(input data) {
     check_specification(data);
     if (data.size() < 2) return;
-    const point::purpose as{(data[0] & 1U) != 0 ? 0U : data[1], (data[0] & 1U) != 0};
+    const bool of_records = (data[0] & 2U) != 0;
+    const bool is_predicate = of_records || (data[0] & 1U) != 0;
+    const point::purpose as{is_predicate ? 0U : data[1], is_predicate,
+                            of_records ? &test::fake_records::bounds : nullptr};
     std::vector<point::instruction> code((data.size() - 2) / sizeof(point::instruction));
     if (!code.empty())
         std::memcpy(code.data(), data.data() + 2, code.size() * sizeof(point::instruction));
     if (point::find_fault(code, as)) return;
     std::mt19937_64 random(data.size());
+    if (of_records) return check_records(code, random);
     test::fake_firing at = test::random_firing(random);
     std::vector<std::byte> output(as.output_bytes);  // its end is the heap's, which is guarded
     const auto done = point::run(code, at, output);

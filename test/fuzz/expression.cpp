@@ -19,7 +19,7 @@
 #include <fuzz/targets.hpp>
 #include <reduce/where_trace.hpp>
 #include <trace_clauses/language/compile.hpp>
-#include <trace_ring/point/check.hpp>
+#include <trace_ring/point/machine/check.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 #include <trace_ring/reduce/where/check.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>

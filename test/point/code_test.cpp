@@ -16,10 +16,12 @@
 #include <string>
 #include <vector>
 
-#include <trace_ring/point/check.hpp>
-#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/machine/check.hpp>
+#include <trace_ring/point/machine/run.hpp>
+#include <trace_ring/record/field.hpp>
 
 #include <point/naive.hpp>
+#include <point/naive_records.hpp>
 #include <point/random_code.hpp>
 #include <proof.hpp>
 
@@ -55,6 +57,8 @@ void append(std::vector<instruction>& to, std::uint64_t value) {
 BOOST_AUTO_TEST_CASE(the_checker_refuses_and_names_the_instruction) {
     const point::purpose predicate{0, true};
     const point::purpose action{16, false};
+    const point::purpose of_records{0, true, &test::fake_records::bounds};
+    constexpr auto u64_field = static_cast<std::uint8_t>(trace_ring::field_type::u64);
     const instruction one{op::constant, 0, 0, 1};
     const instruction end{op::finish};
     const struct {
@@ -106,6 +110,24 @@ BOOST_AUTO_TEST_CASE(the_checker_refuses_and_names_the_instruction) {
          predicate,
          "1: an operand that the operation does not have"},
         {{end}, {point::most_output + 1, false}, "0: too much output"},
+        {{{op::record_word}, end}, predicate, "0: it asks records"},
+        {{{op::argument, 0}, end}, of_records, "0: it asks a firing"},
+        {{one, one, {op::divide}, end}, of_records, "2: it asks a firing"},
+        {{{op::field, u64_field, 0, 16}, end}, of_records, ""},
+        {{{op::field, u64_field, 0, 17}, end}, of_records, "0: outside of the record"},
+        {{{op::field, u64_field, 0, -1}, end}, of_records, "0: outside of the record"},
+        {{{op::field, 14, 0, 0}, end}, of_records, "0: no such type"},
+        {{{op::record_word, 0, 0, 3}, end}, of_records, "0: the context has no such"},
+        {{{op::record_number, 0, 0, 4}, {op::finish}}, of_records, "0: the context has no such"},
+        {{one, {op::within, 0, 0, -1}, end}, of_records, "1: the context has no such"},
+        {{one, {op::number, point::word_kinds}, end}, of_records, "1: no such kind of number"},
+        {{one, {op::number, 0}, end}, of_records, "2: a predicate leaves one word"},
+        {{one, {op::number, 0}, one, {op::number_compare, 2}, end},
+         of_records,
+         "3: the stack is empty"},
+        {{one, {op::number, 0}, {op::copy}, {op::copy}, {op::number_compare, 7}, end},
+         of_records,
+         "4: no such comparison"},
     };
     for (const auto& each : cases) BOOST_TEST(refused(each.code, each.as) == each.said);
     std::vector<instruction> longest(point::most_instructions, {op::skip, 0, 0, 0});
@@ -113,6 +135,8 @@ BOOST_AUTO_TEST_CASE(the_checker_refuses_and_names_the_instruction) {
     BOOST_TEST(refused(longest, action) == "");
     longest.insert(longest.begin(), {op::skip, 0, 0, 0});
     BOOST_TEST(refused(longest, action) == "1024: too long");
+    const point::record_bounds deep{.depth = point::most_record_depth + 1};
+    BOOST_TEST(refused({one, end}, {0, true, &deep}) == "0: too deep a stack");
 }
 
 BOOST_AUTO_TEST_CASE(operations_on_words_wrap_and_have_signs_where_they_say_so) {
@@ -246,6 +270,58 @@ BOOST_AUTO_TEST_CASE(what_the_checker_accepts_does_what_the_plainest_interpreter
     BOOST_TEST(accepted < rounds);
     BOOST_TEST(faults > rounds / 10);
     trace_ring_test::proof("clauses", accepted, "programs run by two interpreters");
+}
+
+BOOST_AUTO_TEST_CASE(records_that_part_meet_again_with_the_words_that_each_has) {
+    std::mt19937_64 random(1);
+    test::fake_records records(random);
+    for (std::size_t k = 0; k < records.count; ++k) records.words[0][k] = k % 3;
+    // Some wait with no word on the stack while the others go on beyond them with two.
+    const std::vector<instruction> code{{op::record_word, 0, 0, 0},
+                                        {op::skip_if_zero, 0, 0, 3},
+                                        {op::constant, 0, 0, 5},
+                                        {op::constant, 0, 0, 1},
+                                        {op::skip, 0, 0, 2},
+                                        {op::constant, 0, 0, 7},
+                                        {op::constant, 0, 0, 9},
+                                        {op::add},
+                                        {op::finish}};
+    BOOST_TEST(refused(code, {0, true, &test::fake_records::bounds}) == "");
+    std::vector<point::record_column> stack(point::most_depth);
+    point::run(point::code(code), records, ~std::uint64_t{0}, stack);
+    for (std::size_t k = 0; k < records.count; ++k) {
+        BOOST_TEST(stack[0][k] == (k % 3 == 0 ? 16U : 6U));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(many_records_at_once_are_answered_as_each_alone) {
+    const unsigned rounds = trace_ring_test::repeats(6'000);
+    std::mt19937_64 random(64);
+    std::vector<point::record_column> stack(point::most_depth);
+    std::uint64_t ran = 0;
+    std::uint64_t unlike = 0;  // programs whose records have different answers
+    for (unsigned n = 0; n < rounds; ++n) {
+        const test::random_code made(random, 0, &test::fake_records::bounds);
+        if (point::find_fault(made.code, made.as)) continue;
+        test::fake_records records(random);
+        const std::uint64_t asked = random() % 4 == 0 ? random() | 1 : ~std::uint64_t{0};
+        point::run(point::code(made.code), records, asked, stack);
+        bool differ = false;
+        for (std::size_t k = 0; k < point::records_at_once; ++k) {
+            if ((asked >> k & 1) == 0) continue;
+            test::naive_record plain(made.code, records, k);
+            plain.run();  // throws where the checker should have refused
+            if (plain.met_nan) continue;
+            BOOST_REQUIRE_MESSAGE(stack[0][k] == plain.value, "program " << n << " of "
+                                                                         << made.code.size()
+                                                                         << ", record " << k);
+            differ = differ || plain.value != stack[0][0];
+            ++ran;
+        }
+        if (differ) ++unlike;
+    }
+    BOOST_TEST(ran > rounds * 16U);
+    BOOST_TEST(unlike > rounds / 8);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,9 +4,8 @@
 
 /// @file
 /// Byte code run in the plainest way, by what code.hpp says of each operation: beside
-/// point/run.hpp, which must agree. It looks at each access, and throws where the checker should
-/// have refused. Beside it a firing with a memory of its own, and random code that is often
-/// accepted.
+/// point/machine/run.hpp, which must agree. It looks at each access, and throws where the checker
+/// should have refused. Beside it a firing with a memory of its own.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,8 +16,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include <trace_ring/point/code.hpp>
-#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/machine/code.hpp>
+#include <trace_ring/point/machine/run.hpp>
 
 namespace test {
 
@@ -77,6 +76,7 @@ class naive {
 public:
     naive(point::code of, const fake_firing& at, std::size_t output_bytes)
         : code_(of), at_(at), output(output_bytes) {}
+    virtual ~naive() = default;
 
     void run() {
         std::size_t i = 0;
@@ -96,7 +96,10 @@ public:
     std::uint64_t value = 0;
     std::uint32_t faults = 0;
 
-private:
+protected:
+    /// An operation that only code for records has; false: there is no such.
+    virtual bool ask_record(const point::instruction&) { return false; }
+
     std::uint64_t pop() {
         if (words_.empty()) throw not_checked("the stack is empty");
         const std::uint64_t top = words_.back();
@@ -141,6 +144,7 @@ private:
     /// One instruction but `finish`; how many are to be skipped.
     std::size_t step(const point::instruction& one) {
         using point::op;
+        if (ask_record(one)) return 0;
         const auto value_of = static_cast<std::uint64_t>(std::int64_t{one.value});
         switch (one.code) {
             case op::constant:
@@ -279,6 +283,7 @@ private:
         return 0;
     }
 
+private:
     point::code code_;
     const fake_firing& at_;
     std::vector<std::uint64_t> words_;

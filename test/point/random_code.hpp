@@ -11,8 +11,8 @@
 #include <random>
 #include <vector>
 
-#include <trace_ring/point/check.hpp>
-#include <trace_ring/point/code.hpp>
+#include <trace_ring/point/machine/check.hpp>
+#include <trace_ring/point/machine/code.hpp>
 
 #include <point/naive.hpp>
 
@@ -20,10 +20,12 @@ namespace test {
 
 class random_code {
 public:
-    /// Constants are often addresses around `anchor`.
-    explicit random_code(std::mt19937_64& random, std::uint64_t anchor = 0x1000)
+    /// Constants are often addresses around `anchor`. With bounds it asks records.
+    explicit random_code(std::mt19937_64& random, std::uint64_t anchor = 0x1000,
+                         const point::record_bounds* records = nullptr)
         : random_(random), anchor_(anchor) {
-        as.is_predicate = below(2) == 0;
+        as.records = records;
+        as.is_predicate = records != nullptr || below(2) == 0;
         as.output_bytes = as.is_predicate ? 0 : static_cast<std::uint32_t>(below(64));
         const std::size_t length = 1 + below(30);
         struct way {
@@ -90,6 +92,7 @@ private:
             point::instruction one{static_cast<op>(below(point::ops))};
             const point::stack_effect effect = point::effect_of(one.code);
             if (one.code == op::finish || one.code == op::skip || one.code == op::skip_if_zero ||
+                (as.records != nullptr ? asks_firing(one.code) : asks_records(one.code)) ||
                 depth_ < effect.takes ||
                 depth_ - effect.takes + effect.leaves > point::most_depth) {
                 continue;
@@ -133,10 +136,29 @@ private:
                 case op::store_stack:
                     one.size = static_cast<std::uint16_t>(8 + 8 * below(3));
                     break;
+                case op::field:
+                    one.what = static_cast<std::uint8_t>(1 + below(13));
+                    one.value = static_cast<std::int32_t>(below(as.records->bytes - 7));
+                    break;
+                case op::record_word:
+                    one.value = static_cast<std::int32_t>(below(as.records->words));
+                    break;
+                case op::record_number:
+                    one.value = static_cast<std::int32_t>(below(as.records->numbers));
+                    break;
+                case op::within:
+                    one.value = static_cast<std::int32_t>(below(as.records->ranges));
+                    break;
+                case op::number:
+                    one.what = static_cast<std::uint8_t>(below(point::word_kinds));
+                    break;
+                case op::number_compare:
+                    one.what = static_cast<std::uint8_t>(1 + below(6));
+                    break;
                 default:
                     break;
             }
-            if (one.code >= op::store) {
+            if (one.code >= op::store && one.code <= op::store_stack) {
                 std::size_t bytes = one.size + (one.code == op::store_text ? 2U : 0U);
                 if (one.code == op::store)
                     bytes = point::bytes_of(static_cast<point::width>(one.what));

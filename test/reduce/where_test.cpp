@@ -15,6 +15,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -604,6 +605,14 @@ BOOST_AUTO_TEST_CASE(nesting_and_length_have_limits_and_the_stack_none_to_fear) 
     text = "u64 == 1";
     while (text.size() < 60'000) text += " or u64 == 1";
     BOOST_TEST(trace.count(text) == 0U);
+    text = "u64";
+    while (text.size() < 60'000) text += "+1";
+    const auto long_one = must_parse(text + " == 1");
+    const auto wrong = trace.find_mistake(long_one);
+    BOOST_REQUIRE(wrong);
+    BOOST_TEST(wrong->what ==
+               "the condition becomes code of more than 65536 instructions: too long");
+    BOOST_CHECK_THROW(opened::read(trace.file.forward(trace.filter(long_one))), std::length_error);
     text = std::string(30'000, '!') + " flag";
     BOOST_TEST(trace.count(text) == 1U);
     text = "i64 == " + std::string(30'001, '-') + "0";

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include <trace_ring/point/code.hpp>
+#include <trace_ring/point/machine/code.hpp>
 
 #include "bpf_code.hpp"
 

@@ -15,8 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <trace_ring/point/code.hpp>
-#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/machine/code.hpp>
+#include <trace_ring/point/machine/run.hpp>
 
 #include "arithmetic_code.hpp"
 #include "bpf_code.hpp"
@@ -188,7 +188,7 @@ public:
         }
     }
     [[nodiscard]] static int at_output(std::size_t offset) noexcept {
-        return static_cast<int>(sizeof(kernel_record) + offset);
+        return static_cast<int>(sizeof(firing_record) + offset);
     }
 
 private:

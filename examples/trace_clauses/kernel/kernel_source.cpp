@@ -65,7 +65,7 @@ kernel_source::kernel_source(const point::clauses& session, std::size_t ring_byt
       page_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
       processors_(possible_processors()) {
     ring_ = make_map(BPF_MAP_TYPE_RINGBUF, 0, 0, static_cast<std::uint32_t>(ring_bytes));
-    counters_ = make_map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(kernel_counts),
+    counters_ = make_map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(clause_counts),
                          static_cast<std::uint32_t>(session.size() + 1));
     void* const ours = ::mmap(nullptr, page_, PROT_READ | PROT_WRITE, MAP_SHARED, ring_.get(), 0);
     if (ours == MAP_FAILED)
@@ -94,24 +94,24 @@ void kernel_source::follow_children(::pid_t process) {
     followed_->add(process);
 }
 
-process_filter kernel_source::filter_of(const kernel_point& at) const noexcept {
+process_filter kernel_source::filter_of(const attach_point& at) const noexcept {
     if (followed_ != nullptr) return {at.process, followed_->map()};
     return is_system_call(at.part) ? process_filter{at.process} : process_filter{};
 }
 
-kernel_maps kernel_source::maps_for(const kernel_point& at) const noexcept {
+kernel_maps kernel_source::maps_for(const attach_point& at) const noexcept {
     return {ring_.get(), counters_.get(), static_cast<std::uint32_t>(session_.size()),
             static_cast<std::uint32_t>(ring_bytes_ / 8), filter_of(at)};
 }
-bpf_code kernel_source::code_for(const kernel_point& at,
+bpf_code kernel_source::code_for(const attach_point& at,
                                  std::span<const std::uint32_t> clauses) const {
     return translate(session_, clauses, at.part, maps_for(at), at.mode);
 }
 
-void kernel_source::attach(const kernel_point& at, std::span<const std::uint32_t> clauses) {
+void kernel_source::attach(const attach_point& at, std::span<const std::uint32_t> clauses) {
     if (is_system_call(at.part)) return attach_system_call(at, clauses);
     if (at.part == function_part::exit) {
-        kernel_point entry = at;
+        attach_point entry = at;
         entry.part = function_part::entry;
         std::optional<bpf_code> counting;
         try {
@@ -124,7 +124,7 @@ void kernel_source::attach(const kernel_point& at, std::span<const std::uint32_t
     attach_uprobe(at, code_for(at, clauses));
 }
 
-void kernel_source::attach_system_call(const kernel_point& at,
+void kernel_source::attach_system_call(const attach_point& at,
                                        std::span<const std::uint32_t> clauses) {
     const std::string where = "system call " + std::to_string(at.offset);
     const file_descriptor program =
@@ -133,7 +133,7 @@ void kernel_source::attach_system_call(const kernel_point& at,
         .first->second.set(at.mode, static_cast<std::uint32_t>(at.offset), program);
 }
 
-void kernel_source::attach_uprobe(const kernel_point& at, const bpf_code& code) {
+void kernel_source::attach_uprobe(const attach_point& at, const bpf_code& code) {
     const std::string where = at.file + ", offset " + std::to_string(at.offset);
     static const std::string device = "/sys/bus/event_source/devices/uprobe/";
     static const unsigned type = number_in(device + "type", "", 0);
@@ -202,10 +202,10 @@ void kernel_source::consume() noexcept {
     __atomic_store_n(reinterpret_cast<std::uint64_t*>(consumer_), position_, __ATOMIC_RELEASE);
 }
 
-kernel_counts kernel_source::counts(std::uint32_t clause) const {
-    std::vector<kernel_counts> each(processors_);
+clause_counts kernel_source::counts(std::uint32_t clause) const {
+    std::vector<clause_counts> each(processors_);
     if (!look_up(counters_, &clause, each.data())) return {};
-    kernel_counts sum;
+    clause_counts sum;
     for (const auto& one : each) sum += one;
     return sum;
 }

@@ -9,7 +9,7 @@
 ///   kernel_source source(session);
 ///   source.attach({"/usr/lib/x86_64-linux-gnu/libc.so.6", 0x98860, function_part::entry, pid},
 ///                 session.at(point));
-///   while (source.wait(100)) source.read([](const kernel_record& of, auto output) { ... });
+///   while (source.wait(100)) source.read([](const firing_record& of, auto output) { ... });
 /// @endcode
 /// An event of one process is not inherited by those that it forks: the kernel would look for the
 /// file's name in their memory, find nothing, and refuse the fork. So where children are followed,
@@ -34,21 +34,12 @@
 #include <trace_ring/point/clauses.hpp>
 #include <trace_ring/policy/storage/file.hpp>
 
+#include "../firings/firing_record.hpp"
 #include "followed_processes.hpp"
 #include "system_call_dispatch.hpp"
 #include "translate.hpp"
 
 namespace trace_clauses {
-
-/// A place in a file that programs run, or a system call.
-struct kernel_point {
-    std::string file{};                          ///< empty of a system call
-    std::uint64_t offset = 0;                    ///< in the file; a system call's number
-    function_part part = function_part::inside;  ///< an exit's offset is that of the entry
-    ::pid_t process = -1;                        ///< of this process; -1: of all
-    std::uint64_t semaphore = 0;             ///< offset of a probe's counter of tracers; 0: none
-    program_mode mode = program_mode::lp64;  ///< of a system call: whose number it is
-};
 
 /// One thread's.
 class kernel_source {
@@ -71,24 +62,24 @@ public:
     /// names the file and the offset, if it is not permitted, or no place for a uprobe, or the
     /// kernel does not accept the program, which is told with the end of its reasons. A second
     /// program at the same system call, of the same process, is there instead of the first.
-    void attach(const kernel_point& at, std::span<const std::uint32_t> clauses);
+    void attach(const attach_point& at, std::span<const std::uint32_t> clauses);
     /// No point fires any more; what is in the ring stays there.
     void detach() noexcept;
 
     /// Returns at once if there is something to read; else waits so many ms, or until an eighth of
     /// the ring is full: a single record does not end the wait. False: there is nothing.
     bool wait(int milliseconds) const noexcept;
-    /// Calls `tell(const kernel_record&, std::span<const std::byte> output)` for all that is in the
+    /// Calls `tell(const firing_record&, std::span<const std::byte> output)` for all that is in the
     /// ring, in the order in which it was handed over. Returns how many.
     template <class Tell>
     std::size_t read(Tell&& tell) {
         std::size_t count = 0;
         std::span<const std::byte> data;
         while (next(data)) {
-            if (data.size() >= sizeof(kernel_record)) {
+            if (data.size() >= sizeof(firing_record)) {
                 // Aligned to 8 bytes, as the ring's records are.
-                tell(*reinterpret_cast<const kernel_record*>(data.data()),
-                     data.subspan(sizeof(kernel_record)));
+                tell(*reinterpret_cast<const firing_record*>(data.data()),
+                     data.subspan(sizeof(firing_record)));
                 ++count;
             }
             consume();
@@ -99,17 +90,17 @@ public:
     /// Whether there are returns that are not counted if they are not seen.
     [[nodiscard]] bool may_miss_returns() const noexcept { return may_miss_returns_; }
     /// What was counted of a clause so far, on all processors.
-    [[nodiscard]] kernel_counts counts(std::uint32_t clause) const;
+    [[nodiscard]] clause_counts counts(std::uint32_t clause) const;
 
 private:
     bool next(std::span<const std::byte>& data) noexcept;
     void consume() noexcept;
-    [[nodiscard]] process_filter filter_of(const kernel_point& at) const noexcept;
-    [[nodiscard]] kernel_maps maps_for(const kernel_point& at) const noexcept;
-    [[nodiscard]] bpf_code code_for(const kernel_point& at,
+    [[nodiscard]] process_filter filter_of(const attach_point& at) const noexcept;
+    [[nodiscard]] kernel_maps maps_for(const attach_point& at) const noexcept;
+    [[nodiscard]] bpf_code code_for(const attach_point& at,
                                     std::span<const std::uint32_t> clauses) const;
-    void attach_system_call(const kernel_point& at, std::span<const std::uint32_t> clauses);
-    void attach_uprobe(const kernel_point& at, const bpf_code& code);
+    void attach_system_call(const attach_point& at, std::span<const std::uint32_t> clauses);
+    void attach_uprobe(const attach_point& at, const bpf_code& code);
 
     const point::clauses& session_;
     std::size_t ring_bytes_;

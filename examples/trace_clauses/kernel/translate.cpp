@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/point/code.hpp>
+#include <trace_ring/point/machine/code.hpp>
 
 #include "arithmetic_code.hpp"
 #include "firing_code.hpp"
@@ -54,8 +54,8 @@ public:
         read_kernel(offset_in_kernel("uprobe_task", "depth"), 4);
         const std::size_t seen = to_.jump_if(BPF_JLT, bpf::r3, most_awaited);
         for (const std::uint32_t each : clauses) {
-            count(each, offsetof(kernel_counts, unseen));
-            count(maps_.all, offsetof(kernel_counts, dropped));
+            count(each, offsetof(clause_counts, unseen));
+            count(maps_.all, offsetof(clause_counts, dropped));
         }
         to_.here(first);
         to_.here(seen);
@@ -86,22 +86,22 @@ private:
         if (of.predicate.size != 0) {
             run(session.at(of.predicate));
             const std::size_t readable = to_.jump_if(BPF_JEQ, faults, 0);
-            count(number, offsetof(kernel_counts, unreadable));
+            count(number, offsetof(clause_counts, unreadable));
             to_end.push_back(to_.jump());
             to_.here(readable);
             to_.load(bpf::r1, bpf::r10, -8);
             const std::size_t wanted = to_.jump_if(BPF_JNE, bpf::r1, 0);
-            count(number, offsetof(kernel_counts, not_wanted));
+            count(number, offsetof(clause_counts, not_wanted));
             to_end.push_back(to_.jump());
             to_.here(wanted);
         }
         to_.load_map(bpf::r1, maps_.ring);
-        to_.move(bpf::r2, static_cast<std::int32_t>(sizeof(kernel_record) + of.output_bytes));
+        to_.move(bpf::r2, static_cast<std::int32_t>(sizeof(firing_record) + of.output_bytes));
         to_.move(bpf::r3, 0);
         to_.call(BPF_FUNC_ringbuf_reserve);
         const std::size_t there = to_.jump_if(BPF_JNE, bpf::r0, 0);
-        count(number, offsetof(kernel_counts, dropped));
-        count(maps_.all, offsetof(kernel_counts, dropped));
+        count(number, offsetof(clause_counts, dropped));
+        count(maps_.all, offsetof(clause_counts, dropped));
         to_end.push_back(to_.jump());
         to_.here(there);
         to_.move(record, bpf::r0);
@@ -109,9 +109,9 @@ private:
         firing_.zero(0, of.output_bytes);
         to_.move(faults, 0);
         run(session.at(of.action));
-        to_.store(record, offsetof(kernel_record, faults), faults, 4);
+        to_.store(record, offsetof(firing_record, faults), faults, 4);
         hand_over();
-        count(number, offsetof(kernel_counts, ran));
+        count(number, offsetof(clause_counts, ran));
         for (const std::size_t each : to_end) to_.here(each);
     }
 
@@ -146,25 +146,25 @@ private:
         to_.call(BPF_FUNC_map_lookup_elem);
     }
     void head(std::uint32_t number) {
-        to_.store(record, offsetof(kernel_record, clause), static_cast<std::int32_t>(number), 4);
-        to_.store(record, offsetof(kernel_record, bits), firing_.bits(), 4);
-        to_.store(record, offsetof(kernel_record, dropped), 0);
+        to_.store(record, offsetof(firing_record, clause), static_cast<std::int32_t>(number), 4);
+        to_.store(record, offsetof(firing_record, bits), firing_.bits(), 4);
+        to_.store(record, offsetof(firing_record, dropped), 0);
         to_.call(BPF_FUNC_ktime_get_ns);
-        to_.store(record, offsetof(kernel_record, time), bpf::r0);
+        to_.store(record, offsetof(firing_record, time), bpf::r0);
         to_.call(BPF_FUNC_get_current_pid_tgid);
-        to_.store(record, offsetof(kernel_record, tid), bpf::r0, 4);
+        to_.store(record, offsetof(firing_record, tid), bpf::r0, 4);
         to_.compute(BPF_RSH, bpf::r0, 32);
-        to_.store(record, offsetof(kernel_record, pid), bpf::r0, 4);
+        to_.store(record, offsetof(firing_record, pid), bpf::r0, 4);
         to_.call(BPF_FUNC_get_smp_processor_id);
-        to_.store(record, offsetof(kernel_record, cpu), bpf::r0, 4);
+        to_.store(record, offsetof(firing_record, cpu), bpf::r0, 4);
         to_.move(bpf::r1, record);
-        to_.compute(BPF_ADD, bpf::r1, offsetof(kernel_record, comm));
+        to_.compute(BPF_ADD, bpf::r1, offsetof(firing_record, comm));
         to_.move(bpf::r2, 16);
         to_.call(BPF_FUNC_get_current_comm);
         counter(maps_.all);
         const std::size_t none = to_.jump_if(BPF_JEQ, bpf::r0, 0);
-        to_.load(bpf::r1, bpf::r0, offsetof(kernel_counts, dropped));
-        to_.store(record, offsetof(kernel_record, dropped), bpf::r1);
+        to_.load(bpf::r1, bpf::r0, offsetof(clause_counts, dropped));
+        to_.store(record, offsetof(firing_record, dropped), bpf::r1);
         to_.here(none);
     }
 

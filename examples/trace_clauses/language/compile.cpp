@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include <trace_ring/point/check.hpp>
+#include <trace_ring/point/machine/check.hpp>
 #include <trace_ring/reduce/where/expression/kinds.hpp>
 
 #include "condition_code.hpp"

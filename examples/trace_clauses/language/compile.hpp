@@ -39,8 +39,8 @@
 #include <string>
 #include <vector>
 
-#include <trace_ring/point/code.hpp>
 #include <trace_ring/point/expression.hpp>
+#include <trace_ring/point/machine/code.hpp>
 #include <trace_ring/record/field.hpp>
 
 #include "../../expressions/parse.hpp"

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include <trace_ring/point/clauses.hpp>
-#include <trace_ring/point/code.hpp>
+#include <trace_ring/point/machine/code.hpp>
 #include <trace_ring/record/data_model.hpp>
 
 namespace trace_clauses {

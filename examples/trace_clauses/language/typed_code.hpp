@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_ring/point/code.hpp>
+#include <trace_ring/point/machine/code.hpp>
 
 #include "../types/type_table.hpp"
 

@@ -24,7 +24,7 @@ namespace trace_clauses {
 
 using trace_ring::record::program_mode;
 
-/// Registers have DWARF's numbers for the program's mode, as in point/code.hpp.
+/// Registers have DWARF's numbers for the program's mode, as in point/machine/code.hpp.
 struct usdt_argument {
     enum class kind : std::uint8_t {
         unparsed,  ///< `text` says what it would be

@@ -37,47 +37,11 @@ namespace {
 using branch_trace::impl::is_thread_of;
 using branch_trace::impl::read_event_message;
 using branch_trace::impl::read_signal;
-using file_identity = std::pair<std::uint64_t, std::uint64_t>;
 
-[[nodiscard]] file_identity identity_of(const std::string& file) noexcept {
-    struct stat of {};
-    if (::stat(file.c_str(), &of) != 0) return {};
-    return {of.st_dev, of.st_ino};
-}
-[[nodiscard]] bool get_registers(::pid_t tid, thread_registers& into) noexcept {
-    return ::ptrace(PTRACE_GETREGS, tid, nullptr, &into) == 0;
-}
-[[nodiscard]] bool set_registers(::pid_t tid, const thread_registers& from) noexcept {
-    return ::ptrace(PTRACE_SETREGS, tid, nullptr, &from) == 0;
-}
-[[nodiscard]] ::pid_t wait_for(::pid_t tid, int& status, int options) noexcept {
-    ::pid_t got = 0;
-    while ((got = ::waitpid(tid, &status, __WALL | options)) < 0 && errno == EINTR) {
-    }
-    return got;
-}
-/// Whether a child has stopped or ended, or may have, within so long.
-[[nodiscard]] bool await_child(std::chrono::nanoseconds most) noexcept {
-    ::sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    const ::timespec limit{most.count() / 1'000'000'000, most.count() % 1'000'000'000};
-    return ::sigtimedwait(&child, nullptr, &limit) == SIGCHLD;
-}
-[[nodiscard]] int event_of(int status) noexcept {
-    return WIFSTOPPED(status) ? status >> 16 : 0;
-}
 /// Whether two processes have one memory; where the kernel does not say: `otherwise`.
 [[nodiscard]] bool share_memory(::pid_t one, ::pid_t other, bool otherwise) noexcept {
     const long found = ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
     return found < 0 ? otherwise : found == 0;
-}
-/// R, S, D, Z and so on; a space if there is no such thread.
-[[nodiscard]] char state_of(::pid_t tid) {
-    std::ifstream in("/proc/" + std::to_string(tid) + "/stat");
-    const std::string all{std::istreambuf_iterator<char>(in), {}};
-    const std::size_t behind = all.rfind(')');
-    return behind == std::string::npos || behind + 2 >= all.size() ? ' ' : all[behind + 2];
 }
 /// An int3 that this thread has met already waits to be told.
 [[nodiscard]] bool trap_is_queued(::pid_t tid) noexcept {
@@ -91,7 +55,7 @@ using file_identity = std::pair<std::uint64_t, std::uint64_t>;
 }  // namespace
 
 ptrace_source::ptrace_source(const point::clauses& session, from begin)
-    : session_(session), begin_(begin), counts_(session.size()) {
+    : runs_(session), begin_(begin) {
     ::sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
@@ -108,7 +72,7 @@ ptrace_source::~ptrace_source() {
 
 // --- What is traced ---------------------------------------------------------------------------
 
-void ptrace_source::attach(const kernel_point& at, std::span<const std::uint32_t> clauses) {
+void ptrace_source::attach(const attach_point& at, std::span<const std::uint32_t> clauses) {
     if (at.process < 0) {
         throw std::runtime_error(
             "all processes can only be traced by the kernel's BPF and uprobes, as root may");
@@ -119,7 +83,7 @@ void ptrace_source::attach(const kernel_point& at, std::span<const std::uint32_t
         return one.second.process == at.process;
     });
     if (!known) seize(at.process);
-    points_.push_back({at, session_.install(clauses), identity_of(at.file)});
+    points_.add(at, runs_.install(clauses));
     places_are_known_ = false;
 }
 
@@ -153,61 +117,6 @@ void ptrace_source::seize(::pid_t process) {
     }
 }
 
-void ptrace_source::find_places(address_space& memory, ::pid_t process) {
-    memory.forget_replaced();
-    const std::vector<mapped_file> files = memory.files();
-    std::map<std::string, file_identity> identities;
-    for (const auto& each : files) {
-        auto& identity = identities[each.path];
-        if (identity == file_identity{}) identity = identity_of(each.path);
-        if (identity == file_identity{}) continue;
-        for (std::uint32_t i = 0; i < points_.size(); ++i) {
-            const kernel_point& at = points_[i].at;
-            if (at.process != process || points_[i].file != identity) continue;
-            const auto is_in = [&](std::uint64_t offset) {
-                return offset >= each.offset && offset - each.offset < each.end - each.begin;
-            };
-            if (each.is_data && at.semaphore != 0 && is_in(at.semaphore))
-                memory.raise_semaphore(each.begin + (at.semaphore - each.offset));
-            if (!each.is_code || !is_in(at.offset)) continue;
-            breakpoint* const here = memory.insert(each.begin + (at.offset - each.offset));
-            if (here == nullptr) continue;
-            if (std::find(here->points.begin(), here->points.end(), i) == here->points.end())
-                here->points.push_back(i);
-        }
-    }
-    place_loader(memory, files);
-}
-
-/// The dynamic linker calls a function that is there for debuggers, before and after it maps
-/// libraries.
-void ptrace_source::place_loader(address_space& memory, const std::vector<mapped_file>& files) {
-    const std::uint64_t base = memory.auxiliary(AT_BASE);
-    const auto loader = std::find_if(files.begin(), files.end(), [&](const mapped_file& one) {
-        return base >= one.begin && base < one.end;
-    });
-    if (base == 0 || loader == files.end()) return;
-    if (!loaders_.contains(loader->path)) {
-        auto& offset = loaders_[loader->path];
-        try {
-            const program_file file(loader->path);
-            const auto found = file.functions("_dl_debug_state");
-            if (!found.empty()) offset = found.front().function->offset;
-        } catch (const std::runtime_error&) {
-            // What it loads later is not seen then.
-        }
-    }
-    const std::optional<std::uint64_t> offset = loaders_[loader->path];
-    if (!offset) return;
-    for (const auto& each : files) {
-        if (each.path != loader->path || !each.is_code || *offset < each.offset ||
-            *offset - each.offset >= each.end - each.begin)
-            continue;
-        breakpoint* const here = memory.insert(each.begin + (*offset - each.offset));
-        if (here != nullptr) here->is_loader = true;
-    }
-}
-
 // --- What happens -----------------------------------------------------------------------------
 
 bool ptrace_source::wait(int milliseconds) {
@@ -216,12 +125,12 @@ bool ptrace_source::wait(int milliseconds) {
         for (const auto& [tid, one] : threads_) {
             if (!one.silent && !one.leaves) all.emplace(one.memory.get(), one.process);
         }
-        for (const auto& [memory, process] : all) find_places(*memory, process);
+        for (const auto& [memory, process] : all) points_.set_in(*memory, process);
         places_are_known_ = true;
     }
     using clock = std::chrono::steady_clock;
     const auto end = clock::now() + std::chrono::milliseconds(milliseconds);
-    while (records_.size() < much_words) {
+    while (!runs_.much()) {
         while (!with_status_.empty()) {
             const auto one = threads_.find(with_status_.back());
             with_status_.pop_back();
@@ -238,7 +147,7 @@ bool ptrace_source::wait(int milliseconds) {
         // A signal to this process ends the wait, too.
         if (tid <= 0 && !await_child(left)) break;
     }
-    return !records_.empty();
+    return runs_.any();
 }
 
 void ptrace_source::take(::pid_t tid, int status) {
@@ -256,7 +165,7 @@ void ptrace_source::take(::pid_t tid, int status) {
     look(one->second, status);
 }
 
-void ptrace_source::look(thread& one, int status) {
+void ptrace_source::look(traced_thread& one, int status) {
     if (!WIFSTOPPED(status)) return ended(one, status);
     const int signal = WSTOPSIG(status);
     switch (event_of(status)) {
@@ -288,16 +197,16 @@ void ptrace_source::look(thread& one, int status) {
         default:
             break;
     }
-    go_on(one);
+    one.go_on();
 }
 
-void ptrace_source::ended(thread& one, int status) {
+void ptrace_source::ended(traced_thread& one, int status) {
     if (one.tid == one.process) ended_[one.tid] = status;
     threads_.erase(one.tid);
 }
 
 /// Another program is in place of the one before, and this is the only thread of its process.
-void ptrace_source::executed(thread& one) {
+void ptrace_source::executed(traced_thread& one) {
     const ::pid_t process = one.process;
     std::erase_if(threads_, [&](const auto& other) {
         return other.second.process == process && other.first != one.tid;
@@ -311,15 +220,15 @@ void ptrace_source::executed(thread& one) {
     one.returns.clear();
     begin_ = from::now;
     places_are_known_ = true;
-    find_places(*one.memory, process);
-    go_on(one);
+    points_.set_in(*one.memory, process);
+    one.go_on();
 }
 
-void ptrace_source::born(thread& parent, bool by_vfork) {
+void ptrace_source::born(traced_thread& parent, bool by_vfork) {
     const ::pid_t tid = read_event_message(parent.tid);
     if (tid == 0) return;
     const bool is_thread = is_thread_of(parent.process, tid);
-    thread made{.tid = tid, .process = is_thread ? parent.process : tid};
+    traced_thread made{.tid = tid, .process = is_thread ? parent.process : tid};
     const bool shares = is_thread || share_memory(parent.tid, tid, by_vfork);
     made.silent = parent.silent || (!is_thread && shares);
     made.leaves = !shares;
@@ -334,7 +243,7 @@ void ptrace_source::born(thread& parent, bool by_vfork) {
         }
     }
     parent.waits_for_child = by_vfork;
-    thread& child = threads_[tid] = std::move(made);
+    traced_thread& child = threads_[tid] = std::move(made);
     if (const auto early = early_.find(tid); early != early_.end()) {
         child.stands_still = true;
         child.status = early->second;
@@ -343,26 +252,13 @@ void ptrace_source::born(thread& parent, bool by_vfork) {
     }
 }
 
-/// Whether it stands behind a breakpoint of ours, which has stopped it: then its registers are as
-/// they were before.
-bool ptrace_source::met_breakpoint(const thread& one, thread_registers& registers) const {
-    ::siginfo_t info{};
-    if (one.memory == nullptr || !get_registers(one.tid, registers) ||
-        one.memory->at(registers.rip - 1) == nullptr || !read_signal(one.tid, info) ||
-        info.si_code <= 0) {
-        return false;
-    }
-    --registers.rip;
-    return true;
-}
-
-bool ptrace_source::has_hit(thread& one) {
+bool ptrace_source::has_hit(traced_thread& one) {
     thread_registers registers{};
-    if (!met_breakpoint(one, registers)) return false;
+    if (!one.met_breakpoint(registers)) return false;
     const breakpoint* here = one.memory->at(registers.rip);
     if (!one.silent) {
         if (here->is_loader) {
-            find_places(*one.memory, one.process);
+            points_.set_in(*one.memory, one.process);
             here = one.memory->at(registers.rip);
         }
         if (here != nullptr && here->is_return_site) returned(one, registers);
@@ -377,44 +273,20 @@ bool ptrace_source::has_hit(thread& one) {
         }
     }
     if (here == nullptr) {
-        static_cast<void>(set_registers(one.tid, registers));
+        static_cast<void>(one.set_registers(registers));
     } else {
         pass(one, registers, *here);
     }
-    if (!one.status) go_on(one);
+    if (!one.status) one.go_on();
     return true;
 }
 
-void ptrace_source::fire(const thread& one, std::uint32_t point,
+void ptrace_source::fire(const traced_thread& one, std::uint32_t point,
                          const thread_registers& registers) {
-    const stopped_firing at(one.tid, one.process, registers, points_[point].at.part);
-    session_.fire(points_[point].number, at.mode(), at, [&](const point::clause_result& done) {
-        kernel_counts& counted = counts_[done.clause];
-        if (done.is == point::clause_result::not_wanted) ++counted.not_wanted;
-        if (done.is == point::clause_result::unreadable) ++counted.unreadable;
-        if (done.is != point::clause_result::ran) return;
-        ++counted.ran;
-        const bool wide = at.mode() == trace_ring::record::program_mode::lp64;
-        const kernel_record head{.clause = done.clause,
-                                 .faults = done.faults,
-                                 .time = trace_ring::clock::monotonic::now(),
-                                 .pid = static_cast<std::uint32_t>(one.process),
-                                 .tid = static_cast<std::uint32_t>(one.tid),
-                                 .cpu = 0,
-                                 .bits = wide ? 64U : 32U,
-                                 .dropped = dropped_,
-                                 .comm = {}};
-        const std::size_t words = (sizeof head + done.output.size() + 7) / 8;
-        const std::size_t begin = records_.size();
-        records_.resize(begin + 1 + words);
-        records_[begin] = words;
-        const auto into = std::as_writable_bytes(std::span(records_).subspan(begin + 1));
-        std::memcpy(into.data(), &head, sizeof head);
-        std::copy(done.output.begin(), done.output.end(), into.begin() + sizeof head);
-    });
+    runs_.fire(one, registers, points_[point].at.part, points_[point].number);
 }
 
-void ptrace_source::await_return(thread& one, std::uint32_t point,
+void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
                                  const thread_registers& registers) {
     // What was called with less on the stack has been left without a return; and what had its
     // return address in the same place, unless it has gone on as this function.
@@ -425,17 +297,13 @@ void ptrace_source::await_return(thread& one, std::uint32_t point,
     const auto site = read_word(one.process, registers.rsp, word_bytes_of(registers));
     breakpoint* const there = site ? one.memory->insert(*site) : nullptr;
     if (there == nullptr) {
-        for (const std::uint32_t each : session_.at(points_[point].number)) {
-            ++counts_[each].dropped;
-            ++dropped_;
-        }
-        return;
+        return runs_.drop(points_[point].number);
     }
     there->is_return_site = true;
     one.returns.push_back({registers.rsp, *site, point});
 }
 
-void ptrace_source::returned(thread& one, const thread_registers& registers) {
+void ptrace_source::returned(traced_thread& one, const thread_registers& registers) {
     const std::size_t word = word_bytes_of(registers);
     // In 32-bit programs the called function may take its arguments from the stack.
     const std::size_t most_taken = word == 8 ? 0 : 256;
@@ -447,135 +315,40 @@ void ptrace_source::returned(thread& one, const thread_registers& registers) {
     }
 }
 
-// --- Going on behind a breakpoint -------------------------------------------------------------
+// --- Going on behind a breakpoint ---------------------------------------------------------------
 
-void ptrace_source::pass(thread& one, thread_registers& registers, const breakpoint& of) {
-    if (pass_by_hand(one, registers, of)) return;
-    std::vector<thread*> others;
+void ptrace_source::pass(traced_thread& one, thread_registers& registers, const breakpoint& of) {
+    if (one.pass_by_hand(registers, of)) return;
+    std::vector<traced_thread*> others;
     for (auto& [tid, other] : threads_) {
         if (other.memory == one.memory && !other.stands_still && !other.waits_for_child &&
             &other != &one)
             others.push_back(&other);
     }
-    if (!others.empty() && step_elsewhere(one, registers, of)) return;
-    std::erase_if(others, [this](thread* other) { return !stop(*other); });
-    step_in_place(one, registers, of);
-    for (thread* const other : others) {
-        if (!other->status) go_on(*other);
-    }
-}
-
-bool ptrace_source::pass_by_hand(const thread& one, thread_registers& registers,
-                                 const breakpoint& of) const {
-    struct {
-        ::pid_t process;
-        [[nodiscard]] bool read(std::uint64_t at, std::span<std::byte> into) const noexcept {
-            return read_memory(process, at, into);
-        }
-        [[nodiscard]] bool write(std::uint64_t at, std::span<const std::byte> from) const noexcept {
-            return write_memory(process, at, from);
-        }
-    } memory{one.process};
-    return execute_by_hand(of.code, registers, memory) && set_registers(one.tid, registers);
-}
-
-/// Executes a copy of the instruction, where nothing else comes by, so that the breakpoint stays
-/// for others.
-bool ptrace_source::step_elsewhere(thread& one, thread_registers& registers, const breakpoint& of) {
-    const std::uint64_t there = one.memory->entry();
-    std::array<std::byte, breakpoint::most_code> before{};
-    if (there == 0 || !is_movable(of.code, mode_of(registers)) ||
-        !one.memory->read(there, before) || !one.memory->write(there, of.code))
-        return false;
-    const std::uint64_t here = registers.rip;
-    registers.rip = there;
-    if (set_registers(one.tid, registers)) {
-        step(one);
-        if (get_registers(one.tid, registers) && registers.rip - there < before.size()) {
-            registers.rip += here - there;
-            static_cast<void>(set_registers(one.tid, registers));
+    if (others.empty() || !one.step_elsewhere(registers, of)) {
+        std::erase_if(others, [this](traced_thread* other) { return !stop(*other); });
+        one.step_in_place(registers, of);
+        for (traced_thread* const other : others) {
+            if (!other->status) other->go_on();
         }
     }
-    static_cast<void>(one.memory->write(there, before));
-    return true;
-}
-
-void ptrace_source::step_in_place(thread& one, const thread_registers& registers,
-                                  const breakpoint& of) {
-    const std::uint64_t here = registers.rip;
-    if (!set_registers(one.tid, registers)) return;
-    one.memory->lift(here, of);
-    step(one);
-    one.memory->lower(here);
-}
-
-/// One instruction, or less if that raises a signal: it is given to the thread when it goes on.
-void ptrace_source::step(thread& one) {
-    while (::ptrace(PTRACE_SINGLESTEP, one.tid, nullptr, nullptr) == 0) {
-        int status = 0;
-        if (wait_for(one.tid, status, 0) != one.tid) return;
-        if (!WIFSTOPPED(status) ||
-            (event_of(status) != 0 && event_of(status) != PTRACE_EVENT_STOP)) {
-            one.status = status;  // it has ended, or the instruction is a system call
-            with_status_.push_back(one.tid);
-            return;
-        }
-        if (event_of(status) == PTRACE_EVENT_STOP) continue;
-        const int signal = WSTOPSIG(status);
-        ::siginfo_t info{};
-        const bool by_itself = read_signal(one.tid, info) && info.si_code > 0;
-        if (signal == SIGTRAP && by_itself) return;
-        one.signals.push_back(signal);
-        if (by_itself &&
-            (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE))
-            return;
-    }
+    if (one.status) with_status_.push_back(one.tid);
 }
 
 /// False: it cannot be stopped now, and stops when it can.
-bool ptrace_source::stop(thread& one) {
-    if (one.stands_still) return true;
-    if (::ptrace(PTRACE_INTERRUPT, one.tid, nullptr, nullptr) != 0) return false;
-    int status = 0;
-    for (int tries = 0;; ++tries) {
-        const ::pid_t got = wait_for(one.tid, status, WNOHANG);
-        if (got < 0) return false;
-        if (got == one.tid) break;
-        static_cast<void>(await_child(std::chrono::milliseconds(1)));
-        // In the kernel, or the first thread of a process, which has ended before the others.
-        if (tries % 16 == 15) {
-            const char state = state_of(one.tid);
-            if (state == 'Z' || state == 'X' || (state == 'D' && tries > 100)) return false;
-        }
-    }
-    one.stands_still = true;
-    if (event_of(status) == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP) return true;
-    one.status = status;
-    with_status_.push_back(one.tid);
-    return true;
-}
-
-void ptrace_source::go_on(thread& one) noexcept {
-    // It takes one signal; others are sent anew.
-    int signal = 0;
-    if (!one.signals.empty()) {
-        signal = one.signals.front();
-        for (std::size_t i = 1; i < one.signals.size(); ++i)
-            ::syscall(SYS_tgkill, one.process, one.tid, one.signals[i]);
-        one.signals.clear();
-    }
-    one.stands_still = false;
-    // If it is gone, its end is told next.
-    static_cast<void>(::ptrace(PTRACE_CONT, one.tid, nullptr, static_cast<long>(signal)));
+bool ptrace_source::stop(traced_thread& one) {
+    const bool stopped = one.stop();
+    if (one.status) with_status_.push_back(one.tid);
+    return stopped;
 }
 
 // --- Leaving ----------------------------------------------------------------------------------
 
 /// It has stopped, to be left: where it is to go on, and with which signal.
-void ptrace_source::set_back(thread& one) {
+void ptrace_source::set_back(traced_thread& one) {
     thread_registers registers{};
     if (!one.status) {
-        if (one.memory == nullptr || !get_registers(one.tid, registers) ||
+        if (one.memory == nullptr || !one.get_registers(registers) ||
             one.memory->at(registers.rip - 1) == nullptr || !trap_is_queued(one.tid))
             return;
         int status = 0;
@@ -592,8 +365,8 @@ void ptrace_source::set_back(thread& one) {
     }
     switch (event_of(status)) {
         case 0:
-            if (WSTOPSIG(status) == SIGTRAP && met_breakpoint(one, registers)) {
-                static_cast<void>(set_registers(one.tid, registers));
+            if (WSTOPSIG(status) == SIGTRAP && one.met_breakpoint(registers)) {
+                static_cast<void>(one.set_registers(registers));
             } else {
                 one.signals.push_back(WSTOPSIG(status));
             }
@@ -613,7 +386,7 @@ void ptrace_source::set_back(thread& one) {
     }
 }
 
-void ptrace_source::let_go(thread& one) noexcept {
+void ptrace_source::let_go(traced_thread& one) noexcept {
     const int signal = one.signals.empty() ? 0 : one.signals.front();
     static_cast<void>(::ptrace(PTRACE_DETACH, one.tid, nullptr, static_cast<long>(signal)));
     threads_.erase(one.tid);
@@ -625,7 +398,7 @@ void ptrace_source::detach() noexcept {
     for (bool more = true; more;) {
         more = false;
         for (auto at = threads_.begin(); at != threads_.end();) {
-            thread& one = (at++)->second;
+            traced_thread& one = (at++)->second;
             if (one.waits_for_child || left.contains(one.tid) || !stop(one)) continue;
             left.insert(one.tid);
             more = true;
@@ -636,12 +409,12 @@ void ptrace_source::detach() noexcept {
         if (one.memory != nullptr) one.memory->restore();
     }
     for (auto at = threads_.begin(); at != threads_.end();) {
-        thread& one = (at++)->second;
+        traced_thread& one = (at++)->second;
         if (one.stands_still) let_go(one);
     }
     // The children of those in vfork go on now, and so do they then.
     while (!threads_.empty()) {
-        thread& one = threads_.begin()->second;
+        traced_thread& one = threads_.begin()->second;
         int status = 0;
         int tries = one.waits_for_child ? 1000 : 1;
         while (wait_for(one.tid, status, WNOHANG) == 0 && --tries > 0)

@@ -10,7 +10,7 @@
 ///   source.attach({"/usr/lib/x86_64-linux-gnu/libc.so.6", 0x98860, function_part::entry, pid},
 ///                 session.at(point));
 ///   while (!source.status_of(pid)) {
-///       if (source.wait(100)) source.read([](const kernel_record& of, auto output) { ... });
+///       if (source.wait(100)) source.read([](const firing_record& of, auto output) { ... });
 ///   }
 /// @endcode
 /// What is told is what the kernel's source tells, and nothing is ever lost: the program waits
@@ -38,9 +38,11 @@
 
 #include <trace_ring/point/clauses.hpp>
 
-#include "../kernel/kernel_source.hpp"
+#include "../firings/firing_record.hpp"
 #include "address_space.hpp"
-#include "stopped_firing.hpp"
+#include "clause_runs.hpp"
+#include "placed_points.hpp"
+#include "traced_thread.hpp"
 
 namespace trace_clauses {
 
@@ -59,31 +61,21 @@ public:
     /// Runs these clauses wherever the point fires from the next `wait` on, also in libraries that
     /// are loaded later. Throws std::runtime_error, in one sentence, if the point is of all
     /// processes, or the process may not be traced.
-    void attach(const kernel_point& at, std::span<const std::uint32_t> clauses);
+    void attach(const attach_point& at, std::span<const std::uint32_t> clauses);
     /// No point fires any more: the programs are as they were, and go on untraced.
     void detach() noexcept;
 
     /// Lets the programs go on, for so many ms, or until there is much to read. False: there is
     /// nothing. Throws std::bad_alloc.
     bool wait(int milliseconds);
-    /// Calls `tell(const kernel_record&, std::span<const std::byte> output)` for all that fired
+    /// Calls `tell(const firing_record&, std::span<const std::byte> output)` for all that fired
     /// since, in that order. Returns how many.
     template <class Tell>
     std::size_t read(Tell&& tell) {
-        std::size_t count = 0;
-        for (std::size_t at = 0; at < records_.size(); ++count) {
-            const auto words = static_cast<std::size_t>(records_[at]);
-            const auto bytes = std::as_bytes(std::span(records_).subspan(at + 1, words));
-            kernel_record head;
-            std::memcpy(&head, bytes.data(), sizeof head);
-            tell(std::as_const(head), bytes.subspan(sizeof head));
-            at += 1 + words;
-        }
-        records_.clear();
-        return count;
+        return runs_.read(std::forward<Tell>(tell));
     }
 
-    [[nodiscard]] kernel_counts counts(std::uint32_t clause) const { return counts_.at(clause); }
+    [[nodiscard]] clause_counts counts(std::uint32_t clause) const { return runs_.counts(clause); }
     /// How a process that was traced has ended, as waitpid(2) says it; empty before. It has been
     /// waited for: nobody else can.
     [[nodiscard]] std::optional<int> status_of(::pid_t process) const {
@@ -92,73 +84,32 @@ public:
     }
 
 private:
-    static constexpr std::size_t much_words = std::size_t{1} << 17;
-
-    struct placed {
-        kernel_point at;
-        std::uint32_t number;                          // in the session
-        std::pair<std::uint64_t, std::uint64_t> file;  // its device, and its number there
-    };
-    /// A function that a thread is in, whose exit is awaited.
-    struct awaited_return {
-        std::uint64_t stack;  // where the return address is
-        std::uint64_t site;   // the return address
-        std::uint32_t point;
-    };
-    struct thread {
-        ::pid_t tid = 0;
-        ::pid_t process = 0;
-        std::shared_ptr<address_space> memory{};
-        bool stands_still = false;
-        bool waits_for_child = false;  // in vfork: it cannot be stopped
-        bool silent = false;           // of another process, which shares the memory
-        bool leaves = false;           // of another process, with a copy of it
-        std::optional<int> status{};   // that it has stopped or ended with; not looked at yet
-        std::vector<int> signals{};    // to be given to it when it goes on
-        std::vector<awaited_return> returns{};  // the innermost last
-    };
-
     // What is traced.
     void seize(::pid_t process);
-    void find_places(address_space& memory, ::pid_t process);
-    void place_loader(address_space& memory, const std::vector<mapped_file>& files);
     // What happens.
     void take(::pid_t tid, int status);
-    void look(thread& one, int status);
-    void ended(thread& one, int status);
-    void executed(thread& one);
-    void born(thread& parent, bool by_vfork);
-    [[nodiscard]] bool has_hit(thread& one);
-    [[nodiscard]] bool met_breakpoint(const thread& one, thread_registers& registers) const;
-    void fire(const thread& one, std::uint32_t point, const thread_registers& registers);
-    void await_return(thread& one, std::uint32_t point, const thread_registers& registers);
-    void returned(thread& one, const thread_registers& registers);
-    // Going on behind a breakpoint.
-    void pass(thread& one, thread_registers& registers, const breakpoint& of);
-    [[nodiscard]] bool pass_by_hand(const thread& one, thread_registers& registers,
-                                    const breakpoint& of) const;
-    [[nodiscard]] bool step_elsewhere(thread& one, thread_registers& registers,
-                                      const breakpoint& of);
-    void step_in_place(thread& one, const thread_registers& registers, const breakpoint& of);
-    void step(thread& one);
-    bool stop(thread& one);
-    void go_on(thread& one) noexcept;
+    void look(traced_thread& one, int status);
+    void ended(traced_thread& one, int status);
+    void executed(traced_thread& one);
+    void born(traced_thread& parent, bool by_vfork);
+    [[nodiscard]] bool has_hit(traced_thread& one);
+    void fire(const traced_thread& one, std::uint32_t point, const thread_registers& registers);
+    void await_return(traced_thread& one, std::uint32_t point, const thread_registers& registers);
+    void returned(traced_thread& one, const thread_registers& registers);
+    void pass(traced_thread& one, thread_registers& registers, const breakpoint& of);
+    bool stop(traced_thread& one);
     // Leaving.
-    void set_back(thread& one);
-    void let_go(thread& one) noexcept;
+    void set_back(traced_thread& one);
+    void let_go(traced_thread& one) noexcept;
 
-    point::clauses session_;
+    clause_runs runs_;
     from begin_;
     bool places_are_known_ = false;
-    std::vector<placed> points_;
-    std::vector<kernel_counts> counts_;
-    std::uint64_t dropped_ = 0;
-    std::map<::pid_t, thread> threads_;
+    placed_points points_;
+    std::map<::pid_t, traced_thread> threads_;
     std::vector<::pid_t> with_status_;
     std::map<::pid_t, int> early_;  // children that have stopped before their parents told of them
     std::map<::pid_t, int> ended_;
-    std::map<std::string, std::optional<std::uint64_t>> loaders_;
-    std::vector<std::uint64_t> records_;  // each with its length before it
     ::sigset_t signals_before_{};
     struct sigaction child_action_before_ {};
 };

@@ -149,10 +149,10 @@ std::string stopped_firing::file(const char* name) const {
 std::uint64_t stopped_firing::user() const noexcept {
     std::array<char, 4096> text{};
     static_cast<void>(contents(file("status"), std::span(text).first(text.size() - 1)));
-    unsigned long effective = 0;
+    unsigned long real = 0;
     const char* const line = std::strstr(text.data(), "\nUid:");
-    if (line != nullptr) static_cast<void>(std::sscanf(line, "\nUid: %*u %lu", &effective));
-    return effective;
+    if (line != nullptr) static_cast<void>(std::sscanf(line, "\nUid: %lu", &real));
+    return real;
 }
 std::uint64_t stopped_firing::processor() const noexcept {
     std::array<char, 1024> text{};

@@ -3,8 +3,8 @@
 #pragma once
 
 /// @file
-/// A firing of a trace point by a thread that stands still there, as point/run.hpp asks for it: by
-/// its registers, and its process's memory.
+/// A firing of a trace point by a thread that stands still there, as point/machine/run.hpp asks for
+/// it: by its registers, and its process's memory.
 /// @code
 ///   stopped_firing at(thread, process, registers, function_part::entry);
 ///   session.fire(number, at.mode(), at, tell);
@@ -20,12 +20,14 @@
 #include <span>
 #include <string>
 
-#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/record/data_model.hpp>
 
-#include "../kernel/translate.hpp"
+#include "../firings/firing_record.hpp"
 
 namespace trace_clauses {
+
+namespace point = trace_ring::point;
 
 /// All 64 bits of them are told, of 32-bit programs, too.
 using thread_registers = ::user_regs_struct;

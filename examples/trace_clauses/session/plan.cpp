@@ -138,6 +138,7 @@ private:
         // those that do not have what the clause asks for are left out.
         std::optional<mistake> first_mistake;
         std::size_t compiled_ones = 0;
+        std::map<std::string, std::vector<std::string>> left_out;  // by the cause
         for (auto& each : points) {
             mode_types& types = each.mode == program_mode::lp64 ? of_64_ : of_32_;
             const ::pid_t process = each.process.value_or(process_);
@@ -154,7 +155,7 @@ private:
                 ++compiled_ones;
             } catch (const mistake& why) {
                 if (!first_mistake) first_mistake = why;
-                made_.notes.push_back(each.text() + " is left out: " + why.what);
+                left_out[why.what].push_back(each.text());
                 if (point.clauses.empty()) by_place_.erase(key);
                 continue;
             }
@@ -165,6 +166,13 @@ private:
             point.clauses.push_back(add_code(group, name_of(each.fields), std::move(made), types));
         }
         if (compiled_ones == 0 && first_mistake) refuse(*first_mistake);
+        for (const auto& [cause, names] : left_out) {
+            const std::string others =
+                names.size() == 1
+                    ? " is left out: "
+                    : " and " + std::to_string(names.size() - 1) + " more are left out: ";
+            made_.notes.push_back(names.front() + others + cause);
+        }
     }
     std::uint32_t add_code(std::uint32_t group, std::string name, compiled of,
                            const mode_types& types) {

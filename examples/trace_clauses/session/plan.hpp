@@ -19,7 +19,7 @@
 
 #include <trace_ring/point/clauses.hpp>
 
-#include "../kernel/kernel_source.hpp"
+#include "../firings/firing_record.hpp"
 #include "../language/compile.hpp"
 #include "../points/candidates.hpp"
 
@@ -31,7 +31,7 @@ struct script_error : std::runtime_error {
 };
 
 struct planned_point {
-    kernel_point at;
+    attach_point at;
     std::vector<std::uint32_t> clauses;
 };
 

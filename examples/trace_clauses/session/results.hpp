@@ -24,7 +24,7 @@
 #include <vector>
 
 #include <trace_ring/exporter/text.hpp>
-#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 #include <trace_ring/recorder/runtime_event.hpp>

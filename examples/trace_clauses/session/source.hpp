@@ -19,14 +19,14 @@
 #include <stdexcept>
 #include <utility>
 
-#include "../kernel/kernel_source.hpp"
+#include "../firings/firing_record.hpp"
 
 namespace trace_clauses {
 
 /// As kernel_source says of each.
 class source {
 public:
-    using teller = std::function<void(const kernel_record&, std::span<const std::byte>)>;
+    using teller = std::function<void(const firing_record&, std::span<const std::byte>)>;
 
     source() = default;
     source(const source&) = delete;
@@ -35,11 +35,11 @@ public:
 
     /// Throws std::runtime_error where that is not possible.
     virtual void follow_children(::pid_t process) = 0;
-    virtual void attach(const kernel_point& at, std::span<const std::uint32_t> clauses) = 0;
+    virtual void attach(const attach_point& at, std::span<const std::uint32_t> clauses) = 0;
     virtual void detach() noexcept = 0;
     virtual void wait(int milliseconds) = 0;
     virtual void read(const teller& tell) = 0;
-    [[nodiscard]] virtual kernel_counts counts(std::uint32_t clause) const = 0;
+    [[nodiscard]] virtual clause_counts counts(std::uint32_t clause) const = 0;
     [[nodiscard]] virtual bool may_miss_returns() const noexcept = 0;
 
     /// Whether it waits for the processes that it traces: then nobody else may.
@@ -62,13 +62,13 @@ public:
             from_.follow_children(process);
         }
     }
-    void attach(const kernel_point& at, std::span<const std::uint32_t> clauses) override {
+    void attach(const attach_point& at, std::span<const std::uint32_t> clauses) override {
         from_.attach(at, clauses);
     }
     void detach() noexcept override { from_.detach(); }
     void wait(int milliseconds) override { from_.wait(milliseconds); }
     void read(const teller& tell) override { from_.read(tell); }
-    [[nodiscard]] kernel_counts counts(std::uint32_t clause) const override {
+    [[nodiscard]] clause_counts counts(std::uint32_t clause) const override {
         return from_.counts(clause);
     }
     [[nodiscard]] bool may_miss_returns() const noexcept override {

@@ -23,9 +23,9 @@
 #include <string>
 #include <vector>
 
-#include <trace_ring/point/check.hpp>
-#include <trace_ring/point/code.hpp>
-#include <trace_ring/point/run.hpp>
+#include <trace_ring/point/machine/check.hpp>
+#include <trace_ring/point/machine/code.hpp>
+#include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/record/data_model.hpp>
 
 namespace trace_ring::inline v1::point {

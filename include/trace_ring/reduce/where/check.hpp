@@ -20,12 +20,14 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <trace_ring/reduce/where/compiled/compile.hpp>
 #include <trace_ring/reduce/where/predicate.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
@@ -49,6 +51,8 @@ public:
             }
         }
         names(what_);
+        if (first_) return first_;
+        lengths();
         if (first_) return first_;
         // First the parts that an event's name leaves open; then all parts not judged by then.
         for (const bool decided : {true, false}) {
@@ -76,6 +80,17 @@ private:
             for (const auto& type : trace->events().types()) visit(*trace, &type);
             if (trace->events().types().empty()) visit(*trace, nullptr);
         }
+    }
+
+    /// A condition whose code is too long cannot be asked.
+    void lengths() {
+        for_each_type([&](const tables& in, const event_type* type) {
+            try {
+                (void)compile(what_, {in, type, true});
+            } catch (const std::length_error& why) {
+                note({what_.column, what_.length, why.what()});
+            }
+        });
     }
 
     void note(const mistake& found) {
@@ -125,7 +140,7 @@ private:
                 const truth enough = at.what == form::all_of ? truth::no : truth::yes;
                 for (const auto& part : at.parts) {
                     condition(where, part, decided);
-                    if (decided && clause::make(part, where).constant() == enough) return;
+                    if (decided && compile(part, where).constant() == enough) return;
                 }
                 return;
             }

@@ -27,128 +27,10 @@
 #include <vector>
 
 #include <trace_ring/reduce/filter/condition.hpp>
-#include <trace_ring/reduce/where/compiled/leaf.hpp>
+#include <trace_ring/reduce/where/compiled/compile.hpp>
+#include <trace_ring/reduce/where/compiled/condition_code.hpp>
 
 namespace trace_ring::inline v1::reduce::where {
-
-/// A condition compiled for the records of one event: what the dictionary decides is computed once,
-/// the rest is asked of up to 64 records at once, one bit each. The logic has three values: if a
-/// record lacks what a comparison asks for, the answer is unknown.
-class clause {
-public:
-    /// Compiles an expression, which must outlive the clause. What makes no sense for records of
-    /// this event is unknown.
-    [[nodiscard]] static clause make(const expression& of, const setting& where) {
-        clause made;
-        switch (of.what) {
-            case form::all_of:
-            case form::any_of:
-            case form::none_of:
-                made.join(of, where);
-                break;
-            case form::truth:
-                made.decide(of.value.is_zero() ? truth::no : truth::yes);
-                break;
-            case form::compared:
-                if (compared_kinds(of, of.parts[0], of.parts[1], where.type).right.is ==
-                    kind::truth) {
-                    made.match(of, where);
-                    break;
-                }
-                [[fallthrough]];
-            default:
-                made.leaf_ = leaf::make(of, where);
-        }
-        return made;
-    }
-
-    /// The answer, if it is the same for all records.
-    [[nodiscard]] std::optional<truth> constant() const noexcept {
-        return how_ == how::leaf ? leaf_.constant() : std::nullopt;
-    }
-
-    /// Asks the records of a block whose bits are in `asked`; the other bits mean nothing.
-    [[nodiscard]] masks which(const block& of, std::uint64_t asked) const {
-        masks found;
-        switch (how_) {
-            case how::leaf:
-                return leaf_.which(of, asked);
-            case how::all:
-            case how::any: {  // not all that do not hold
-                found.yes = asked;
-                for (const auto& part : parts_) {
-                    const std::uint64_t open = asked & ~found.no;
-                    if (open == 0) break;
-                    masks one = part.which(of, open);
-                    if (how_ == how::any) std::swap(one.yes, one.no);
-                    found.yes &= one.yes;
-                    found.no |= one.no & open;
-                }
-                if (how_ == how::any) std::swap(found.yes, found.no);
-                return found;
-            }
-            case how::none:
-                found = parts_[0].which(of, asked);
-                return {found.no, found.yes};
-            case how::same:
-            case how::different: {
-                const masks a = parts_[0].which(of, asked);
-                const masks b = parts_[1].which(of, asked);
-                const std::uint64_t same = (a.yes & b.yes) | (a.no & b.no);
-                const std::uint64_t different = (a.yes & b.no) | (a.no & b.yes);
-                return how_ == how::same ? masks{same, different} : masks{different, same};
-            }
-        }
-        return found;
-    }
-
-private:
-    enum class how : std::uint8_t { leaf, all, any, none, same, different };
-
-    void decide(truth what) {
-        how_ = how::leaf;
-        leaf_ = leaf::decided(what);
-        parts_.clear();
-    }
-
-    void join(const expression& of, const setting& where) {
-        how_ = of.what == form::all_of ? how::all : of.what == form::any_of ? how::any : how::none;
-        const bool all = how_ == how::all;
-        bool unknown = false;
-        for (const auto& part : of.parts) {
-            clause one = make(part, where);
-            const auto known = one.constant();
-            if (how_ == how::none) {
-                if (known) return decide(static_cast<truth>(2 - static_cast<int>(*known)));
-            } else if (known == (all ? truth::no : truth::yes)) {
-                return decide(*known);  // the other parts cannot change it
-            } else if (known) {
-                if (*known != truth::unknown || unknown) continue;  // cannot change the answer
-                unknown = true;
-            }
-            parts_.push_back(std::move(one));
-        }
-        if (parts_.empty()) return decide(all ? truth::yes : truth::no);
-        if (parts_.size() == 1 && how_ != how::none) {
-            clause only = std::move(parts_[0]);
-            *this = std::move(only);
-        }
-    }
-
-    /// Compares the answers of two conditions, for equal or different.
-    void match(const expression& of, const setting& where) {
-        how_ = of.sign == comparison::equal ? how::same : how::different;
-        for (const auto& part : of.parts) parts_.push_back(make(part, where));
-        const auto a = parts_[0].constant();
-        const auto b = parts_[1].constant();
-        if (a == truth::unknown || b == truth::unknown) return decide(truth::unknown);
-        if (a && b) decide((*a == *b) == (how_ == how::same) ? truth::yes : truth::no);
-    }
-
-    how how_ = how::leaf;
-    leaf leaf_;
-    std::vector<clause> parts_;
-};
 
 /// What an expression says before any record is read: which lanes cannot be wanted, by the tables,
 /// and the range of time in which records can be.
@@ -167,13 +49,11 @@ public:
             case form::like: {
                 look(of);
                 if (uses_record_) break;
-                leaf_ = leaf::make(of, {in});
+                leaf_ = compile(of, {in});
                 break;
             }
             default:
-                if (of.what == form::truth) {
-                    leaf_ = leaf::decided(of.value.is_zero() ? truth::no : truth::yes);
-                }
+                if (of.what == form::truth) leaf_ = compile(of, {in});
         }
     }
 
@@ -202,7 +82,7 @@ private:
             // In a lane that was handed on only the records say which thread they are from.
             // Another thread may have recorded the references that one made.
             if (uses_thread_ && (lane.handed_on != 0 || in_->events().packs())) return {};
-            const truth is = leaf_->of(lane);
+            const truth is = leaf_->ask(lane);
             return {is == truth::yes, is == truth::no};
         }
         if (parts_.empty()) return {};
@@ -280,12 +160,14 @@ private:
     const tables* in_;
     const expression* of_;
     std::vector<outline> parts_;
-    std::optional<leaf> leaf_;  // if it depends on the lane alone
+    std::optional<condition_code> leaf_;  // if it depends on the lane alone
     bool uses_record_ = false;
     bool uses_thread_ = false;
 };
 
-/// For one trace, whose tables must outlive it. Not for two threads at once.
+/// For one trace, whose tables must outlive it. Not for two threads at once. Asking throws
+/// std::length_error if its code for an event is longer than code may be: check.hpp finds out
+/// beforehand.
 class predicate : public condition {
 public:
     predicate(const tables& in, expression what)
@@ -300,10 +182,10 @@ public:
         return outline_.may_want(lane);
     }
     [[nodiscard]] bool may_want(const event_type* type) const override {
-        const auto wanted = [](const clause& of) {
+        const auto wanted = [](const condition_code& of) {
             return of.constant().value_or(truth::yes) == truth::yes;
         };
-        return wanted(ready(type, true)) || wanted(ready(type, false));
+        return wanted(ready(type, type != nullptr)) || wanted(ready(type, false));
     }
 
     [[nodiscard]] std::shared_ptr<const condition> another() const override {
@@ -311,26 +193,27 @@ public:
     }
     [[nodiscard]] portion choose(const record_run& of) const override {
         const record_view& first = of.front();
-        const clause& what = ready(first.known() ? &first.type() : nullptr, first.has_fields());
+        const condition_code& what =
+            ready(first.known() ? &first.type() : nullptr, first.has_fields());
         if (const auto known = what.constant()) {
             return known == truth::yes ? portion{0, of.size()} : portion{of.size(), 0};
         }
         portion found;
-        for (block next{of}; next.begin < of.size(); next.begin += next.count) {
-            next.count = (std::min)(of.size() - next.begin, std::size_t{64});
-            const std::uint64_t all = next.all();
-            std::uint64_t yes = what.which(next, all).yes & all;
+        for (std::size_t begin = 0; begin < of.size(); begin += point::records_at_once) {
+            const std::size_t count = (std::min)(of.size() - begin, point::records_at_once);
+            std::uint64_t yes = which(what.ask(of, begin, count));
+            if (count < 64) yes &= (std::uint64_t{1} << count) - 1;
             if (found.take == 0) {
                 if (yes == 0) continue;
                 const auto before = static_cast<std::size_t>(std::countr_zero(yes));
-                found.skip = next.begin + before;
+                found.skip = begin + before;
                 yes >>= before;
                 found.take = static_cast<std::size_t>(std::countr_one(yes));
-                if (before + found.take < next.count) return found;
+                if (before + found.take < count) return found;
             } else {
                 const auto more = static_cast<std::size_t>(std::countr_one(yes));
                 found.take += more;
-                if (more < next.count) return found;
+                if (more < count) return found;
             }
         }
         if (found.take == 0) found.skip = of.size();
@@ -339,13 +222,21 @@ public:
 
     /// The answer for one record.
     [[nodiscard]] truth ask(const record_view& record) const {
-        const record_run alone = record_run::of(record, 1, 1, 1);
-        const masks found = ready(record.known() ? &record.type() : nullptr, record.has_fields())
-                                .which({alone, 0, 1}, 1);
-        return (found.yes & 1) != 0 ? truth::yes : (found.no & 1) != 0 ? truth::no : truth::unknown;
+        const condition_code& what =
+            ready(record.known() ? &record.type() : nullptr, record.has_fields());
+        if (const auto known = what.constant()) return *known;
+        return where::truth_of(what.ask(record_run::of(record, 1, 1, 1), 0, 1)[0]);
     }
 
 private:
+    /// Those for which it holds, one bit each.
+    [[nodiscard]] static std::uint64_t which(const point::record_column& truths) noexcept {
+        std::uint64_t yes = 0;
+        for (std::size_t k = 0; k < truths.size(); ++k) yes |= truths[k] & point::record_bits[k];
+        // What is unknown has this bit.
+        if (truths[0] == point::truth_unknown) yes &= ~std::uint64_t{1};
+        return yes;
+    }
     /// Identifies the clock readings: with other readings records have other times.
     struct readings {
         std::size_t count = 0;
@@ -359,17 +250,17 @@ private:
         }
     };
 
-    [[nodiscard]] const clause& ready(const event_type* type, bool has_fields) const {
+    [[nodiscard]] const condition_code& ready(const event_type* type, bool has_fields) const {
         if (const auto now = readings::of(in_.time()); now != clock_) {
-            clauses_.clear();
+            codes_.clear();
             clock_ = now;
         }
         const std::size_t at =
             (type == nullptr ? 0 : 2 * (type->number + 1)) + (has_fields ? 1 : 0);
-        if (at >= clauses_.size()) clauses_.resize((std::max)(at + 1, 2 * clauses_.size()));
-        auto& one = clauses_[at];
+        if (at >= codes_.size()) codes_.resize((std::max)(at + 1, 2 * codes_.size()));
+        auto& one = codes_[at];
         if (one == nullptr) {
-            one = std::make_unique<clause>(clause::make(what_, {in_, type, has_fields}));
+            one = std::make_unique<condition_code>(compile(what_, {in_, type, has_fields}));
         }
         return *one;
     }
@@ -378,7 +269,7 @@ private:
     expression what_;
     outline outline_;
     mutable readings clock_;
-    mutable std::vector<std::unique_ptr<clause>> clauses_;
+    mutable std::vector<std::unique_ptr<condition_code>> codes_;
 };
 
 }  // namespace trace_ring::inline v1::reduce::where

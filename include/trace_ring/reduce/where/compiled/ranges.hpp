@@ -4,8 +4,7 @@
 
 /// @file
 /// Compares with a constant quickly: for each type and operator it asks whether the value lies in a
-/// range, after values are turned into keys, unsigned integers in the same order. So one loop
-/// serves all types, with a load, a subtraction and a comparison for each record.
+/// range, after values are turned into keys, unsigned integers in the same order.
 
 #include <algorithm>
 #include <bit>
@@ -34,6 +33,13 @@ struct range {
 namespace impl {
 
 inline constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
+
+[[nodiscard]] constexpr bool is_signed(field_type type) noexcept {
+    return type >= field_type::i8 && type <= field_type::i64;
+}
+[[nodiscard]] constexpr bool is_real(field_type type) noexcept {
+    return type == field_type::f32 || type == field_type::f64;
+}
 
 [[nodiscard]] inline std::uint64_t key_of(std::uint64_t value) noexcept {
     return value;
@@ -126,46 +132,6 @@ inline void unite(std::vector<range>& ranges) {
         }
     }
     if (!ranges.empty()) ranges.resize(kept + 1);
-}
-
-namespace impl {
-
-template <class Holds, class Value>
-[[nodiscard]] std::uint64_t mask_of(const std::byte* at, std::ptrdiff_t stride, std::size_t count,
-                                    const Holds& holds, Value) {
-    std::uint64_t mask = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        Value value;
-        std::memcpy(&value, at, sizeof value);
-        at += stride;
-        mask |= std::uint64_t{holds(key_of(widest<Value>{value}))} << i;
-    }
-    return mask;
-}
-
-[[nodiscard]] inline bool within(const std::vector<range>& ranges, std::uint64_t key) noexcept {
-    const auto after = std::upper_bound(ranges.begin(), ranges.end(), key,
-                                        [](std::uint64_t k, const range& r) { return k < r.low; });
-    return after != ranges.begin() && key <= (after - 1)->high;
-}
-
-}  // namespace impl
-
-/// Which of up to 64 values lie in the ranges, as bits. The values are of this type, the first at
-/// `at`, `stride` bytes apart.
-[[nodiscard]] inline std::uint64_t which_within(const std::vector<range>& ranges, field_type type,
-                                                const std::byte* at, std::ptrdiff_t stride,
-                                                std::size_t count) {
-    const auto mask = [&](const auto& holds) {
-        return visit_type(type,
-                          [&](auto zero) { return impl::mask_of(at, stride, count, holds, zero); });
-    };
-    if (ranges.size() != 1) {
-        return mask([&ranges](std::uint64_t key) { return impl::within(ranges, key); });
-    }
-    const std::uint64_t low = ranges[0].low;
-    const std::uint64_t span = ranges[0].high - low;
-    return mask([low, span](std::uint64_t key) { return key - low <= span; });
 }
 
 // Times become ranges of ticks where the clock allows it: then no record's time is computed, and

@@ -11,19 +11,30 @@
 ///   }
 /// @endcode
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
-#include <trace_ring/point/code.hpp>
+#include <trace_ring/point/machine/code.hpp>
+#include <trace_ring/record/field.hpp>
 
 namespace trace_ring::inline v1::point {
 
+/// What code may ask of records, and of what its context has of them.
+struct record_bounds {
+    std::uint32_t bytes = 0;  ///< of each record, behind its header
+    std::uint32_t words = 0;
+    std::uint32_t numbers = 0;
+    std::uint32_t ranges = 0;
+    std::uint32_t depth = most_depth;  ///< words on the stack; at most `most_record_depth`
+};
+
 /// What code is checked for.
 struct purpose {
-    std::uint32_t output_bytes = 0;  ///< an action's; at most `most_output`
-    bool is_predicate = false;       ///< it leaves one word, and stores nothing
+    std::uint32_t output_bytes = 0;          ///< an action's; at most `most_output`
+    bool is_predicate = false;               ///< it leaves one word, and stores nothing
+    const record_bounds* records = nullptr;  ///< null: it asks a firing
 };
 
 struct code_fault {
@@ -31,24 +42,32 @@ struct code_fault {
     const char* what = "";
 };
 
-/// The first fault of the code; nothing if it may run. Linear; no allocation.
-[[nodiscard]] constexpr std::optional<code_fault> find_fault(code of, const purpose& as) noexcept {
+/// The first fault of the code; nothing if it may run. Linear. Throws std::bad_alloc.
+[[nodiscard]] constexpr std::optional<code_fault> find_fault(code of, const purpose& as) {
+    constexpr record_bounds none;
+    const record_bounds& records = as.records != nullptr ? *as.records : none;
+    const std::size_t longest =
+        as.records != nullptr ? most_record_instructions : most_instructions;
     if (of.empty()) return code_fault{0, "there is no instruction"};
-    if (of.size() > most_instructions) return code_fault{most_instructions, "too long"};
+    if (of.size() > longest) return code_fault{longest, "too long"};
     if (as.output_bytes > most_output) return code_fault{0, "too much output"};
-    constexpr std::uint8_t unknown = 0xFF;
+    if (records.depth > most_record_depth) return code_fault{0, "too deep a stack"};
+    constexpr std::uint16_t unknown = 0xFFFF;
     // The depth of the stack before each instruction: the same on each way that leads there.
-    std::array<std::uint8_t, most_instructions> depths{};
-    for (std::size_t i = 1; i < of.size(); ++i) depths[i] = unknown;
+    std::vector<std::uint16_t> depths(of.size(), unknown);
+    depths[0] = 0;
     for (std::size_t i = 0; i < of.size(); ++i) {
         const instruction& one = of[i];
         const auto wrong = [i](const char* what) { return code_fault{i, what}; };
         if (static_cast<std::uint8_t>(one.code) >= ops) return wrong("no such operation");
+        if (as.records != nullptr ? asks_firing(one.code) : asks_records(one.code)) {
+            return wrong(as.records != nullptr ? "it asks a firing" : "it asks records");
+        }
         if (depths[i] == unknown) return wrong("no way leads here");
         const stack_effect effect = effect_of(one.code);
         if (depths[i] < effect.takes) return wrong("the stack is empty");
         const unsigned depth = depths[i] - unsigned{effect.takes} + effect.leaves;
-        if (depth > most_depth) return wrong("the stack is full");
+        if (depth > records.depth) return wrong("the stack is full");
 
         bool uses_what = false;
         bool uses_size = false;
@@ -104,13 +123,45 @@ struct code_fault {
                 if (one.value < 0 || static_cast<std::size_t>(one.value) >= left) {
                     return wrong("skips to outside of the code");
                 }
-                std::uint8_t& there = depths[i + 1 + static_cast<std::size_t>(one.value)];
+                std::uint16_t& there = depths[i + 1 + static_cast<std::size_t>(one.value)];
                 if (there != unknown && there != depth) {
                     return wrong("another depth of the stack than on the other way there");
                 }
-                there = static_cast<std::uint8_t>(depth);
+                there = static_cast<std::uint16_t>(depth);
                 break;
             }
+            case op::field: {
+                uses_what = true;
+                uses_value = true;
+                const auto bytes =
+                    static_cast<std::uint32_t>(size_of(static_cast<field_type>(one.what)));
+                if (bytes == 0) return wrong("no such type");
+                if (one.value < 0 || bytes > records.bytes ||
+                    static_cast<std::uint32_t>(one.value) > records.bytes - bytes) {
+                    return wrong("outside of the record");
+                }
+                break;
+            }
+            case op::record_word:
+            case op::record_number:
+            case op::within: {
+                uses_value = true;
+                const std::uint32_t there = one.code == op::record_word     ? records.words
+                                            : one.code == op::record_number ? records.numbers
+                                                                            : records.ranges;
+                if (one.value < 0 || static_cast<std::uint32_t>(one.value) >= there) {
+                    return wrong("the context has no such");
+                }
+                break;
+            }
+            case op::number:
+                uses_what = true;
+                if (one.what >= word_kinds) return wrong("no such kind of number");
+                break;
+            case op::number_compare:
+                uses_what = true;
+                if (one.what == 0 || one.what > 6) return wrong("no such comparison");
+                break;
             default:
                 break;
         }
@@ -131,7 +182,7 @@ struct code_fault {
         if (depths[i + 1] != unknown && depths[i + 1] != depth) {
             return wrong("another depth of the stack than on the other way there");
         }
-        depths[i + 1] = static_cast<std::uint8_t>(depth);
+        depths[i + 1] = static_cast<std::uint16_t>(depth);
     }
     return std::nullopt;
 }

@@ -1,0 +1,108 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The clauses of a session as they run at threads that stand still: what is counted of them, and
+/// what they have recorded.
+/// @code
+///   runs.fire(thread, registers, function_part::entry, point);
+///   runs.read([](const firing_record& of, std::span<const std::byte> output) { ... });
+/// @endcode
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/point/clauses.hpp>
+#include <trace_ring/policy/clock/monotonic.hpp>
+
+#include "../firings/firing_record.hpp"
+#include "stopped_firing.hpp"
+#include "traced_thread.hpp"
+
+namespace trace_clauses {
+
+class clause_runs {
+public:
+    explicit clause_runs(const point::clauses& session)
+        : session_(session), counts_(session.size()) {}
+
+    /// A point, by its number.
+    [[nodiscard]] std::uint32_t install(std::span<const std::uint32_t> clauses) {
+        return session_.install(clauses);
+    }
+    void fire(const traced_thread& one, const thread_registers& registers, function_part part,
+              std::uint32_t point) {
+        const stopped_firing at(one.tid, one.process, registers, part);
+        session_.fire(point, at.mode(), at, [&](const point::clause_result& done) {
+            clause_counts& counted = counts_[done.clause];
+            if (done.is == point::clause_result::not_wanted) ++counted.not_wanted;
+            if (done.is == point::clause_result::unreadable) ++counted.unreadable;
+            if (done.is != point::clause_result::ran) return;
+            ++counted.ran;
+            const bool wide = at.mode() == program_mode::lp64;
+            const firing_record head{.clause = done.clause,
+                                     .faults = done.faults,
+                                     .time = trace_ring::clock::monotonic::now(),
+                                     .pid = static_cast<std::uint32_t>(one.process),
+                                     .tid = static_cast<std::uint32_t>(one.tid),
+                                     .cpu = 0,
+                                     .bits = wide ? 64U : 32U,
+                                     .dropped = dropped_,
+                                     .comm = {}};
+            const std::size_t words = (sizeof head + done.output.size() + 7) / 8;
+            const std::size_t begin = records_.size();
+            records_.resize(begin + 1 + words);
+            records_[begin] = words;
+            const auto into = std::as_writable_bytes(std::span(records_).subspan(begin + 1));
+            std::memcpy(into.data(), &head, sizeof head);
+            std::copy(done.output.begin(), done.output.end(), into.begin() + sizeof head);
+        });
+    }
+    /// A firing of the point that is not seen.
+    void drop(std::uint32_t point) {
+        for (const std::uint32_t each : session_.at(point)) {
+            ++counts_[each].dropped;
+            ++dropped_;
+        }
+    }
+
+    [[nodiscard]] bool any() const noexcept { return !records_.empty(); }
+    /// Whether there is so much that it should be read.
+    [[nodiscard]] bool much() const noexcept { return records_.size() >= much_words; }
+    /// Calls `tell(const firing_record&, std::span<const std::byte> output)` for all that ran since
+    /// it was read last, in that order. Returns how many.
+    template <class Tell>
+    std::size_t read(Tell&& tell) {
+        std::size_t count = 0;
+        for (std::size_t at = 0; at < records_.size(); ++count) {
+            const auto words = static_cast<std::size_t>(records_[at]);
+            const auto bytes = std::as_bytes(std::span(records_).subspan(at + 1, words));
+            firing_record head;
+            std::memcpy(&head, bytes.data(), sizeof head);
+            tell(std::as_const(head), bytes.subspan(sizeof head));
+            at += 1 + words;
+        }
+        records_.clear();
+        return count;
+    }
+
+    [[nodiscard]] const clause_counts& counts(std::uint32_t clause) const {
+        return counts_.at(clause);
+    }
+
+private:
+    static constexpr std::size_t much_words = std::size_t{1} << 17;
+
+    point::clauses session_;
+    std::vector<clause_counts> counts_;
+    std::uint64_t dropped_ = 0;
+    std::vector<std::uint64_t> records_;  // each with its length before it
+};
+
+}  // namespace trace_clauses

@@ -1,0 +1,52 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The points of a session, and where they are in the memory of the programs that are traced.
+/// @code
+///   points.add({"/usr/lib/x86_64-linux-gnu/libc.so.6", 0x98860, function_part::entry, pid}, 0);
+///   points.set_in(memory, pid);  // and again whenever it has mapped other files
+/// @endcode
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../firings/firing_record.hpp"
+#include "address_space.hpp"
+
+namespace trace_clauses {
+
+class placed_points {
+public:
+    struct placed {
+        attach_point at;
+        std::uint32_t number;                          // in the session
+        std::pair<std::uint64_t, std::uint64_t> file;  // its device, and its number there
+    };
+
+    void add(const attach_point& at, std::uint32_t number);
+    void clear() noexcept { points_.clear(); }
+    [[nodiscard]] const placed& operator[](std::uint32_t i) const noexcept { return points_[i]; }
+
+    /// Sets breakpoints at all that a process has mapped now, and where its dynamic linker tells
+    /// debuggers of what it maps.
+    void set_in(address_space& memory, ::pid_t process);
+
+private:
+    using file_identity = std::pair<std::uint64_t, std::uint64_t>;
+
+    void set_in_loader(address_space& memory, const std::vector<mapped_file>& files);
+    [[nodiscard]] static file_identity identity_of(const std::string& file) noexcept;
+
+    std::vector<placed> points_;
+    std::map<std::string, std::optional<std::uint64_t>> loaders_;
+};
+
+}  // namespace trace_clauses

@@ -1,0 +1,170 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "traced_thread.hpp"
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+
+#include "../../branch_trace/step/traced_program.hpp"
+#include "by_hand.hpp"
+#include "movable.hpp"
+
+namespace trace_clauses {
+namespace {
+
+using branch_trace::impl::read_signal;
+
+/// R, S, D, Z and so on; a space if there is no such thread.
+[[nodiscard]] char state_of(::pid_t tid) {
+    std::ifstream in("/proc/" + std::to_string(tid) + "/stat");
+    const std::string all{std::istreambuf_iterator<char>(in), {}};
+    const std::size_t behind = all.rfind(')');
+    return behind == std::string::npos || behind + 2 >= all.size() ? ' ' : all[behind + 2];
+}
+}  // namespace
+
+::pid_t wait_for(::pid_t tid, int& status, int options) noexcept {
+    ::pid_t got = 0;
+    while ((got = ::waitpid(tid, &status, __WALL | options)) < 0 && errno == EINTR) {
+    }
+    return got;
+}
+/// Whether a child has stopped or ended, or may have, within so long.
+bool await_child(std::chrono::nanoseconds most) noexcept {
+    ::sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    const ::timespec limit{most.count() / 1'000'000'000, most.count() % 1'000'000'000};
+    return ::sigtimedwait(&child, nullptr, &limit) == SIGCHLD;
+}
+int event_of(int status) noexcept {
+    return WIFSTOPPED(status) ? status >> 16 : 0;
+}
+
+bool traced_thread::get_registers(thread_registers& into) const noexcept {
+    return ::ptrace(PTRACE_GETREGS, tid, nullptr, &into) == 0;
+}
+bool traced_thread::set_registers(const thread_registers& from) const noexcept {
+    return ::ptrace(PTRACE_SETREGS, tid, nullptr, &from) == 0;
+}
+
+bool traced_thread::met_breakpoint(thread_registers& into) const {
+    ::siginfo_t info{};
+    if (memory == nullptr || !get_registers(into) || memory->at(into.rip - 1) == nullptr ||
+        !read_signal(tid, info) || info.si_code <= 0) {
+        return false;
+    }
+    --into.rip;
+    return true;
+}
+
+bool traced_thread::pass_by_hand(thread_registers& registers, const breakpoint& of) const {
+    struct {
+        ::pid_t pid;
+        [[nodiscard]] bool read(std::uint64_t at, std::span<std::byte> into) const noexcept {
+            return read_memory(pid, at, into);
+        }
+        [[nodiscard]] bool write(std::uint64_t at, std::span<const std::byte> from) const noexcept {
+            return write_memory(pid, at, from);
+        }
+    } of_process{process};
+    return execute_by_hand(of.code, registers, of_process) && set_registers(registers);
+}
+
+bool traced_thread::step_elsewhere(thread_registers& registers, const breakpoint& of) {
+    const std::uint64_t there = memory->entry();
+    std::array<std::byte, breakpoint::most_code> before{};
+    if (there == 0 || !is_movable(of.code, mode_of(registers)) || !memory->read(there, before) ||
+        !memory->write(there, of.code))
+        return false;
+    const std::uint64_t here = registers.rip;
+    registers.rip = there;
+    if (set_registers(registers)) {
+        step();
+        if (get_registers(registers) && registers.rip - there < before.size()) {
+            registers.rip += here - there;
+            static_cast<void>(set_registers(registers));
+        }
+    }
+    static_cast<void>(memory->write(there, before));
+    return true;
+}
+
+void traced_thread::step_in_place(const thread_registers& registers, const breakpoint& of) {
+    const std::uint64_t here = registers.rip;
+    if (!set_registers(registers)) return;
+    memory->lift(here, of);
+    step();
+    memory->lower(here);
+}
+
+void traced_thread::step() {
+    while (::ptrace(PTRACE_SINGLESTEP, tid, nullptr, nullptr) == 0) {
+        int now = 0;
+        if (wait_for(tid, now, 0) != tid) return;
+        if (!WIFSTOPPED(now) || (event_of(now) != 0 && event_of(now) != PTRACE_EVENT_STOP)) {
+            status = now;  // it has ended, or the instruction is a system call
+            return;
+        }
+        if (event_of(now) == PTRACE_EVENT_STOP) continue;
+        const int signal = WSTOPSIG(now);
+        ::siginfo_t info{};
+        const bool by_itself = read_signal(tid, info) && info.si_code > 0;
+        if (signal == SIGTRAP && by_itself) return;
+        signals.push_back(signal);
+        if (by_itself &&
+            (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE))
+            return;
+    }
+}
+
+bool traced_thread::stop() {
+    if (stands_still) return true;
+    if (::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr) != 0) return false;
+    int now = 0;
+    for (int tries = 0;; ++tries) {
+        const ::pid_t got = wait_for(tid, now, WNOHANG);
+        if (got < 0) return false;
+        if (got == tid) break;
+        static_cast<void>(await_child(std::chrono::milliseconds(1)));
+        // In the kernel, or the first thread of a process, which has ended before the others.
+        if (tries % 16 == 15) {
+            const char state = state_of(tid);
+            if (state == 'Z' || state == 'X' || (state == 'D' && tries > 100)) return false;
+        }
+    }
+    stands_still = true;
+    if (event_of(now) == PTRACE_EVENT_STOP && WSTOPSIG(now) == SIGTRAP) return true;
+    status = now;
+    return true;
+}
+
+void traced_thread::go_on() noexcept {
+    // It takes one signal; others are sent anew.
+    int signal = 0;
+    if (!signals.empty()) {
+        signal = signals.front();
+        for (std::size_t i = 1; i < signals.size(); ++i)
+            ::syscall(SYS_tgkill, process, tid, signals[i]);
+        signals.clear();
+    }
+    stands_still = false;
+    // If it is gone, its end is told next.
+    static_cast<void>(::ptrace(PTRACE_CONT, tid, nullptr, static_cast<long>(signal)));
+}
+
+}  // namespace trace_clauses

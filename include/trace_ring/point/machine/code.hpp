@@ -1,0 +1,288 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The byte code of predicates and actions: what a clause's text becomes for one data model, and a
+/// condition on records for the records of one event. A stack machine of 64-bit words that goes
+/// forward only, so that its time is bounded by its length; what check.hpp accepts cannot reach
+/// outside of what it is given, whatever the traced program or the record holds.
+/// @code
+///   using trace_ring::point::op;
+///   const trace_ring::point::instruction large[] = {  // arg0 > 4096
+///       {op::argument, 0}, {op::constant, 0, 0, 4096}, {op::exceeds}, {op::finish}};
+/// @endcode
+/// A predicate leaves one word, which is true unless 0. An action leaves none: it stores what it
+/// records into its output, whose size is fixed. What cannot be read, and a division by zero, is 0
+/// and counted as a fault; nothing else can go wrong.
+///
+/// Code asks one firing of a trace point, or records, many at once. What it asks of records may be
+/// missing: a condition leaves a truth, one of three words, for which `bit_and` and `bit_or` are
+/// "and" and "or".
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace trace_ring::inline v1::point {
+
+// `x` is the word on top of the stack, `w` the one below it. An operation takes what it uses from
+// the stack and leaves its result there.
+enum class op : std::uint8_t {
+    finish,         ///< the last instruction, and the only one of its kind
+    constant,       ///< `value`, sign-extended
+    constant_high,  ///< x with `value` in its high half: for constants of more than 32 bits
+    context,        ///< the firing's word number `what`: a context_word
+    argument,       ///< the called function's argument number `what`, by its calling convention
+    reg,            ///< the register number `what`, by DWARF's numbers of the process's mode
+    load,           ///< the number of width `what` at address x + `value` in the process
+    add,            ///< w + x, modulo 2^64, as all arithmetic is
+    subtract,       ///< w - x
+    multiply,       ///< w * x
+    divide,         ///< w / x, signed, towards zero
+    divide_unsigned,
+    remainder,  ///< of w / x, signed: with the sign of w
+    remainder_unsigned,
+    bit_and,
+    bit_or,
+    bit_xor,
+    shift_left,            ///< w << (x mod 64)
+    shift_right,           ///< w >> (x mod 64), signed
+    shift_right_unsigned,  ///< w >> (x mod 64)
+    negate,                ///< -x
+    invert,                ///< all bits of x
+    is_zero,               ///< 1 if x is 0, else 0
+    equals,                ///< 1 if w == x, else 0
+    exceeds,               ///< 1 if w > x, signed
+    exceeds_unsigned,      ///< 1 if w > x, unsigned
+    narrow,                ///< x cut to width `what`, and extended to 64 bits again
+    skip,                  ///< goes on `value` instructions further on
+    skip_if_zero,          ///< the same if x is 0
+    store,                 ///< x, in width `what`, into the output at `value`
+    store_text,   ///< the text at address x into the output at `value`: its length in two bytes,
+                  ///< then `size` bytes, 0 behind its end
+    store_bytes,  ///< `size` bytes at address x into the output at `value`
+    store_stack,  ///< the return addresses, `size` bytes of them, the innermost first
+    // Of records. A number is two words: its bits, and above them its number_kind.
+    copy,           ///< x, once more
+    field,          ///< the number at byte `value` behind the header, of the field_type `what`:
+                    ///< extended, or as a double
+    record_word,    ///< what the context has as word `value` of the record
+    record_number,  ///< what it has as number `value`
+    within,         ///< whether x lies in its ranges `value`, a truth
+    same_truth,     ///< whether the truths w and x are the same, as a truth
+    number,         ///< x as a number: of the kind `what`
+    number_negate,
+    number_add,
+    number_subtract,
+    number_multiply,
+    number_divide,
+    number_remainder,
+    number_and,
+    number_compare,  ///< whether the lower number compares with the upper one by `what`, a truth
+};
+inline constexpr std::uint8_t ops = static_cast<std::uint8_t>(op::number_compare) + 1;
+
+/// Of a number in memory, in the output, or of a narrowed word: bytes, and whether it has a sign.
+enum class width : std::uint8_t { u8, u16, u32, u64, s8, s16, s32, s64 };
+inline constexpr std::uint8_t widths = 8;
+
+/// What the bits of a number are. Where one operand is unknown, or else undefined, so is the
+/// result.
+enum class number_kind : std::uint8_t {
+    whole,      ///< 0 to 2^64-1
+    negative,   ///< -2^63 to -1, in two's complement
+    real,       ///< a double
+    undefined,  ///< divided by zero: it compares with nothing
+    unknown,    ///< there is none
+};
+/// The kinds that words can be made numbers of; `negative`: if its sign is set, else whole.
+inline constexpr std::uint8_t word_kinds = 3;
+
+/// Words that say whether something holds.
+inline constexpr std::uint64_t truth_no = 0;
+inline constexpr std::uint64_t truth_unknown = 1;
+inline constexpr std::uint64_t truth_yes = ~std::uint64_t{0};
+
+[[nodiscard]] constexpr std::uint32_t bytes_of(width of) noexcept {
+    return 1U << (static_cast<unsigned>(of) & 3U);
+}
+/// `value` cut to that width and extended again.
+[[nodiscard]] constexpr std::uint64_t narrowed(std::uint64_t value, width to) noexcept {
+    const unsigned unused = 64 - 8 * bytes_of(to);
+    if (static_cast<unsigned>(to) < static_cast<unsigned>(width::s8)) {
+        return value << unused >> unused;
+    }
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
+}
+
+/// What is known of a firing beside its arguments.
+enum class context_word : std::uint8_t {
+    time,          ///< CLOCK_MONOTONIC, ns
+    process,       ///< its id
+    thread,        ///< its id
+    user,          ///< the real user's id
+    processor,     ///< its number
+    bits,          ///< 32 or 64: the process's mode
+    returned,      ///< the value that the function returned; 0 at an entry
+    address,       ///< of the instruction
+    command,       ///< the thread's name: its first 8 bytes, in the order of memory,
+    command_rest,  ///< and the 8 behind them; 0 behind its end
+};
+inline constexpr std::uint8_t context_words =
+    static_cast<std::uint8_t>(context_word::command_rest) + 1;
+
+inline constexpr std::uint16_t most_arguments = 12;
+inline constexpr std::uint16_t most_registers = 17;  ///< x86-64: rax to r15 and rip
+inline constexpr std::uint32_t most_depth = 16;      ///< words on the stack
+inline constexpr std::uint32_t most_instructions = 1024;
+inline constexpr std::uint32_t most_output = 4096;        ///< bytes
+inline constexpr std::uint32_t most_record_depth = 4096;  ///< of code that asks records
+inline constexpr std::uint32_t most_record_instructions = 65536;
+
+struct instruction {
+    op code = op::finish;
+    std::uint8_t what = 0;   ///< a number or a width, by the operation
+    std::uint16_t size = 0;  ///< bytes
+    std::int32_t value = 0;
+
+    friend constexpr bool operator==(const instruction&, const instruction&) = default;
+};
+static_assert(sizeof(instruction) == 8);
+static_assert(offsetof(instruction, what) == 1 && offsetof(instruction, size) == 2 &&
+              offsetof(instruction, value) == 4);
+
+using code = std::span<const instruction>;
+
+/// How many words an operation takes from the stack, and leaves there.
+struct stack_effect {
+    std::uint8_t takes;
+    std::uint8_t leaves;
+};
+[[nodiscard]] constexpr stack_effect effect_of(op of) noexcept {
+    switch (of) {
+        case op::finish:
+        case op::skip:
+        case op::store_stack:
+            return {0, 0};
+        case op::constant:
+        case op::context:
+        case op::argument:
+        case op::reg:
+        case op::field:
+        case op::record_word:
+            return {0, 1};
+        case op::constant_high:
+        case op::load:
+        case op::negate:
+        case op::invert:
+        case op::is_zero:
+        case op::narrow:
+        case op::within:
+            return {1, 1};
+        case op::skip_if_zero:
+        case op::store:
+        case op::store_text:
+        case op::store_bytes:
+            return {1, 0};
+        case op::record_number:
+            return {0, 2};
+        case op::copy:
+        case op::number:
+            return {1, 2};
+        case op::number_negate:
+            return {2, 2};
+        case op::number_add:
+        case op::number_subtract:
+        case op::number_multiply:
+        case op::number_divide:
+        case op::number_remainder:
+        case op::number_and:
+            return {4, 2};
+        case op::number_compare:
+            return {4, 1};
+        default:
+            return {2, 1};
+    }
+}
+/// Whether only code that asks records has the operation.
+[[nodiscard]] constexpr bool asks_records(op of) noexcept {
+    return of > op::store_stack;
+}
+/// Whether only code that asks a firing has it.
+[[nodiscard]] constexpr bool asks_firing(op of) noexcept {
+    switch (of) {
+        case op::context:
+        case op::argument:
+        case op::reg:
+        case op::load:
+        case op::divide:
+        case op::divide_unsigned:
+        case op::remainder:
+        case op::remainder_unsigned:
+            return true;
+        default:
+            return of >= op::store && of <= op::store_stack;
+    }
+}
+
+namespace impl {
+inline constexpr std::array<std::string_view, ops> op_names{"finish",
+                                                            "constant",
+                                                            "constant_high",
+                                                            "context",
+                                                            "argument",
+                                                            "reg",
+                                                            "load",
+                                                            "add",
+                                                            "subtract",
+                                                            "multiply",
+                                                            "divide",
+                                                            "divide_unsigned",
+                                                            "remainder",
+                                                            "remainder_unsigned",
+                                                            "bit_and",
+                                                            "bit_or",
+                                                            "bit_xor",
+                                                            "shift_left",
+                                                            "shift_right",
+                                                            "shift_right_unsigned",
+                                                            "negate",
+                                                            "invert",
+                                                            "is_zero",
+                                                            "equals",
+                                                            "exceeds",
+                                                            "exceeds_unsigned",
+                                                            "narrow",
+                                                            "skip",
+                                                            "skip_if_zero",
+                                                            "store",
+                                                            "store_text",
+                                                            "store_bytes",
+                                                            "store_stack",
+                                                            "copy",
+                                                            "field",
+                                                            "record_word",
+                                                            "record_number",
+                                                            "within",
+                                                            "same_truth",
+                                                            "number",
+                                                            "number_negate",
+                                                            "number_add",
+                                                            "number_subtract",
+                                                            "number_multiply",
+                                                            "number_divide",
+                                                            "number_remainder",
+                                                            "number_and",
+                                                            "number_compare"};
+}  // namespace impl
+
+/// For listings.
+[[nodiscard]] constexpr std::string_view name_of(op of) noexcept {
+    const auto at = static_cast<std::size_t>(of);
+    return at < impl::op_names.size() ? impl::op_names[at] : "?";
+}
+
+}  // namespace trace_ring::inline v1::point

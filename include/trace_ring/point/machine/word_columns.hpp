@@ -1,0 +1,113 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The byte code's arithmetic on words, for one firing or for many records: each operation on a
+/// column, the words that they have in one place of the stack.
+/// @code
+///   end = impl::compute(instruction{op::add}, end);  // two columns become one
+/// @endcode
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/point/machine/code.hpp>
+
+namespace trace_ring::inline v1::point {
+
+/// What each of N records has in one place of the stack; of a firing N is 1.
+template <std::size_t N>
+using column = std::array<std::uint64_t, N>;
+
+namespace impl {
+
+template <std::size_t N, class Do>
+void each(column<N>& of, const Do& result) noexcept {
+    for (std::size_t k = 0; k < N; ++k) of[k] = result(of[k]);
+}
+/// `into`, and what was above it on the stack, become one.
+template <std::size_t N, class Do>
+[[nodiscard]] column<N>* both(column<N>* into, const Do& result) noexcept {
+    std::uint64_t* __restrict const w = into[0].data();
+    const std::uint64_t* __restrict const x = into[1].data();
+    for (std::size_t k = 0; k < N; ++k) w[k] = result(w[k], x[k]);
+    return into + 1;
+}
+
+/// `x` is not 0.
+[[nodiscard]] constexpr std::uint64_t quotient(op how, std::uint64_t w, std::uint64_t x) noexcept {
+    if (how == op::divide_unsigned) return w / x;
+    if (how == op::remainder_unsigned) return w % x;
+    // -2^63 / -1 is out of range, and would trap: by magnitudes it is 2^63, which wraps.
+    const bool negative = static_cast<std::int64_t>(w) < 0;
+    const bool differs = negative != (static_cast<std::int64_t>(x) < 0);
+    const std::uint64_t a = negative ? 0 - w : w;
+    const std::uint64_t b = static_cast<std::int64_t>(x) < 0 ? 0 - x : x;
+    if (how == op::remainder) return negative ? 0 - a % b : a % b;
+    return differs ? 0 - a / b : a / b;
+}
+
+/// An operation on words that asks nothing; `end` is behind the top of the stack, whose new end it
+/// returns. Null: it is no such operation.
+template <std::size_t N>
+[[nodiscard]] column<N>* compute(const instruction& one, column<N>* end) noexcept {
+    using word = std::uint64_t;
+    const auto is_signed = [](word of) { return static_cast<std::int64_t>(of); };
+    switch (one.code) {
+        case op::constant:
+            end->fill(static_cast<word>(std::int64_t{one.value}));
+            return end + 1;
+        case op::constant_high: {
+            const word high = word{static_cast<std::uint32_t>(one.value)} << 32;
+            each(end[-1], [high](word x) { return (x & 0xFFFFFFFFU) | high; });
+            return end;
+        }
+        case op::add:
+            return both(end - 2, [](word w, word x) { return w + x; });
+        case op::subtract:
+            return both(end - 2, [](word w, word x) { return w - x; });
+        case op::multiply:
+            return both(end - 2, [](word w, word x) { return w * x; });
+        case op::bit_and:
+            return both(end - 2, [](word w, word x) { return w & x; });
+        case op::bit_or:
+            return both(end - 2, [](word w, word x) { return w | x; });
+        case op::bit_xor:
+            return both(end - 2, [](word w, word x) { return w ^ x; });
+        case op::shift_left:
+            return both(end - 2, [](word w, word x) { return w << (x & 63); });
+        case op::shift_right:
+            return both(end - 2, [is_signed](word w, word x) {
+                return static_cast<word>(is_signed(w) >> (x & 63));
+            });
+        case op::shift_right_unsigned:
+            return both(end - 2, [](word w, word x) { return w >> (x & 63); });
+        case op::equals:
+            return both(end - 2, [](word w, word x) { return word{w == x}; });
+        case op::exceeds:
+            return both(end - 2,
+                        [is_signed](word w, word x) { return word{is_signed(w) > is_signed(x)}; });
+        case op::exceeds_unsigned:
+            return both(end - 2, [](word w, word x) { return word{w > x}; });
+        case op::negate:
+            each(end[-1], [](word x) { return 0 - x; });
+            return end;
+        case op::invert:
+            each(end[-1], [](word x) { return ~x; });
+            return end;
+        case op::is_zero:
+            each(end[-1], [](word x) { return word{x == 0}; });
+            return end;
+        case op::narrow:
+            each(end[-1], [to = static_cast<width>(one.what)](word x) { return narrowed(x, to); });
+            return end;
+        default:
+            return nullptr;
+    }
+}
+
+}  // namespace impl
+
+}  // namespace trace_ring::inline v1::point

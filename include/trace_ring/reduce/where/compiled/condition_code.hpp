@@ -1,0 +1,189 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Byte code that asks the records of one event, while it is written and when it runs.
+/// @code
+///   code.append({op::field, u32, 0, 8});
+///   code.finish(bytes);
+///   if (code.ask(run, 0, 64)[3] == point::truth_yes) use(run[3]);
+/// @endcode
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <trace_ring/point/machine/check.hpp>
+#include <trace_ring/point/machine/code.hpp>
+#include <trace_ring/point/machine/number_columns.hpp>
+#include <trace_ring/point/machine/run.hpp>
+#include <trace_ring/reduce/item.hpp>
+#include <trace_ring/reduce/tables.hpp>
+#include <trace_ring/reduce/where/compiled/asked_records.hpp>
+#include <trace_ring/reduce/where/expression/names.hpp>
+
+namespace trace_ring::inline v1::reduce::where {
+
+enum class truth : std::uint8_t { no, unknown, yes };
+
+[[nodiscard]] constexpr truth truth_of(std::uint64_t word) noexcept {
+    return word == point::truth_yes  ? truth::yes
+           : word == point::truth_no ? truth::no
+                                     : truth::unknown;
+}
+
+class condition_code {
+public:
+    /// The tables must outlive it, and so must what is asked for.
+    explicit condition_code(const tables& in) noexcept : in_(&in) {}
+
+    // --- Written ---
+
+    void append(const point::instruction& one) {
+        const point::stack_effect effect = point::effect_of(one.code);
+        depth_ = depth_ - effect.takes + effect.leaves;
+        deepest_ = (std::max)(deepest_, depth_);
+        code_.push_back(one);
+    }
+    void append(point::op code, std::size_t value = 0) {
+        append({code, 0, 0, static_cast<std::int32_t>(value)});
+    }
+    void constant(std::uint64_t value) {
+        append(point::op::constant, static_cast<std::uint32_t>(value));
+        const auto extended = static_cast<std::uint64_t>(std::int64_t{code_.back().value});
+        if (extended != value)
+            append(point::op::constant_high, static_cast<std::uint32_t>(value >> 32));
+    }
+    void constant(const number& value) {
+        constant(point::bits_of(value));
+        append({point::op::number, static_cast<std::uint8_t>(point::kind_of(value))});
+    }
+    void ask_text(text_question what) {
+        append(point::op::record_word, word_of_texts + asked_.texts.size());
+        asked_.texts.push_back(std::move(what));
+    }
+    void ask_number(const source& what) {
+        append(point::op::record_number, asked_.numbers.size());
+        asked_.numbers.push_back(what);
+    }
+    void ask_within(key_ranges ranges) {
+        append(point::op::within, asked_.ranges.size());
+        asked_.ranges.push_back(std::move(ranges));
+    }
+    /// Makes the truth on the stack its opposite.
+    void turn() {
+        constant(point::truth_no);
+        append(point::op::same_truth);
+    }
+
+    /// A place in the code, and how deep the stack is there.
+    struct mark {
+        std::size_t size;
+        std::size_t depth;
+    };
+    [[nodiscard]] mark here() const noexcept { return {code_.size(), depth_}; }
+    void take_back(const mark& to) {
+        code_.resize(to.size);
+        depth_ = to.depth;
+    }
+    /// Before the code behind a mark: it is skipped where the truth on the stack is this one. Where
+    /// it goes on is not known yet.
+    [[nodiscard]] std::size_t skip(const mark& before, std::uint64_t if_truth) {
+        std::vector<point::instruction> put{{point::op::copy}};
+        if (if_truth == point::truth_yes) put.push_back({point::op::invert});
+        put.push_back({point::op::skip_if_zero});
+        code_.insert(place(before), put.begin(), put.end());
+        return before.size + put.size() - 1;
+    }
+    void goes_on_here(std::size_t skip) {
+        code_[skip].value = static_cast<std::int32_t>(code_.size() - skip - 1);
+    }
+    /// Whether the code behind a mark asks records for anything.
+    [[nodiscard]] bool asks(const mark& from) const {
+        return std::any_of(place(from), code_.end(), [this](const point::instruction& one) {
+            if (one.code != point::op::record_word) {
+                return one.code == point::op::field || one.code == point::op::record_number;
+            }
+            const auto word = static_cast<std::size_t>(one.value);
+            return word == word_of_ticks || !asked_.texts[word - word_of_texts].is_constant();
+        });
+    }
+    /// Whether it takes longer than not to run it for some.
+    [[nodiscard]] bool is_slow(const mark& from) const {
+        return std::any_of(place(from), code_.end(), [](const point::instruction& one) {
+            return one.code == point::op::record_number || one.code == point::op::number_compare ||
+                   (one.code == point::op::record_word && one.value != word_of_ticks);
+        });
+    }
+    /// The lowest two words that the code behind a mark leaves, which asks for nothing. It is taken
+    /// back.
+    [[nodiscard]] std::array<std::uint64_t, 2> computed(const mark& from) {
+        static const lane_info none;
+        asked_records nothing(asked_, *in_, none);
+        code_.push_back({point::op::finish});
+        stack_.resize((std::max)(deepest_, std::size_t{2}));
+        point::run(point::code(code_).subspan(from.size), nothing, 1, stack_);
+        take_back(from);
+        return {stack_[0][0], stack_[1][0]};
+    }
+
+    /// `bytes`: of the fixed part of each record. Throws std::length_error if the code is longer,
+    /// or its stack deeper, than may be.
+    void finish(std::size_t bytes) {
+        append(point::op::finish);
+        const point::record_bounds bounds{
+            static_cast<std::uint32_t>(bytes),
+            static_cast<std::uint32_t>(word_of_texts + asked_.texts.size()),
+            static_cast<std::uint32_t>(asked_.numbers.size()),
+            static_cast<std::uint32_t>(asked_.ranges.size()), static_cast<std::uint32_t>(deepest_)};
+        if (const auto why = point::find_fault(code_, {0, true, &bounds})) {
+            throw std::length_error("the condition becomes code of more than " +
+                                    std::to_string(why->at) + " instructions: " + why->what);
+        }
+        stack_.resize(deepest_);
+    }
+    /// All records have one answer, and none is asked.
+    void decide(truth what) noexcept { constant_ = what; }
+
+    // --- Run; not by two threads at once ---
+
+    /// The answer, if it is the same for all records.
+    [[nodiscard]] std::optional<truth> constant() const noexcept { return constant_; }
+    /// The answer for a lane without a record, on which alone it depends.
+    [[nodiscard]] truth ask(const lane_info& lane) const {
+        return constant_ ? *constant_ : truth_of(run({asked_, *in_, lane}, 1)[0]);
+    }
+    /// The truths (point/machine/code.hpp) of up to 64 records of a run, from `begin` on.
+    [[nodiscard]] const point::record_column& ask(const record_run& of, std::size_t begin,
+                                                  std::size_t count) const {
+        return run({asked_, *in_, of, begin, count},
+                   ~std::uint64_t{0} >> (point::records_at_once - count));
+    }
+
+private:
+    [[nodiscard]] std::vector<point::instruction>::const_iterator place(
+        const mark& at) const noexcept {
+        return code_.begin() + static_cast<std::ptrdiff_t>(at.size);
+    }
+    [[nodiscard]] const point::record_column& run(asked_records of, std::uint64_t asked) const {
+        point::run(point::code(code_), of, asked, stack_);
+        return stack_[0];
+    }
+
+    const tables* in_;
+    std::vector<point::instruction> code_;
+    questions asked_;
+    std::optional<truth> constant_;
+    std::size_t depth_ = 0;
+    std::size_t deepest_ = 0;
+    mutable std::vector<point::record_column> stack_;
+};
+
+}  // namespace trace_ring::inline v1::reduce::where
