@@ -87,6 +87,7 @@ public:
 
     void run(code of, std::uint64_t asked) {
         active_ = all_ = asked;
+        count_ = static_cast<std::size_t>(std::bit_width(asked));
         for (std::size_t i = 0; i < of.size(); ++i) {
             if constexpr (N != 1) {
                 if (i == next_) wake(i);
@@ -121,7 +122,7 @@ private:
 
     [[nodiscard]] std::uint64_t zeros(const column<N>& x) const noexcept {
         std::uint64_t found = 0;
-        for (std::size_t k = 0; k < N; ++k) found |= x[k] == 0 ? record_bits[k] : 0;
+        for_first<N>(count_, [&](std::size_t k) { found |= x[k] == 0 ? record_bits[k] : 0; });
         return found & active_;
     }
     /// Those whose bits are set go on `one.value` instructions further on: where the others wait
@@ -154,17 +155,19 @@ private:
         const stack_effect effect = effect_of(one.code);
         column<N>* const changed = end_ - effect.takes;
         std::array<column<N>, 2> before;
-        std::copy_n(changed, effect.leaves, before.begin());
+        for (std::size_t n = 0; n < effect.leaves; ++n) {
+            std::copy_n(changed[n].begin(), count_, before[n].begin());
+        }
         step(one);
         for (std::size_t n = 0; n < effect.leaves; ++n) {
-            for (std::size_t k = 0; k < N; ++k) {
+            for (std::size_t k = 0; k < count_; ++k) {
                 if ((active_ >> k & 1) == 0) changed[n][k] = before[n][k];
             }
         }
     }
 
     void step(const instruction& one) {
-        if (column<N>* const end = compute(one, end_)) {
+        if (column<N>* const end = compute(one, end_, count_)) {
             end_ = end;
         } else if constexpr (firing<Asked>) {
             ask_firing(one);
@@ -267,7 +270,7 @@ private:
         const auto n = static_cast<std::uint32_t>(one.value);
         switch (one.code) {
             case op::copy:
-                *end_ = end_[-1];
+                std::copy_n(end_[-1].begin(), count_, end_[0].begin());
                 ++end_;
                 break;
             case op::field:
@@ -284,7 +287,7 @@ private:
                 at_.within(n, end_[-1]);
                 break;
             case op::same_truth:
-                end_ = both(end_ - 2, [](std::uint64_t w, std::uint64_t x) {
+                end_ = both(end_, count_, [](std::uint64_t w, std::uint64_t x) {
                     const bool known = w + 1 <= 1 && x + 1 <= 1;
                     return known ? 0 - std::uint64_t{w == x} : truth_unknown;
                 });
@@ -300,6 +303,7 @@ private:
     std::span<std::byte> output_;
     std::uint32_t faults_ = 0;
     std::uint64_t all_ = 0;
+    std::size_t count_ = 0;  // up to the last of them
     std::uint64_t active_ = 0;
     struct place {
         std::size_t at;

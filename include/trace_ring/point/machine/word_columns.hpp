@@ -6,7 +6,7 @@
 /// The byte code's arithmetic on words, for one firing or for many records: each operation on a
 /// column, the words that they have in one place of the stack.
 /// @code
-///   end = impl::compute(instruction{op::add}, end);  // two columns become one
+///   end = impl::compute(instruction{op::add}, end, 64);  // two columns become one
 /// @endcode
 
 #include <array>
@@ -23,17 +23,29 @@ using column = std::array<std::uint64_t, N>;
 
 namespace impl {
 
-template <std::size_t N, class Do>
-void each(column<N>& of, const Do& result) noexcept {
-    for (std::size_t k = 0; k < N; ++k) of[k] = result(of[k]);
+/// For the first `count` of a column. All of one is a loop of its own, which is quicker: compilers
+/// know how long it is.
+template <std::size_t N, class Visit>
+void for_first(std::size_t count, const Visit& visit) {
+    if (count == N) {
+        for (std::size_t k = 0; k < N; ++k) visit(k);
+    } else {
+        for (std::size_t k = 0; k < count; ++k) visit(k);
+    }
 }
-/// `into`, and what was above it on the stack, become one.
 template <std::size_t N, class Do>
-[[nodiscard]] column<N>* both(column<N>* into, const Do& result) noexcept {
-    std::uint64_t* __restrict const w = into[0].data();
-    const std::uint64_t* __restrict const x = into[1].data();
-    for (std::size_t k = 0; k < N; ++k) w[k] = result(w[k], x[k]);
-    return into + 1;
+[[nodiscard]] column<N>* each(column<N>* end, std::size_t count, const Do& result) noexcept {
+    std::uint64_t* const x = end[-1].data();
+    for_first<N>(count, [=](std::size_t k) { x[k] = result(x[k]); });
+    return end;
+}
+/// The uppermost two become one.
+template <std::size_t N, class Do>
+[[nodiscard]] column<N>* both(column<N>* end, std::size_t count, const Do& result) noexcept {
+    std::uint64_t* __restrict const w = end[-2].data();
+    const std::uint64_t* __restrict const x = end[-1].data();
+    for_first<N>(count, [=](std::size_t k) { w[k] = result(w[k], x[k]); });
+    return end - 1;
 }
 
 /// `x` is not 0.
@@ -49,60 +61,57 @@ template <std::size_t N, class Do>
     return differs ? 0 - a / b : a / b;
 }
 
-/// An operation on words that asks nothing; `end` is behind the top of the stack, whose new end it
-/// returns. Null: it is no such operation.
+/// An operation on the first `count` words that asks nothing; `end` is behind the top of the stack,
+/// whose new end it returns. Null: it is no such operation.
 template <std::size_t N>
-[[nodiscard]] column<N>* compute(const instruction& one, column<N>* end) noexcept {
+[[nodiscard]] column<N>* compute(const instruction& one, column<N>* end,
+                                 std::size_t count) noexcept {
     using word = std::uint64_t;
     const auto is_signed = [](word of) { return static_cast<std::int64_t>(of); };
     switch (one.code) {
         case op::constant:
-            end->fill(static_cast<word>(std::int64_t{one.value}));
-            return end + 1;
+            return each(end + 1, count,
+                        [x = static_cast<word>(std::int64_t{one.value})](word) { return x; });
         case op::constant_high: {
             const word high = word{static_cast<std::uint32_t>(one.value)} << 32;
-            each(end[-1], [high](word x) { return (x & 0xFFFFFFFFU) | high; });
-            return end;
+            return each(end, count, [high](word x) { return (x & 0xFFFFFFFFU) | high; });
         }
         case op::add:
-            return both(end - 2, [](word w, word x) { return w + x; });
+            return both(end, count, [](word w, word x) { return w + x; });
         case op::subtract:
-            return both(end - 2, [](word w, word x) { return w - x; });
+            return both(end, count, [](word w, word x) { return w - x; });
         case op::multiply:
-            return both(end - 2, [](word w, word x) { return w * x; });
+            return both(end, count, [](word w, word x) { return w * x; });
         case op::bit_and:
-            return both(end - 2, [](word w, word x) { return w & x; });
+            return both(end, count, [](word w, word x) { return w & x; });
         case op::bit_or:
-            return both(end - 2, [](word w, word x) { return w | x; });
+            return both(end, count, [](word w, word x) { return w | x; });
         case op::bit_xor:
-            return both(end - 2, [](word w, word x) { return w ^ x; });
+            return both(end, count, [](word w, word x) { return w ^ x; });
         case op::shift_left:
-            return both(end - 2, [](word w, word x) { return w << (x & 63); });
+            return both(end, count, [](word w, word x) { return w << (x & 63); });
         case op::shift_right:
-            return both(end - 2, [is_signed](word w, word x) {
+            return both(end, count, [is_signed](word w, word x) {
                 return static_cast<word>(is_signed(w) >> (x & 63));
             });
         case op::shift_right_unsigned:
-            return both(end - 2, [](word w, word x) { return w >> (x & 63); });
+            return both(end, count, [](word w, word x) { return w >> (x & 63); });
         case op::equals:
-            return both(end - 2, [](word w, word x) { return word{w == x}; });
+            return both(end, count, [](word w, word x) { return word{w == x}; });
         case op::exceeds:
-            return both(end - 2,
+            return both(end, count,
                         [is_signed](word w, word x) { return word{is_signed(w) > is_signed(x)}; });
         case op::exceeds_unsigned:
-            return both(end - 2, [](word w, word x) { return word{w > x}; });
+            return both(end, count, [](word w, word x) { return word{w > x}; });
         case op::negate:
-            each(end[-1], [](word x) { return 0 - x; });
-            return end;
+            return each(end, count, [](word x) { return 0 - x; });
         case op::invert:
-            each(end[-1], [](word x) { return ~x; });
-            return end;
+            return each(end, count, [](word x) { return ~x; });
         case op::is_zero:
-            each(end[-1], [](word x) { return word{x == 0}; });
-            return end;
+            return each(end, count, [](word x) { return word{x == 0}; });
         case op::narrow:
-            each(end[-1], [to = static_cast<width>(one.what)](word x) { return narrowed(x, to); });
-            return end;
+            return each(end, count,
+                        [to = static_cast<width>(one.what)](word x) { return narrowed(x, to); });
         default:
             return nullptr;
     }

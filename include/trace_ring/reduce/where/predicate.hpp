@@ -201,8 +201,7 @@ public:
         portion found;
         for (std::size_t begin = 0; begin < of.size(); begin += point::records_at_once) {
             const std::size_t count = (std::min)(of.size() - begin, point::records_at_once);
-            std::uint64_t yes = which(what.ask(of, begin, count));
-            if (count < 64) yes &= (std::uint64_t{1} << count) - 1;
+            std::uint64_t yes = which(what.ask(of, begin, count), count);
             if (found.take == 0) {
                 if (yes == 0) continue;
                 const auto before = static_cast<std::size_t>(std::countr_zero(yes));
@@ -230,9 +229,11 @@ public:
 
 private:
     /// Those for which it holds, one bit each.
-    [[nodiscard]] static std::uint64_t which(const point::record_column& truths) noexcept {
+    [[nodiscard]] static std::uint64_t which(const point::record_column& truths,
+                                             std::size_t count) noexcept {
         std::uint64_t yes = 0;
-        for (std::size_t k = 0; k < truths.size(); ++k) yes |= truths[k] & point::record_bits[k];
+        point::impl::for_first<point::records_at_once>(
+            count, [&](std::size_t k) { yes |= truths[k] & point::record_bits[k]; });
         // What is unknown has this bit.
         if (truths[0] == point::truth_unknown) yes &= ~std::uint64_t{1};
         return yes;

@@ -111,25 +111,26 @@ public:
         return true;
     }
     void word(std::uint32_t n, std::uint64_t asked, column& into) const {
-        if (n != word_of_ticks) return text(what_.texts[n - word_of_texts], asked, into);
+        if (n != word_of_ticks) {
+            const text_question& of = what_.texts[n - word_of_texts];
+            return find(
+                of.of_lane(), asked, [&](const record_view* record) { return answer(of, record); },
+                [&](std::size_t k, std::uint64_t truth) { into[k] = truth; });
+        }
         const std::uint64_t high = run_->front().time() & ~std::uint64_t{0xFFFFFFFF};
         load(field_type::u32, -static_cast<std::ptrdiff_t>(record_header_bytes), into,
              [high](std::uint64_t low) { return high | low; });
     }
     void number(std::uint32_t n, std::uint64_t asked, column& bits, column& kinds) const {
         const source& wanted = what_.numbers[n];
-        if (wanted.of_lane()) {
-            const auto found = number_of(wanted, *lane_, nullptr);
-            return point::impl::for_each(asked, [&](std::size_t k) {
+        find(
+            wanted.of_lane(), asked,
+            [&](const record_view* record) { return number_of(wanted, record); },
+            [&](std::size_t k, const std::optional<point::number>& found) {
                 bits[k] = found ? point::bits_of(*found) : 0;
-                kinds[k] = kind_of(found);
+                kinds[k] = static_cast<std::uint64_t>(found ? point::kind_of(*found)
+                                                            : point::number_kind::unknown);
             });
-        }
-        for_each(asked, [&](std::size_t k, const record_view& record) {
-            const auto found = number_of(wanted, record.lane(), &record);
-            bits[k] = found ? point::bits_of(*found) : 0;
-            kinds[k] = kind_of(found);
-        });
     }
     void within(std::uint32_t n, column& words) const noexcept {
         const key_ranges& of = what_.ranges[n];
@@ -161,33 +162,41 @@ private:
         });
     }
     template <class Key>
-    static void within(const std::vector<range>& ranges, column& words, const Key& key) noexcept {
+    void within(const std::vector<range>& ranges, column& words, const Key& key) const noexcept {
         if (ranges.size() == 1) {
             const std::uint64_t low = ranges[0].low;
             const std::uint64_t span = ranges[0].high - low;
-            for (auto& each : words) each = truth_of(key(each) - low <= span);
+            for (std::size_t k = 0; k < count_; ++k) {
+                words[k] = truth_of(key(words[k]) - low <= span);
+            }
             return;
         }
-        for (auto& each : words) {
+        for (std::size_t k = 0; k < count_; ++k) {
+            const std::uint64_t wanted = key(words[k]);
             const auto after =
-                std::upper_bound(ranges.begin(), ranges.end(), key(each),
-                                 [](std::uint64_t k, const range& r) { return k < r.low; });
-            each = truth_of(after != ranges.begin() && key(each) <= (after - 1)->high);
+                std::upper_bound(ranges.begin(), ranges.end(), wanted,
+                                 [](std::uint64_t at, const range& r) { return at < r.low; });
+            words[k] = truth_of(after != ranges.begin() && wanted <= (after - 1)->high);
         }
     }
     [[nodiscard]] static std::uint64_t truth_of(bool holds) noexcept {
         return holds ? point::truth_yes : point::truth_no;
     }
-    template <class Visit>
-    void for_each(std::uint64_t asked, const Visit& visit) const {
-        point::impl::for_each(asked, [&](std::size_t k) { visit(k, (*run_)[begin_ + k]); });
-    }
-    [[nodiscard]] static std::uint64_t kind_of(const std::optional<point::number>& of) noexcept {
-        return static_cast<std::uint64_t>(of ? point::kind_of(*of) : point::number_kind::unknown);
+    /// Puts what `of(record)` is for each that is asked, or, once for all, of the lane.
+    template <class Of, class Put>
+    void find(bool of_lane, std::uint64_t asked, const Of& of, const Put& put) const {
+        if (of_lane) {
+            const auto all = of(nullptr);
+            return point::impl::for_each(asked, [&](std::size_t k) { put(k, all); });
+        }
+        point::impl::for_each(asked, [&](std::size_t k) {
+            const record_view record = (*run_)[begin_ + k];
+            put(k, of(&record));
+        });
     }
 
+    /// Without a record: of the lane.
     [[nodiscard]] std::optional<point::number> number_of(const source& wanted,
-                                                         const lane_info& lane,
                                                          const record_view* record) const {
         const auto id = [](std::uint32_t number) {
             return number == 0 ? std::nullopt
@@ -196,14 +205,12 @@ private:
         switch (wanted.name) {
             case named::thread:
             case named::tid:
-                return id(lane.thread);
+                return id(lane_->thread);
             case named::process:
             case named::pid:
-                return id(lane.pid);
+                return id(lane_->pid);
             case named::lane:
-                return point::number::of(std::uint64_t{lane.number});
-            case named::ticks:
-                return point::number::of(record->time());
+                return point::number::of(std::uint64_t{lane_->number});
             case named::position:
                 return point::number::of(record->position());
             case named::time:
@@ -229,22 +236,15 @@ private:
         return all.form() == field_form::scalar ? all : all.at(wanted.element);
     }
 
-    void text(const text_question& of, std::uint64_t asked, column& into) const {
-        if (of.of_lane()) return into.fill(answer(of, *lane_, nullptr));
-        for_each(asked, [&](std::size_t k, const record_view& record) {
-            into[k] = answer(of, record.lane(), &record);
-        });
-    }
     /// A truth.
-    [[nodiscard]] std::uint64_t answer(const text_question& of, const lane_info& lane,
-                                       const record_view* record) const {
+    [[nodiscard]] std::uint64_t answer(const text_question& of, const record_view* record) const {
         std::string digits;
         std::string other_digits;
-        const auto first = text_of(of.texts[0], lane, record, digits);
+        const auto first = text_of(of.texts[0], record, digits);
         if (!first) return point::truth_unknown;
         if (of.how == form::like) return truth_of(matches_glob(*of.glob, *first));
         for (std::size_t i = 1; i < of.texts.size(); ++i) {
-            const auto other = text_of(of.texts[i], lane, record, other_digits);
+            const auto other = text_of(of.texts[i], record, other_digits);
             if (!other) return point::truth_unknown;
             const bool found = holds(of.sign, first->compare(*other) <=> 0);
             if (found || of.how == form::compared) return truth_of(found);
@@ -252,17 +252,17 @@ private:
         return point::truth_no;
     }
     [[nodiscard]] std::optional<std::string_view> text_of(const source& wanted,
-                                                          const lane_info& lane,
                                                           const record_view* record,
                                                           std::string& digits) const {
         if (wanted.constant != nullptr) return *wanted.constant;
         if (wanted.name == named::thread) {
-            if (!lane.listed && lane.thread == 0) return std::nullopt;
-            return lane.name;
+            if (!lane_->listed && lane_->thread == 0) return std::nullopt;
+            return lane_->name;
         }
         if (wanted.name == named::process) {
-            if (!lane.process || *lane.process >= in_.processes().size()) return std::nullopt;
-            return in_.processes()[*lane.process].name;
+            const auto process = lane_->process;
+            if (!process || *process >= in_.processes().size()) return std::nullopt;
+            return in_.processes()[*process].name;
         }
         const field_value all = record->field(wanted.field);
         if (all.type() == field_type::character) {
