@@ -4,9 +4,9 @@
 /// @file
 /// Reading a trace of 256 MiB (and of 1 MiB where it is drained) of records of 24 bytes beside
 /// copying it, per record: sub-buffers summed in place; copied, checked and walked; decoded lane by
-/// lane forward and backward; lanes merged by time; asked for a field by a condition that selects
-/// none, in memory and in a file. Places in a trace of 1 GiB found beside reading all of it. And a
-/// trace of 1 MiB written in each format.
+/// lane forward and backward; lanes merged by time; asked for a field, or a sum, by a condition
+/// that selects none, in memory and in a file. Places in a trace of 1 GiB found beside reading all
+/// of it. And a trace of 1 MiB written in each format.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -24,6 +24,7 @@
 #include <system_error>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -333,15 +334,21 @@ struct decoded {
     }
 };
 
-/// Every record asked for a field that each of them has, and none selected: neither the dictionary
-/// nor the index can tell.
-void select_none(const trace_ring::reduce::trace_file& file) {
+/// Every record asked for a field that each of them has, or for the sum of two, and none selected:
+/// neither the dictionary nor the index can tell.
+enum class asks_for { field, sum };
+void select_none(const trace_ring::reduce::trace_file& file, asks_for what_of = asks_for::field) {
     namespace where = trace_ring::reduce::where;
+    auto left = where::expression::of_name("first");
+    if (what_of == asks_for::sum) {
+        left = {.what = where::form::sum,
+                .parts = {std::move(left), where::expression::of_name("second")},
+                .signs = "++"};
+    }
     trace_ring::reduce::filter what;
     what.condition = std::make_shared<where::predicate>(
-        file.about(),
-        where::expression::compare(where::expression::of_name("first"), where::comparison::more,
-                                   where::expression::of(~std::uint64_t{0} - 1)));
+        file.about(), where::expression::compare(std::move(left), where::comparison::more,
+                                                 where::expression::of(~std::uint64_t{0} - 1)));
     auto cursor = file.forward(what);
     while (const auto* item = cursor.next()) {
         if (std::holds_alternative<trace_ring::reduce::record_view>(*item)) {
@@ -350,11 +357,12 @@ void select_none(const trace_ring::reduce::trace_file& file) {
     }
 }
 
+template <asks_for What>
 struct none_selected {
     trace_ring::reduce::trace_file file =
         trace_ring::reduce::trace_file::from(of_one_lane().bytes());
 
-    [[gnu::noinline]] void operator()(std::uint64_t) { select_none(file); }
+    [[gnu::noinline]] void operator()(std::uint64_t) { select_none(file, What); }
 };
 
 /// The same trace in a file, of which nothing is left behind.
@@ -425,7 +433,8 @@ int main(int argc, char** argv) {
     bench::add<decoded<true, of_one_lane>>("reader/forward", floor, 1, many);
     bench::add<decoded<false, of_one_lane>>("reader/backward", floor, 1, many);
     bench::add<decoded<true, of_eight_lanes>>("reader/merge_of_8_lanes", floor, 1, many);
-    bench::add<none_selected>("reader/where", floor, 1, many);
+    bench::add<none_selected<asks_for::field>>("reader/where", floor, 1, many);
+    bench::add<none_selected<asks_for::sum>>("reader/where_sum", floor, 1, many);
     bench::add<none_selected_of_file>("reader/where_of_file", floor, 1, many);
     bench::add<decoded_singly<true>>("reader/forward_singly", floor, 1, many);
     bench::add<decoded_singly<false>>("reader/backward_singly", floor, 1, many);

@@ -278,7 +278,9 @@ TARGETS = (
      lambda f: rate(f, "branches/single_step", "floor/bare_ptrace"), 0.8, True),
     ("W1", "a condition on a field that selects none: share of memcpy's rate",
      lambda f: rate(f, "reader/where", "floor/memcpy/256MiB"), 0.2, True),
-    ("W1", "the same of a file, by one thread: share of memcpy's rate",
+    ("W1", "a condition on a sum of two fields: share of memcpy's rate",
+     lambda f: rate(f, "reader/where_sum", "floor/memcpy/256MiB"), 0.08, True),
+    ("W1", "a condition on a field, of a file, by one thread: share of memcpy's rate",
      lambda f: rate(f, "reader/where_of_file", "floor/memcpy/256MiB"), 0.2, True),
     *(("H1", f"compiling {what}, by <string> and <memory>", lambda f, name=name: f.ratio(name), target)
       for what, name, target in (("one site", "compile/site", 0.6),
