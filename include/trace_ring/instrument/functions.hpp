@@ -13,7 +13,7 @@
 #include <trace_ring/instrument/trace_reference.hpp>
 #include <trace_ring/record/event/references.hpp>
 
-// The compiler has declared none of them, and calls them by these names.
+// NOLINTBEGIN(bugprone-reserved-identifier): compilers call them by these names
 extern "C" {
 
 [[gnu::used, gnu::visibility("default")]] inline void __cyg_profile_func_enter(
@@ -30,3 +30,4 @@ extern "C" {
 }
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier)

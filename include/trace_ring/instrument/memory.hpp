@@ -22,7 +22,7 @@ template <reference_kind Kind, unsigned Size>
 
 }  // namespace trace_ring::inline v1::instrument::impl
 
-// The compiler has declared none of them, and calls them by these names.
+// NOLINTBEGIN(bugprone-reserved-identifier): compilers call them by these names
 extern "C" {
 
 #define TRACE_RING_ACCESS_HOOKS(bytes)                                                             \
@@ -54,3 +54,4 @@ TRACE_RING_ACCESS_HOOKS(16)
 }
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier)

@@ -74,10 +74,9 @@ void record_module(basic_recorder<Kind>& to, const dl_phdr_info& info) noexcept 
     if (start >= end) return;
     std::string_view path = info.dlpi_name == nullptr ? "" : info.dlpi_name;
     char own[PATH_MAX];
-    if (path.empty()) {  // the program itself
-        const auto size = ::readlink("/proc/self/exe", own, sizeof own);
-        if (size > 0) path = {own, static_cast<std::size_t>(size)};
-    }
+    // The program itself has no name.
+    const auto size = path.empty() ? ::readlink("/proc/self/exe", own, sizeof own) : 0;
+    if (size > 0) path = {own, static_cast<std::size_t>(size)};
     to.template record<module>(address(start), address(end), address(info.dlpi_addr), id, path);
 }
 

@@ -5,7 +5,6 @@
 /// @file
 /// What each thread knows of its own tracing.
 
-#include <pthread.h>
 #include <signal.h>
 
 #include <cerrno>

@@ -14,7 +14,6 @@
 /// @endcode
 /// A signal handler that interrupts these steps finds its thread's place busy, and has another.
 
-#include <cstddef>
 #include <cstdint>
 
 #include <trace_ring/atomic.hpp>

@@ -11,7 +11,6 @@
 /// Only those records are computed whose bits are set; of the others nothing changes.
 
 #include <bit>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -54,7 +53,7 @@ namespace impl {
 
 template <class Do>
 void for_each(std::uint64_t which, const Do& visit) {
-    if (~which == 0) {
+    if (which == ~std::uint64_t{0}) {
         for (std::size_t k = 0; k < records_at_once; ++k) visit(k);
     } else {
         for (std::uint64_t left = which; left != 0; left &= left - 1) {

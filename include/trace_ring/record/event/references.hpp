@@ -178,7 +178,7 @@ public:
 private:
     [[nodiscard, gnu::always_inline]] static std::byte* put_difference(
         std::byte* at, unsigned code, std::uint64_t difference) noexcept {
-        const auto sign = static_cast<std::uint64_t>(static_cast<std::int64_t>(difference) >> 63);
+        const std::uint64_t sign = 0 - (difference >> 63);
         const std::uint64_t turned = difference << 1 ^ sign;
         // In numbers, as compilers make a branch of `turned == 0`, which is hard to foretell.
         const auto unused = static_cast<unsigned>(__builtin_clzll(turned | 1));

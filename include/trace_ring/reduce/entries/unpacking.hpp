@@ -138,9 +138,9 @@ private:
         entry note;
         note.begin = static_cast<std::uint32_t>(notes.size());
         entries.push_back(note);
-        notes.push_back(loss_item{loss_cause::damaged, 0, place, &lane_, record.time(),
-                                  offset_ + std::uint64_t{next.packed} * 8 + wrong,
-                                  "packed references that make no sense"});
+        notes.emplace_back(loss_item{loss_cause::damaged, 0, place, &lane_, record.time(),
+                                     offset_ + std::uint64_t{next.packed} * 8 + wrong,
+                                     "packed references that make no sense"});
     }
 
     static constexpr std::size_t most_words = 4;

@@ -17,9 +17,11 @@
 /// that time, and after the record before it in the lane. Bytes that make no sense are a loss
 /// without a count, after the references before them.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/format/layout.hpp>

@@ -105,9 +105,9 @@ public:
         if (of.all.size() != 1 || impl::is_real(of.type)) return false;
         // The difference of two signed words is that of their keys.
         const std::uint64_t low = of.all[0].low ^ (impl::is_signed(of.type) ? impl::top_bit : 0);
-        const std::uint64_t span = of.all[0].high - of.all[0].low;
+        const std::uint64_t reach = of.all[0].high - of.all[0].low;
         load(type, at, into,
-             [low, span](std::uint64_t word) { return truth_of(word - low <= span); });
+             [low, reach](std::uint64_t word) { return truth_of(word - low <= reach); });
         return true;
     }
     void word(std::uint32_t n, std::uint64_t asked, column& into) const {
@@ -165,9 +165,9 @@ private:
     void within(const std::vector<range>& ranges, column& words, const Key& key) const noexcept {
         if (ranges.size() == 1) {
             const std::uint64_t low = ranges[0].low;
-            const std::uint64_t span = ranges[0].high - low;
+            const std::uint64_t reach = ranges[0].high - low;
             for (std::size_t k = 0; k < count_; ++k) {
-                words[k] = truth_of(key(words[k]) - low <= span);
+                words[k] = truth_of(key(words[k]) - low <= reach);
             }
             return;
         }

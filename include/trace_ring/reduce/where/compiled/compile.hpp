@@ -286,7 +286,7 @@ private:
                 break;
         }
         if (const auto word = names_.word_of(of); word && !word->by_time) {
-            push(*word);
+            push_word(*word);
             const auto kind = impl::is_real(word->type)     ? point::number_kind::real
                               : impl::is_signed(word->type) ? point::number_kind::negative
                                                             : point::number_kind::whole;
@@ -334,7 +334,7 @@ private:
 
     // --- Words, and ranges of their keys ---
 
-    void push(const record_word& of) {
+    void push_word(const record_word& of) {
         if (of.is_ticks) {
             code_.append(op::record_word, word_of_ticks);
         } else {
@@ -366,7 +366,7 @@ private:
         const bool all = keys.whole && ranges.size() == 1 && ranges[0].low == keys.all.low &&
                          ranges[0].high == keys.all.high;
         if (ranges.empty() || all) return all != opposite ? truth::yes : truth::no;
-        push(what);
+        push_word(what);
         code_.ask_within({what.type, std::move(ranges)});
         if (opposite) code_.append(op::invert);
         return std::nullopt;
