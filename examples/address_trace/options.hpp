@@ -15,6 +15,7 @@ namespace address_trace {
 
 using launching::failed;
 
+/// What is to be found out, and where it is to be shown.
 struct report_settings {
     std::vector<std::string> caches{};
     bool lines = false, reuse = false, strides = false, working_set = false;

@@ -61,13 +61,7 @@ public:
     [[nodiscard]] std::vector<point::instruction> take() { return std::move(code_); }
 
     void append(point::instruction one) { code_.push_back(one); }
-    void constant(std::uint64_t value) {
-        const auto low = static_cast<std::int32_t>(static_cast<std::uint32_t>(value));
-        append({point::op::constant, 0, 0, low});
-        if (static_cast<std::uint64_t>(std::int64_t{low}) != value) {
-            append({point::op::constant_high, 0, 0, static_cast<std::int32_t>(value >> 32)});
-        }
-    }
+    void constant(std::uint64_t value) { point::append_constant(code_, value); }
     /// Cuts the word on top to the type's width and extends it again.
     void narrow(integer_type to) { insert_narrow(code_.size(), to); }
     /// The same for a word whose code ends at `at`, with another one's behind it.

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/point/machine/code.hpp>
@@ -69,6 +70,13 @@ struct code_fault {
         const unsigned depth = depths[i] - unsigned{effect.takes} + effect.leaves;
         if (depth > records.depth) return wrong("the stack is full");
 
+        constexpr const char* other_depth =
+            "another depth of the stack than on the other way there";
+        const auto leads_to = [&depths, depth](std::size_t there) {
+            const std::uint16_t before =
+                std::exchange(depths[there], static_cast<std::uint16_t>(depth));
+            return before == unknown || before == depth;
+        };
         bool uses_what = false;
         bool uses_size = false;
         bool uses_value = false;
@@ -123,11 +131,9 @@ struct code_fault {
                 if (one.value < 0 || static_cast<std::size_t>(one.value) >= left) {
                     return wrong("skips to outside of the code");
                 }
-                std::uint16_t& there = depths[i + 1 + static_cast<std::size_t>(one.value)];
-                if (there != unknown && there != depth) {
-                    return wrong("another depth of the stack than on the other way there");
+                if (!leads_to(i + 1 + static_cast<std::size_t>(one.value))) {
+                    return wrong(other_depth);
                 }
-                there = static_cast<std::uint16_t>(depth);
                 break;
             }
             case op::field: {
@@ -179,10 +185,7 @@ struct code_fault {
         }
         if (one.code == op::skip || one.code == op::finish) continue;
         if (i + 1 == of.size()) return wrong("the last instruction is not 'finish'");
-        if (depths[i + 1] != unknown && depths[i + 1] != depth) {
-            return wrong("another depth of the stack than on the other way there");
-        }
-        depths[i + 1] = static_cast<std::uint16_t>(depth);
+        if (!leads_to(i + 1)) return wrong(other_depth);
     }
     return std::nullopt;
 }

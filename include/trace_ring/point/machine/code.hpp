@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace trace_ring::inline v1::point {
 
@@ -155,6 +156,14 @@ static_assert(offsetof(instruction, what) == 1 && offsetof(instruction, size) ==
               offsetof(instruction, value) == 4);
 
 using code = std::span<const instruction>;
+
+/// Appends what leaves a constant: one instruction, or two.
+inline void append_constant(std::vector<instruction>& to, std::uint64_t value) {
+    const auto low = static_cast<std::int32_t>(static_cast<std::uint32_t>(value));
+    to.push_back({op::constant, 0, 0, low});
+    if (static_cast<std::uint64_t>(std::int64_t{low}) == value) return;
+    to.push_back({op::constant_high, 0, 0, static_cast<std::int32_t>(value >> 32)});
+}
 
 /// How many words an operation takes from the stack, and leaves there.
 struct stack_effect {

@@ -140,7 +140,7 @@ private:
                 const truth enough = at.what == form::all_of ? truth::no : truth::yes;
                 for (const auto& part : at.parts) {
                     condition(where, part, decided);
-                    if (decided && compile(part, where).constant() == enough) return;
+                    if (decided && decide(part, where) == enough) return;
                 }
                 return;
             }

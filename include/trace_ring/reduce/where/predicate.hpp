@@ -165,9 +165,9 @@ private:
     bool uses_thread_ = false;
 };
 
-/// For one trace, whose tables must outlive it. Not for two threads at once. Asking throws
-/// std::length_error if its code for an event is longer than code may be: check.hpp finds out
-/// beforehand.
+/// For one trace, whose tables must outlive it. Not for two threads at once. It throws
+/// std::length_error if its code for an event is longer than code may be, when it is made or asked:
+/// check.hpp finds out beforehand.
 class predicate : public condition {
 public:
     predicate(const tables& in, expression what)

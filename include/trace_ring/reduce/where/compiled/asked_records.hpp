@@ -107,7 +107,7 @@ public:
         const std::uint64_t low = of.all[0].low ^ (impl::is_signed(of.type) ? impl::top_bit : 0);
         const std::uint64_t reach = of.all[0].high - of.all[0].low;
         load(type, at, into,
-             [low, reach](std::uint64_t word) { return truth_of(word - low <= reach); });
+             [low, reach](std::uint64_t word) { return word_of(word - low <= reach); });
         return true;
     }
     void word(std::uint32_t n, std::uint64_t asked, column& into) const {
@@ -167,7 +167,7 @@ private:
             const std::uint64_t low = ranges[0].low;
             const std::uint64_t reach = ranges[0].high - low;
             for (std::size_t k = 0; k < count_; ++k) {
-                words[k] = truth_of(key(words[k]) - low <= reach);
+                words[k] = word_of(key(words[k]) - low <= reach);
             }
             return;
         }
@@ -176,10 +176,10 @@ private:
             const auto after =
                 std::upper_bound(ranges.begin(), ranges.end(), wanted,
                                  [](std::uint64_t at, const range& r) { return at < r.low; });
-            words[k] = truth_of(after != ranges.begin() && wanted <= (after - 1)->high);
+            words[k] = word_of(after != ranges.begin() && wanted <= (after - 1)->high);
         }
     }
-    [[nodiscard]] static std::uint64_t truth_of(bool holds) noexcept {
+    [[nodiscard]] static std::uint64_t word_of(bool holds) noexcept {
         return holds ? point::truth_yes : point::truth_no;
     }
     /// Puts what `of(record)` is for each that is asked, or, once for all, of the lane.
@@ -242,12 +242,12 @@ private:
         std::string other_digits;
         const auto first = text_of(of.texts[0], record, digits);
         if (!first) return point::truth_unknown;
-        if (of.how == form::like) return truth_of(matches_glob(*of.glob, *first));
+        if (of.how == form::like) return word_of(matches_glob(*of.glob, *first));
         for (std::size_t i = 1; i < of.texts.size(); ++i) {
             const auto other = text_of(of.texts[i], record, other_digits);
             if (!other) return point::truth_unknown;
             const bool found = holds(of.sign, first->compare(*other) <=> 0);
-            if (found || of.how == form::compared) return truth_of(found);
+            if (found || of.how == form::compared) return word_of(found);
         }
         return point::truth_no;
     }

@@ -33,6 +33,10 @@ public:
     explicit condition_compiler(const setting& where)
         : where_(where), names_(where), code_(where.in) {}
 
+    /// The answer, if it is the same for all records.
+    [[nodiscard]] std::optional<truth> decide(const expression& of) && {
+        return condition(of, false);
+    }
     [[nodiscard]] condition_code compile(const expression& of) && {
         if (const decided known = condition(of, false)) {
             code_.decide(*known);
@@ -45,7 +49,6 @@ public:
 
 private:
     using op = point::op;
-    using mark = condition_code::mark;
     /// Of a condition that does not depend on records; nothing: its code leaves a truth.
     using decided = std::optional<truth>;
 
@@ -76,18 +79,18 @@ private:
 
     [[nodiscard]] decided joined(const expression& of, bool opposite) {
         const bool all = (of.what == form::all_of) != opposite;
-        const mark begin = code_.here();
+        const std::size_t begin = code_.here();
         bool unknown = false;
         std::vector<std::size_t> skips;  // to the end, where the answer is known by then
         for (const auto& part : of.parts) {
-            const mark from = code_.here();
+            const std::size_t from = code_.here();
             if (const decided known = condition(part, opposite)) {
                 if (known == (all ? truth::no : truth::yes)) {
                     code_.take_back(begin);
                     return known;  // the other parts cannot change it
                 }
                 unknown = unknown || known == truth::unknown;
-            } else if (from.size != begin.size) {
+            } else if (from != begin) {
                 if (code_.is_slow(from)) {
                     skips.push_back(code_.skip(from, all ? point::truth_no : point::truth_yes));
                 }
@@ -95,7 +98,7 @@ private:
             }
         }
         for (const std::size_t skip : skips) code_.goes_on_here(skip);
-        if (code_.here().size == begin.size) {
+        if (code_.here() == begin) {
             return unknown ? truth::unknown : all ? truth::yes : truth::no;
         }
         if (unknown) {
@@ -128,7 +131,7 @@ private:
     }
     [[nodiscard]] decided numbers(const expression& left, comparison sign, const expression& right,
                                   bool opposite) {
-        const mark begin = code_.here();
+        const std::size_t begin = code_.here();
         if (!push(left) || !push(right)) {
             code_.take_back(begin);
             return truth::unknown;
@@ -137,14 +140,14 @@ private:
         return settled(begin, opposite);
     }
     /// Decides what asks for nothing.
-    [[nodiscard]] decided settled(const mark& begin, bool opposite) {
+    [[nodiscard]] decided settled(std::size_t begin, bool opposite) {
         if (opposite) code_.turn();
         if (code_.asks(begin)) return std::nullopt;
         return where::truth_of(code_.computed(begin)[0]);
     }
     /// Compares the answers of two conditions.
     [[nodiscard]] decided same(const expression& left, const expression& right, bool opposite) {
-        const mark begin = code_.here();
+        const std::size_t begin = code_.here();
         const decided a = condition(left, false);
         const decided b = condition(right, false);
         if (a == truth::unknown || b == truth::unknown) {
@@ -180,7 +183,7 @@ private:
         if (bounds.empty()) {  // no number is in it, and one that is unknown may be
             bounds.push_back({comparison::at_least, number::of(1.0), number::of(0.0)});
         }
-        const mark begin = code_.here();
+        const std::size_t begin = code_.here();
         code_.constant(point::truth_no);
         for (const bound& each : bounds) {
             for (const bool low : {true, false}) {
@@ -252,7 +255,7 @@ private:
             if (!found) return truth::unknown;
             asks.texts.push_back(*found);
         }
-        const mark begin = code_.here();
+        const std::size_t begin = code_.here();
         code_.ask_text(std::move(asks));
         return settled(begin, opposite);
     }
@@ -322,7 +325,7 @@ private:
     /// What a constant expression is; nothing if it divides by zero.
     [[nodiscard]] std::optional<number> value(const expression& of) {
         if (of.what == form::constant || of.what == form::duration) return of.value;
-        const mark begin = code_.here();
+        const std::size_t begin = code_.here();
         if (of.what == form::text || !push(of)) {
             code_.take_back(begin);
             return std::nullopt;
@@ -381,6 +384,10 @@ private:
 /// event is unknown. Throws std::length_error if it becomes longer than code may be.
 [[nodiscard]] inline condition_code compile(const expression& of, const setting& where) {
     return condition_compiler(where).compile(of);
+}
+/// The answer, if it is the same for all records of this event.
+[[nodiscard]] inline std::optional<truth> decide(const expression& of, const setting& where) {
+    return condition_compiler(where).decide(of);
 }
 
 }  // namespace trace_ring::inline v1::reduce::where

@@ -46,21 +46,11 @@ public:
 
     // --- Written ---
 
-    void append(const point::instruction& one) {
-        const point::stack_effect effect = point::effect_of(one.code);
-        depth_ = depth_ - effect.takes + effect.leaves;
-        deepest_ = (std::max)(deepest_, depth_);
-        code_.push_back(one);
-    }
+    void append(const point::instruction& one) { code_.push_back(one); }
     void append(point::op code, std::size_t value = 0) {
         append({code, 0, 0, static_cast<std::int32_t>(value)});
     }
-    void constant(std::uint64_t value) {
-        append(point::op::constant, static_cast<std::uint32_t>(value));
-        const auto extended = static_cast<std::uint64_t>(std::int64_t{code_.back().value});
-        if (extended != value)
-            append(point::op::constant_high, static_cast<std::uint32_t>(value >> 32));
-    }
+    void constant(std::uint64_t value) { point::append_constant(code_, value); }
     void constant(const number& value) {
         constant(point::bits_of(value));
         append({point::op::number, static_cast<std::uint8_t>(point::kind_of(value))});
@@ -83,30 +73,23 @@ public:
         append(point::op::same_truth);
     }
 
-    /// A place in the code, and how deep the stack is there.
-    struct mark {
-        std::size_t size;
-        std::size_t depth;
-    };
-    [[nodiscard]] mark here() const noexcept { return {code_.size(), depth_}; }
-    void take_back(const mark& to) {
-        code_.resize(to.size);
-        depth_ = to.depth;
-    }
-    /// Before the code behind a mark: it is skipped where the truth on the stack is this one. Where
+    /// A place in the code.
+    [[nodiscard]] std::size_t here() const noexcept { return code_.size(); }
+    void take_back(std::size_t to) { code_.resize(to); }
+    /// Before the code from there on: it is skipped where the truth on the stack is this one. Where
     /// it goes on is not known yet.
-    [[nodiscard]] std::size_t skip(const mark& before, std::uint64_t if_truth) {
+    [[nodiscard]] std::size_t skip(std::size_t before, std::uint64_t if_truth) {
         std::vector<point::instruction> put{{point::op::copy}};
         if (if_truth == point::truth_yes) put.push_back({point::op::invert});
         put.push_back({point::op::skip_if_zero});
         code_.insert(place(before), put.begin(), put.end());
-        return before.size + put.size() - 1;
+        return before + put.size() - 1;
     }
     void goes_on_here(std::size_t skip) {
         code_[skip].value = static_cast<std::int32_t>(code_.size() - skip - 1);
     }
-    /// Whether the code behind a mark asks records for anything.
-    [[nodiscard]] bool asks(const mark& from) const {
+    /// Whether the code from there on asks records for anything.
+    [[nodiscard]] bool asks(std::size_t from) const {
         return std::any_of(place(from), code_.end(), [this](const point::instruction& one) {
             if (one.code != point::op::record_word) {
                 return one.code == point::op::field || one.code == point::op::record_number;
@@ -116,20 +99,21 @@ public:
         });
     }
     /// Whether it takes longer than not to run it for some.
-    [[nodiscard]] bool is_slow(const mark& from) const {
+    [[nodiscard]] bool is_slow(std::size_t from) const {
         return std::any_of(place(from), code_.end(), [](const point::instruction& one) {
             return one.code == point::op::record_number || one.code == point::op::number_compare ||
                    (one.code == point::op::record_word && one.value != word_of_ticks);
         });
     }
-    /// The lowest two words that the code behind a mark leaves, which asks for nothing. It is taken
+    /// The lowest two words that the code from there on leaves, which asks for nothing. It is taken
     /// back.
-    [[nodiscard]] std::array<std::uint64_t, 2> computed(const mark& from) {
+    [[nodiscard]] std::array<std::uint64_t, 2> computed(std::size_t from) {
         static const lane_info none;
         asked_records nothing(asked_, *in_, none);
         code_.push_back({point::op::finish});
-        stack_.resize((std::max)(deepest_, std::size_t{2}));
-        point::run(point::code(code_).subspan(from.size), nothing, 1, stack_);
+        const point::code alone = point::code(code_).subspan(from);
+        stack_.resize((std::max)(depth_of(alone), std::size_t{2}));
+        point::run(alone, nothing, 1, stack_);
         take_back(from);
         return {stack_[0][0], stack_[1][0]};
     }
@@ -138,16 +122,17 @@ public:
     /// or its stack deeper, than may be.
     void finish(std::size_t bytes) {
         append(point::op::finish);
+        const std::size_t depth = depth_of(code_);
         const point::record_bounds bounds{
             static_cast<std::uint32_t>(bytes),
             static_cast<std::uint32_t>(word_of_texts + asked_.texts.size()),
             static_cast<std::uint32_t>(asked_.numbers.size()),
-            static_cast<std::uint32_t>(asked_.ranges.size()), static_cast<std::uint32_t>(deepest_)};
+            static_cast<std::uint32_t>(asked_.ranges.size()), static_cast<std::uint32_t>(depth)};
         if (const auto why = point::find_fault(code_, {0, true, &bounds})) {
             throw std::length_error("the condition becomes code of more than " +
                                     std::to_string(why->at) + " instructions: " + why->what);
         }
-        stack_.resize(deepest_);
+        stack_.resize(depth);
     }
     /// All records have one answer, and none is asked.
     void decide(truth what) noexcept { constant_ = what; }
@@ -168,9 +153,21 @@ public:
     }
 
 private:
+    /// How many words are on the stack at most. All ways through this code pass the same depths, as
+    /// it only skips what leaves one word for two.
+    [[nodiscard]] static std::size_t depth_of(point::code of) noexcept {
+        std::size_t depth = 0;
+        std::size_t deepest = 0;
+        for (const auto& one : of) {
+            const point::stack_effect effect = point::effect_of(one.code);
+            depth = depth - effect.takes + effect.leaves;
+            deepest = (std::max)(deepest, depth);
+        }
+        return deepest;
+    }
     [[nodiscard]] std::vector<point::instruction>::const_iterator place(
-        const mark& at) const noexcept {
-        return code_.begin() + static_cast<std::ptrdiff_t>(at.size);
+        std::size_t at) const noexcept {
+        return code_.begin() + static_cast<std::ptrdiff_t>(at);
     }
     [[nodiscard]] const point::record_column& run(asked_records of, std::uint64_t asked) const {
         point::run(point::code(code_), of, asked, stack_);
@@ -181,8 +178,6 @@ private:
     std::vector<point::instruction> code_;
     questions asked_;
     std::optional<truth> constant_;
-    std::size_t depth_ = 0;
-    std::size_t deepest_ = 0;
     mutable std::vector<point::record_column> stack_;
 };
 
