@@ -614,6 +614,8 @@ BOOST_AUTO_TEST_CASE(nesting_and_length_have_limits_and_the_stack_none_to_fear) 
                "the condition becomes code of more than 65536 instructions: too long");
     BOOST_CHECK_THROW((void)opened::read(trace.file.forward(trace.filter(long_one))),
                       std::length_error);
+    // Nor need it be asked where another part decides.
+    BOOST_TEST(trace.count("(" + text + " == 1) and event == 'bare'") == 0U);
     text = std::string(30'000, '!') + " flag";
     BOOST_TEST(trace.count(text) == 1U);
     text = "i64 == " + std::string(30'001, '-') + "0";

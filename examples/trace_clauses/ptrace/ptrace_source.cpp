@@ -3,13 +3,10 @@
 
 #include "ptrace_source.hpp"
 
-#include <elf.h>
 #include <linux/kcmp.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,18 +15,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <system_error>
 
-#include <trace_ring/policy/clock/monotonic.hpp>
-
 #include "../../branch_trace/step/traced_program.hpp"
-#include "../points/program_file.hpp"
-#include "by_hand.hpp"
-#include "movable.hpp"
 
 namespace trace_clauses {
 namespace {

@@ -34,11 +34,9 @@ public:
         : where_(where), names_(where), code_(where.in) {}
 
     /// The answer, if it is the same for all records.
-    [[nodiscard]] std::optional<truth> decide(const expression& of) && {
-        return condition(of, false);
-    }
+    [[nodiscard]] std::optional<truth> decide(const expression& of) && { return condition(of); }
     [[nodiscard]] condition_code compile(const expression& of) && {
-        if (const decided known = condition(of, false)) {
+        if (const decided known = condition(of)) {
             code_.decide(*known);
         } else {
             code_.finish(where_.type != nullptr && where_.has_fields ? where_.type->fixed_bytes
@@ -54,37 +52,43 @@ private:
 
     // --- Conditions ---
 
-    /// The condition, or its opposite.
-    [[nodiscard]] decided condition(const expression& of, bool opposite) {
+    [[nodiscard]] decided condition(const expression& of) {
         switch (of.what) {
             case form::all_of:
             case form::any_of:
-                return joined(of, opposite);
+                return joined(of);
             case form::none_of:
-                return condition(of.parts[0], !opposite);
+                return turned(condition(of.parts[0]));
             case form::truth:
-                return of.value.is_zero() == opposite ? truth::yes : truth::no;
+                return of.value.is_zero() ? truth::no : truth::yes;
             case form::compared:
-                return compared(of, opposite);
+                return compared(of);
             case form::among:
-                return among(of, opposite);
+                return among(of);
             case form::like:
                 if (impl::find_kind(of.parts[0], where_.type, true).is != kind::text) break;
-                return text({form::like, of.sign, {}, &of.word}, {&of.parts[0]}, opposite);
+                return text({form::like, of.sign, {}, &of.word}, {&of.parts[0]});
             default:
-                return flag(of, opposite);
+                return flag(of);
         }
         return truth::unknown;
     }
 
-    [[nodiscard]] decided joined(const expression& of, bool opposite) {
-        const bool all = (of.what == form::all_of) != opposite;
+    /// The opposite of what was compiled last.
+    [[nodiscard]] decided turned(const decided& known) {
+        if (known) return static_cast<truth>(2 - static_cast<int>(*known));
+        code_.turn();
+        return std::nullopt;
+    }
+
+    [[nodiscard]] decided joined(const expression& of) {
+        const bool all = of.what == form::all_of;
         const std::size_t begin = code_.here();
         bool unknown = false;
         std::vector<std::size_t> skips;  // to the end, where the answer is known by then
         for (const auto& part : of.parts) {
             const std::size_t from = code_.here();
-            if (const decided known = condition(part, opposite)) {
+            if (const decided known = condition(part)) {
                 if (known == (all ? truth::no : truth::yes)) {
                     code_.take_back(begin);
                     return known;  // the other parts cannot change it
@@ -108,7 +112,7 @@ private:
         return std::nullopt;
     }
 
-    [[nodiscard]] decided compared(const expression& of, bool opposite) {
+    [[nodiscard]] decided compared(const expression& of) {
         const auto& left = of.parts[0];
         const auto& right = of.parts[1];
         const auto kinds = compared_kinds(of, left, right, where_.type);
@@ -117,51 +121,51 @@ private:
             return truth::unknown;
         }
         if (kinds.right.is == kind::truth) {
-            return same(left, right, opposite != (of.sign == comparison::unequal));
+            const decided known = same(left, right);
+            return of.sign == comparison::unequal ? turned(known) : known;
         }
-        if (kinds.left.is == kind::text) return compared_texts(of, opposite);
+        if (kinds.left.is == kind::text) return compared_texts(of);
         for (const std::size_t i : {1U, 0U}) {
             if (!is_constant(of.parts[i])) continue;
             const auto with = value(of.parts[i]);
             const auto what = names_.word_of(of.parts[1 - i]);
             if (!with || !what) continue;
-            return in_ranges(*what, {{i == 1 ? of.sign : mirrored(of.sign), *with}}, opposite);
+            return in_ranges(*what, {{i == 1 ? of.sign : mirrored(of.sign), *with}});
         }
-        return numbers(left, of.sign, right, opposite);
+        return numbers(left, of.sign, right);
     }
-    [[nodiscard]] decided numbers(const expression& left, comparison sign, const expression& right,
-                                  bool opposite) {
+    [[nodiscard]] decided numbers(const expression& left, comparison sign,
+                                  const expression& right) {
         const std::size_t begin = code_.here();
         if (!push(left) || !push(right)) {
             code_.take_back(begin);
             return truth::unknown;
         }
         code_.append({op::number_compare, static_cast<std::uint8_t>(sign)});
-        return settled(begin, opposite);
+        return settled(begin);
     }
     /// Decides what asks for nothing.
-    [[nodiscard]] decided settled(std::size_t begin, bool opposite) {
-        if (opposite) code_.turn();
+    [[nodiscard]] decided settled(std::size_t begin) {
         if (code_.asks(begin)) return std::nullopt;
         return where::truth_of(code_.computed(begin)[0]);
     }
     /// Compares the answers of two conditions.
-    [[nodiscard]] decided same(const expression& left, const expression& right, bool opposite) {
+    [[nodiscard]] decided same(const expression& left, const expression& right) {
         const std::size_t begin = code_.here();
-        const decided a = condition(left, false);
-        const decided b = condition(right, false);
+        const decided a = condition(left);
+        const decided b = condition(right);
         if (a == truth::unknown || b == truth::unknown) {
             code_.take_back(begin);
             return truth::unknown;
         }
-        if (a && b) return (a == b) != opposite ? truth::yes : truth::no;
+        if (a && b) return a == b ? truth::yes : truth::no;
         const decided known = a ? a : b;
         if (!known) code_.append(op::same_truth);
-        if (known ? (known == truth::no) != opposite : opposite) code_.turn();
+        if (known == truth::no) code_.turn();
         return std::nullopt;
     }
 
-    [[nodiscard]] decided among(const expression& of, bool opposite) {
+    [[nodiscard]] decided among(const expression& of) {
         const auto& what = of.parts[0];
         bool as_text = false;
         for (std::size_t i = 1; i < of.parts.size(); ++i) {
@@ -172,14 +176,14 @@ private:
             }
             as_text = kinds.left.is == kind::text;
         }
-        if (as_text) return among_texts(of, opposite);
+        if (as_text) return among_texts(of);
         std::vector<bound> bounds;
         for (std::size_t i = 1; i + 1 < of.parts.size(); i += 2) {
             const auto low = value(of.parts[i]);
             const auto high = value(of.parts[i + 1]);
             if (low && high) bounds.push_back({comparison::at_least, *low, *high});
         }
-        if (const auto word = names_.word_of(what)) return in_ranges(*word, bounds, opposite);
+        if (const auto word = names_.word_of(what)) return in_ranges(*word, bounds);
         if (bounds.empty()) {  // no number is in it, and one that is unknown may be
             bounds.push_back({comparison::at_least, number::of(1.0), number::of(0.0)});
         }
@@ -199,21 +203,21 @@ private:
             code_.append(op::bit_and);
             code_.append(op::bit_or);
         }
-        return settled(begin, opposite);
+        return settled(begin);
     }
 
-    [[nodiscard]] decided flag(const expression& of, bool opposite) {
+    [[nodiscard]] decided flag(const expression& of) {
         if (impl::find_kind(of, where_.type, false).is != kind::truth) return truth::unknown;
         const number zero;
         if (const auto word = names_.word_of(of)) {
-            return in_ranges(*word, {{comparison::unequal, zero}}, opposite);
+            return in_ranges(*word, {{comparison::unequal, zero}});
         }
-        return numbers(of, comparison::unequal, expression::of(zero), opposite);
+        return numbers(of, comparison::unequal, expression::of(zero));
     }
 
     // --- Texts ---
 
-    [[nodiscard]] decided compared_texts(const expression& of, bool opposite) {
+    [[nodiscard]] decided compared_texts(const expression& of) {
         for (const std::size_t i : {1U, 0U}) {
             const auto& what = of.parts[1 - i];
             const auto with = names_.text_of(of.parts[i]);
@@ -223,17 +227,17 @@ private:
             const comparison sign = i == 1 ? of.sign : mirrored(of.sign);
             const auto word = names_.word_of(what);
             if (sign == comparison::equal || sign == comparison::unequal) {
-                if (word)
-                    return in_ranges(*word, called, opposite != (sign == comparison::unequal));
-                continue;
+                if (!word) continue;
+                const decided known = in_ranges(*word, called);
+                return sign == comparison::unequal ? turned(known) : known;
             }
             // Values of an enumeration are ordered by their numbers.
-            if (word) return in_ranges(*word, {{sign, called[0].with}}, opposite);
-            return numbers(what, sign, expression::of(called[0].with), opposite);
+            if (word) return in_ranges(*word, {{sign, called[0].with}});
+            return numbers(what, sign, expression::of(called[0].with));
         }
-        return text({form::compared, of.sign}, {&of.parts[0], &of.parts[1]}, opposite);
+        return text({form::compared, of.sign}, {&of.parts[0], &of.parts[1]});
     }
-    [[nodiscard]] decided among_texts(const expression& of, bool opposite) {
+    [[nodiscard]] decided among_texts(const expression& of) {
         std::vector<const expression*> texts{&of.parts[0]};
         std::vector<bound> bounds;
         for (std::size_t i = 1; i < of.parts.size(); i += 2) {
@@ -244,12 +248,10 @@ private:
             }
         }
         const auto word = names_.word_of(of.parts[0]);
-        if (word && names_.value_names_of(of.parts[0]) != nullptr)
-            return in_ranges(*word, bounds, opposite);
-        return text({form::among, comparison::equal}, texts, opposite);
+        if (word && names_.value_names_of(of.parts[0]) != nullptr) return in_ranges(*word, bounds);
+        return text({form::among, comparison::equal}, texts);
     }
-    [[nodiscard]] decided text(text_question asks, const std::vector<const expression*>& of,
-                               bool opposite) {
+    [[nodiscard]] decided text(text_question asks, const std::vector<const expression*>& of) {
         for (const expression* const each : of) {
             const auto found = names_.text_of(*each);
             if (!found) return truth::unknown;
@@ -257,7 +259,7 @@ private:
         }
         const std::size_t begin = code_.here();
         code_.ask_text(std::move(asks));
-        return settled(begin, opposite);
+        return settled(begin);
     }
 
     // --- Numbers ---
@@ -346,8 +348,7 @@ private:
         }
     }
     /// Whether the word is in any of these bounds. One that is `unequal` is alone.
-    [[nodiscard]] decided in_ranges(const record_word& what, const std::vector<bound>& bounds,
-                                    bool opposite) {
+    [[nodiscard]] decided in_ranges(const record_word& what, const std::vector<bound>& bounds) {
         const key_space keys = key_space::of(what.type);
         const timeline& time = where_.in.time();
         const auto find = [&](comparison sign, const number& with) {
@@ -355,8 +356,9 @@ private:
                                 : keys_compared(keys.all, sign, with, keys.value);
         };
         std::vector<range> ranges;
+        bool outside = false;
         for (const bound& each : bounds) {
-            if (each.sign == comparison::unequal) opposite = !opposite;
+            if (each.sign == comparison::unequal) outside = true;
             auto one = find(each.sign, each.with);
             if (one && each.up_to) {
                 const auto other = find(comparison::at_most, *each.up_to);
@@ -368,10 +370,10 @@ private:
         unite(ranges);
         const bool all = keys.whole && ranges.size() == 1 && ranges[0].low == keys.all.low &&
                          ranges[0].high == keys.all.high;
-        if (ranges.empty() || all) return all != opposite ? truth::yes : truth::no;
+        if (ranges.empty() || all) return all != outside ? truth::yes : truth::no;
         push_word(what);
         code_.ask_within({what.type, std::move(ranges)});
-        if (opposite) code_.append(op::invert);
+        if (outside) code_.append(op::invert);
         return std::nullopt;
     }
 
