@@ -96,6 +96,7 @@ struct field_list {
 
 template <event_kind Kind, literal Name, class... Fields>
 struct event_base {
+    using described_by = event_base;  ///< what an event's state is kept by, not the user's name
     using list = field_list<Fields...>;
     using signature = typename list::signature;
     static constexpr event_kind kind = Kind;

@@ -55,7 +55,7 @@ template <class Clock>
 struct cold_functions {
     [[nodiscard]] static opened open_record(recorder_words& to, event_state& type, left_at where,
                                             std::uint32_t bytes, bool ends) noexcept {
-        lane_state& lane = *first_lane(type.ring, to.lanes_at);
+        lane_state& lane = *first_lane(type.ring, to.library.lanes_at);
         const bool is_begun =
             where.idle != not_begun && put_back(lane, where.opener, where.idle) && where.idle < 0;
         const opened found = is_begun
@@ -76,7 +76,7 @@ struct cold_functions {
         if ((flags & record_word::begin) != 0)
             span->begin(mark_of(lane), *lane.sub.load(relaxed));  // relaxed: own lane
         commit_record(lane, bytes);
-        if (type.description.counted) count_record(lane, type);
+        if (type.description.counted) count_record(lane, impl::register_type(type).total);
         to.the_core->finish(lane);
     }
     static bool append(recorder_words& to, event_state& type, left_at where,
@@ -86,9 +86,9 @@ struct cold_functions {
         std::uint32_t bytes = record_header_bytes + count * 8;
         // An end may have to say where the span began.
         const std::uint32_t most = ends ? std::uint32_t{layout::span_end_record::bytes} : bytes;
-        const auto [lane, time] = open_record(to, type, where, most, ends);
+        const auto [lane, time, header] = open_record(to, type, where, most, ends);
         if (lane == nullptr) return false;
-        // relaxed, to the end: `open` saw the id; own lane; and the commit word publishes the rest
+        // relaxed, to the end: own lane; and the commit word publishes the rest
         lane_mark& mark = mark_of(*lane);
         const bool elsewhere = ends && !span->is_innermost(mark, *lane->sub.load(relaxed));
         std::uint64_t began[2];
@@ -99,7 +99,7 @@ struct cold_functions {
             bytes = most;
             flags = layout::span_end_record::flags;
         }
-        const std::uint32_t id = record_word::id(type.header.load(relaxed));
+        const std::uint32_t id = record_word::id(header);
         std::byte* const at = end_of_records(*lane);
         lane_writer::store_head(at,
                                 time | std::uint64_t{record_word::pack(id, bytes, flags)} << 32);
@@ -121,7 +121,9 @@ struct cold_functions {
                      const void* holder) noexcept {
         to.the_core->hold(lane, mark, holder);
     }
-    static void register_type(event_state& type) noexcept { impl::register_type(type); }
+    static void register_type(recorder_words& /*to*/, event_state& type) noexcept {
+        static_cast<void>(impl::register_type(type));
+    }
     static std::size_t enable(recorder_words& to, name_view glob, bool on) noexcept {
         return to.the_core->events().enable(glob, on);
     }
@@ -135,13 +137,20 @@ struct cold_functions {
             if (block != &vacant_block) to.the_core->leave_thread(*block, true);
         }
     }
-    static void refuse(recorder_words& to) noexcept {
-        // relaxed: a counter
-        to.the_core->memory().ring().refused_without_lane.fetch_add(1, relaxed);
+    static void pause_ends(recorder_words& to) noexcept {
+        for (std::uint32_t ring = 0; ring < layout::max_rings; ++ring) {
+            lane_state* const first = first_lane(ring, to.library.lanes_at);
+            for (std::size_t depth = 0; depth < lane_depths; ++depth) {
+                auto& mark = mark_of(first[depth]).value;
+                if (mark.load(relaxed) < 0) mark.store(0, relaxed);  // relaxed, both: own lanes
+            }
+        }
     }
-    static constexpr cold_path table{&append,   &open,          &close,  &discard,
-                                     &hold,     &register_type, &enable, &shut,
-                                     &snapshot, &flush_thread,  &refuse};
+    static void lose(recorder_words& to, std::uint32_t count) noexcept { to.the_core->lose(count); }
+    static void destroy(recorder_words& to) noexcept { delete to.the_core; }
+    static constexpr cold_path table{&append,        &open,   &close,  &discard,  &hold,
+                                     &register_type, &enable, &shut,   &snapshot, &flush_thread,
+                                     &pause_ends,    &lose,   &destroy};
 };
 
 }  // namespace impl
@@ -150,20 +159,22 @@ template <class Kind>
 basic_recorder<Kind>::basic_recorder(const recorder_options& options) {
     static_assert(clock::policy<clock_policy>, "trace_ring: Kind::clock must be a clock policy");
     words_.the_core = new impl::core(options, impl::functions_of<clock_policy>,
-                                     words_.gates);  // given back below
+                                     words_);  // given back by `destroy`
     words_.max_record = words_.the_core->max_record();
     words_.cold = &impl::cold_functions<clock_policy>::table;
-    words_.home = &impl::vacant_block;
-    words_.lanes_at = impl::lanes_at(words_.the_core->index());
+    words_.library.home = impl::make_id() | (impl::lanes_are_moving ? words_.library.moving : 0);
+    words_.library.lanes_from_thread_pointer = impl::from_thread_pointer(&impl::thread_lanes);
+    words_.library.lanes_at = impl::lanes_at(words_.the_core->index());
+    if (impl::is_of_program(&impl::the_registry)) words_.lanes_at = words_.library.lanes_at;
 }
 
 template <class Kind>
 basic_recorder<Kind>::~basic_recorder() {
-    delete words_.the_core;
+    words_.cold->destroy(words_);
     words_.the_core = nullptr;
     words_.cold = nullptr;
-    words_.home = nullptr;
     words_.lanes_at = 0;
+    words_.library.home = 0;
     signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
 }
 

@@ -90,7 +90,7 @@ public:
         static_cast<void>(to);
         static_cast<void>(count);
 #else
-        to.words_.the_core->lose(*impl::first_lane(0, to.words_.lanes_at), count);
+        to.words_.cold->lose(to.words_, count);
 #endif
     }
 

@@ -70,7 +70,7 @@ class basic_recorder {
 public:
     class reservation;
     template <impl::told_event E>
-    using scoped = open_scope<basic_recorder, E>;
+    using scoped = open_scope<basic_recorder, impl::event_of<E>>;
 
     /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
     /// cause; without exceptions see setup_error.hpp.
@@ -113,7 +113,7 @@ public:
     /// A span: recorded as begun now, and as ended when the returned object dies, in whichever
     /// thread, or process after a fork, and whatever was begun and not ended since.
     template <impl::told_event E, class... Values>
-    [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
+    [[nodiscard, gnu::always_inline]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
         static_assert(impl::takes<E, Values...>());
         return scoped<E>(*this, values...);
@@ -127,8 +127,8 @@ public:
     /// Shuts or opens the gate of one event type, or of all whose names match a glob of '*' and
     /// '?'. Returns how many did. Signal-safe.
     template <impl::told_event E>
-    std::size_t enable(bool on) noexcept {
-        words_.cold->register_type(impl::event_of<E>::state);
+    [[gnu::always_inline]] std::size_t enable(bool on) noexcept {
+        words_.cold->register_type(words_, impl::event_of<E>::state);
         return enable(E::name, on);
     }
     std::size_t enable(name_view glob, bool on) noexcept {
@@ -144,14 +144,7 @@ public:
     /// its next record reads the clock. Nothing to do with other clocks. Signal-safe; the lane of a
     /// record that is open meanwhile is left as it is.
     void pause_ends() noexcept {
-        if constexpr (time_source::shared) {
-            for (std::size_t i = 0; i < layout::max_rings * impl::lane_depths; ++i) {
-                impl::lane_state* const first = impl::first_lane(
-                    static_cast<std::uint32_t>(i / impl::lane_depths), words_.lanes_at);
-                auto& mark = impl::mark_of(first[i % impl::lane_depths]).value;
-                if (mark.load(relaxed) < 0) mark.store(0, relaxed);  // relaxed, both: own lanes
-            }
-        }
+        if constexpr (time_source::shared) words_.cold->pause_ends(words_);
     }
 
     /// Closes the calling thread's sub-buffers, so that a reader finds them complete; one with a

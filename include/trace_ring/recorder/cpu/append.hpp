@@ -65,9 +65,9 @@ struct cpu_table {
 namespace impl {
 /// This thread's number in the kernel, which announces its records. `no_thread` until it is known.
 inline constexpr std::uint32_t no_thread = ~std::uint32_t{0};
-inline constinit thread_local std::uint32_t volatile own_thread TRACE_RING_TLS = no_thread;
+inline constinit thread_local std::uint32_t own_thread TRACE_RING_TLS = no_thread;
 /// Its name when the kernel was asked: 16 bytes.
-inline constinit thread_local std::uint64_t volatile own_name[2] TRACE_RING_TLS = {};
+inline constinit thread_local std::uint64_t own_name[2] TRACE_RING_TLS = {};
 static_assert(offsetof(open_span, begun) == 0 && offsetof(open_span, lane) == 16 &&
               offsetof(sub_buffer_header, lane) == 4 &&
               offsetof(sub_buffer_header, first_position) == 16);

@@ -118,23 +118,22 @@ public:
             header = record_word::pack(0, layout::span_end_record::bytes,
                                        layout::span_end_record::flags);
         }
-        // relaxed: `admit` saw the id
-        header = (header & ~0xFFFFU) | record_word::id(type.header.load(relaxed));
+        header = (header & ~0xFFFFU) | record_word::id(register_type(type).header);
         found = try_often<Timed>(type.ring, header, words, count, ends ? nullptr : span);
         if (found != answer::yes) return found;
         if (innermost) leave_here(*span);
         if (span != nullptr && !ends) enter_here(*span);
-        if (counted) this->count(type);
+        if (counted) this->count(type.ring, register_type(type).total);
         return found;
     }
 
-    /// Counts one more record of an event that has a total. With a locked instruction, because this
-    /// thread may have left the processor.
-    void count(const event_state& type) noexcept {
+    /// Counts one more record of an event of this ring that has this total. With a locked
+    /// instruction, because this thread may have left the processor.
+    void count(std::uint32_t ring, std::uint32_t total) noexcept {
         const std::uint32_t cpu = rseq::cpu(table_.area);
         if (cpu >= table_.cpus) return;
-        const std::uint32_t column = type.total.load(relaxed) - 1;  // relaxed: known since `admit`
-        const std::uint64_t row = table_.of(core_.shares_.number(type.ring))
+        const std::uint32_t column = total - 1;
+        const std::uint64_t row = table_.of(core_.shares_.number(ring))
                                       .words[cpu]
                                       .totals.load(relaxed);  // relaxed: never changes
         if (row == 0 || column >= core_.memory_.plan().totals_per_lane) return;
@@ -151,11 +150,9 @@ private:
         // An owner record may have to fit in before it.
         if (core_.home_ != &the_registry || length + named_owner_record_bytes > core_.max_record())
             return answer::elsewhere;
-        // order: type.use:C pairs with type.publish:A
-        if (record_word::id(type.header.load(acquire)) == 0) register_type(type);
-        const std::uint32_t id = record_word::id(type.header.load(relaxed));  // relaxed: just seen
+        const std::uint32_t id = record_word::id(register_type(type).header);
         if (id == 0) return answer::elsewhere;
-        const std::uint32_t gate = core_.gates_.look(id);
+        const std::uint32_t gate = core_.gate_of(id);
         if (!ends && (gate & ~std::uint32_t{layout::gate_no_event}) != 0) return answer::no;
         if ((gate & layout::gate_no_event) != 0) return answer::elsewhere;  // counted there
         // order: process.alive:E pairs with process.alive:A
@@ -192,6 +189,7 @@ private:
         std::memcpy(words, name, sizeof words);
         own_name[0] = words[0];
         own_name[1] = words[1];
+        signal_fence(seq_cst);  // a handler that sees the number sees the name
         own_thread = kernel_thread();
     }
     /// Steps towards one record: it takes a handful, unless other threads come in between.

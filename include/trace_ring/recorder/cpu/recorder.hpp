@@ -72,9 +72,9 @@ class basic_recorder<Kind>
 
 public:
     template <impl::told_event E>
-    using reservation = cpu_reservation<basic_recorder, E>;
+    using reservation = cpu_reservation<basic_recorder, impl::event_of<E>>;
     template <impl::told_event E>
-    using scoped = open_scope<basic_recorder, E>;
+    using scoped = open_scope<basic_recorder, impl::event_of<E>>;
 
     explicit basic_recorder(const recorder_options& options)
         : base(options),
@@ -93,7 +93,7 @@ public:
         if constexpr (impl::takes<E, Values...>()) {
             return impl::write_values<typename E::signature>::as_record(
                 [this](const record_of<E>& record)
-                    __attribute__((always_inline)) { return put<E>(record); },
+                    __attribute__((always_inline)) { return put<impl::event_of<E>>(record); },
                 values...);
         } else {
             return false;
@@ -103,13 +103,13 @@ public:
     /// A record that is filled by this call, in the object returned, and published by its `commit`.
     /// Any number may be open. Variable fields are cut to 4 KiB.
     template <impl::told_event E, class... Values>
-    [[nodiscard]] reservation<E> reserve(const Values&... values) noexcept {
+    [[nodiscard, gnu::always_inline]] reservation<E> reserve(const Values&... values) noexcept {
         static_assert(impl::takes<E, Values...>());
         return reservation<E>(*this, typename E::signature{}, values...);
     }
 
     template <impl::told_event E, class... Values>
-    [[nodiscard]] scoped<E> scope(const Values&... values) noexcept {
+    [[nodiscard, gnu::always_inline]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
         static_assert(impl::takes<E, Values...>());
         return scoped<E>(*this, values...);
@@ -153,10 +153,20 @@ private:
     [[nodiscard]] std::uint32_t max_record() const noexcept {
         return base::words_.max_record - std::uint32_t{named_owner_record_bytes};
     }
+    /// The header of a type's records; without an id if the type has none in the recorder's
+    /// registry, or this code cannot tell.
+    template <class E>
+    [[nodiscard, gnu::always_inline]] std::uint32_t header_of(
+        const impl::event_state& type) const noexcept {
+        if (!impl::is_known_here(base::words_, type)) [[unlikely]]
+            return impl::header_without_id(E::fixed_bytes);
+        // order: type.use:D pairs with type.publish:A
+        return type.header.load(acquire);
+    }
     /// False: the gate is shut. A type without an id passes; `header` then has none, either, and
     /// the record takes the cold path, which knows what to do.
     [[nodiscard]] bool passes(std::uint32_t& header) const noexcept {
-        const std::uint8_t gate = base::words_.gates.look(record_word::id(header));
+        const std::uint8_t gate = impl::gates_of(base::words_).look(record_word::id(header));
         if (gate == layout::gate_no_event) header -= record_word::id(header);
         return gate == 0 || gate == layout::gate_no_event;
     }
@@ -164,8 +174,7 @@ private:
     template <class E>
     [[gnu::always_inline]] bool put(const record_of<E>& record) noexcept {
         impl::event_state& type = impl::event_type<E>();
-        // order: type.use:D pairs with type.publish:A
-        std::uint32_t header = type.header.load(acquire);
+        std::uint32_t header = header_of<E>(type);
         if constexpr (E::signature::variable) {
             if (!restartable()) {
                 return impl::append<clock_policy, 0, impl::ring_of<E>, impl::is_counted<E>()>(
@@ -174,7 +183,7 @@ private:
             return passes(header) && write_staged<E>(type, header, record, nullptr);
         } else {
             constexpr std::uint32_t known = impl::header_without_id(E::fixed_bytes);
-            const std::uint8_t gate = base::words_.gates.template look<known>(header);
+            const std::uint8_t gate = impl::gates_of(base::words_).template look<known>(header);
             if (gate != 0) [[unlikely]] {
                 if (gate != layout::gate_no_event) return false;
                 return write_otherwise<impl::ring_of<E>, impl::is_counted<E>()>(
@@ -190,7 +199,7 @@ private:
     bool put_begin(impl::open_span& span, const Values&... values) noexcept {
         if (!restartable()) return base::template put_begin<E>(span, values...);
         impl::event_state& type = impl::event_type<E>();
-        std::uint32_t header = type.header.load(relaxed);  // relaxed: the cold path looks again
+        std::uint32_t header = header_of<E>(type);
         if (!passes(header)) return false;
         header |= std::uint32_t{record_word::begin} << 28;
         return impl::write_values<typename E::signature>::as_record(
@@ -204,10 +213,9 @@ private:
     void put_end(impl::open_span& span) noexcept {
         if (!restartable()) return base::template put_end<E>(span);
         impl::event_state& type = impl::event_of<E>::state;
-        const std::uint32_t header = record_word::pack(
-            record_word::id(type.header.load(relaxed)),  // relaxed: known when it began
-            record_header_bytes, record_word::end);
-        if (impl::is_innermost_here(span) && home_ == &impl::the_registry &&
+        const std::uint32_t id = record_word::id(header_of<E>(type));
+        const std::uint32_t header = record_word::pack(id, record_header_bytes, record_word::end);
+        if (impl::is_innermost_here(span) && id != 0 && home_ == &impl::the_registry &&
             rseq::append<timed, 0>(lanes_.table().of(impl::ring_of<E>), header, nullptr))
             [[likely]] {
             return impl::leave_here(span);
@@ -243,7 +251,8 @@ private:
         }
         if (!done) [[unlikely]]
             return write_otherwise<Ring, Counted>(impl::indices_to<Words>{}, type, header, words);
-        if constexpr (Counted) lanes_.count(type);
+        // relaxed: known by its id
+        if constexpr (Counted) lanes_.count(Ring, type.total.load(relaxed));
         return true;
     }
     /// Few words are passed by value: they need no memory, and the caller needs no frame.
@@ -276,7 +285,7 @@ private:
             return write_slowly(type, header, words, count, counted, span);
         }
         if (span != nullptr) impl::enter_here(*span);
-        if (counted) lanes_.count(type);
+        if (counted) lanes_.count(type.ring, type.total.load(relaxed));  // relaxed: as above
         return true;
     }
 
@@ -293,8 +302,8 @@ private:
     }
 
     impl::cpu_lanes lanes_;
-    /// Null without sequences. Code of a library with a registry, and so event ids, of its own
-    /// finds that this is not its own, and the cold path refuses its records.
+    /// Null without sequences. Code of a library with a registry of its own finds that this is not
+    /// its own: its records take the cold path, and the lanes of their threads.
     const impl::registry* home_ = nullptr;
 };
 

@@ -49,8 +49,7 @@ private:
     template <class... T>
     [[gnu::noinline]] cpu_reservation(Recorder& owner, impl::signature<T...>,
                                       const std::type_identity_t<T>&... values) noexcept {
-        std::uint32_t header =
-            impl::event_type<E>().header.load(relaxed);  // relaxed: `commit` looks again
+        std::uint32_t header = owner.template header_of<E>(impl::event_type<E>());
         if (!owner.passes(header)) return;
         const auto fill = [&](const auto& record) {
             const auto sizes = record.measure(

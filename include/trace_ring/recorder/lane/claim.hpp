@@ -76,10 +76,11 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
 }
 
 /// The open lane; no lane if there is no room.
-inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes) noexcept {
+inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes,
+                                    std::uint32_t header) noexcept {
     std::uint32_t time = 0;
     if (make_room(lane, bytes, time)) [[likely]]
-        return {&lane, time};
+        return {&lane, time, header};
     // Not idle: the next record must take the cold path. relaxed: own lane
     mark_of(lane).value.store(0, relaxed);
     return {};
@@ -93,7 +94,7 @@ inline core::opened core::open_further(event_state& type, std::uint32_t bytes, m
         mark_of(lane).value.store(0, relaxed);  // a handler in between has given it up
         return open(type, bytes, opener, ends);
     }
-    return with_room(lane, bytes);
+    return with_room(lane, bytes, type.header.load(relaxed));
 }
 
 /// Closes the lane's sub-buffer. Does not decrement the count of held sub-buffers: the caller

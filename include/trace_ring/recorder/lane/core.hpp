@@ -43,9 +43,9 @@ class cpu_lanes;
 
 class core {
 public:
-    /// `hot_clock` is the clock that the hot path reads; `gates` is where it finds the gates.
+    /// `hot_clock` is the clock that the hot path reads; `words` is where it finds the gates.
     [[gnu::cold]] core(const recorder_options& options, const clock_functions& hot_clock,
-                       gate_link& gates);
+                       recorder_words& words);
     [[gnu::cold]] ~core();
     core(const core&) = delete;
     core& operator=(const core&) = delete;
@@ -140,8 +140,8 @@ public:
     }
 
     /// Counts records as refused that others lost before they could be recorded: in this thread's
-    /// lane, which is the one at `lane`, if it has one. Signal-safe.
-    [[gnu::cold]] void lose(lane_state& lane, std::uint32_t count) noexcept;
+    /// lane, if it has one. Signal-safe.
+    [[gnu::cold]] void lose(std::uint32_t count) noexcept;
 
 private:
     friend class cpu_lanes;  // the other kind of lanes (recorder/cpu)
@@ -171,7 +171,8 @@ private:
                                      std::uint32_t number, std::uint32_t bytes) noexcept;
     [[gnu::cold]] void write_owner(lane_state& lane, std::uint64_t now) noexcept;
     [[nodiscard, gnu::cold]] setup_fault enter();
-    [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes) noexcept;
+    [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes,
+                                   std::uint32_t header) noexcept;
     [[nodiscard, gnu::always_inline]] bool make_room(lane_state& lane, std::uint32_t bytes,
                                                      std::uint32_t& time) noexcept;
     [[nodiscard, gnu::always_inline]] sub_buffer_header* claim(lane_state& lane, const share& of,
@@ -195,9 +196,19 @@ private:
         return &block.states[index_.value() * lane_depths];
     }
 
+    /// Lets the hot path look at `page`: that of a program only if its registry is this one.
+    void lead_to(const gate_page& page) noexcept {
+        const bool own = is_of_program(&the_registry);
+        words_.gates.lead_to(own ? page : gates_that_are<layout::gate_no_event>());
+        words_.library.gates.lead_to(page);
+    }
+    [[nodiscard]] std::uint8_t gate_of(std::uint32_t id) const noexcept {
+        return words_.library.gates.look(id);
+    }
+
     recorder_index index_;  // first, so that it is given back last
     const registry* home_ = &the_registry;
-    gate_link& gates_;
+    recorder_words& words_;
     trace_memory memory_;
     event_book events_{memory_};
     rings shares_;
@@ -238,24 +249,18 @@ inline void commit_record(lane_state& lane, std::uint32_t bytes) noexcept {
 }
 
 // event_types.hpp
-[[gnu::cold]] inline void register_type(event_state& type) noexcept;
+/// A type's numbers in this registry, as event_numbers has them.
+struct numbers_here {
+    std::uint32_t header;
+    std::uint32_t total;
+};
+[[gnu::cold]] inline numbers_here register_type(event_state& type, bool arrived = false) noexcept;
 [[gnu::visibility("hidden")]] inline void register_types(const types_here& from) noexcept;
 
 inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type opener,
                                bool ends) noexcept {
-    if (home_ != &the_registry) {
-        // Code of a library that has a registry, and so event ids, of its own: it needs its own
-        // recorder.
-        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
-        return {};
-    }
-    // order: type.use:B pairs with type.publish:A
-    std::uint32_t id = record_word::id(type.header.load(acquire));
-    if (id == 0) {
-        register_type(type);
-        id = record_word::id(type.header.load(relaxed));  // relaxed: as just stored, or seen
-    }
-    const std::uint32_t gate = gates_.look(id);
+    const std::uint32_t header = register_type(type).header;
+    const std::uint32_t gate = gate_of(record_word::id(header));
     const bool is_known = (gate & layout::gate_no_event) == 0;
     if ((gate & ~std::uint32_t{layout::gate_no_event}) != 0 && !ends) return {};
     // order: process.alive:B pairs with process.alive:A
@@ -275,7 +280,7 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 || adopt(*lane, ring, bytes) ||
                           make_lane(*lane, ring);
     if (has_lane && bytes <= max_record() && is_known) [[likely]]
-        return with_room(*lane, bytes);
+        return with_room(*lane, bytes, header);
     if (has_lane) refuse(*lane, !is_known);
     mark_of(*lane).value.store(0, relaxed);
     return {};

@@ -34,8 +34,48 @@ template <class IsFree>
     return 0;
 }
 
-/// Gives the type an id, the same in all recorders, and enters it in their files.
-inline void register_type(event_state& type) noexcept {
+/// Whether `of` has the numbers of the registry `own`, now or since.
+[[nodiscard]] inline bool keep_numbers(event_numbers& of, home_id own,
+                                       const numbers_here& numbers) noexcept {
+    // order: type.use:E pairs with type.publish:B
+    home_id found = of.home.load(acquire);
+    if (found == own) return true;
+    // relaxed: what this says is only who may store numbers here
+    if (found == no_home && of.home.compare_exchange_strong(found, own | home_comes, relaxed)) {
+        found = own | home_comes;
+    }
+    if (found != (own | home_comes)) return found == own;
+    // Any thread of this registry would store the same numbers: none waits for another, which may
+    // not exist in a child of a fork.
+    of.total.store(numbers.total, relaxed);  // relaxed: published by the header
+    // The id opens the hot path of a program.
+    // order: type.publish:A pairs with type.use:A, type.use:D
+    of.header.store(numbers.header, release);
+    // This opens the hot path of a library.
+    // order: type.publish:B pairs with type.use:B, type.use:E, type.use:F
+    of.home.store(own, release);
+    return true;
+}
+/// Whether the hot path of code that has the type may take its numbers for this registry's. That of
+/// a program takes them for the program's registry. That of a library asks whose they are, and then
+/// finds its lanes, but not where those are known only to the library that constructed the
+/// recorder: it may record types that `arrived` with it.
+[[nodiscard]] inline bool may_keep_numbers(const event_state& type, bool arrived) noexcept {
+    if (is_of_program(&the_registry)) return true;
+    return !is_of_program(&type) && (arrived || !lanes_are_moving);
+}
+
+/// Gives the type an id, the same in all recorders of this registry, and enters it in their files.
+/// The id is 0 if there is none left.
+inline numbers_here register_type(event_state& type, bool arrived) noexcept {
+    const home_id own = make_id();
+    for (const event_numbers* each : {static_cast<event_numbers*>(&type), &type.other}) {
+        // order: type.use:B pairs with type.publish:B
+        if (each->home.load(acquire) == own) {
+            // relaxed, both: published by the home
+            return {each->header.load(relaxed), each->total.load(relaxed)};
+        }
+    }
     const undisturbed scope;
     const type_description& wanted = type.description;
     type_node* const node = find_type(wanted, [&wanted] {
@@ -51,35 +91,30 @@ inline void register_type(event_state& type) noexcept {
             return free;
         });
     });
-    if (node == nullptr) return;
+    if (node == nullptr || own == 0) return {header_without_id(wanted.fixed_bytes), 0};
     for_each_core([&](core& each) { each.events().add(*node); });
-    const std::uint32_t bytes =
-        static_cast<std::uint32_t>(record_header_bytes) + type.description.fixed_bytes;
-    // Any thread would store the same numbers. The id comes last, because it opens the hot path.
-    type.total.store(node->total, relaxed);  // relaxed: published by the header
-    // order: type.publish:A pairs with type.use:A, type.use:B, type.use:C, type.use:D,
-    // type.use:E
-    type.header.store(record_word::pack(node->id, bytes), release);
+    const numbers_here found{record_word::pack(node->id, record_header_bytes + wanted.fixed_bytes),
+                             node->total};
+    if (!may_keep_numbers(type, arrived) || !keep_numbers(type, own, found))
+        static_cast<void>(keep_numbers(type.other, own, found));
+    return found;
 }
 
 /// Registers the types of a program or library when it is loaded, or the first recorder is made.
 [[gnu::visibility("hidden")]] inline void register_types(const types_here& from) noexcept {
-    for (event_state* const* each = from.begin; each != from.end; ++each) {
-        // order: type.use:E pairs with type.publish:A
-        if (record_word::id((*each)->header.load(acquire)) == 0) register_type(**each);
-    }
+    for (event_state* const* each = from.begin; each != from.end; ++each)
+        static_cast<void>(register_type(**each, true));
 }
-/// Registers them from now on, until the library that this is compiled into is unloaded.
-class types_registered {
-public:
-    types_registered() noexcept { all_types.arrives(&register_types); }
-    types_registered(const types_registered&) = delete;
-    types_registered& operator=(const types_registered&) = delete;
+/// With the first recorder, types are registered (core's constructor) until the library that this
+/// is compiled into is unloaded. Not before: a library that never constructs one should have the
+/// numbers of the recorders that it records into.
+struct types_registered {
     ~types_registered() { all_types.departs(&register_types); }
 };
 [[gnu::visibility("hidden")]] inline types_registered types_are_registered{};
 
-inline void core::lose(lane_state& lane, std::uint32_t count) noexcept {
+inline void core::lose(std::uint32_t count) noexcept {
+    lane_state& lane = *impl::first_lane(0, lanes_at(index()));
     // relaxed, to the end: own lane, and counters
     if (mark_of(lane).valid.load(relaxed) == 0) {
         memory_.ring().refused_without_lane.fetch_add(count, relaxed);

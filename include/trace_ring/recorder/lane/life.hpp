@@ -119,7 +119,7 @@ inline bool core::enter_child() noexcept {
     }
     if (fork_ == on_fork::stop) {
         // relaxed: the swap settled that it does not record; gates only say so sooner
-        gates_.lead_to(shut_gates());
+        lead_to(gates_that_are<layout::gate_recorder_off>());
         alive_->store(stopped, relaxed);
         return false;
     }
@@ -137,8 +137,8 @@ inline bool core::enter_child() noexcept {
 }
 
 inline core::core(const recorder_options& options, const clock_functions& hot_clock,
-                  gate_link& gates)
-    : gates_(gates),
+                  recorder_words& words)
+    : words_(words),
       memory_(index_.value() != 0
                   ? options
                   : (fail_setup(options.file.empty() ? "memory" : options.file.c_str(),
@@ -150,6 +150,7 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
       fork_(options.fork),
       idle_mark_(memory_.clock() == hot_clock.kind ? idle_mark_for(memory_.plan().sub_buffer_bytes)
                                                    : 0) {
+    if (make_id() == 0) fail_setup(memory_.subject(), "cannot map memory", ENOMEM);
     all_types.arrives(&register_types);
     // relaxed, both: fixed, and no other thread has this recorder yet
     const bool asked =
@@ -208,11 +209,12 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
     clocks_.begin(memory_);
     memory_.own_gates().gates[0].fetch_or(layout::gate_no_event, relaxed);  // relaxed: a gate
     if (options.paused) events_.shut(true);
-    gates_.lead_to(memory_.own_gates());
+    lead_to(memory_.own_gates());
 }
 
 inline core::~core() {
-    gates_.lead_nowhere();
+    words_.gates.lead_nowhere();
+    words_.library.gates.lead_nowhere();
     // order: registry.retire:A pairs with registry.visit:B
     the_registry.cores[index()].store(nullptr, seq_cst);
     // Waits for threads that end, or load a library, just now; not for ever: one may be stopped.

@@ -18,22 +18,36 @@ namespace trace_ring::inline v1::impl {
 class core;
 struct cold_path;
 
-/// What a recorder begins with: all that its hot path reads of it.
+/// How code in libraries finds what the hot path needs, whoever constructed the recorder.
+struct library_words {
+    /// Set in `home` if its thread-local words are at no fixed distance from the thread pointer:
+    /// then only the code that has those words finds the lanes (TRACE_RING_PLUGIN).
+    static constexpr home_id moving = 1;
+
+    gate_link gates;
+    home_id home = 0;  ///< the registry whose numbers its gates and records have
+    std::intptr_t lanes_from_thread_pointer = 0;
+    std::uint32_t lanes_at = 0;
+};
+
+/// What a recorder begins with: all that its hot path reads of it. A program's code knows its own
+/// thread-local words and takes the numbers of its events for the program's, without a check. For a
+/// recorder that a library constructed its `gates` therefore lead every event to the cold path.
 struct recorder_words {
     alignas(64) gate_link gates;  ///< first, and aligned: lane_mark says why
     core* the_core = nullptr;
     const cold_path* cold = nullptr;  ///< null: static storage, not constructed yet or no more
-    /// Whose code constructed it: a library that has its symbols to itself has lanes, and so marks,
-    /// of its own.
-    const lane_block* home = nullptr;
-    std::uint32_t lanes_at = 0;  ///< in each thread's block
+    std::uint32_t lanes_at = 0;       ///< in each thread's block
     std::uint32_t max_record = 0;
+    library_words library;
 };
+static_assert(sizeof(recorder_words) == 64);
 
-/// A lane with an open record, and the low half of that record's time.
+/// A lane with an open record, the low half of that record's time, and its type's header.
 struct opened {
     lane_state* lane = nullptr;
     std::uint32_t time = 0;
+    std::uint32_t header = 0;
 };
 
 /// In place of the mark before: the hot path has not set its own.
@@ -64,14 +78,59 @@ struct cold_path {
     void (*discard)(recorder_words& to, lane_state& lane) noexcept;
     /// Says that the reservation of the open record of `lane` is the object at `holder` now.
     void (*hold)(recorder_words& to, lane_state& lane, mark_type mark, const void* holder) noexcept;
-    void (*register_type)(event_state& type) noexcept;
+    void (*register_type)(recorder_words& to, event_state& type) noexcept;
     std::size_t (*enable)(recorder_words& to, name_view glob, bool on) noexcept;
     void (*shut)(recorder_words& to, bool now) noexcept;
     int (*snapshot)(recorder_words& to, const char* file) noexcept;
     void (*flush_thread)(recorder_words& to) noexcept;
-    /// Counts a record of code that has lanes of its own: it needs a recorder of its own, too.
-    void (*refuse)(recorder_words& to) noexcept;
+    /// basic_recorder::pause_ends.
+    void (*pause_ends)(recorder_words& to) noexcept;
+    /// runtime_event::lose.
+    void (*lose)(recorder_words& to, std::uint32_t count) noexcept;
+    /// Destroys the core: by the code that constructed it, whose registry has it.
+    void (*destroy)(recorder_words& to) noexcept;
 };
+
+/// Whether the calling thread's lanes can be found, and the type's numbers are those of `to`.
+[[nodiscard, gnu::always_inline]] inline bool is_known_here(
+    [[maybe_unused]] const recorder_words& to,
+    [[maybe_unused]] const event_numbers& type) noexcept {
+#if defined(TRACE_RING_LIBRARY_CODE)
+    home_id home = to.library.home;
+#if defined(TRACE_RING_PLUGIN)
+    home &= ~library_words::moving;
+#endif
+    // order: type.use:F pairs with type.publish:B
+    return type.home.load(acquire) == home;
+#else
+    return true;
+#endif
+}
+/// The calling thread's first lane, if `is_known_here`.
+[[nodiscard, gnu::always_inline]] inline lane_state* first_lane_of(const recorder_words& to,
+                                                                   std::uint32_t ring) noexcept {
+#if defined(TRACE_RING_LIBRARY_CODE)
+#if defined(TRACE_RING_PLUGIN)
+    if ((to.library.home & library_words::moving) != 0)
+        return first_lane(ring, to.library.lanes_at);
+#endif
+    return reinterpret_cast<lane_state*>(
+        thread_pointer_word(to.library.lanes_from_thread_pointer +
+                            static_cast<std::intptr_t>(ring * sizeof(void*))) +
+        to.library.lanes_at);
+#else
+    return first_lane(ring, to.lanes_at);
+#endif
+}
+/// The gates that this code looks at.
+[[nodiscard, gnu::always_inline]] inline const gate_link& gates_of(
+    const recorder_words& to) noexcept {
+#if defined(TRACE_RING_LIBRARY_CODE)
+    return to.library.gates;
+#else
+    return to.gates;
+#endif
+}
 
 /// Where the next record of an open lane goes.
 [[nodiscard]] inline std::byte* end_of_records(lane_state& lane) noexcept {
@@ -82,21 +141,18 @@ struct cold_path {
 // A record that the hot path could not write: from where it left off if it had opened the lane, or
 // from its beginning. One such call a site, shared by all records of as many words.
 
-/// The record is lost, and the mark put back.
-[[gnu::noinline, gnu::cold]] inline void refuse_here(recorder_words& to, const event_state& type,
-                                                     left_at where) noexcept {
+/// Whether the cold path can be asked. If not, nothing is constructed, and the mark is put back.
+[[nodiscard]] inline bool has_cold_path(const recorder_words& to,
+                                        [[maybe_unused]] const event_state& type,
+                                        [[maybe_unused]] left_at where) noexcept {
+    if (to.cold != nullptr) [[likely]]
+        return true;
+#if !defined(TRACE_RING_LIBRARY_CODE)  // there a record has not begun: no home is known
     if (where.idle != not_begun) {
         // relaxed: own thread
         mark_of(*first_lane(type.ring, to.lanes_at)).value.store(where.idle, relaxed);
     }
-    if (to.cold != nullptr) to.cold->refuse(to);
-}
-/// Whether the cold path can be asked. If not, the record is lost.
-[[nodiscard]] inline bool has_cold_path(recorder_words& to, const event_state& type,
-                                        left_at where) noexcept {
-    if (to.home == &vacant_block) [[likely]]
-        return true;
-    refuse_here(to, type, where);
+#endif
     return false;
 }
 

@@ -23,15 +23,33 @@ namespace trace_ring::inline v1::impl {
     return record_word::pack(0, record_header_bytes + fixed_bytes);
 }
 
-/// One event type as the code that records it sees it. Aligned for lane_mark's sake.
-struct alignas(32) event_state {
+/// A registry of event types, by the address of a byte that it never frees. The address of the
+/// registry itself could come to be another one's, after its library is unloaded.
+using home_id = std::uintptr_t;
+inline constexpr home_id no_home = 1;     ///< odd, and so no address
+inline constexpr home_id home_comes = 2;  ///< set in the id of a registry that numbers a type
+
+/// The numbers of an event type in one registry.
+struct event_numbers {
     atomic<std::uint32_t> header;    ///< of its records, without the time; id 0: none yet
     atomic<std::uint32_t> total{0};  ///< column of its total + 1; 0: none
+    atomic<home_id> home{no_home};   ///< the registry, stored last; it never changes
+
+    constexpr explicit event_numbers(std::uint32_t fixed_bytes) noexcept
+        : header(header_without_id(fixed_bytes)) {}
+};
+
+/// One event type as the code that records it sees it. The numbers that the hot path uses are those
+/// in its own base: in a program, which does not look at `home`, they are always of the program's
+/// registry. Aligned for lane_mark's sake.
+struct alignas(32) event_state : event_numbers {
     std::uint32_t ring;
     type_description description;
+    /// In one more registry. In all others the type is looked up for each record.
+    event_numbers other;
 
     constexpr explicit event_state(const type_description& of, std::uint32_t in_ring = 0) noexcept
-        : header(header_without_id(of.fixed_bytes)), ring(in_ring), description(of) {}
+        : event_numbers(of.fixed_bytes), ring(in_ring), description(of), other(of.fixed_bytes) {}
 };
 
 /// Which of a recorder's rings an event is kept in: see recorder_options::quotas.
@@ -45,12 +63,18 @@ inline constexpr std::uint32_t ring_of = [] {
     }
 }();
 
-/// The state of event type E. Hidden, so that its address is known where it is used.
-template <class E>
-struct event_of {
-    [[gnu::visibility("hidden")]] static inline constinit event_state state{describe<E>(),
-                                                                            ring_of<E>};
+/// What an event type means, without the name of its struct: two structs of one name in different
+/// files are one to the linker, and these are one only if they mean the same.
+template <class Described, std::uint32_t Ring, bool Counted>
+struct event_meaning : Described {
+    static constexpr std::uint32_t ring = Ring;
+    static constexpr bool counted = Counted;
+    /// Hidden, so that its address is known where it is used.
+    [[gnu::visibility("hidden")]] static inline constinit event_state state{
+        describe<event_meaning>(), Ring};
 };
+template <class E>
+using event_of = event_meaning<typename E::described_by, ring_of<E>, is_counted<E>()>;
 
 /// The event types of one program or library.
 struct types_here {
@@ -156,7 +180,7 @@ template <class E>
         :
         : "i"(&event_of<E>::state), "i"(sizeof(void*)));
 #else
-    static_cast<void>(&one_type<E>::entry);
+    static_cast<void>(&one_type<event_of<E>>::entry);
 #endif
     return event_of<E>::state;
 }

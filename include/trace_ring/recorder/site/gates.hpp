@@ -50,13 +50,13 @@ private:
     atomic<std::uintptr_t> distance_{0};
 };
 
-/// Every gate shut.
-[[nodiscard]] inline const gate_page& shut_gates() noexcept {
-    // Filled on demand, because only recorders told to stop after fork need it. relaxed: all
-    // threads store the same value.
-    static constinit gate_page shut{};
-    for (auto& gate : shut.gates) gate.store(layout::gate_recorder_off, relaxed);
-    return shut;
+/// A page of which each gate is this.
+template <layout::gate_bits Gate>
+[[nodiscard]] const gate_page& gates_that_are() noexcept {
+    // Filled on demand, because few recorders need one. relaxed: all threads store the same value.
+    static constinit gate_page page{};
+    for (auto& gate : page.gates) gate.store(Gate, relaxed);
+    return page;
 }
 
 }  // namespace trace_ring::inline v1::impl

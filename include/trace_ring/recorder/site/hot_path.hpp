@@ -154,12 +154,11 @@ struct fields_record : payload<Signature> {
                                    std::uint32_t flags, const void* holder) const noexcept {
         const sizes m = measure(to.max_record);
         const record_size of = size(m);
-        const auto [lane, time] = to.cold->open(to, type, where, of.bytes, holder);
+        const auto [lane, time, header] = to.cold->open(to, type, where, of.bytes, holder);
         if (lane == nullptr) return {};
         std::byte* const at = end_of_records(*lane);
-        // relaxed: `open` saw the id
-        const std::uint32_t header = type.header.load(relaxed) + of.header;
-        lane_writer::store_head(at, std::uint64_t{header | flags << 28} << 32 | time);
+        const std::uint32_t head = header + of.header;
+        lane_writer::store_head(at, std::uint64_t{head | flags << 28} << 32 | time);
         base::store(at + record_header_bytes, m);
         return {lane, of.bytes};
     }
@@ -176,10 +175,11 @@ private:
     }
 };
 
-inline void count_record(lane_state& lane, const event_state& type) noexcept {
+/// `of`: the number of the type's total.
+inline void count_record(lane_state& lane, std::uint32_t of) noexcept {
     // relaxed, to the end: own lane, whose totals have one writer at a time; a reader sees the old
     // count or the new
-    const std::uint32_t column = type.total.load(relaxed) - 1;
+    const std::uint32_t column = of - 1;
     if (column >= lane.columns.load(relaxed)) return;
     shared_atomic<std::uint64_t>& total = lane.totals.load(relaxed)[column];
     total.store(total.load(relaxed) + 1, relaxed);
@@ -193,20 +193,22 @@ template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, cl
                                           [[maybe_unused]] open_span* span) noexcept {
     using source = time_source<Clock>;
     constexpr bool ends = Flags == record_word::end;
-    // order: type.use:A pairs with type.publish:A
-    std::uint32_t header = type.header.load(acquire);
-    // Before the gate's, so that this load does not wait for those.
-    lane_state& lane = *first_lane(Ring, to.lanes_at);
-    const auto sizes = record.measure(to.max_record);
-    const record_size of = record.size(sizes);
     mark_type idle = not_begun;
     // relaxed, to the end: words of this thread and its signal handlers alone
     do {
+        if (!is_known_here(to, type)) [[unlikely]]
+            break;
+        // order: type.use:A pairs with type.publish:A
+        std::uint32_t header = type.header.load(acquire);
+        // Before the gate's, so that this load does not wait for those.
+        lane_state& lane = *first_lane_of(to, Ring);
+        const auto sizes = record.measure(to.max_record);
+        const record_size of = record.size(sizes);
         // 1. gate. The header is the number of the gate and what is known already; one of an event
         // that has no id yet is shut, and so are those of events that the recorder has no room for.
         if constexpr (!ends) {
             constexpr std::uint32_t known = header_without_id(Record::fixed_bytes);
-            const std::uint8_t gate = to.gates.template look<known>(header);
+            const std::uint8_t gate = gates_of(to).template look<known>(header);
             if (gate != 0) [[unlikely]] {
                 if (gate != layout::gate_no_event) return false;
                 asm("");  // keeps clang from making one computed answer of all three
@@ -256,7 +258,7 @@ template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, cl
         // 6. commit
         if constexpr (Flags == record_word::begin) span->begin(mark, *sub);
         lane_writer::commit(*sub, commit, of.bytes);
-        if constexpr (Counted) count_record(lane, type);
+        if constexpr (Counted) count_record(lane, type.total.load(relaxed));
         if constexpr (ends) span->end(mark);
         signal_fence(seq_cst);
         mark.value.store(idle, relaxed);

@@ -122,25 +122,41 @@ static_assert(mark_distance <= layout::page_bytes &&
 /// cold path, positive.
 inline constinit lane_block vacant_block{};
 
-/// In a program the compiler knows where thread-local words are, and a library loads their place:
-/// neither needs a call. But the C library has room for few such words of libraries that come by
-/// dlopen (glibc: 26 such libraries, then "cannot allocate memory in static TLS block"). So a
-/// library that is one of many is compiled with TRACE_RING_PLUGIN defined: each record in it then
-/// calls the C library for its words, and a thread's first one there may allocate, which a signal
-/// handler must not. (g++'s -mtls-dialect=gnu2 makes the call short.) Files of one program may
-/// differ in it: the words are the same.
-#if defined(TRACE_RING_PLUGIN)
-#define TRACE_RING_TLS
-#elif defined(__PIC__) && !defined(__PIE__)
+/// Position-independent code of a library may record into a recorder that other code constructed,
+/// with thread-local words of its own. It finds the lanes by what the recorder says of those words
+/// (library_words), and so has none itself, unless it constructs a recorder.
+///
+/// In a program the compiler knows where thread-local words are. A library that constructs a
+/// recorder has them at a fixed distance from the thread pointer. The C library has room for few
+/// such words of libraries that come by dlopen (glibc: 26 such libraries, then "cannot allocate
+/// memory in static TLS block"). So a file of a plugin that constructs a recorder, if there are
+/// many such plugins, is compiled with TRACE_RING_PLUGIN defined: records of the plugin into it
+/// then call the C library for its words, a thread's first one there may allocate, which a signal
+/// handler must not, and records of other libraries into it take the cold path. Files of one
+/// library may differ in it.
+#if defined(__PIC__) && !defined(__PIE__)
+#define TRACE_RING_LIBRARY_CODE
+#endif
+#if !defined(TRACE_RING_LIBRARY_CODE)
+#define TRACE_RING_TLS __attribute__((tls_model("local-exec")))
+#elif !defined(TRACE_RING_PLUGIN)
 #define TRACE_RING_TLS __attribute__((tls_model("initial-exec")))
 #else
-#define TRACE_RING_TLS __attribute__((tls_model("local-exec")))
+#define TRACE_RING_TLS
+#endif
+/// Whether the words of the code that includes this are at no fixed distance from the thread
+/// pointer.
+inline constexpr bool lanes_are_moving =
+#if defined(TRACE_RING_LIBRARY_CODE) && defined(TRACE_RING_PLUGIN)
+    true;
+#else
+    false;
 #endif
 
 /// Where a thread's lanes are: a block for each ring that it has recorded into. The compiler knows
 /// an event's ring, so an event with a quota costs no extra instruction.
 using lane_blocks = atomic_pointer<lane_block>[layout::max_rings];
-alignas(64) inline constinit thread_local lane_blocks thread_lanes TRACE_RING_TLS{
+alignas(32) inline constinit thread_local lane_blocks thread_lanes TRACE_RING_TLS{
     &vacant_block, &vacant_block, &vacant_block, &vacant_block};
 static_assert(layout::max_rings == 4);
 static_assert(offsetof(lane_block, states) == 0);
@@ -152,12 +168,39 @@ static_assert(offsetof(lane_block, states) == 0);
     return recorder * static_cast<std::uint32_t>(lane_depths * sizeof(lane_state));
 }
 
-/// The calling thread's first lane of the recorder whose lanes are at `lanes`.
+/// The calling thread's first lane of the recorder whose lanes are at `lanes`: for the code that
+/// constructed it, or of the same program.
 [[nodiscard, gnu::always_inline]] inline lane_state* first_lane(std::uint32_t ring,
                                                                 std::uint32_t lanes) noexcept {
     // relaxed: own word
     auto* const block = reinterpret_cast<std::byte*>(thread_lanes[ring].load(relaxed));
     return reinterpret_cast<lane_state*>(block + lanes);
+}
+
+/// The pointer at `offset` bytes from the thread pointer of the calling thread. Volatile: what is
+/// there changes when a thread gets its lanes.
+[[nodiscard, gnu::always_inline]] inline std::byte* thread_pointer_word(
+    std::intptr_t offset) noexcept {
+    std::byte* value;
+#if defined(__x86_64__)
+    asm volatile("movq %%fs:(%1), %0" : "=r"(value) : "r"(offset));
+#elif defined(__i386__)
+    asm volatile("movl %%gs:(%1), %0" : "=r"(value) : "r"(offset));
+#else
+    auto* const at = static_cast<std::byte*>(__builtin_thread_pointer()) + offset;
+    asm volatile("" : : : "memory");
+    __builtin_memcpy(&value, at, sizeof value);
+#endif
+    return value;
+}
+/// How far from the thread pointer a word of the calling thread is.
+[[nodiscard]] inline std::intptr_t from_thread_pointer(const void* word) noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    const std::byte* const start = thread_pointer_word(0);  // it points at itself there
+#else
+    const auto* const start = static_cast<const std::byte*>(__builtin_thread_pointer());
+#endif
+    return static_cast<const std::byte*>(word) - start;
 }
 
 /// An open span, as its scope keeps it. A lane knows its last one, which knows the one around it:

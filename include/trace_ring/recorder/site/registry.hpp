@@ -9,9 +9,13 @@
 /// Everything here is constant-initialised and lock-free, so that it works before the first
 /// constructor, after the last destructor, and in a signal handler. A library loaded with private
 /// symbols has a registry of its own; a trace file then sees two "processes" with one pid, each
-/// with its own event ids.
+/// with its own event ids. Its code may record into the other's recorders nevertheless: an
+/// event_state says whose numbers it has, and the cold path of a recorder is always that of the
+/// code which constructed it.
 
+#include <link.h>
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -101,6 +105,7 @@ struct registry {
     atomic<std::uint32_t> visitors{0};                 ///< threads that are going through `cores`
     atomic<std::uint32_t> key_state{0};                ///< none, being made, made
     pthread_key_t key{};
+    atomic<home_id> id{0};  ///< set with the first recorder
 };
 inline constinit registry the_registry{};
 
@@ -168,6 +173,32 @@ private:
             ::munmap(memory, sizeof(chunk));
         }
     }
+}
+
+/// The registry's id, made with the first recorder. 0 if there is no memory.
+[[nodiscard, gnu::cold]] inline home_id make_id() noexcept {
+    // relaxed, all: a number; what it stands for is published by those who store it
+    home_id known = the_registry.id.load(relaxed);
+    if (known != 0) return known;
+    const auto made = reinterpret_cast<home_id>(keep(sizeof(std::uint64_t)));
+    return the_registry.id.compare_exchange_strong(known, made, relaxed) ? made : known;
+}
+
+/// Whether an address lies in the program itself, not in a library or on a heap: by the program's
+/// headers, as the kernel names them. A program linked statically may have no entry for these, and
+/// has no libraries.
+[[nodiscard, gnu::cold]] inline bool is_of_program(const void* address) noexcept {
+    const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR));
+    const std::size_t count = headers == nullptr ? 0 : ::getauxval(AT_PHNUM);
+    const auto* own = headers;
+    while (own != headers + count && own->p_type != PT_PHDR) ++own;
+    if (own == headers + count) return true;
+    const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(headers) - own->p_vaddr;
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(address) - base;
+    for (const auto* each = headers; each != headers + count; ++each) {
+        if (each->p_type == PT_LOAD && at - each->p_vaddr < each->p_memsz) return true;
+    }
+    return false;
 }
 
 /// The family's counters, made when the first type is registered. Null if there is no memory.
