@@ -13,12 +13,17 @@
 /// its time is the same to a hundredth when the core is ours. It is taken before, within and after
 /// each repetition; which of them count is decided by it alone (calm.py), never by what was
 /// measured.
+///
+/// Of threads that are measured together, the kernel's own account counts, too: how long they were
+/// ready to run and did not, because another program had the processor. Then one thread ran alone,
+/// or waited for another that was not running.
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <limits>
 #include <thread>
 
@@ -44,6 +49,18 @@ namespace bench::calm {
     return least;
 }
 
+/// Nanoseconds for which the calling thread has been ready to run and was not running; a thread
+/// that sleeps or waits for a lock is not ready. Negative: this kernel does not say.
+[[nodiscard]] inline double queued() {
+    unsigned long long ran = 0;
+    unsigned long long waited = 0;
+    std::FILE* const file = std::fopen("/proc/thread-self/schedstat", "r");
+    if (file == nullptr) return -1;
+    const bool found = std::fscanf(file, "%llu %llu", &ran, &waited) == 2;
+    static_cast<void>(std::fclose(file));
+    return found ? static_cast<double>(waited) : -1;
+}
+
 /// A longer time than the least by this much is not calm. calm.py has it, too.
 inline constexpr double tolerance = 1.10;
 
@@ -65,6 +82,9 @@ class watch {
     bool looks_;
     double worst = 0;
     clock::time_point next{};
+    clock::time_point began{};
+    double queued_before = -1;
+    double queued_share = -1;
 
     [[nodiscard]] bool is_calm(double taken) const {
         // relaxed: a hint, shared by threads that need not agree
@@ -111,6 +131,19 @@ public:
     void leave(meeting& with) const {
         if (looks_) with.fetch_sub(1, std::memory_order_relaxed);  // relaxed: as above
     }
+    /// The repetition proper begins, and ends: between the two, what the kernel says is counted.
+    void begin() {
+        if (!looks_ || threads_ == 1) return;
+        began = clock::now();
+        queued_before = queued();
+    }
+    void end() {
+        if (queued_before < 0) return;
+        const std::chrono::duration<double, std::nano> passed = clock::now() - began;
+        const double after = queued();
+        if (after >= 0 && passed.count() > 0)
+            queued_share = (after - queued_before) / passed.count();
+    }
     /// Whether it is time to look again.
     [[nodiscard]] bool due() const { return looks_ && clock::now() >= next; }
     void look() {
@@ -118,9 +151,11 @@ public:
     }
     /// Whether it was calm whenever it was looked at.
     [[nodiscard]] bool was_calm() const { return is_calm(worst); }
-    /// The longest of the repetition, over all threads the mean.
+    /// The longest of the repetition, over all threads the mean; and the shares of it for which
+    /// threads were ready and did not run, over all threads the sum.
     void tell(benchmark::State& state) const {
         if (looks_) state.counters["adds_ns"] = {worst, benchmark::Counter::kAvgThreads};
+        if (queued_share >= 0) state.counters["queued"] = queued_share;
     }
 };
 

@@ -2,11 +2,13 @@
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
 """Which repetitions count: those in which the processors were the program's own (calm.hpp says how
-that is known, and why it matters). What was measured has no say in it.
+that is known, and why it matters), and in which threads that are measured together did run together.
+What was measured has no say in it.
 
     calm.py lacking FILE [OTHER...]   the benchmarks of FILE with too few calm repetitions, as one
                                       expression for --benchmark_filter; OTHERs are of the same run:
-                                      calm is what is near the least in all of them
+                                      calm is what is near the least in all of them, and repetitions
+                                      of two threads count at the most frequent distance (modes.py)
     calm.py join INTO MORE            adds the repetitions in MORE to those in INTO
 """
 import json
@@ -14,9 +16,14 @@ import os
 import re
 import sys
 
-COUNTER = "adds_ns"
+import modes
+
+COUNTER, QUEUED = "adds_ns", "queued"
 # A longer time than the least by this much is not calm.
 TOLERANCE = 1.10
+# Threads that were ready and did not run for a larger share of the time, added up over the threads, were
+# not together: they got into each other's way less than they do, or waited for one that did not run.
+APART = 0.10
 # No median is made of fewer, unless fewer were asked for.
 ENOUGH = 9
 
@@ -38,10 +45,17 @@ def least(contents):
     return found
 
 
+def disturbance(entry, least_of):
+    """1 at best. 0 for what is not looked at: more threads than processors, whole commands."""
+    if COUNTER not in entry:
+        return 0.0
+    return max(float(entry[COUNTER]) / least_of[entry["threads"] > 1], 1 + float(entry.get(QUEUED, 0)))
+
+
 def is_calm(entry, least_of):
-    """Also of what is not looked at: more threads than processors, whole commands."""
     return (COUNTER not in entry
-            or float(entry[COUNTER]) <= TOLERANCE * least_of[entry["threads"] > 1])
+            or (float(entry[COUNTER]) <= TOLERANCE * least_of[entry["threads"] > 1]
+                and float(entry.get(QUEUED, 0)) <= APART))
 
 
 def chosen(entries, least_of):
@@ -49,7 +63,7 @@ def chosen(entries, least_of):
     calm = [e for e in entries if is_calm(e, least_of)]
     if len(calm) >= min(ENOUGH, len(entries)):
         return calm
-    return sorted(entries, key=lambda e: float(e.get(COUNTER, 0)))[:ENOUGH]
+    return sorted(entries, key=lambda e: disturbance(e, least_of))[:ENOUGH]
 
 
 def by_name(content):
@@ -60,9 +74,13 @@ def by_name(content):
 
 
 def lacking(content, others):
+    """Names of the benchmarks that have too few repetitions to make a median of."""
     least_of = least([content, *others])
+    found = modes.find(e for each in (content, *others) for e in repetitions(each))
+    home = found[0] if found else None
     return [name for name, entries in by_name(content).items()
-            if sum(is_calm(e, least_of) for e in entries) < min(ENOUGH, entries[0]["repetitions"])]
+            if sum(is_calm(e, least_of) for e in modes.in_mode(entries, home))
+            < min(ENOUGH, entries[0]["repetitions"])]
 
 
 def join(into, more):

@@ -177,6 +177,19 @@ struct locked_step {
     }
 };
 
+/// Two threads change one line in turn: no round trip between them is shorter. On 16 lines one
+/// after the other, because it may depend on the line's address.
+struct ping_pong {
+    static constexpr std::uint64_t count = 16;
+    distance::ping_pong lines[count];
+
+    [[gnu::noinline]] void operator()(std::uint64_t n, int thread) {
+        for (std::uint64_t i = 0; i < count; ++i) {
+            lines[i](n / count + (i < n % count ? 1 : 0), thread);
+        }
+    }
+};
+
 /// The bare design of a ring that all threads write: one locked add for a place of 32 bytes, a
 /// sequence word stored before and after the record. Nothing holds off a writer that was overtaken
 /// by a whole lap: such a record may be torn, and nobody is told.
@@ -232,6 +245,8 @@ inline const std::string work_name = "floor/work";
 inline const std::string payload_name = "floor/payload";
 inline const std::string sequence_name = "floor/add_and_sequence";
 
+inline const std::string ping_pong_name = with_threads("floor/ping_pong", 2);
+
 // Each program adds the floors that its own benchmarks name.
 
 inline constexpr std::int64_t calls_with_work = 1 << 11;
@@ -252,6 +267,9 @@ inline void add_payload() {
 }
 inline void add_add_and_sequence(int threads = 1) {
     add<add_and_sequence>(sequence_name, "", threads);
+}
+inline void add_ping_pong() {
+    add<ping_pong>("floor/ping_pong", "", 2, 1 << 11, time_of::passing);
 }
 inline void add_work() {
     add<work_alone>(work_name, "", 1, calls_with_work);

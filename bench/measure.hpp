@@ -34,28 +34,63 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "calm.hpp"
+#include "distance.hpp"
 #include "instructions.hpp"
 
 namespace bench {
 
-/// Ties the calling thread to one of the processors that the program was started on: the last ones
-/// first, as the first one has most interrupts to serve.
-inline void pin(int thread) {
+/// Which hardware threads share a processor's core, as the system lists them; empty: not known.
+[[nodiscard]] inline std::string siblings(int processor) {
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(processor) +
+                       "/topology/thread_siblings_list");
+    std::string list;
+    std::getline(file, list);
+    return list;
+}
+
+/// The processors that the program was started on, the last one first, but one of each core before
+/// the second of any: two threads on one core slow each other down whatever they do.
+[[nodiscard]] inline const std::vector<int>& processors() {
     static const std::vector<int> allowed = [] {
         std::vector<int> found;
+        std::vector<int> further;
+        std::set<std::string> cores;
         cpu_set_t set;
         CPU_ZERO(&set);
         if (::sched_getaffinity(0, sizeof set, &set) == 0) {
             for (int cpu = CPU_SETSIZE; cpu-- > 0;) {
-                if (CPU_ISSET(cpu, &set)) found.push_back(cpu);
+                if (!CPU_ISSET(cpu, &set)) continue;
+                const std::string core = siblings(cpu);
+                const bool another = core.empty() || cores.insert(core).second;
+                (another ? found : further).push_back(cpu);
             }
         }
+        found.insert(found.end(), further.begin(), further.end());
         return found;
     }();
+    return allowed;
+}
+
+/// Where two threads are measured.
+[[nodiscard]] inline std::string placement() {
+    const std::vector<int>& allowed = processors();
+    if (allowed.size() < 2) return "one processor";
+    const std::string core = siblings(allowed[0]);
+    return "processors " + std::to_string(allowed[0]) + " and " + std::to_string(allowed[1]) +
+           (core.empty()                   ? ""
+            : core == siblings(allowed[1]) ? ", which share a core"
+                                           : ", on different cores as the system sees it");
+}
+
+/// Ties the calling thread to one of them. The last ones come first, as the first one has most
+/// interrupts to serve.
+inline void pin(int thread) {
+    const std::vector<int>& allowed = processors();
     if (allowed.empty()) return;
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -130,12 +165,23 @@ inline void add(const std::string& name, const std::string& over, int threads, s
                 time_of what, bool count, const maker& make) {
     const auto shared = std::make_shared<std::unique_ptr<any_subject>>();
     const auto together = std::make_shared<calm::meeting>(0);
-    const auto run = [=](benchmark::State& state) {
+    const auto displaced = std::make_shared<std::unique_ptr<std::byte[]>>();
+    const auto run = [=, turn = std::size_t{0}](benchmark::State& state) mutable {
         const int thread = state.thread_index();
         pin(thread);
-        if (thread == 0) *shared = make();
+        if (thread == 0) {
+            // How long a line takes between two processors may depend on its address. So the
+            // subject is at another address in each repetition, not at the same one in all of them.
+            if (what == time_of::passing)
+                *displaced = std::make_unique<std::byte[]>(128 * (turn++ % 32 + 1));
+            *shared = make();
+        }
         calm::watch watch(threads, what != time_of::nothing);
         watch.wait(*together, !only_tried());
+        distance::watch apart(thread,
+                              threads == 2 && what != time_of::nothing && processors().size() > 1);
+        apart.before();
+        watch.begin();
         bool warm = false;
         bool prepares = true;
         // The first step waits for all threads, so the subject is there for each of them; the last
@@ -161,10 +207,13 @@ inline void add(const std::string& name, const std::string& over, int threads, s
             }
             (*shared)->call(records, thread);
         }
+        watch.end();
         watch.look();
+        apart.after(state);
         if (thread == 0) {
             (*shared)->tell(state);
             shared->reset();
+            displaced->reset();
         }
         watch.tell(state);
         watch.leave(*together);
@@ -228,6 +277,7 @@ inline int run(int argc, char** argv) {
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
     benchmark::AddCustomContext("processor", processor());
+    benchmark::AddCustomContext("placement", placement());
 #if defined(__clang__)
     benchmark::AddCustomContext("compiler", "clang++ " __clang_version__);
 #elif defined(__GNUC__)

@@ -1,6 +1,7 @@
 # Copyright the trace_ring authors.
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
-"""What the benchmarks wrote, as rows: the repetitions of each benchmark that count (calm.py)."""
+"""What the benchmarks wrote, as rows: the repetitions of each benchmark that count (calm.py), of two
+threads those at one distance (modes.py)."""
 import contextlib
 import json
 import os
@@ -8,6 +9,7 @@ import statistics
 from dataclasses import dataclass, field
 
 import calm
+import modes
 
 
 class Fault(Exception):
@@ -25,6 +27,7 @@ class Row:
     counters: dict = field(default_factory=dict)  # lists by name
     set_aside: int = 0  # repetitions that do not count, for the processor was not the program's own
     disturbed: bool = False  # too few are left: the calmest are taken
+    probed: bool = False  # of two threads: all repetitions at one distance
 
     @property
     def median(self):
@@ -74,7 +77,7 @@ NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 # What each entry has that is no counter of the benchmark's own.
 KNOWN = {"name", "family_index", "per_family_instance_index", "run_name", "run_type", "repetitions",
          "repetition_index", "threads", "iterations", "real_time", "cpu_time", "time_unit", "label",
-         "error_occurred", "error_message", calm.COUNTER}
+         "error_occurred", "error_message", calm.COUNTER, calm.QUEUED, modes.BEFORE, modes.AFTER}
 
 
 def row_of(entries, least_of):
@@ -84,7 +87,8 @@ def row_of(entries, least_of):
     passing = "/real_time" in first["run_name"]
     row = Row(first["run_name"].replace("/real_time", ""), first.get("label", ""), passing,
               set_aside=len(entries) - len(used),
-              disturbed=not all(calm.is_calm(entry, least_of) for entry in used))
+              disturbed=not all(calm.is_calm(entry, least_of) for entry in used),
+              probed=modes.is_probed(first))
     for entry in used:
         unit = NANOSECONDS[entry["time_unit"]]
         processor = entry["cpu_time"] * unit
@@ -99,32 +103,60 @@ def row_of(entries, least_of):
     return row
 
 
-def run_of(title, content, least_of):
-    run = Run(title, content["context"], {})
+def checked(content):
+    """A program's results, in the order in which the benchmarks were registered."""
     for entry in content["benchmarks"]:
         if entry.get("error_occurred"):
             raise ValueError(f"{entry['name']}: {entry.get('error_message', 'failed')}")
-    # Interleaved repetitions are written in the order measured: sort as registered.
+    # Interleaved repetitions are written in the order measured.
     content["benchmarks"].sort(key=lambda e: (e["family_index"], e["threads"]))
-    for entries in calm.by_name(content).values():
-        row = row_of(entries, least_of)
-        run.rows[row.name] = row
-    if not run.rows:
+    if not calm.repetitions(content):
         raise ValueError("no benchmarks in it")
+    return content
+
+
+def run_of(title, content, least_of, mode):
+    """What may be compared in the mode."""
+    run = Run(title, content["context"], {})
+    for entries in calm.by_name(content).values():
+        those = modes.in_mode(entries, mode)
+        if len(those) < min(modes.LEAST, len(entries)):
+            continue
+        row = row_of(those, least_of)
+        run.rows[row.name] = row
     return run
 
 
-def load_all(paths):
-    """The Runs; each with the instructions that its program counted, by benchmark."""
+@dataclass
+class Measured:
+    """One run of bench/run: its programs in each mode of two threads, the most frequent one first."""
+    by_mode: list  # pairs of a modes.Mode, or None where nothing was probed, and the Runs
+    probed: int = 0  # repetitions of two threads
+    changed: int = 0  # of these, with another distance after than before
+    strays: int = 0  # of these, at distances that are too rare to be modes
+    faults: dict = field(default_factory=dict)  # by file that may be at fault
+
+    @property
+    def runs(self):
+        return self.by_mode[0][1]
+
+
+def load_all(paths, may_fail=()):
+    """All of it; each Run with the instructions that its program counted, by benchmark. A file that makes
+    no sense is a Fault, or listed with its fault if it is in `may_fail`."""
     @contextlib.contextmanager
     def faults_of(path):
         try:
             yield
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Fault(f"{path}: {type(error).__name__}: {error}") from error
+            fault = Fault(f"{path}: {type(error).__name__}: {error}")
+            if path not in may_fail:
+                raise fault from error
+            faults[path] = f"{type(error).__name__}: {error}"
+            timed.pop(path, None)
 
-    timed, counted = {}, {}
-    for path in paths:
+    timed, counted, faults = {}, {}, {}
+    for path in [*paths, *may_fail]:
         with faults_of(path):
             with open(path, encoding="utf-8") as file:
                 content = json.load(file)
@@ -134,11 +166,25 @@ def load_all(paths):
                                   for name, counts in content["instructions"].items()}
             else:
                 calm.least([content])
-                timed[path] = content
-    least_of = calm.least(timed.values())
-    runs = []
-    for path, content in timed.items():
+                timed[path] = checked(content)
+    # Once by itself, so that one that makes no sense has no say in what is calm, and in the modes.
+    for path, content in list(timed.items()):
         with faults_of(path):
-            runs.append(run_of(os.path.splitext(os.path.basename(path))[0], content, least_of))
-            runs[-1].instructions = counted.get(runs[-1].title, {})
-    return runs
+            found = modes.find(calm.repetitions(content))
+            run_of("", content, calm.least([content]), found[0] if found else None)
+    least_of = calm.least(timed.values())
+    all_of_two = [e for content in timed.values() for e in calm.repetitions(content)
+                  if modes.is_probed(e)]
+    found = modes.find(all_of_two)
+    measured = Measured([], len(all_of_two), sum(not modes.is_steady(e) for e in all_of_two),
+                        faults=faults)
+    measured.strays = measured.probed - measured.changed - sum(m.repetitions for m in found)
+    for mode in found or [None]:
+        runs = []
+        for path, content in timed.items():
+            with faults_of(path):
+                title = os.path.splitext(os.path.basename(path))[0]
+                runs.append(run_of(title, content, least_of, mode))
+                runs[-1].instructions = counted.get(title, {})
+        measured.by_mode.append((mode, runs))
+    return measured

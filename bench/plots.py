@@ -222,6 +222,8 @@ def draw_all(runs, peers, folder):
     for name, title, key, label in (
             ("queues_one_to_one", "Items of 32 bytes, one producer to one consumer",
              "one_to_one", "ns an item"),
+            ("queues_round_trip", "Items of 32 bytes, to another thread and back", "round_trip",
+             "ns a round trip"),
             ("queues_shared", "Items of 32 bytes, two threads, each pushes and pops", "both",
              "ns of processor time for a push and a pop")):
         bars = sorted(((p.name, getattr(p, key), p.ours) for p in peers if getattr(p, key)),

@@ -3,15 +3,23 @@
 # Distributed under the Boost Software License, Version 1.0. See LICENSE.
 """The tables of bench/run, from what the benchmarks wrote.
 
-    report.py [--strict] [--json OUT] [--plots FOLDER] [--missing PEER=REASON]... FILE...
+    report.py [--strict] [--json OUT] [--plots FOLDER] [--absent PEER=REASON]...
+              [--failed PEER=REASON]... [--peer PEER=FILE]... FILE...
 
 One table for each file of measurements, the peers side by side, then the targets. Files of counted
 instructions belong to the file of the same name without `.instructions`. Times are medians over the
 repetitions: of processor time for one record on its own thread, or of the time that passes where
 threads wait for each other. Each benchmark's label names the one that its time is divided by.
 
+Two threads are compared only where their processors were equally far apart (modes.py): the tables show
+the most frequent distance, and the others follow.
+
+A peer that is not installed (--absent), or does not build or run (--failed), or whose file makes no sense
+(--peer), has a line that begins with FAILED and has the reason.
+
 The exit status is 0 whether targets are met or not, for this is a measurement; with --strict it is 1
-if one was missed or could not be judged. It is 2 if a file makes no sense.
+if one was missed or could not be judged, or if a peer that is installed failed. It is 2 if a file
+makes no sense, a peer's excepted.
 """
 import argparse
 import json
@@ -20,6 +28,7 @@ import statistics
 import sys
 from dataclasses import asdict, dataclass
 
+import modes
 import plots
 from measurements import NANOSECONDS, NO_TIME, Fault, load_all
 from targets import CLOCK, MET, OWN_QUEUE, SHARED, judge
@@ -51,10 +60,11 @@ def unit_of(run):
     return "ns" if min(row.median for row in run.rows.values()) < 1e6 else "ms"
 
 
-def table(run):
+def table(run, wanted=lambda row: True):
+    shown = [row for row in run.rows.values() if wanted(row)]
     rows = [("", unit_of(run), "+-", "slow", "ratio", "more", "waited", "to")]
     unit = NANOSECONDS[unit_of(run)]
-    for row in run.rows.values():
+    for row in shown:
         if not row.timed:
             continue
         ratio = run.ratio(row)
@@ -69,13 +79,20 @@ def table(run):
                      row.base if ratio is not None or not row.base else f"{row.base} (missing)"))
     if len(rows) > 1:
         yield from aligned(rows, left=(0, 7))
-    for row in run.rows.values():
+    for row in shown:
         if row.name.startswith(("reader/", "drain/", "export/")) and row.median > 0:
             yield (f"{row.name}: {1e3 / row.median:.3g} million records/s, "
                    f"{RECORD / row.median:.3g} GB/s")
         if row.counters:
             told = ", ".join(f"{name} {number(row.counter(name))}" for name in row.counters)
             yield f"{row.name.removesuffix(NO_TIME)}: {told}"
+        own = modes.own_modes(row.times)
+        if row.probed and len(own) > 1:
+            yield (f"{row.name}: two modes at one distance, {own[0] / unit:.2f} and "
+                   f"{own[1] / unit:.2f} {unit_of(run)}")
+
+
+def instructions(run):
     base = run.instructions.get("floor/payload")
     for name, counts in run.instructions.items():
         if base is None or name in ("floor/payload", "floor/loop"):
@@ -91,6 +108,8 @@ def about(runs):
     for run in runs:
         c = run.context
         counts = sorted({len(row.times) for row in run.rows.values()})
+        if not counts:
+            continue
         repetitions = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         line = (f"{c.get('processor', 'unknown processor')}, {c.get('num_cpus', '?')} of them; "
                 f"{c.get('compiler', 'unknown compiler')} {c.get('options', '')}; medians of "
@@ -101,9 +120,37 @@ def about(runs):
     return lines
 
 
-def not_calm(runs):
+def distances(measured):
+    """How far apart the processors of two threads were."""
+    found = [mode for mode, _ in measured.by_mode if mode is not None]
+    if not measured.probed:
+        return
+    if found:
+        where = {run.context["placement"]: None for run in measured.runs
+                 if "placement" in run.context}
+        yield ("two threads" + "".join(f", {place}" for place in where)
+               + ": a cache line went from one processor to the other and back in "
+               + ", in ".join(f"{mode} ({mode.repetitions} repetitions)" for mode in found))
+    if len(found) > 1:
+        yield ("The host moved the processors: figures are compared at one distance only, the tables "
+               f"are of {found[0]}, and targets are judged where they are worst.")
+    for count, why in ((measured.changed, "the distance changed while they ran"),
+                       (measured.strays, "their distance is too rare to compare")):
+        if count:
+            yield f"{count} of {measured.probed} repetitions of two threads do not count: {why}."
+    names = {row.name: None for _, runs in measured.by_mode for run in runs
+             for row in run.rows.values() if row.probed}
+    for mode, runs in measured.by_mode:
+        there = {row.name for run in runs for row in run.rows.values()}
+        lacking = [name for name in names if name not in there]
+        if lacking:
+            yield f"Not measured at {mode}: {', '.join(lacking)}."
+
+
+def not_calm(measured):
     """That others used the processors while something was measured, and what came of it."""
-    rows = [row for run in runs for row in run.rows.values()]
+    rows = [row for n, (_, runs) in enumerate(measured.by_mode) for run in runs
+            for row in run.rows.values() if n == 0 or row.probed]
     aside = sum(row.set_aside for row in rows)
     disturbed = [row.name for row in rows if row.disturbed]
     if aside:
@@ -140,7 +187,8 @@ class Peer:
     name: str
     mode: str = ""
     when_full: str = ""
-    missing: str = ""
+    missing: str = ""  # why there are no figures
+    failed: bool = False  # though it is installed
     one: float = None
     one_ratio: float = None
     two: float = None
@@ -154,6 +202,8 @@ class Peer:
     one_to_one: float = None
     one_to_one_ratio: float = None
     ours_by_one_to_one: float = None  # our queue's time by this one's, of the same program
+    round_trip: float = None
+    round_trip_ratio: float = None
     both: float = None
     both_ratio: float = None
     both_slow_ratio: float = None
@@ -163,7 +213,8 @@ class Peer:
         return self.id.startswith("trace_ring")
 
 
-def peers_of(runs, missing):
+def peers_of(runs, lost):
+    """Those measured, and `lost`, which were not."""
     found = []
     for run in runs:
         for key, value in run.context.items():
@@ -191,15 +242,30 @@ def peers_of(runs, missing):
             row, peer.one_to_one, peer.one_to_one_ratio = figures("one_to_one", 2)
             own = run.rows.get(OWN_QUEUE)
             if row and own:
-                peer.ours_by_one_to_one = run.ratio(own, row.name)
+                peer.ours_by_one_to_one = modes.ratio(own.times, row.times)
+            _, peer.round_trip, peer.round_trip_ratio = figures("round_trip", 2)
             row, peer.both, peer.both_ratio = figures("push_and_pop", 2)
             if row and peer.both_ratio:
                 peer.both_slow_ratio = row.slow / run.rows[row.base].median
             found.append(peer)
-    for entry in missing:
-        name, _, reason = entry.partition("=")
-        found.append(Peer(name, "", name, missing=reason or "not installed"))
-    return found
+    return found + lost
+
+
+def lost_peers(given, measured):
+    """Peers without figures, and why."""
+    def pairs(entries):
+        return (entry.partition("=")[::2] for entry in entries)
+
+    lost = [Peer(name, "", name, missing=reason or "not installed")
+            for name, reason in pairs(given.absent)]
+    lost += [Peer(name, "", name, missing=reason or "no reason is known", failed=True)
+             for name, reason in pairs(given.failed)]
+    for name, path in pairs(given.peer):
+        reason = measured.faults.get(path)
+        if reason:
+            lost.append(Peer(name, "", name, failed=True,
+                             missing=f"what it wrote makes no sense: {reason}"))
+    return lost
 
 
 def ordered_ring(runs):
@@ -212,13 +278,17 @@ def ordered_ring(runs):
                    "and needs no reader")
 
 
-def peer_tables(peers, runs):
+def peer_tables(peers, runs, mode=None):
+    """Of one mode; `mode`: not the most frequent one, so what one thread does is left out."""
+    where = f", processors {mode} apart" if mode else ""
+
     def cells(value, ratio):
         return number(value) + ("" if ratio is None else f" ({ratio:.2f})")
 
-    tracers = [p for p in peers if p.kind == "tracer"]
+    tracers = [p for p in peers if p.kind == "tracer" and (p.two or not mode)]
     if tracers:
-        yield "tracers: ns a record (and by clock and plain stores; behind work: by the work alone)"
+        yield ("tracers: ns a record (and by clock and plain stores; behind work: by the work alone)"
+               + where)
         rows = [("", "1 thread", "2 threads", "off", "behind work", "instructions", "bytes",
                  "when full", "mode")]
         for p in sorted(tracers, key=lambda p: p.one or 0):
@@ -226,51 +296,81 @@ def peer_tables(peers, runs):
                          number(p.off), cells(p.work, p.work_ratio), number(p.instructions),
                          number(p.bytes), p.when_full, p.mode))
         yield from aligned(rows, left=(0, 7, 8))
-    queues = [p for p in peers if p.kind == "queue"]
+    queues = [p for p in peers if p.kind == "queue" and (p.one_to_one or p.both or not mode)]
     if queues:
         yield ""
-        yield "queues, items of 32 bytes: ns an item (and by one reading of the clock)"
-        rows = [("", "one to one", "2 threads, push and pop each", "when full", "mode")]
+        yield ("queues, items of 32 bytes: ns an item (and by one reading of the clock; there and back: "
+               "by a bare cache line's)" + where)
+        rows = [("", "one to one", "ours by it", "there and back", "2 threads, push and pop each",
+                 "when full", "mode")]
         for p in sorted(queues, key=lambda p: p.one_to_one or p.both or 0):
             rows.append((p.name, cells(p.one_to_one, p.one_to_one_ratio),
+                         "" if p.ours or p.ours_by_one_to_one is None
+                         else f"{p.ours_by_one_to_one:.2f}",
+                         cells(p.round_trip, p.round_trip_ratio),
                          cells(p.both, p.both_ratio), p.when_full, p.mode))
-        yield from aligned(rows, left=(0, 3, 4))
+        yield from aligned(rows, left=(0, 5, 6))
         yield from ordered_ring(runs)
+
+
+def failures(peers):
     for p in peers:
         if p.missing:
-            yield f"{p.name}: {p.missing}"
+            yield f"FAILED peer {p.name}: {p.missing}"
 
 
 # --- All of it -------------------------------------------------------------------------------------
-def report(runs, peers, verdicts):
+def report(measured, in_modes, verdicts):
+    runs, peers = in_modes[0][1:]
     yield from about(runs)
+    yield from distances(measured)
     for run in runs:
-        yield ""
-        yield f"{run.title}: " + ("ns a record" if unit_of(run) == "ns" else "ms")
-        yield from table(run)
+        if run.rows:
+            yield ""
+            yield f"{run.title}: " + ("ns a record" if unit_of(run) == "ns" else "ms")
+            yield from table(run)
+            yield from instructions(run)
+    for mode, others, _ in in_modes[1:]:
+        for run in others:
+            if any(row.probed for row in run.rows.values()):
+                yield ""
+                yield f"{run.title}, processors {mode} apart: ns a record"
+                yield from table(run, lambda row: row.probed)
     if peers:
         yield ""
         yield from peer_tables(peers, runs)
+        for mode, others, there in in_modes[1:]:
+            yield ""
+            yield from peer_tables(there, others, mode)
     yield ""
     for verdict in verdicts:
         yield verdict.line()
-    yield from not_calm(runs)
+    yield from failures(peers)
+    yield from not_calm(measured)
     yield from busy(runs)
 
 
-def content_of(runs, peers, verdicts):
+def content_of(in_modes, verdicts):
     """All of it for programs: what the README's speed section is made from, too."""
+    runs, peers = in_modes[0][1:]
+
+    def rows_of(runs, wanted=lambda row: True):
+        return {row.name: {"program": run.title, "ns": row.median, "slow": row.slow,
+                           "spread": row.spread, "ratio": run.ratio(row), "to": row.base,
+                           "repetitions": len(row.times), "set_aside": row.set_aside,
+                           "disturbed": row.disturbed,
+                           "counters": {name: row.counter(name) for name in row.counters}}
+                for run in runs for row in run.rows.values() if wanted(row)}
+
     return {
         "about": about(runs),
         "busy": bool(busy(runs)),
         "targets": [{**asdict(verdict), "state": verdict.state} for verdict in verdicts],
         "peers": [asdict(peer) for peer in peers],
-        "rows": {row.name: {"program": run.title, "ns": row.median, "slow": row.slow,
-                            "spread": row.spread, "ratio": run.ratio(row), "to": row.base,
-                            "repetitions": len(row.times), "set_aside": row.set_aside,
-                            "disturbed": row.disturbed,
-                            "counters": {name: row.counter(name) for name in row.counters}}
-                 for run in runs for row in run.rows.values()},
+        "rows": rows_of(runs),
+        "distances": [{**asdict(mode), "peers": [asdict(peer) for peer in of_mode if not peer.missing],
+                       "rows": rows_of(there, lambda row: row.probed)}
+                      for mode, there, of_mode in in_modes if mode is not None],
         "instructions": {name: counts for run in runs for name, counts in run.instructions.items()},
     }
 
@@ -280,26 +380,30 @@ def main(arguments):
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--plots")
-    parser.add_argument("--missing", action="append", default=[])
-    parser.add_argument("files", nargs="+")
+    for name in ("--absent", "--failed", "--peer"):
+        parser.add_argument(name, action="append", default=[])
+    parser.add_argument("files", nargs="*")
     given = parser.parse_args(arguments)
     try:
-        runs = load_all(given.files)
-        if not runs:
+        measured = load_all(given.files, [entry.partition("=")[2] for entry in given.peer])
+        if not measured.runs:
             raise Fault("no measurements")
     except Fault as fault:
         print(f"report.py: {fault}", file=sys.stderr)
         return 2
-    peers = peers_of(runs, given.missing)
-    verdicts = list(judge(runs, peers))
-    print("\n".join(report(runs, peers, verdicts)))
+    lost = lost_peers(given, measured)
+    in_modes = [(mode, runs, peers_of(runs, lost)) for mode, runs in measured.by_mode]
+    runs, peers = in_modes[0][1:]
+    verdicts = list(judge(in_modes))
+    print("\n".join(report(measured, in_modes, verdicts)))
     if given.json:
         with open(given.json, "w", encoding="utf-8") as file:
-            json.dump(content_of(runs, peers, verdicts), file, indent=1)
+            json.dump(content_of(in_modes, verdicts), file, indent=1)
     if given.plots:
         drawn = plots.draw_all(runs, peers, given.plots)
         print("\nplots: " + (" ".join(drawn) or "none, for want of measurements"))
-    return 1 if given.strict and any(verdict.state != MET for verdict in verdicts) else 0
+    ill = any(verdict.state != MET for verdict in verdicts) or any(peer.failed for peer in peers)
+    return 1 if given.strict and ill else 0
 
 
 if __name__ == "__main__":

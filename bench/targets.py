@@ -3,10 +3,13 @@
 """What the figures should be, and whether they are.
 
 A figure is a median, or made of medians; all are ratios but for instructions and bytes. A figure
-whose measurement is not there is not measured: never guessed.
+whose measurement is not there is not measured: never guessed. A figure that differs by how far apart
+the processors of two threads were (modes.py) is judged where it is worst, and its note has the others.
 """
 import statistics
 from dataclasses import dataclass
+
+import modes
 
 MET, SHORT, UNKNOWN = "PASS", "short", "not measured"
 
@@ -158,9 +161,18 @@ def one_to_one(f):
     if not found:
         raise Missing("no peer's queue in the run, or ours not beside it")
     best = max(found, key=lambda p: p.ours_by_one_to_one)
-    for name in (OWN_QUEUE, f"{best.id}/one_to_one/threads:2"):
-        f.find(name)
-    return best.ours_by_one_to_one, f"the fastest is {best.name}"
+    theirs = f"{best.id}/one_to_one/threads:2"
+    note = f"the fastest is {best.name}"
+    for run in f.runs:
+        if theirs in run.rows and OWN_QUEUE in run.rows:
+            ours = run.rows[OWN_QUEUE]
+            f.find(theirs)
+            f.apart = max(f.apart, statistics.median(ours.waits))
+            for name, row in (("ours", ours), (best.name, run.rows[theirs])):
+                own = modes.own_modes(row.times)
+                if len(own) > 1:
+                    note += f"; {name} in two modes: {show(own[0])} and {show(own[1])} ns"
+    return best.ours_by_one_to_one, note
 
 
 def crowd(f, kind):
@@ -298,21 +310,52 @@ TARGETS = (
 )
 
 
-def judge(runs, peers):
-    figures = Figures(runs, peers)
-    for id_, what, figure, target, *at_least in TARGETS:
-        verdict = Verdict(id_, what, target=target, at_least=bool(at_least))
-        figures.apart = 0.0
-        try:
-            found = figure(figures)
-            verdict.figure, verdict.note, *least = found if isinstance(found, tuple) else (found, "")
-            if least and least[0] > target:
-                verdict.note += f", {OUT_OF_REACH}"
-        except (Missing, KeyError) as reason:
-            verdict.note = str(reason)
-        except ZeroDivisionError:
-            verdict.note = "a time of zero"
-        if verdict.figure is not None and figures.apart > APART:
-            verdict.note += "; " * bool(verdict.note) + (
-                f"threads waited for processors {figures.apart:.0%} of their time: not to quote")
+# Those in which peers take part: one that failed is missing there.
+OF_PEERS = (shared_by_peers, one_to_one, ahead)
+
+
+def verdict_of(target, figures):
+    """In one mode."""
+    id_, what, figure, bound, *at_least = target
+    verdict = Verdict(id_, what, target=bound, at_least=bool(at_least))
+    figures.apart = 0.0
+    try:
+        found = figure(figures)
+        verdict.figure, verdict.note, *least = found if isinstance(found, tuple) else (found, "")
+        if least and least[0] > bound:
+            verdict.note += f", {OUT_OF_REACH}"
+    except (Missing, KeyError) as reason:
+        verdict.note = str(reason)
+    except ZeroDivisionError:
+        verdict.note = "a time of zero"
+    if verdict.figure is not None and figures.apart > APART:
+        verdict.note += "; " * bool(verdict.note) + (
+            f"threads waited for processors {figures.apart:.0%} of their time: not to quote")
+    return verdict
+
+
+def worst_of(verdicts):
+    """Of pairs of a mode and the verdict in it, the most frequent mode first."""
+    there = [(mode, verdict) for mode, verdict in verdicts if verdict.figure is not None]
+    if not there:
+        return verdicts[0][1]
+    worse = min if there[0][1].at_least else max
+    worst = worse((verdict for _, verdict in there), key=lambda verdict: verdict.figure)
+    others = [f"{show(verdict.figure)} at {mode}" for mode, verdict in there
+              if verdict.figure != worst.figure]
+    if others or len(there) < len(verdicts):
+        at = next(mode for mode, verdict in there if verdict is worst)
+        worst.note += "; " * bool(worst.note) + "; ".join(
+            [f"processors {at} apart", *others])
+    return worst
+
+
+def judge(in_modes):
+    """`in_modes`: the mode, its Runs and its peers, for each mode."""
+    figures = [(mode, Figures(runs, peers)) for mode, runs, peers in in_modes]
+    failed = ", ".join(p.name for p in in_modes[0][2] if p.failed)
+    for target in TARGETS:
+        verdict = worst_of([(mode, verdict_of(target, of_mode)) for mode, of_mode in figures])
+        if failed and target[2] in OF_PEERS and verdict.figure is not None:
+            verdict.note += "; " * bool(verdict.note) + f"without those that failed: {failed}"
         yield verdict

@@ -57,6 +57,17 @@ def check_report(report, write):
     _, out, _ = run(report, first, other)
     check("what is least holds for all programs of a run", "calmest are taken: other." in out, out)
 
+    late = [{**e, "queued": 0.3}
+            for e in repeated(1, LANE + "/threads:2", [(5.0, 1.0)] * 5, "", 2)]
+    met = repeated(1, LANE + "/threads:2", CALM, "", 2)
+    _, out, _ = of(repeated(0, FLOOR, CALM), [*late, *met])
+    check("threads that did not run together do not count",
+          "\n5 of 23 repetitions do not count" in out and
+          line(out, LANE + "/threads:2", "").split()[1] == "10.00", out)
+    locked = [{**e, "real_time": e["real_time"] * 1.5, "queued": 0.01} for e in met]
+    _, out, _ = of(repeated(0, FLOOR, CALM), locked)
+    check("but threads that waited for a lock do", "something else" not in out, out)
+
     not_looked_at = [entry(1, "threads/exact_clock", 10.0, FLOOR, 1000)] * 9
     _, out, _ = of(repeated(0, FLOOR, CALM), not_looked_at)
     check("what is not looked at counts", "count" not in out and "calmest" not in out, out)
@@ -82,6 +93,21 @@ def check_script(calm, write):
     check("fewer suffice where fewer were asked for", lacking(write("once.json", once)) == "")
     least = write("least.json", of_program(repeated(0, FLOOR, [(1.0, 0.5)])))
     check("other programs say what is calm", "size/x" in lacking(path, least))
+
+    def at(distance, adds=1.0):
+        return {"adds_ns": adds, "ping_before_ns": distance, "ping_after_ns": distance}
+
+    two = "ring/threads:2"
+    apart = [{**e, **at(212.0)} for e in repeated(1, two, CALM, "", 2)]
+    near = [{**e, **at(59.0)} for e in repeated(0, "queue/threads:2", CALM + CALM, "", 2)]
+    check("repetitions at another distance than the most frequent one are not enough",
+          re.search(lacking(write("far.json", of_program(near, apart))) or "nothing", two))
+    close = [{**e, **at(60.0)} for e in repeated(1, two, CALM, "", 2)]
+    check("but at that distance they are",
+          lacking(write("near.json", of_program(near, apart + close))) == "")
+    late = [{**e, "queued": 0.3} for e in repeated(1, two, CALM, "", 2)]
+    check("nor are those in which the threads were not together",
+          re.search(lacking(write("late.json", of_program(late))) or "nothing", two))
 
     more = write("more.json", of_program(repeated(0, odd, CALM), repeated(1, "unknown", CALM)))
     status, _, err = run(calm, "join", path, more)

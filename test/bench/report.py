@@ -145,6 +145,7 @@ def check_report(report):
 
         check_targets(report, write)
         check_peers(report, write, folder)
+        check_modes(report, write, folder)
         check_readme(os.path.join(os.path.dirname(report), "readme_speed.py"), write)
 
         failed = measurements((10.8,) * 5)
@@ -278,13 +279,38 @@ def check_peers(report, write, folder):
     near = write("near.json", peer("near", "tracer", "near", 10.3, 24.0))
     ahead = write("ahead.json", peer("ahead", "tracer", "quick", 9.0, 32.0))
     lttng = write("lttng_ust.json", peer("lttng_ust", "tracer", "LTTng", 90.0, 22.0, work=130.0))
-    status, out, _ = run(report, "--missing=dpdk=not installed", ours, near, lttng)
+    status, out, _ = run(report, "--absent=dpdk=not installed", ours, near, lttng)
     check("a peer that is ahead by noise alone, or by bytes known beforehand, is not ahead",
           status == 0 and "PASS" in line(out, "T16", ": 0, target at most 0"), out)
     check("a peer's mode and what it does when full stand beside its figures",
           any(l.split() == ["LTTng", "90", "(9.00)", "90", "(9.00)", "70", "(2.17)", "22",
                             "overwrites", "a", "mode"] for l in out.splitlines()), out)
-    check("a peer that is missing is told", "\ndpdk: not installed\n" in out, out)
+    check("a peer that is missing is reported as failed", "\nFAILED peer dpdk: not installed\n" in out,
+          out)
+    failed = "--failed=dpdk=does not build here: x.h:13: error: a = b"
+    status, out, _ = run(report, failed, ours, near)
+    check("a peer that does not build is, too, with the reason",
+          status == 0 and "\nFAILED peer dpdk: does not build here: x.h:13: error: a = b\n" in out, out)
+    check("and a figure of peers says that it is without it",
+          line(out, "T16", "").endswith("(without those that failed: dpdk)"), out)
+    _, out, _ = run(report, failed, write("floor.json", of_program(one(FLOOR, [10.0]))))
+    check("even if no peer was measured", "\nFAILED peer dpdk: does not build" in out, out)
+    nonsense = write("nonsense.json", "[1")
+    status, out, err = run(report, f"--peer=far={nonsense}", f"--peer=near={near}", ours)
+    check("a peer's file that makes no sense is that peer's failure",
+          status == 0 and "\nFAILED peer far: what it wrote makes no sense: JSONDecodeError" in out
+          and "\nnear " in out, out + err)
+    easy = of_program(one(FLOOR, [10.0] * 3), one(LANE, [10.0] * 3, FLOOR, 1))
+    strict = """import sys
+sys.path.insert(0, sys.argv.pop(1))
+import report, targets
+targets.TARGETS = targets.TARGETS[:1]
+sys.exit(report.main(sys.argv[1:]))"""
+    for what, option, expected in (("no peer fails", "--absent=dpdk=", 0), ("one does", failed, 1)):
+        done = subprocess.run([sys.executable, "-c", strict, os.path.dirname(report), "--strict", option,
+                               write("recorder.json", easy)], capture_output=True, text=True, check=False)
+        check(f"strictly judged, all is well where {what}: {not expected}",
+              done.returncode == expected, done.stdout + done.stderr)
     _, out, _ = run(report, ours, ahead)
     check("a peer that is ahead is named, with the row",
           "quick: time 0.9 against 1.04; quick: time with 2 threads 0.9 against 1.04"
@@ -329,6 +355,115 @@ def check_peers(report, write, folder):
         ElementTree.fromstring(text)
         check(f"the plot {name} has a line and names its axes",
               "<polyline" in text and ("ns a record" in text or "processor time" in text), text)
+
+
+def probed(family, name, repetitions, label="", passing=False, **more):
+    """Of two threads: a time, and how far apart their processors were before and after."""
+    return [{**entry(family, name + ("/real_time" if passing else "") + "/threads:2", time, label, 2),
+             "ping_before_ns": before, "ping_after_ns": after, "repetitions": len(repetitions), **more}
+            for time, before, after in repetitions]
+
+
+def near(time, count):
+    return [(time, 58.0 + n % 3, 59.0) for n in range(count)]
+
+
+def far(time, count):
+    return [(time, 212.0, 209.0 + n % 3) for n in range(count)]
+
+
+OURS_1_TO_1, PEERS_1_TO_1 = "trace_ring_lossless/one_to_one", "q/one_to_one"
+
+
+def one_to_one(ours, theirs, *more):
+    return of_program(one("floor/clock", [10.0] * 9),
+                      probed(1, OURS_1_TO_1, ours, "floor/clock", True),
+                      probed(2, PEERS_1_TO_1, theirs, "floor/clock", True), *more,
+                      **{"peer:q": "queue|a queue|a mode|refuses"})
+
+
+def check_modes(report, write, folder):
+    def of(content, *more):
+        return run(report, *more, write("q.json", content))[1]
+
+    # By the medians of all, 10 ns would be compared with 104.
+    moved = one_to_one(near(10.0, 6) + far(55.0, 3), near(23.0, 3) + far(104.0, 6))
+    content = os.path.join(folder, "modes.out")
+    out = of(moved, "--json", content)
+    check("two threads are compared only at one distance, and judged where it is worst",
+          line(out, "T13", "").endswith(": 0.529, target at most 0.8 (the fastest is a queue; "
+                                        "processors 211 ns apart; 0.435 at 59 ns)"), out)
+    check("the distances are reported",
+          "\ntwo threads: a cache line went from one processor to the other and back in 59 ns (9 "
+          "repetitions), in 211 ns (9 repetitions)\n" in out, out)
+    check("with a table for each",
+          all(any(l.split()[:7] == ["a", "queue", ns, by, ours] + ["refuses", "a"]
+                  for l in out.splitlines())
+              for ns, by, ours in (("23", "(2.30)", "0.43"), ("104", "(10.40)", "0.53"))), out)
+    with open(content, encoding="utf-8") as file:
+        written = json.load(file)
+    check("programs find the figures of each distance",
+          [(round(d["middle"]), d["rows"][OURS_1_TO_1 + "/threads:2"]["ns"],
+            d["peers"][0]["ours_by_one_to_one"]) for d in written["distances"]]
+          == [(59, 10.0, 10 / 23), (211, 55.0, 55 / 104)], json.dumps(written["distances"]))
+
+    apart = one_to_one(near(10.0, 9), far(104.0, 9))
+    out = of(apart)
+    check("what was never measured at one distance is not compared",
+          "not measured" in line(out, "T13", "") and "PASS" not in line(out, "T13", ""), out)
+    check("and the report says so",
+          f"\nNot measured at 59 ns: {PEERS_1_TO_1}/threads:2.\n" in out and
+          f"\nNot measured at 211 ns: {OURS_1_TO_1}/threads:2.\n" in out, out)
+
+    changed = [(1000.0, 59.0, 212.0), (1.0, 212.0, 59.0)] * 5
+    out = of(one_to_one(near(10.0, 9) + changed, near(20.0, 9)))
+    check("a repetition in whose middle the distance changed does not count",
+          line(out, "T13", "").endswith(": 0.5, target at most 0.8 (the fastest is a queue)") and
+          "\n10 of 28 repetitions of two threads do not count: the distance changed while they ran.\n"
+          in out, out)
+    out = of(one_to_one(near(10.0, 9) + [(1000.0, 600.0, 600.0)] * 2, near(20.0, 9)))
+    check("nor does one at a distance that hardly occurs",
+          ": 0.5, target" in line(out, "T13", "") and
+          "\n2 of 20 repetitions of two threads do not count: their distance is too rare" in out, out)
+    out = of(one_to_one([(10.0, 59.0, 212.0)] * 9, [(20.0, 59.0, 212.0)] * 9))
+    check("if no repetition counts nothing is compared",
+          "not measured" in line(out, "T13", "") and "\n18 of 18 repetitions of two threads" in out, out)
+    once = one_to_one(near(10.0, 1), near(20.0, 1))
+    check("one repetition suffices if one was asked for", ": 0.5, target" in line(of(once), "T13", ""))
+    spread = [(10.0, trip, trip) for trip in (50, 53, 56, 59, 62, 65, 68, 71)]
+    check("a distance that varies a little is one",
+          "back in 60 ns (16 repetitions)\n" in of(one_to_one(spread, spread)), of(one_to_one(spread, spread)))
+
+    slow = [(time, 59.0, 59.0) for time in [10.0] * 5 + [55.0] * 4]
+    out = of(one_to_one(slow, near(23.0, 9)))
+    check("a queue in two modes at one distance is compared by its slow one with one that has one",
+          ": 2.39, target at most 0.8" in line(out, "T13", "ours in two modes: 10 and 55 ns"), out)
+    check("and the modes are reported beside its median",
+          f"\n{OURS_1_TO_1}/threads:2: two modes at one distance, 10.00 and 55.00 ns\n" in out, out)
+    both = [(time, 59.0, 59.0) for time in [23.0] * 4 + [104.0] * 5]
+    out = of(one_to_one(slow, both))
+    check("if both have two, quick is compared with quick and slow with slow",
+          ": 0.529, target" in line(out, "T13", ""), out)
+
+    trips = (probed(3, "floor/ping_pong", near(60.0, 9), "", True),
+             probed(4, "q/round_trip", near(240.0, 9), "floor/ping_pong/threads:2", True))
+    out = of(one_to_one(near(10.0, 9), near(20.0, 9), *trips))
+    check("a round trip stands beside the throughput, by a bare line's",
+          any(l.split()[:7] == ["a", "queue", "20", "(2.00)", "0.50", "240", "(4.00)"]
+              for l in out.splitlines()), out)
+
+    recorder = of_program(
+        one(FLOOR, [10.0] * 9), one(LANE, [10.0] * 9, FLOOR, 1),
+        probed(2, LANE, near(10.5, 5) + far(13.3, 4), FLOOR + "/threads:2"),
+        probed(3, FLOOR, near(10.0, 4) + far(10.0, 5)),
+        probed(4, "recorder/exact_clock/one_each", near(10.2, 4) + far(10.2, 5)))
+    out = run(report, write("recorder.json", recorder))[1]
+    check("so are a recorder's threads", line(out, "T9", "").endswith(
+        ": 1.3, target at most 1.1: short by 0.204 (processors 211 ns apart; 1.03 at 59 ns)"), out)
+    check("what one thread does is not in the other distance's table",
+          out.count("\n" + LANE + " ") == 1 and out.count("\n" + LANE + "/threads:2 ") == 2, out)
+    check("a target that two threads have no part in is judged once",
+          line(out, "T1", "").endswith(": 1, target at most 1.05"), out)
 
 
 def check_readme(script, write):
@@ -384,7 +519,7 @@ def check_runs(report, program):
               "\n".join(unwatched))
         names = {e["run_name"] for e in entries}
         def shown(name):  # as the report has it
-            return name.removesuffix("/iterations:1").removesuffix("/real_time")
+            return name.removesuffix("/iterations:1").replace("/real_time", "")
 
         missing = sorted(n for n in names if f"\n{shown(n)}" not in out)
         check("all of it is in the report", not missing, "\n".join(missing) + "\n" + out)
