@@ -177,11 +177,13 @@ private:
 
 /// The registry's id, made with the first recorder. 0 if there is no memory.
 [[nodiscard, gnu::cold]] inline home_id make_id() noexcept {
-    // relaxed, all: a number; what it stands for is published by those who store it
+    // relaxed: a number, behind which nothing is read
     home_id known = the_registry.id.load(relaxed);
     if (known != 0) return known;
     const auto made = reinterpret_cast<home_id>(keep(sizeof(std::uint64_t)));
-    return the_registry.id.compare_exchange_strong(known, made, relaxed) ? made : known;
+    // relaxed: as above
+    const bool is_mine = the_registry.id.compare_exchange_strong(known, made, relaxed);
+    return is_mine ? made : known;
 }
 
 /// Whether an address lies in the program itself, not in a library or on a heap: by the program's
