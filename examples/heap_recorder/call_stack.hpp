@@ -31,6 +31,7 @@
 #include <string_view>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/record/event.hpp>
 
 #include "frame_rule.hpp"
@@ -153,7 +154,7 @@ private:
     [[nodiscard]] static stack_range limits(const frame_registers& from,
                                             const stack_range& stack) noexcept {
         if (from.sp >= stack.low && from.sp < stack.high) return {from.sp, stack.high};
-        constexpr std::uintptr_t page = 4096;
+        const std::uintptr_t page = trace_ring::storage::machine_page_bytes();
         return {from.sp, (from.sp | (page - 1)) + 1};
     }
     [[nodiscard]] static bool readable(std::uintptr_t at, const stack_range& in) noexcept {

@@ -810,11 +810,13 @@ HEAP_EXPORT void* memalign(std::size_t alignment, std::size_t size) noexcept {
 }
 
 HEAP_EXPORT void* valloc(std::size_t size) noexcept {
-    return traced_aligned<event::valloc>(HEAP_CALLER(), 4096, size, next.valloc, size);
+    return traced_aligned<event::valloc>(HEAP_CALLER(), trace_ring::storage::machine_page_bytes(),
+                                         size, next.valloc, size);
 }
 
 HEAP_EXPORT void* pvalloc(std::size_t size) noexcept {
-    return traced_aligned<event::pvalloc>(HEAP_CALLER(), 4096, size, next.pvalloc, size);
+    return traced_aligned<event::pvalloc>(HEAP_CALLER(), trace_ring::storage::machine_page_bytes(),
+                                          size, next.pvalloc, size);
 }
 
 /// Code may be gone after this, and other code come in its place: what is known of it is forgotten.

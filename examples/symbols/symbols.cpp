@@ -317,8 +317,9 @@ std::uint64_t object::bias(std::uint64_t start, std::uint64_t offset) const {
     // Mapped from the page that a segment's first byte is in. Two segments may have a page in
     // common: the mapping is then that of the code. But a program that has no PT_GNU_STACK may have
     // all that it can read mapped as code, from its headers on.
-    const auto holds = [offset](const GElf_Phdr& s) {
-        return offset >= (s.p_offset & ~std::uint64_t{0xFFF}) && offset < s.p_offset + s.p_filesz;
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const auto holds = [offset, page](const GElf_Phdr& s) {
+        return offset >= s.p_offset / page * page && offset < s.p_offset + s.p_filesz;
     };
     auto segment = library_->segment(
         [holds](const GElf_Phdr& s) { return (s.p_flags & PF_X) != 0 && holds(s); });

@@ -445,6 +445,91 @@ BOOST_AUTO_TEST_CASE(a_look_leaves_everything_to_the_next_session) {
     BOOST_TEST(account_of(recorder).read() >= fit_in_512);  // the one that was thrown at is there
 }
 
+BOOST_AUTO_TEST_CASE(what_a_thread_adds_to_a_sub_buffer_after_a_look_is_seen_by_the_next) {
+    tr::recorder recorder(small(full_mode::overwrite_oldest));
+    tr::drain::session session(recorder);
+    ledger got;
+    got.one_writer_a_lane = false;
+    std::uint64_t written = 0;
+    const auto in_a_thread = [&](std::uint64_t count) {
+        std::thread([&] { written += fill(recorder, written, count); }).join();
+    };
+    for (const std::uint64_t count : {std::uint64_t{3}, std::uint64_t{2}, std::uint64_t{1},
+                                      2 * fit_in_512, std::uint64_t{4}, std::uint64_t{5}}) {
+        in_a_thread(count);
+        session.peek_each(got);
+        BOOST_TEST(got.records() == written);
+        BOOST_TEST(session.peek_each(got) == 0U);
+    }
+    // One that is being written on in: its complete records come as a copy, and then not again.
+    std::atomic<int> step{0};
+    std::thread other([&] {
+        written += fill(recorder, written, 1);
+        step = 1;
+        wait_until(step, 2);
+        written += fill(recorder, written, 1);
+    });
+    wait_until(step, 1);
+    session.peek_each(got);
+    BOOST_TEST(got.records() == written - 1);
+    session.finish(got);
+    BOOST_TEST(got.records() == written);
+    step = 2;
+    other.join();
+    session.finish(got);
+    BOOST_TEST(got.records() == written);
+    BOOST_TEST(got.strange == 0U);
+    check_lanes(recorder, got);
+    // What was looked at and then freed is consumed, too.
+    const test::hands_on trace(recorder);
+    const std::uint64_t consumed = trace.ring().consumed_records.load(tr::relaxed);
+    BOOST_TEST(consumed > 0U);
+    BOOST_TEST(account_of(recorder).read() + consumed == written);
+    BOOST_TEST(account_of(recorder).lost().total() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(looks_while_short_threads_hand_on_their_lanes_miss_nothing) {
+    // Half of the ring is held, so each lane is released after each record, and continued.
+    for (const std::uint64_t holders : {std::uint64_t{0}, slots / 2 - 2}) {
+        tr::recorder_options options = small(full_mode::discard_newest);
+        options.size = options.limit = slots * 512 * 40;
+        if (holders != 0) options.size = options.limit = slots * 512;
+        tr::recorder recorder(options);
+        std::atomic<int> ready{0}, over{0};
+        std::vector<std::thread> resting;
+        std::uint64_t written = 0;
+        for (std::uint64_t i = 0; i < holders; ++i) {
+            resting.emplace_back([&] {
+                fill(recorder, 0, 1, 9);
+                ++ready;
+                wait_until(over, 1);
+            });
+        }
+        wait_until(ready, static_cast<int>(holders));
+        written += holders;
+        tr::drain::session session(recorder);
+        ledger got;
+        got.one_writer_a_lane = false;
+        std::atomic<int> done{0};
+        std::thread writer([&] {
+            for (int i = 0; i < (holders != 0 ? 20 : 200); ++i) {
+                std::thread([&] { written += fill(recorder, written, 1 + i % 7U); }).join();
+            }
+            done = 1;
+        });
+        while (done.load() == 0) session.peek_each(got);
+        writer.join();
+        session.peek_each(got);
+        over = 1;
+        for (auto& each : resting) each.join();
+        session.peek_each(got);
+        session.finish(got);
+        BOOST_TEST(got.records() == written);
+        BOOST_TEST(got.strange == 0U);
+        BOOST_TEST(session.lost()[loss_cause::overwritten] == 0U);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(records_of_a_sub_buffer_that_is_being_filled_come_once) {
     tr::recorder recorder(small(full_mode::overwrite_oldest));
     ledger got;

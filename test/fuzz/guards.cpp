@@ -7,6 +7,7 @@
 /// Linked with --wrap=mmap64,--wrap=munmap.
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,7 @@ constexpr std::size_t guard = std::size_t{1} << 26;
 #else
 constexpr std::size_t guard = std::size_t{1} << 20;  // few addresses, or an emulator with a list
 #endif
-constexpr std::size_t page = 4096;
+const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 
 struct guarded_mappings {
     std::mutex lock;

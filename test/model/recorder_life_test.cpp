@@ -158,7 +158,7 @@ void stopping(model::run& run) {
     run.thread([&on] { on.write(1, 4); });
     run.thread([&on] { on.write(2, 4); });
     run.leave_out(&on.core().memory().own_gates(),
-                  trace_ring::layout::page_bytes);  // they are advice
+                  trace_ring::layout::format_page_bytes);  // they are advice
     run.afterwards([&on] {
         using trace_ring::relaxed;
         // Eight sub-buffers of two. What each has room for is one; who needs more shuts the gates.

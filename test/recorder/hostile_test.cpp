@@ -60,7 +60,7 @@ tr::recorder_options small(full_mode full) {
 class others {
 public:
     explicit others(int fd) {
-        const auto first = tr::storage::mapping::of_file("others", fd, layout::page_bytes);
+        const auto first = tr::storage::mapping::of_file("others", fd, layout::format_page_bytes);
         const auto bytes = tr::storage::file_bytes(fd);
         BOOST_REQUIRE(!layout::check_layout(first.data(), bytes, plan));
         memory_ = tr::storage::mapping::of_file("others", fd, plan.file_limit);
@@ -178,7 +178,7 @@ tr::recorder_options growing(full_mode full) {
 /// Calls `body(mode, progress)` in a child for each of these modes: it comes to its end.
 template <class Body>
 void for_each_mode(const std::vector<full_mode>& modes, Body&& body) {
-    void* const shared = ::mmap(nullptr, layout::page_bytes, PROT_READ | PROT_WRITE,
+    void* const shared = ::mmap(nullptr, layout::format_page_bytes, PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     BOOST_REQUIRE(shared != MAP_FAILED);
     auto& at = *::new (shared) progress;
@@ -192,7 +192,7 @@ void for_each_mode(const std::vector<full_mode>& modes, Body&& body) {
                                         << at.table << " + " << at.offset << ", value "
                                         << at.value);
     }
-    ::munmap(shared, layout::page_bytes);
+    ::munmap(shared, layout::format_page_bytes);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ public:
 
 private:
     static constexpr std::size_t entries = 8192;
-    static constexpr std::size_t page_bytes = 4096;
+    static constexpr std::size_t page_bytes = 4096;  // what x86 has
     static constexpr std::uint32_t last_generation = 0x7FFFFFFF;
 
     struct known {

@@ -106,7 +106,7 @@ std::uint64_t stopped_firing::reg(unsigned n) const noexcept {
 
 std::optional<std::size_t> stopped_firing::read_text(std::uint64_t address,
                                                      std::span<std::byte> into) const noexcept {
-    constexpr std::size_t page = 4096;
+    constexpr std::size_t page = 4096;  // the size of all pages is a multiple
     std::size_t got = 0;
     while (true) {
         // By pages: what lies behind the text need not be there.

@@ -25,7 +25,8 @@
 /// |                 |                     | the rest                                             |
 /// | `d.consume(p)`  |                     | gives it back, its room to be used again: noexcept   |
 /// | `d.keep(p)`     |                     | gives it back as it was: noexcept. This session does |
-/// |                 |                     | not get it again                                     |
+/// |                 |                     | not get its records again, but those that a writer   |
+/// |                 |                     | adds to it later                                     |
 /// | `d.visit(p, f)` | number              | calls `f(record)` for each record, oldest first.     |
 /// |                 |                     | Returns how many there were: fewer than              |
 /// |                 |                     | `p.records()` if the rest makes no sense             |

@@ -109,7 +109,8 @@ public:
         return all(
             visit, [](drained& from, portion& p) { return from.take(p); }, false);
     }
-    /// The same without consuming: other sessions see the portions again, this one does not.
+    /// The same without consuming: other sessions see the records again, this one does not. What
+    /// is added later, by a thread that continues where another ended, comes with a later call.
     template <class Visit>
     std::uint64_t peek_each(Visit&& visit) {
         return all(

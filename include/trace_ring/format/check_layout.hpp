@@ -45,10 +45,10 @@ struct header_fault {
     if (u32(h.version) < oldest_version || u32(h.version) > file_version) {
         return {"a trace file of another version", offsetof(file_header, version)};
     }
-    if (u32(h.header_bytes) != page_bytes) {
+    if (u32(h.header_bytes) != format_page_bytes) {
         return {"the header's size is wrong", offsetof(file_header, header_bytes)};
     }
-    if (size < page_bytes) return {"the header is cut short", size};
+    if (size < format_page_bytes) return {"the header is cut short", size};
 
     plan p;
     p.sub_buffer_bytes = u32(h.sub_buffer_bytes);
@@ -74,7 +74,7 @@ struct header_fault {
     if (!stride_is(h.process_stride, sizeof(process_entry))) {
         return {"unknown stride of process entries", offsetof(file_header, process_stride)};
     }
-    if (!stride_is(h.gate_stride, page_bytes)) {
+    if (!stride_is(h.gate_stride, format_page_bytes)) {
         return {"unknown stride of gates", offsetof(file_header, gate_stride)};
     }
     if (!stride_is(h.lane_stride, sizeof(lane_entry))) {
@@ -108,7 +108,7 @@ struct header_fault {
         {h.processes_offset, offsetof(file_header, processes_offset),
          std::uint64_t{p.process_count} * sizeof(process_entry), p.processes},
         {h.gates_offset, offsetof(file_header, gates_offset),
-         std::uint64_t{p.gate_count} * page_bytes, p.gates},
+         std::uint64_t{p.gate_count} * format_page_bytes, p.gates},
         {h.lanes_offset, offsetof(file_header, lanes_offset),
          std::uint64_t{p.lane_count} * sizeof(lane_entry), p.lanes},
         {h.totals_offset, offsetof(file_header, totals_offset),
@@ -117,17 +117,17 @@ struct header_fault {
          p.dictionary},
         {h.index_offset, offsetof(file_header, index_offset), 0, p.index},
     };
-    std::uint64_t end = page_bytes;
+    std::uint64_t end = format_page_bytes;
     for (const auto& r : regions) {
         r.into = u64(r.offset);
-        if (r.into % page_bytes != 0 || r.into < end) return {"regions overlap", r.at};
+        if (r.into % format_page_bytes != 0 || r.into < end) return {"regions overlap", r.at};
         if (r.into > size || r.bytes > size - r.into) {
             return {"the file ends before its tables do", size};
         }
         end = r.into + r.bytes;
     }
     p.sub_buffers = u64(h.sub_buffers_offset);
-    if (p.sub_buffers % page_bytes != 0 || p.sub_buffers < p.index ||
+    if (p.sub_buffers % format_page_bytes != 0 || p.sub_buffers < p.index ||
         p.sub_buffers - p.index < p.sub_buffer_limit * sizeof(index_entry) ||
         p.sub_buffers > (1ULL << 49)) {
         return {"sub-buffers overlap the index", offsetof(file_header, sub_buffers_offset)};

@@ -336,20 +336,20 @@ struct plan {
 /// Lays the regions out one after the other, each from a page of its own on. The counts in `wanted`
 /// are taken as they are; its offsets are computed.
 [[nodiscard]] constexpr plan lay_out(plan wanted) noexcept {
-    std::uint64_t at = page_bytes;
+    std::uint64_t at = format_page_bytes;
     const auto region = [&at](std::uint64_t bytes) {
         const std::uint64_t here = at;
-        at = round_up(at + bytes, page_bytes);
+        at = round_up(at + bytes, format_page_bytes);
         return here;
     };
     wanted.ring = region(sizeof(ring_state));
     wanted.clocks = region(sizeof(clock_entry) * wanted.clock_count);
     wanted.processes = region(sizeof(process_entry) * wanted.process_count);
-    wanted.gates = region(page_bytes * wanted.gate_count);
+    wanted.gates = region(format_page_bytes * wanted.gate_count);
     wanted.lanes = region(sizeof(lane_entry) * wanted.lane_count);
     wanted.totals = region(8ULL * wanted.totals_per_lane *
                            (wanted.lane_count + std::uint64_t{wanted.process_count}));
-    wanted.dictionary_bytes = round_up(wanted.dictionary_bytes, page_bytes);
+    wanted.dictionary_bytes = round_up(wanted.dictionary_bytes, format_page_bytes);
     wanted.dictionary = region(wanted.dictionary_bytes);
     wanted.index = region(sizeof(index_entry) * wanted.sub_buffer_limit);
     wanted.sub_buffers = at;

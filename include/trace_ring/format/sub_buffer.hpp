@@ -66,6 +66,13 @@ struct owner_record {
     return bytes - sizeof(sub_buffer_header) - time_record_bytes;
 }
 
+/// Whether a closed sub-buffer whose records end at `offset` has room for a record of `bytes` of
+/// another thread, which adopts the lane, and for all that may have to come first.
+[[nodiscard]] constexpr bool can_be_adopted(std::size_t sub_buffer_bytes, std::size_t offset,
+                                            std::size_t bytes = record_header_bytes) noexcept {
+    return offset + named_owner_record_bytes + bytes + time_record_bytes <= sub_buffer_bytes;
+}
+
 /// The result of copying a sub-buffer.
 enum class copy_result {
     copied,   ///< the copy is consistent

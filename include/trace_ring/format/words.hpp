@@ -158,7 +158,9 @@ namespace layout {
 struct index_entry;
 struct lane_entry;
 
-inline constexpr std::size_t page_bytes = 4096;
+/// The unit of the file's layout, the same on all machines: the header and each page of gates have
+/// this many bytes, and each region begins at a multiple of it. Not a page of the machine's memory.
+inline constexpr std::size_t format_page_bytes = 4096;
 
 /// The end of a span that is not the last one open in the lane: that of a coroutine that was
 /// suspended meanwhile, or one that another thread or the child of a fork ends. It says where the

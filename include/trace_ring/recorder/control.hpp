@@ -99,7 +99,8 @@ private:
     }
 
     void set_all(bool shut) {
-        for (std::uint64_t i = 0; i < std::uint64_t{plan_.gate_count} * layout::page_bytes; ++i) {
+        for (std::uint64_t i = 0; i < std::uint64_t{plan_.gate_count} * layout::format_page_bytes;
+             ++i) {
             set(word_at<std::uint8_t>(memory_.data() + plan_.gates, static_cast<std::size_t>(i)),
                 layout::gate_recorder_off, shut);
         }
@@ -153,8 +154,8 @@ private:
         }
         if (live.empty() && departed) live.push_back(*departed);
         for (const std::uint32_t page : live) {
-            visit(word_at<std::uint8_t>(memory_.data() + plan_.gates + page * layout::page_bytes,
-                                        id));
+            visit(word_at<std::uint8_t>(
+                memory_.data() + plan_.gates + page * layout::format_page_bytes, id));
         }
     }
 

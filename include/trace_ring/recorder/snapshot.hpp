@@ -6,6 +6,13 @@
 /// Copies the trace while recording continues: tables first, then each sub-buffer as a reader would
 /// copy it, then what the dictionary and the lane table have gained since. Uses only system calls
 /// that a signal handler may make, and no memory but that allocated at set-up.
+///
+/// The sub-buffers are not copied at one moment. A lane may fill one after it was copied, and claim
+/// another before that is copied. So the copy is completed backwards, lane by lane: a sub-buffer
+/// that was copied was claimed after the one before it in its lane was closed, so that one is
+/// copied again if the copy has less of it, unless it has been overwritten by now. The records of a
+/// lane in a snapshot are therefore the lane's records up to some moment, less those that were
+/// overwritten before they could be copied.
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -65,7 +72,11 @@ public:
             return error;
         }
         for (std::uint64_t slot = 0; slot < capacity; ++slot) {
-            if (const int error = copy_slot(slot)) return error;
+            bool copied = false;
+            if (const int error = copy_slot(slot, no_position, copied)) return error;
+        }
+        for (std::uint64_t slot = 0; slot < capacity; ++slot) {
+            if (const int error = complete_before(slot, capacity)) return error;
         }
         if (const int error = copy(plan.dictionary, plan.dictionary_bytes)) return error;
         if (const int error =
@@ -131,13 +142,17 @@ private:
         return 0;
     }
 
-    [[nodiscard, gnu::cold]] int copy_slot(std::uint64_t slot) noexcept {
+    /// Copies the sub-buffer there; if `only` is a position, none but the one of that position.
+    [[nodiscard, gnu::cold]] int copy_slot(std::uint64_t slot, position only,
+                                           bool& copied) noexcept {
         const std::span<std::uint64_t> words = core_.copy_space();
         sub_buffer_copy taken;
         for (int attempt = 0; attempt < 4; ++attempt) {
             const copy_result result = copy_sub_buffer(&memory_.sub_buffer(slot), words, taken);
             if (result == copy_result::overrun) continue;
             if (result != copy_result::copied) return 0;  // stays a hole: free
+            if (only != no_position && taken.state.pos != only) return 0;
+            copied = true;
             const bool active =
                 taken.state.state == static_cast<unsigned>(sub_buffer_state::active);
             if (active) {
@@ -158,6 +173,53 @@ private:
                             memory_.plan().sub_buffers + slot * memory_.plan().sub_buffer_bytes);
         }
         return 0;  // overwritten four times running: a gap that the positions show
+    }
+
+    /// Reads back the header of a sub-buffer as it was copied. 0 or the error.
+    [[nodiscard, gnu::cold]] int copied_header(std::uint64_t slot, std::uint64_t (&words)[8],
+                                               sub_buffer_copy& out) noexcept {
+        const auto at = static_cast<off64_t>(memory_.plan().bytes_for(slot));
+        for (std::uint64_t& word : words) word = 0;  // behind the end of the copy there is nothing
+        if (uninterrupted([&] { return ::pread64(to_, words, sizeof words, at); }) < 0)
+            return errno;
+        out.tell(words, static_cast<std::uint32_t>(words[6]));
+        return 0;
+    }
+    /// Completes what was copied of the lane's sub-buffer before the one in `slot`, and so on. Each
+    /// step copies a newer sub-buffer, or more of one, so it comes to an end.
+    [[nodiscard, gnu::cold]] int complete_before(std::uint64_t slot,
+                                                 std::uint64_t capacity) noexcept {
+        for (;;) {
+            std::uint64_t words[8];
+            sub_buffer_copy here;
+            if (const int error = copied_header(slot, words, here)) return error;
+            if (here.state.pos == no_position || here.previous == no_position) return 0;
+            const std::uint64_t before = slot_of(here.previous, memory_.plan().sub_buffer_limit);
+            if (before >= capacity) return 0;  // others have stored it there
+            sub_buffer_copy there;
+            if (const int error = copied_header(before, words, there)) return error;
+            if (there.state.pos > here.previous) return 0;  // overwritten before it was copied
+            const bool is_it = there.state.pos == here.previous;
+            if (is_it && there.first_position + there.records >= here.first_position) return 0;
+            bool copied = false;
+            if (const int error = copy_slot(before, here.previous, copied)) return error;
+            if (copied) {
+                slot = before;
+                continue;
+            }
+            return is_it ? leave_open(before) : 0;
+        }
+    }
+    /// Of a sub-buffer only a part was copied, and others have overwritten the rest: readers see it
+    /// as one that was not closed. 0 or the error.
+    [[nodiscard, gnu::cold]] int leave_open(std::uint64_t slot) noexcept {
+        const layout::plan& plan = memory_.plan();
+        const std::uint64_t none = 0;
+        const std::uint64_t end_at = plan.bytes_for(slot) + offsetof(sub_buffer_header, end_time);
+        if (const int error = write_at(to_, &none, sizeof none, end_at)) return error;
+        const std::uint64_t index_at = plan.index + slot * sizeof(layout::index_entry) +
+                                       offsetof(layout::index_entry, last_time);
+        return write_at(to_, &none, sizeof none, index_at);
     }
 
     /// Adds lanes that began while the sub-buffers were copied; how much they wrote is not known.

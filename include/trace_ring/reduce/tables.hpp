@@ -30,7 +30,7 @@ public:
     /// Reads and checks everything. Throws format_error if this is no trace file that can be read,
     /// and std::bad_alloc; lesser damage goes to `damages()`.
     explicit tables(source from) : source_(std::move(from)) {
-        alignas(8) std::byte head[layout::page_bytes]{};
+        alignas(8) std::byte head[layout::format_page_bytes]{};
         const std::uint64_t size = source_.size();
         const std::size_t there = source_.read(0, head, sizeof head);
         // The file may have shrunk between the two calls: then the shorter one counts.

@@ -159,7 +159,7 @@ public:
     inline void remove(library & l) noexcept;
 
 private:
-    /// Size of a page of text, on all machines with sites.
+    /// Only x86-64 has sites, and its pages of text have 4 KiB.
     static constexpr std::uintptr_t page_bytes = 4096;
     static constexpr int text = PROT_READ | PROT_EXEC;
 

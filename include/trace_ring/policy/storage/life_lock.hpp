@@ -74,17 +74,17 @@ public:
     [[gnu::noinline, gnu::cold]] void release() noexcept {
         if (owner_ == nullptr) return;
         // In a child the second page was not inherited, and may be another mapping by now.
+        const std::size_t page = machine_page_bytes();
         ::munmap(static_cast<void*>(owner_), held() ? 2 * page : page);
         owner_ = nullptr;
     }
 
 private:
-    static constexpr std::size_t page = 4096;
-
     lock_result take_with(file_descriptor own, int fd, std::uint64_t offset) noexcept {
         if (!own) return lock_result::failed;
         const lock_result locked = lock_byte(own.get(), offset);
         if (locked != lock_result::taken) return locked;
+        const std::size_t page = machine_page_bytes();
         void* const memory =
             ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) return lock_result::failed;

@@ -8,6 +8,7 @@
 /// so. A function named `try_...` returns an empty object on failure, and errno says why.
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cinttypes>
@@ -20,6 +21,13 @@
 #include <trace_ring/setup_error.hpp>
 
 namespace trace_ring::inline v1::storage {
+
+/// Bytes of a page of this machine's memory, which mmap, mprotect and madvise count by: a power of
+/// two, 4096 on x86, up to 65536 on other processors. A trace file has a unit of its own, the same
+/// on all machines (layout::format_page_bytes). Signal-safe, no system call.
+[[nodiscard]] inline std::size_t machine_page_bytes() noexcept {
+    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
 
 /// Owns a range of mapped memory.
 class mapping {
@@ -64,7 +72,7 @@ public:
     /// much. Only touched pages of it take memory.
     [[nodiscard, gnu::noinline, gnu::cold]] static mapping try_with_slack(
         int fd, std::uint64_t bytes, std::uint64_t slack) noexcept {
-        constexpr std::uint64_t page = 4096;
+        const std::uint64_t page = machine_page_bytes();
         const std::uint64_t inner = bytes / page * page + (bytes % page == 0 ? 0 : page);
         if (bytes == 0 || inner < bytes) return try_of_file(fd, bytes);  // fails, and sets errno
         if (fd < 0) return map(-1, inner + slack, shared_memory);
@@ -113,18 +121,20 @@ public:
         errno = saved;
         return error;
     }
-    /// The same for memory that is mapped, whoever owns the mapping, without locking it.
+    /// The same for memory that is mapped, at any address, whoever owns the mapping, without
+    /// locking it.
     [[nodiscard, gnu::noinline, gnu::cold]] static int populate_memory(std::byte* from,
                                                                        std::size_t bytes) noexcept {
         constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
         const int saved = errno;
-        int error = ::madvise(from, bytes, populate_write) == 0 ? 0 : errno;
+        const std::size_t page = machine_page_bytes();
+        const std::size_t before = reinterpret_cast<std::uintptr_t>(from) % page;
+        int error = ::madvise(from - before, before + bytes, populate_write) == 0 ? 0 : errno;
         if (error == EFAULT) {
             error = ENOSPC;  // a store there would be a SIGBUS
         } else if (error != 0 && error != ENOMEM) {
             error = 0;  // a kernel that does not know this advice
-            constexpr std::size_t page = 4096;
-            for (std::size_t at = 0; at < bytes; at += page) {
+            for (std::size_t at = 0; at < bytes; at += page - (before + at) % page) {
                 // relaxed: adding 0 dirties the page and, unlike a store, loses no other's data
                 static_cast<void>(word_at<std::uint8_t>(from, at).fetch_add(0, relaxed));
             }

@@ -183,7 +183,7 @@ inline void trace_memory::describe(const recorder_options& options,
     auto& h = header();
     // relaxed, to the end: published by the magic
     h.version.store(layout::file_version, relaxed);
-    h.header_bytes.store(layout::page_bytes, relaxed);
+    h.header_bytes.store(layout::format_page_bytes, relaxed);
     h.creator_word.store(sizeof(void*), relaxed);
     h.clock.store(clock(), relaxed);
     h.ticks_per_second.store(static_cast<std::uint64_t>(clock_->ticks_per_second()), relaxed);
@@ -207,7 +207,7 @@ inline void trace_memory::describe(const recorder_options& options,
     h.process_stride.store(sizeof(layout::process_entry), relaxed);
     h.process_count.store(plan_.process_count, relaxed);
     h.gates_offset.store(plan_.gates, relaxed);
-    h.gate_stride.store(layout::page_bytes, relaxed);
+    h.gate_stride.store(layout::format_page_bytes, relaxed);
     h.gate_count.store(plan_.gate_count, relaxed);
     h.lanes_offset.store(plan_.lanes, relaxed);
     h.lane_stride.store(sizeof(layout::lane_entry), relaxed);
@@ -279,10 +279,10 @@ inline setup_fault trace_memory::replace_old(const char* made) const {
         }
         const std::uint64_t bytes = storage::file_bytes(old.get());
         layout::plan plan;
-        const auto header = storage::mapping::try_of_file(old.get(), layout::page_bytes);
-        if (!header) return storage::mapping::fault(layout::page_bytes);
+        const auto header = storage::mapping::try_of_file(old.get(), layout::format_page_bytes);
+        if (!header) return storage::mapping::fault(layout::format_page_bytes);
         const bool is_sound =
-            bytes >= layout::page_bytes && !layout::check_layout(header.data(), bytes, plan);
+            bytes >= layout::format_page_bytes && !layout::check_layout(header.data(), bytes, plan);
         if (storage::lock_byte(old.get(), layout::use_lock_offset) ==
                 storage::lock_result::held_by_another ||
             storage::byte_is_locked(old.get(), layout::reclaim_lock_offset,
@@ -314,9 +314,9 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
         ::nanosleep(&pause, nullptr);
     }
     file_.has_name(path());
-    if (bytes < layout::page_bytes) fail_setup(path(), "not a trace file", EINVAL);
+    if (bytes < layout::format_page_bytes) fail_setup(path(), "not a trace file", EINVAL);
     const storage::mapping first =
-        storage::mapping::of_file(path(), file_.number(), layout::page_bytes);
+        storage::mapping::of_file(path(), file_.number(), layout::format_page_bytes);
     // Only the first page is mapped; for sizes the check goes by `bytes`.
     if (const auto fault = layout::check_layout(first.data(), bytes, plan_)) {
         fail_setup(path(), fault_at(fault.offset, fault.what));

@@ -117,7 +117,7 @@ public:
     /// The gates of a page; of the first, if others have stored an impossible number.
     [[nodiscard]] gate_page& gates(std::uint32_t page) const noexcept {
         const std::uint64_t there = page < plan_.gate_count ? page : 0;
-        return at<gate_page>(plan_.gates + there * layout::page_bytes);
+        return at<gate_page>(plan_.gates + there * layout::format_page_bytes);
     }
     [[nodiscard]] layout::lane_entry& lane(std::uint32_t slot) const noexcept {
         return at<layout::lane_entry>(plan_.lanes + slot * sizeof(layout::lane_entry));
@@ -255,7 +255,6 @@ public:
     [[nodiscard, gnu::noinline]] int populate(std::uint64_t from,
                                               std::uint64_t count) const noexcept {
         const auto pages = [this](std::uint64_t begin, std::uint64_t end) {
-            begin = begin / layout::page_bytes * layout::page_bytes;
             return memory_.populate(begin, end - begin);
         };
         const int error = pages(plan_.index + from * sizeof(layout::index_entry),

@@ -96,7 +96,7 @@ public:
     }
 
     [[nodiscard]] const awaited_slots& awaited() const noexcept { return awaited_; }
-    void look_again(place what) { awaited_.add(what); }
+    void look_again(place what) { awaited_.add(what, true); }
     void await(place what) {
         awaited_.add(what, true);
         pass_ = least(pass_, what.slot);

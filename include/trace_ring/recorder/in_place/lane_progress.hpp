@@ -23,7 +23,7 @@ struct lane_progress {
     position last = no_position;  ///< the sub-buffer handed over last
     position expected = 0;        ///< the number of the next record
     bool known = true;            ///< whether `expected` and `stored` are
-    position open = no_position;  ///< a sub-buffer of which a part was handed over,
+    position open = no_position;  ///< the sub-buffer of which a part was handed over last,
     std::uint32_t refused = 0;    ///< and the losses that it had told by then
     std::uint32_t too_long = 0;
     std::uint32_t nested = 0;
@@ -52,6 +52,12 @@ public:
         return lanes_[recent_];
     }
 
+    /// The same without meeting it; null for a lane that was not met yet.
+    [[nodiscard]] const lane_progress* find_met(std::uint32_t number) noexcept {
+        const std::uint32_t place = places_.empty() ? 0 : place_of(number);
+        return place == 0 ? nullptr : &lanes_[place - std::size_t{1}];
+    }
+
     /// The losses that a header tells of.
     struct counts {
         std::uint32_t refused, too_long, nested;
@@ -73,20 +79,22 @@ public:
         tell(lane, what, loss_cause::refused, told.refused - lane.refused);
         tell(lane, what, loss_cause::too_long, told.too_long - lane.too_long);
         tell(lane, what, loss_cause::nested, told.nested - lane.nested);
-        if (what.copied()) {
-            lane.open = what.at();
-            lane.refused = told.refused;
-            lane.too_long = told.too_long;
-            lane.nested = told.nested;
-        } else {
-            lane.last = what.at();
-        }
+        lane.open = what.at();
+        lane.refused = told.refused;
+        lane.too_long = told.too_long;
+        lane.nested = told.nested;
+        if (!what.copied()) lane.last = what.at();
     }
 
-    /// From here on the session answers for the lane up to the end of `what`.
-    void consumed(const drained_sub_buffer& what) noexcept {
+    /// From here on the session answers for the lane up to the end of `what`, a part of the
+    /// sub-buffer whose records begin at `begin`. Returns how many records are consumed by that:
+    /// also those before `what` that the session had and kept.
+    [[nodiscard]] std::uint64_t consumed(const drained_sub_buffer& what, position begin) noexcept {
         const std::uint32_t place = place_of(what.lane());  // not 0: it was handed over
-        advance(lanes_[place - std::size_t{1}], what.first() + what.records());
+        lane_progress& lane = lanes_[place - std::size_t{1}];
+        const position from = greatest(begin, least(lane.stored, what.first()));
+        advance(lane, what.first() + what.records());
+        return what.first() - from + what.records();
     }
 
     /// Losses that no sub-buffer tells of. `settled()`: everything that could be was handed over.

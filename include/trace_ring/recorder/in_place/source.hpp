@@ -120,6 +120,10 @@ public:
         if (held_ >= greatest<std::uint64_t>(1, trace_.capacity() / 4)) return false;
         place found;
         while (search_->find(found)) {
+            if (was_had(found)) {  // and kept: another thread may continue in it
+                search_->look_again(found);
+                continue;
+            }
             bool refused = false;
             while (hold(found)) {
                 const auto earlier = earlier_of_lane(found);
@@ -138,8 +142,10 @@ public:
         return false;
     }
     void consume(portion& what) noexcept {
+        position begin = words_[offsetof(sub_buffer_header, first_position) / 8];  // of a copy
         if (!what.copied()) {
             auto& ring = trace_.ring();
+            begin = trace_.sub_buffer(what.slot()).first_position.load(relaxed);  // relaxed: held
             // relaxed, all: counters of one session at a time
             ring.consumed_sub_buffers.store(ring.consumed_sub_buffers.load(relaxed) + 1, relaxed);
             --held_;
@@ -148,8 +154,8 @@ public:
                 .state.store(stamped{what.at(), number(sub_buffer_state::free)}.word(), release);
         }
         auto& records = trace_.ring().consumed_records;
-        records.store(records.load(relaxed) + what.records(), relaxed);  // relaxed: as above
-        lanes_->consumed(what);
+        // relaxed, both: as above
+        records.store(records.load(relaxed) + lanes_->consumed(what, begin), relaxed);
     }
     void keep(portion& what) noexcept {
         if (what.copied()) return;
@@ -233,9 +239,15 @@ private:
     [[nodiscard]] std::optional<place> earlier_of_lane(std::uint32_t lane, position pos,
                                                        position previous, position first) {
         const auto& known = lanes_->of(lane);
-        if (previous == no_position || previous <= known.last || previous >= pos) return {};
+        if (previous == no_position || previous < known.last || previous >= pos) return {};
         const bool gap = known.known && first > known.expected;
-        return search_->closed_of(lane, known.last, pos, previous, gap);
+        if (previous != known.last) {
+            return search_->closed_of(lane, known.last, pos, previous, gap);
+        }
+        // If the session kept the one that it had last, another thread may have continued there.
+        const auto last =
+            gap ? search_->closed_of(lane, previous - 1, pos, previous, false) : std::nullopt;
+        return last && has_more(trace_.sub_buffer(last->slot), known) ? last : std::nullopt;
     }
     [[nodiscard]] loss_cause gap_cause(position previous) const noexcept {
         for (const position each : damaged_) {
@@ -244,6 +256,22 @@ private:
         return loss_cause::overwritten;
     }
 
+    /// Whether a closed sub-buffer was handed over as far as it is filled. A hint, as it is not
+    /// held.
+    [[nodiscard]] bool was_had(place what) noexcept {
+        const sub_buffer_header& sub = trace_.sub_buffer(what.slot);
+        // relaxed, to the end: a hint
+        const auto* const lane = lanes_->find_met(sub.lane.load(relaxed));
+        return lane != nullptr && lane->last == what.pos && !has_more(sub, *lane);
+    }
+    /// Whether there are records behind those of the lane that were handed over.
+    [[nodiscard]] static bool has_more(const sub_buffer_header& sub,
+                                       const impl::lane_progress& lane) noexcept {
+        // relaxed, both: the caller says why
+        const position end =
+            sub.first_position.load(relaxed) + commit_word::records(sub.commit.load(relaxed));
+        return lane.known && end > lane.expected;
+    }
     /// Hands over what is held. False, after it was given back: it cannot be read, or was handed
     /// over before.
     [[nodiscard]] bool accept(place what, portion& out) {
@@ -258,17 +286,20 @@ private:
             return false;
         }
         const std::uint32_t lane = sub.lane.load(relaxed);
-        if (lanes_->of(lane).last >= what.pos) {
+        const auto& known = lanes_->of(lane);
+        if (known.last > what.pos || (known.last == what.pos && !has_more(sub, known))) {
             give_back(what, sub_buffer_state::closed);
+            if (known.last == what.pos) search_->look_again(what);
             return false;
         }
+        ++held_;
+        if (can_be_adopted(trace_.plan.sub_buffer_bytes, bytes)) search_->look_again(what);
         out = portion({&sub, bytes, what.slot, lane, what.pos, sub.first_position.load(relaxed),
                        commit_word::records(commit), sub.base_time.load(relaxed),
                        sub.end_time.load(relaxed), false});
         lanes_->place(
             out, {sub.refused.load(relaxed), sub.too_long.load(relaxed), sub.nested.load(relaxed)},
             gap_cause(sub.previous.load(relaxed)));
-        ++held_;
         return true;
     }
 

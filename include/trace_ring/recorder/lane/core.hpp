@@ -233,7 +233,7 @@ private:
         atomic<std::uint32_t>* word = nullptr;
 
         ~wiped_word() {
-            if (word != nullptr) ::munmap(static_cast<void*>(word), layout::page_bytes);
+            if (word != nullptr) ::munmap(static_cast<void*>(word), storage::machine_page_bytes());
         }
         atomic<std::uint32_t>* operator->() const noexcept { return word; }
     };

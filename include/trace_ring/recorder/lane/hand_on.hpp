@@ -118,8 +118,7 @@ inline core::offer_is core::try_adopt(lane_state& lane, layout::lane_entry& entr
     if (sub.state.load(relaxed) != closed) return offer_is::gone;
     // relaxed: as above
     const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));
-    const std::size_t most = named_owner_record_bytes + bytes + time_record_bytes;
-    if (end + most > memory_.plan().sub_buffer_bytes) return offer_is::good;
+    if (!can_be_adopted(memory_.plan().sub_buffer_bytes, end, bytes)) return offer_is::good;
     bool crowded = false;
     if (!count_held(of, crowded)) return offer_is::good;
     std::uint32_t state = departed;

@@ -178,11 +178,11 @@ inline core::core(const recorder_options& options, const clock_functions& hot_cl
         // order: key.made:A pairs with key.use:A, key.drop:A
         the_registry.key_state.store(2, release);
     }
-    void* const page = ::mmap(nullptr, layout::page_bytes, PROT_READ | PROT_WRITE,
+    void* const page = ::mmap(nullptr, storage::machine_page_bytes(), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (page == MAP_FAILED) fail_setup(subject, "cannot map a page", errno);
 #if defined(MADV_WIPEONFORK)
-    static_cast<void>(::madvise(page, layout::page_bytes, MADV_WIPEONFORK));
+    static_cast<void>(::madvise(page, storage::machine_page_bytes(), MADV_WIPEONFORK));
 #endif
     alive_.word = ::new (page) atomic<std::uint32_t>(entered);
     // One at a time: two processes that join at once must not get the same gates.

@@ -16,7 +16,7 @@ namespace trace_ring::inline v1::impl {
 struct gate_page {
     shared_atomic<std::uint8_t> gates[layout::max_event_id + 1];
 };
-static_assert(sizeof(gate_page) == layout::page_bytes);
+static_assert(sizeof(gate_page) == layout::format_page_bytes);
 
 /// The distance from here to a recorder's gates. It is zero in static storage before the recorder's
 /// constructor has run and after its destructor, and then the bytes from here on are taken for

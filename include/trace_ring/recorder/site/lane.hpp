@@ -110,8 +110,11 @@ struct lane_block {
 };
 inline constexpr std::size_t mark_distance = offsetof(lane_block, marks);
 static_assert(mark_distance == sizeof(lane_state) * lanes_in_block);
-static_assert(mark_distance <= layout::page_bytes &&
-              sizeof(lane_mark) * lanes_in_block <= layout::page_bytes);
+/// The room for the states before that boundary, and for the marks behind it. All page sizes are
+/// multiples of it.
+inline constexpr std::size_t half_node_bytes = 4096;
+static_assert(mark_distance <= half_node_bytes &&
+              sizeof(lane_mark) * lanes_in_block <= half_node_bytes);
 
 /// A lane is named by the address of its state; its mark lies a fixed distance behind.
 [[nodiscard, gnu::always_inline]] inline lane_mark& mark_of(lane_state& lane) noexcept {

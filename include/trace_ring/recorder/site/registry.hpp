@@ -27,6 +27,7 @@
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/layout.hpp>
+#include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/recorder/site/cold_path.hpp>
 #include <trace_ring/recorder/site/event_type.hpp>
@@ -48,7 +49,8 @@ struct type_node {
 };
 
 /// A thread's block of lanes, and what the process must know of the thread. The block lies at the
-/// end of this page and the beginning of the next, which fork wipes.
+/// end of the first half and the beginning of the second. A page of the machine, which fork wipes,
+/// begins between the two.
 struct thread_node {
     atomic_pointer<thread_node> next{nullptr};  ///< nodes are added, never removed
     atomic<std::uint32_t> used{0};              ///< 1: in use by a thread
@@ -60,8 +62,8 @@ struct thread_node {
     atomic<std::uintptr_t> stack_low{0}, stack_high{0};
 };
 
-inline constexpr std::size_t node_bytes = 2 * layout::page_bytes;
-inline constexpr std::size_t block_offset = layout::page_bytes - mark_distance;
+inline constexpr std::size_t node_bytes = 2 * half_node_bytes;
+inline constexpr std::size_t block_offset = half_node_bytes - mark_distance;
 static_assert(block_offset % 64 == 0 && block_offset >= sizeof(thread_node));
 
 [[nodiscard]] inline lane_block& block_of(thread_node& node) noexcept {
@@ -73,10 +75,10 @@ static_assert(block_offset % 64 == 0 && block_offset >= sizeof(thread_node));
 /// The node of the thread that has the lane, and the lane's depth: both by its address alone.
 [[nodiscard]] inline thread_node& node_around(const lane_state& lane) noexcept {
     return *reinterpret_cast<thread_node*>(reinterpret_cast<std::uintptr_t>(&lane) /
-                                           layout::page_bytes * layout::page_bytes);
+                                           half_node_bytes * half_node_bytes);
 }
 [[nodiscard]] inline std::uint32_t depth_of(const lane_state& lane) noexcept {
-    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(&lane) % layout::page_bytes;
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(&lane) % half_node_bytes;
     return static_cast<std::uint32_t>((at - block_offset) / sizeof(lane_state) % lane_depths);
 }
 
@@ -209,14 +211,14 @@ private:
     family_counters* known = the_registry.family.load(acquire);
     if (known != nullptr) return known;
     const int saved = errno;
-    void* const memory = ::mmap(nullptr, layout::page_bytes, PROT_READ | PROT_WRITE,
+    void* const memory = ::mmap(nullptr, storage::machine_page_bytes(), PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     errno = saved;
     if (memory == MAP_FAILED) return nullptr;
     auto* const made = ::new (memory) family_counters;
     // order: family.make:A pairs with family.use:A, family.make:A
     if (the_registry.family.compare_exchange_strong(known, made, acq_rel)) return made;
-    ::munmap(memory, layout::page_bytes);
+    ::munmap(memory, storage::machine_page_bytes());
     return known;
 }
 
@@ -361,19 +363,20 @@ template <class Leave>
     }
     if (mine != nullptr) return mine;
     const int saved = errno;
-    void* const memory = ::mmap(nullptr, node_bytes, PROT_READ | PROT_WRITE,
+    const std::size_t page = storage::machine_page_bytes();
+    void* const memory = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) {
         errno = saved;
         return nullptr;
     }
+    auto* const second = static_cast<std::byte*>(memory) + page;
 #if defined(MADV_WIPEONFORK)
     // Where the kernel refuses, the handler of pthread_atfork wipes it (threads.hpp).
-    static_cast<void>(::madvise(static_cast<std::byte*>(memory) + layout::page_bytes,
-                                layout::page_bytes, MADV_WIPEONFORK));
+    static_cast<void>(::madvise(second, page, MADV_WIPEONFORK));
 #endif
     errno = saved;
-    auto* const node = ::new (memory) thread_node;
+    auto* const node = ::new (static_cast<void*>(second - half_node_bytes)) thread_node;
     ::new (static_cast<void*>(&block_of(*node))) lane_block;
     // relaxed, to the end: published by the swap, which also checks what was loaded
     node->used.store(1, relaxed);

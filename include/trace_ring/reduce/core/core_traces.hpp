@@ -63,7 +63,7 @@ public:
     [[nodiscard]] std::uint64_t searched() const noexcept { return searched_; }
 
 private:
-    static constexpr std::uint64_t page = layout::page_bytes;
+    static constexpr std::uint64_t page = layout::format_page_bytes;
     static constexpr std::size_t most_traces = 4096;
 
     /// Finds, for each segment, where the memory ends that the core has from it on without a gap.

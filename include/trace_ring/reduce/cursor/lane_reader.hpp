@@ -211,7 +211,9 @@ private:
             before_high =
                 edge_ && !list_.was_open() && edge_->previous == head.state.pos && high >= records;
             if (other != nullptr) low = other_end;
-            after_low = !edge_ && other != nullptr && head.previous == other->pos;
+            // Of one that was open when it was copied, as in a snapshot, the end is not known.
+            after_low = !edge_ && other != nullptr && head.previous == other->pos &&
+                        other->last_time != ~std::uint64_t{0};
         }
         if (high < records || high - records < low)
             (forward_ ? high : low) = forward_ ? unknown : 0;

@@ -149,7 +149,7 @@ private:
     }
 
     [[nodiscard]] perf_mapping map_area(const perf_bts_options& options) {
-        const std::uint64_t offset = perf_page_bytes() + options.data_bytes;
+        const std::uint64_t offset = storage::machine_page_bytes() + options.data_bytes;
         const auto set = [this](std::size_t member, std::uint64_t value) {
             ring_.word(member).store(value, relaxed);  // relaxed: a system call follows
         };

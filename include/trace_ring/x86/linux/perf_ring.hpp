@@ -13,7 +13,6 @@
 
 #include <linux/perf_event.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -59,13 +58,9 @@ private:
     std::span<std::byte> bytes_;
 };
 
-[[nodiscard]] inline std::size_t perf_page_bytes() noexcept {
-    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
-
 /// Whether `bytes` is a power of two, and at least a page.
 [[nodiscard]] inline bool is_perf_size(std::size_t bytes) noexcept {
-    return std::has_single_bit(bytes) && bytes >= perf_page_bytes();
+    return std::has_single_bit(bytes) && bytes >= storage::machine_page_bytes();
 }
 
 /// The control page, and the ring of records behind it. For one reader.
@@ -74,8 +69,8 @@ public:
     /// `bytes` of records. Not `writable`: the kernel overwrites the oldest records. Throws
     /// setup_error.
     perf_ring(const std::string& name, int fd, std::size_t bytes, bool writable)
-        : all_(name, fd, 0, perf_page_bytes() + bytes, writable),
-          data_(all_.bytes().subspan(perf_page_bytes())) {}
+        : all_(name, fd, 0, storage::machine_page_bytes() + bytes, writable),
+          data_(all_.bytes().subspan(storage::machine_page_bytes())) {}
 
     /// A word of the control page: `offset` is that of a member of perf_event_mmap_page.
     [[nodiscard]] shared_atomic<std::uint64_t>& word(std::size_t offset) const noexcept {
