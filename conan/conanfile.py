@@ -5,6 +5,7 @@ import re
 
 from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
+from conan.tools.build import valid_min_cppstd
 from conan.tools.files import copy, load
 
 required_conan_version = ">=2.0"
@@ -34,8 +35,13 @@ class TraceRingRecipe(ConanFile):
         self.requires("boost/[>=1.74]", transitive_headers=True)
 
     def validate(self):
-        # The standard is not checked: a default profile names an older one than the compiler has,
-        # and it is the consumer's target that asks for C++20.
+        # Conan passes the profile's standard to the consumer's compiler, and a default profile names
+        # the compiler's default, gnu17.
+        if self.settings.get_safe("compiler") and not valid_min_cppstd(self, 20):
+            standard = self.settings.get_safe("compiler.cppstd")
+            raise ConanInvalidConfiguration(
+                f"{self.name} needs C++20, and compiler.cppstd is {standard or 'not set'}: set it to "
+                "20 or gnu20, in the profile or with -s compiler.cppstd=20")
         if self.settings.os != "Linux":
             raise ConanInvalidConfiguration(f"{self.name} is for Linux")
 

@@ -30,6 +30,7 @@
 #include "../launching/signals.hpp"
 #include "kernel/bpf_system.hpp"
 #include "kernel/kernel_source.hpp"
+#include "kernel/process_numbers.hpp"
 #include "language/dump.hpp"
 #include "options.hpp"
 #include "points/candidates.hpp"
@@ -237,7 +238,8 @@ private:
 
 [[nodiscard]] candidates files_for(const options& wanted) {
     if (!wanted.command.empty()) return files_of_program(wanted.command.front());
-    return wanted.all ? files_of_all() : files_of_process(wanted.process);
+    if (wanted.process != 0) return files_of_process(wanted.process);
+    return wanted.all ? files_of_all() : files_of_cache();
 }
 
 int trace_program(const options& wanted, const std::string& script) {
@@ -281,6 +283,7 @@ int trace_by_ptrace(options wanted, const std::string& script) {
 }
 
 int run(const options& wanted) {
+    need_own_proc();
     if (!wanted.list.empty()) {
         for (const auto& each : list_points(wanted.list, files_for(wanted)))
             std::cout << each << '\n';

@@ -83,7 +83,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
         const int targets =
             (into.process != 0 ? 1 : 0) + (into.all ? 1 : 0) + (into.command.empty() ? 0 : 1);
         if (targets > 1) throw CLI::ValidationError("one of -p, --all and PROGRAM is enough");
-        if (targets == 0) throw CLI::RequiredError("PROGRAM, -p or --all");
+        if (targets == 0 && into.list.empty()) throw CLI::RequiredError("PROGRAM, -p or --all");
         if (into.clauses.empty() && into.scripts.empty() && into.list.empty()) {
             throw CLI::RequiredError("-e or -f");
         }

@@ -6,6 +6,10 @@
 /// CP's trap, of VM/SP: records, their selection, the interface that takes them, CP's own table,
 /// and the spool file. Reading the file needs exceptions.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 // its parts
 #include <trace_ring/cptrap/cp_entry.hpp>
 #include <trace_ring/cptrap/cp_table.hpp>
@@ -17,4 +21,6 @@
 #include <trace_ring/cptrap/spool_record.hpp>
 #if defined(__cpp_exceptions)
 #include <trace_ring/cptrap/spool_reader.hpp>
+#endif
+
 #endif

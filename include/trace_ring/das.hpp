@@ -6,6 +6,10 @@
 /// The trace tables of System/370: tracing into a guest's storage as the machine does it, and the
 /// claim by its control words for rings of a host.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 // their parts
 #include <trace_ring/das/control_words.hpp>
 #include <trace_ring/das/controls.hpp>
@@ -13,3 +17,5 @@
 #include <trace_ring/das/guest_memory.hpp>
 #include <trace_ring/das/guest_storage.hpp>
 #include <trace_ring/das/table.hpp>
+
+#endif

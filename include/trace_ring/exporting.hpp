@@ -10,6 +10,10 @@
 ///   while (const auto* item = cursor.next()) writer.append(out, *item);
 /// @endcode
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 // the formats
 #include <trace_ring/exporter/chrome.hpp>
 #include <trace_ring/exporter/csv.hpp>
@@ -17,3 +21,5 @@
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
+
+#endif

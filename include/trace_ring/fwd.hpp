@@ -6,6 +6,11 @@
 /// Names without their definitions: enough to mention the library in your own header, or to write
 /// your own policy, at the price of a few lines.
 
+// What programs include looks at the standard, too, so that this stays the only error.
+#if __cplusplus < 202002L
+#error "trace_ring needs C++20: compile with -std=c++20, or a later standard"
+#else
+
 namespace trace_ring::inline v1 {
 
 /// The families a policy can belong to. A policy says `using family = trace_ring::family::claim;`
@@ -40,3 +45,5 @@ class basic_recorder;
 using recorder = basic_recorder<recording>;
 
 }  // namespace trace_ring::inline v1
+
+#endif

@@ -6,9 +6,15 @@
 /// Traces what compilers instrument: functions, blocks, loads and stores. For one source file of a
 /// program, which is compiled without the flags that the others are compiled with.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 // the hooks
 #include <trace_ring/instrument/functions.hpp>
 #include <trace_ring/instrument/memory.hpp>
 
 // for whoever runs such programs
 #include <trace_ring/instrument/table_file.hpp>
+
+#endif

@@ -5,6 +5,10 @@
 /// @file
 /// Trace clauses, run for programs of 32 and 64 bits: byte code, and the layouts of C in both.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 // their parts
 #include <trace_ring/point/c_types.hpp>
 #include <trace_ring/point/clauses.hpp>
@@ -15,3 +19,5 @@
 #include <trace_ring/point/specification.hpp>
 // what they capture
 #include <trace_ring/recorder/runtime_event.hpp>
+
+#endif

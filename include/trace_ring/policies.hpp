@@ -39,10 +39,12 @@
 /// family, a table in the header that bears the family's name (policy/claim/claim.hpp and so on).
 /// Nothing else makes a policy: a user's own is found in the same way as the library's.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cstddef>
 #include <type_traits>
-
-#include <trace_ring/fwd.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -116,3 +118,5 @@ concept list_of_policies = requires {
 };
 
 }  // namespace trace_ring::inline v1
+
+#endif

@@ -10,6 +10,10 @@
 ///   for (auto cursor = trace.backward(); const auto* item = cursor.next();) use(*item);
 /// @endcode
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 // trace files, and cursors over them
 #include <trace_ring/reduce/trace_file.hpp>
 
@@ -30,3 +34,5 @@
 // core dumps
 #include <trace_ring/reduce/core/core_traces.hpp>
 #include <trace_ring/reduce/core/elf_core.hpp>
+
+#endif

@@ -10,6 +10,10 @@
 ///   inline trace_ring::ring<io_trace> io_ring;
 /// @endcode
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 // what is written
 #include <trace_ring/record/concept.hpp>
 #include <trace_ring/record/event.hpp>
@@ -59,3 +63,5 @@
 #include <trace_ring/drain/listener.hpp>
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/ring/drain.hpp>
+
+#endif

@@ -13,6 +13,10 @@
 ///   }
 /// @endcode
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cerrno>
 #include <cinttypes>
 #include <cstdarg>
@@ -151,3 +155,5 @@ inline void fail_setup(std::string_view subject, const setup_fault& fault) {
 }
 
 }  // namespace trace_ring::inline v1
+
+#endif

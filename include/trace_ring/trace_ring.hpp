@@ -11,6 +11,10 @@
 ///   recorder.record<sent>(42);
 /// @endcode
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 // what is written
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/record/event/value_names.hpp>
@@ -33,3 +37,5 @@
 #include <trace_ring/drain/listener.hpp>
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/recorder/in_place/source.hpp>
+
+#endif

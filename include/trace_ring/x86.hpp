@@ -6,6 +6,10 @@
 /// The x86 debug store, only with TRACE_RING_ENABLE_X86_DS: the store of a processor and its
 /// records, a simulated processor, and what Linux offers of it.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 // branches, wherever they come from
 #include <trace_ring/x86/branch_record.hpp>
 #include <trace_ring/x86/branch_source.hpp>
@@ -29,3 +33,5 @@
 #include <trace_ring/x86/linux/perf_host.hpp>
 #include <trace_ring/x86/linux/perf_ring.hpp>
 #include <trace_ring/x86/linux/perf_samples.hpp>
+
+#endif

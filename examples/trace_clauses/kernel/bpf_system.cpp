@@ -102,6 +102,14 @@ file_descriptor load_program(std::uint32_t type, const bpf_code& code, const std
                              std::strerror(error) + "\n" + reasons);
 }
 
+std::uint32_t run_here(const file_descriptor& program) {
+    ::bpf_attr with{};
+    with.test.prog_fd = static_cast<std::uint32_t>(program.get());
+    if (call_bpf(BPF_PROG_TEST_RUN, with) != 0)
+        throw std::runtime_error("cannot run a program of the kernel's BPF: " + why_refused(errno));
+    return with.test.retval;
+}
+
 file_descriptor attach_raw(const char* tracepoint, const file_descriptor& program) {
     ::bpf_attr with{};
     with.raw_tracepoint.name = address_of(tracepoint);

@@ -43,7 +43,9 @@ void set_element(const trace_ring::file_descriptor& map, const void* key, const 
 /// `where` is what messages begin with. What the kernel's verifier says is told by its end.
 [[nodiscard]] trace_ring::file_descriptor load_program(std::uint32_t type, const bpf_code& code,
                                                        const std::string& where);
-/// Runs a program of type BPF_PROG_TYPE_RAW_TRACEPOINT at that tracepoint, until the result ends.
+/// Runs a program of type BPF_PROG_TYPE_RAW_TRACEPOINT once, in this thread. Returns its r0.
+[[nodiscard]] std::uint32_t run_here(const trace_ring::file_descriptor& program);
+/// Runs a program of that type at that tracepoint, until the result ends.
 [[nodiscard]] trace_ring::file_descriptor attach_raw(const char* tracepoint,
                                                      const trace_ring::file_descriptor& program);
 

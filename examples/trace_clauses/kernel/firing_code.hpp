@@ -20,6 +20,7 @@
 
 #include "arithmetic_code.hpp"
 #include "bpf_code.hpp"
+#include "process_numbers.hpp"
 #include "translate.hpp"
 
 namespace trace_clauses {
@@ -39,13 +40,15 @@ public:
     static constexpr int name_at = scratch - 16;
     static constexpr int context_at = name_at - 8;
     static constexpr int saved_at = context_at - saved_bytes;
+    static constexpr int numbers_at = saved_at - 8;
 
     firing_code(bpf_code& to, function_part part) : to_(to), part_(part) {}
 
     /// Where the program begins, of functions and probes: the jump is taken by code of 32 bits.
     [[nodiscard]] std::size_t begin(const process_filter& only) {
         to_.move(firing, bpf::r1);
-        return_unless(to_, only, scratch);
+        return_unless(to_, only, name_at);
+        keep_numbers();
         to_.load(bpf::r1, firing, cs);
         return to_.jump_if(BPF_JEQ, bpf::r1, segment_of_32);
     }
@@ -58,6 +61,7 @@ public:
         to_.move(bpf::r1, firing);
         to_.move(bpf::r2, saved_bytes);
         to_.call(BPF_FUNC_probe_read_kernel);
+        keep_numbers();
     }
     /// What follows is for code of that mode.
     void set_mode(program_mode mode) { mode_ = mode; }
@@ -70,6 +74,14 @@ public:
         if (!there) return to_.move(bpf::r1, 0);
         saved_word(is_wide() ? registers_64[number] : registers_32[number]);
     }
+    /// The process, in the high half, and the thread that fires, into r0.
+    void numbers() {
+        if (kept_) {
+            to_.load(bpf::r0, bpf::r10, numbers_at);
+        } else {
+            current_numbers(to_, name_at);
+        }
+    }
     void context(point::context_word what) {
         using point::context_word;
         switch (what) {
@@ -77,11 +89,12 @@ public:
                 to_.call(BPF_FUNC_ktime_get_ns);
                 break;
             case context_word::process:
-                to_.call(BPF_FUNC_get_current_pid_tgid);
+                numbers();
                 to_.compute(BPF_RSH, bpf::r0, 32);
                 break;
             case context_word::thread:
-                return low_of(BPF_FUNC_get_current_pid_tgid);
+                numbers();
+                return to_.move_low(bpf::r1, bpf::r0);
             case context_word::user:
                 return low_of(BPF_FUNC_get_current_uid_gid);
             case context_word::processor:
@@ -222,6 +235,13 @@ private:
     static constexpr std::array<int, 6> call_arguments_32{rbx, rcx, rdx, rsi, rdi, rbp};
     static constexpr std::int32_t segment_of_32 = 0x23;
 
+    /// In a PID namespace it takes long code to find them: once, where the program begins.
+    void keep_numbers() {
+        kept_ = in_pid_namespace();
+        if (!kept_) return;
+        current_numbers(to_, name_at);
+        to_.store(bpf::r10, numbers_at, bpf::r0);
+    }
     [[nodiscard]] bool returned() const noexcept {
         return part_ == function_part::exit || part_ == function_part::system_call_exit;
     }
@@ -288,6 +308,7 @@ private:
     bpf_code& to_;
     function_part part_;
     program_mode mode_ = program_mode::lp64;
+    bool kept_ = false;
 };
 
 }  // namespace trace_clauses

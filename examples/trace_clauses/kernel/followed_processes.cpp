@@ -4,7 +4,6 @@
 #include "followed_processes.hpp"
 
 #include <linux/bpf.h>
-#include <sys/stat.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,16 +12,18 @@
 
 #include "bpf_system.hpp"
 #include "kernel_types.hpp"
+#include "process_numbers.hpp"
 
 namespace trace_clauses {
 namespace {
 
-constexpr int own_at = -8;     // on the stack: the process that runs, as the map has it
-constexpr int other_at = -16;  // what is read of the kernel
+// On the stack: the process that runs, as the map has it; and what is read of the kernel.
+constexpr int own_at = -numbers_scratch;
+constexpr int other_at = own_at - numbers_scratch;
 
 /// Puts the process that runs there, and what the map has of it into r0: 0 if nothing.
 void find_own(bpf_code& code, int map, int at) {
-    code.call(BPF_FUNC_get_current_pid_tgid);
+    current_numbers(code, at);
     code.compute(BPF_RSH, bpf::r0, 32);
     code.store(bpf::r10, at, bpf::r0, 4);
     code.load_map(bpf::r1, map);
@@ -52,9 +53,8 @@ void finish(bpf_code& code) {
     code.load(bpf::r1, bpf::r0, 0, 4);
     code.store(bpf::r10, own_at, bpf::r1, 4);  // as it comes from there, so does its child
     code.load(bpf::r3, bpf::r6, 8);
-    code.compute(BPF_ADD, bpf::r3, offset_in_kernel("task_struct", "tgid"));
-    code.store(bpf::r10, other_at, 0);
-    read_other(code, 4);
+    process_number(code, other_at);
+    code.store(bpf::r10, other_at, bpf::r0, 4);
     code.load_map(bpf::r1, map);
     code.move(bpf::r2, bpf::r10);
     code.compute(BPF_ADD, bpf::r2, other_at);
@@ -98,7 +98,7 @@ void return_unless(bpf_code& code, const process_filter& wanted, int scratch) {
     if (wanted.process < 0) return;
     std::size_t right = 0;
     if (wanted.family < 0) {
-        code.call(BPF_FUNC_get_current_pid_tgid);
+        current_numbers(code, scratch);
         code.compute(BPF_RSH, bpf::r0, 32);
         right = code.jump_if(BPF_JEQ, bpf::r0, wanted.process);
     } else {
@@ -112,17 +112,7 @@ void return_unless(bpf_code& code, const process_filter& wanted, int scratch) {
     code.here(right);
 }
 
-void need_kernels_numbers(const char* what) {
-    constexpr ::ino_t first_namespace = 0xEFFFFFFC;
-    struct stat status {};
-    if (::stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == first_namespace) return;
-    throw std::runtime_error(std::string(what) +
-                             " cannot be traced in a container, where processes have other numbers "
-                             "than for the kernel");
-}
-
 followed_processes::followed_processes() {
-    need_kernels_numbers("the children of a process");
     constexpr std::uint32_t most = 65536;
     processes_ = make_map(BPF_MAP_TYPE_HASH, 4, 4, most, BPF_F_NO_PREALLOC);
     const auto attach = [](const char* tracepoint, const bpf_code& code,

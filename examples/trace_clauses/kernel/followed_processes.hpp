@@ -25,18 +25,14 @@ struct process_filter {
     int family = -1;       ///< a map of followed_processes: those that come from it, too
 };
 
-/// What a program begins with: in any other process it ends there. Uses r0 to r5, and eight bytes
-/// of the stack at `scratch`.
+/// What a program begins with: in any other process it ends there. Uses r0 to r5, r8, r9, and
+/// numbers_scratch bytes of the stack from `scratch` on.
 void return_unless(bpf_code& code, const process_filter& wanted, int scratch);
-
-/// Throws std::runtime_error if the numbers of processes are not those that the kernel has for
-/// them, as in a container: `what` begins the message.
-void need_kernels_numbers(const char* what);
 
 /// At most 65,536 processes at once: those forked then are not followed.
 class followed_processes {
 public:
-    /// Throws std::runtime_error as bpf_system.hpp and need_kernels_numbers do.
+    /// Throws std::runtime_error as bpf_system.hpp and process_numbers.hpp do.
     followed_processes();
 
     /// Those that it has forked before are not followed.

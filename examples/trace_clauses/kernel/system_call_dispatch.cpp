@@ -13,6 +13,7 @@
 #include "bpf_system.hpp"
 #include "firing_code.hpp"
 #include "kernel_types.hpp"
+#include "process_numbers.hpp"
 
 namespace trace_clauses {
 namespace {
@@ -22,13 +23,13 @@ constexpr std::int32_t by_entry_for_32 = 2;  // the kernel's TS_COMPAT
 static_assert(by_entry_for_32 << 9 == most_numbers);
 
 [[nodiscard]] bpf_code dispatcher(function_part part, const process_filter& only, int programs) {
-    constexpr int scratch = -8;
+    constexpr int scratch = -numbers_scratch;
     constexpr bpf::reg context = bpf::r6;
     constexpr bpf::reg number = bpf::r7;
     bpf_code code;
     code.move(context, bpf::r1);
     return_unless(code, only, scratch);
-    code.call(BPF_FUNC_get_current_pid_tgid);
+    current_numbers(code, scratch);
     code.compute(BPF_RSH, bpf::r0, 32);
     // Of all, this process's own calls would be without end.
     const std::size_t own = code.jump_if(BPF_JEQ, bpf::r0, only.process < 0 ? ::getpid() : 0);
@@ -73,7 +74,6 @@ static_assert(by_entry_for_32 << 9 == most_numbers);
 
 system_call_dispatch::system_call_dispatch(function_part part, const process_filter& only)
     : programs_(make_map(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 2 * most_numbers)) {
-    if (only.process >= 0) need_kernels_numbers("system calls of one process");
     const bool enters = part == function_part::system_call;
     const char* const name = enters ? "sys_enter" : "sys_exit";
     dispatcher_ =

@@ -25,7 +25,7 @@ namespace trace_clauses {
 class system_call_dispatch {
 public:
     /// Of all processes it is for all but this one. Throws std::runtime_error as bpf_system.hpp and
-    /// need_kernels_numbers do.
+    /// process_numbers.hpp do.
     system_call_dispatch(function_part part, const process_filter& only);
 
     /// Calls of that number and mode run the program from now on, one of type

@@ -46,7 +46,7 @@ public:
 
     [[nodiscard]] bpf_code program_of_unseen(std::span<const std::uint32_t> clauses) {
         constexpr std::int32_t most_awaited = 64;  // the kernel's MAX_URETPROBE_DEPTH
-        return_unless(to_, maps_.only, scratch);
+        return_unless(to_, maps_.only, firing_code::name_at);
         to_.call(BPF_FUNC_get_current_task);
         to_.move(bpf::r3, bpf::r0);
         read_kernel(offset_in_kernel("task_struct", "utask"), 8);
@@ -151,7 +151,7 @@ private:
         to_.store(record, offsetof(firing_record, dropped), 0);
         to_.call(BPF_FUNC_ktime_get_ns);
         to_.store(record, offsetof(firing_record, time), bpf::r0);
-        to_.call(BPF_FUNC_get_current_pid_tgid);
+        firing_.numbers();
         to_.store(record, offsetof(firing_record, tid), bpf::r0, 4);
         to_.compute(BPF_RSH, bpf::r0, 32);
         to_.store(record, offsetof(firing_record, pid), bpf::r0, 4);

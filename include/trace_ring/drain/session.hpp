@@ -16,6 +16,10 @@
 /// that can be stopped: stop, find the causes, read everything, give it back, re-arm, restore
 /// exactly what was set.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -223,3 +227,5 @@ template <leads_to_drainable T>
 session(T& what) -> session<std::remove_cvref_t<decltype(drainable_of(what))>>;
 
 }  // namespace trace_ring::inline v1::drain
+
+#endif

@@ -8,6 +8,10 @@
 /// source file of a program, which is compiled without these flags; reference_trace.hpp says what
 /// is traced, and where to.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cstdint>
 
 #include <trace_ring/instrument/trace_reference.hpp>
@@ -31,3 +35,5 @@ extern "C" {
 
 }  // extern "C"
 // NOLINTEND(bugprone-reserved-identifier)
+
+#endif

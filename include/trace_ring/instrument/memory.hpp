@@ -7,6 +7,10 @@
 /// is entered, each load, and each store. To be included by one source file of a program, which is
 /// compiled without these flags; reference_trace.hpp says what is traced, and where to.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cstdint>
 
 #include <trace_ring/instrument/trace_reference.hpp>
@@ -55,3 +59,5 @@ TRACE_RING_ACCESS_HOOKS(16)
 
 }  // extern "C"
 // NOLINTEND(bugprone-reserved-identifier)
+
+#endif

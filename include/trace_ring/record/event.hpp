@@ -16,6 +16,10 @@
 /// struct has `static constexpr bool counted = true;` also has a total, which counts overwritten
 /// and lost records too. Values of enumerations may have names: record/event/value_names.hpp.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cstddef>
 #include <cstdint>
 
@@ -181,3 +185,5 @@ template <class E, class... Values>
 }  // namespace impl
 
 }  // namespace trace_ring::inline v1
+
+#endif

@@ -12,6 +12,10 @@
 /// A file that only records into a recorder constructed elsewhere needs site.hpp alone, which
 /// compiles much faster. That header documents the members, and TRACE_RING_DISABLE.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -198,4 +202,6 @@ recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
 }
 
 }  // namespace trace_ring::inline v1
+#endif
+
 #endif

@@ -14,7 +14,10 @@
 /// further than the language demands, no file is made, `record` is false. Files with it and without
 /// make one program: their recorders are different classes.
 
-#if defined(TRACE_RING_DISABLE)
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus < 202002L
+#elif defined(TRACE_RING_DISABLE)
 #include <trace_ring/recorder/disabled/recorder.hpp>
 #else
 
@@ -22,7 +25,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <trace_ring/fwd.hpp>
 #include <trace_ring/policies.hpp>
 #include <trace_ring/record/event.hpp>
 #include <trace_ring/recorder/site/hot_path.hpp>

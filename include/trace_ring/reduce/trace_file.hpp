@@ -16,6 +16,10 @@
 ///   }
 /// @endcode
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -253,3 +257,5 @@ private:
 };
 
 }  // namespace trace_ring::inline v1::reduce
+
+#endif

@@ -20,9 +20,12 @@
 /// length, policies/frame.hpp for both. A ring in static storage with storage::inline_bytes is
 /// ready before any constructor has run; others take the storage's arguments and may throw.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <type_traits>
 
-#include <trace_ring/fwd.hpp>
 #include <trace_ring/ring/policies.hpp>
 #if defined(TRACE_RING_DISABLE)
 #include <trace_ring/ring/disabled.hpp>
@@ -73,3 +76,5 @@ public:
 #endif
 
 }  // namespace trace_ring::inline v1
+
+#endif
