@@ -86,7 +86,7 @@ template <class Word = std::uint64_t>
 }
 
 /// One kept value, by its place in the list of fields.
-template <std::size_t I, class Kept>
+template <std::size_t Index, class Kept>
 struct kept_value {
     Kept value;
 };
@@ -94,26 +94,26 @@ struct kept_value {
 template <class Signature, class Places = indices_to<Signature::count>>
 struct payload;
 /// The values of one record, converted and ready to be stored.
-template <class... T, std::size_t... I>
-struct payload<signature<T...>, indices<I...>> : kept_value<I, typename codec<T>::kept>... {
+template <class... T, std::size_t... Index>
+struct payload<signature<T...>, indices<Index...>> : kept_value<Index, typename codec<T>::kept>... {
     using fields = signature<T...>;
     using sizes = measured<fields::count>;
 
     [[gnu::always_inline]] explicit constexpr payload(const T&... values) noexcept
-        : kept_value<I, typename codec<T>::kept>{codec<T>::keep(values)}... {}
+        : kept_value<Index, typename codec<T>::kept>{codec<T>::keep(values)}... {}
 
     /// `room` is what variable data may take, a multiple of 8.
     [[nodiscard, gnu::always_inline]] constexpr sizes measure(
         [[maybe_unused]] std::size_t room) const noexcept {
         sizes out;
-        (measure_one<I, T>(out, room), ...);
+        (measure_one<Index, T>(out, room), ...);
         return out;
     }
 
     /// Puts the fixed part together: `word` is zero, and has `fields::words` of them.
     [[gnu::always_inline]] constexpr void pack(
         [[maybe_unused]] std::uint64_t* word) const noexcept {
-        (pack_one<I, T>(word, 0), ...);
+        (pack_one<Index, T>(word, 0), ...);
     }
 
     /// Stores the payload at `to`, aligned to 8 bytes, as relaxed words: no reader looks before the
@@ -122,7 +122,7 @@ struct payload<signature<T...>, indices<I...>> : kept_value<I, typename codec<T>
                                       [[maybe_unused]] const sizes& m) const noexcept {
         std::uint64_t fixed[fields::words + 1] = {};
         [[maybe_unused]] std::size_t data = fields::places.bytes;
-        (store_one<I, T>(to, fixed, data, m.lengths[I]), ...);
+        (store_one<Index, T>(to, fixed, data, m.lengths[Index]), ...);
         // One by one, if they are few, so that no word goes through memory.
         constexpr std::size_t spelled_out = together.count <= 16 ? together.count : 0;
         store_words(indices_to<spelled_out>{}, to, fixed);
@@ -148,7 +148,7 @@ private:
     };
     static constexpr word_list together = [] {
         bool whole[fields::words + 1]{};
-        const bool stored[] = {stored_whole<I, T>..., false};
+        const bool stored[] = {stored_whole<Index, T>..., false};
         const std::size_t bytes[] = {codec<T>::count * size_of(codec<T>::type)..., 0};
         for (std::size_t i = 0; i < fields::count; ++i) {
             for (std::size_t k = 0; stored[i] && k < bytes[i] / 8; ++k)

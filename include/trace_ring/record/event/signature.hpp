@@ -15,11 +15,11 @@
 
 namespace trace_ring::inline v1::impl {
 
-template <std::size_t... I>
+template <std::size_t... Index>
 struct indices {};
 #if defined(__clang__)
-template <class, std::size_t... I>
-using indices_from = indices<I...>;
+template <class, std::size_t... Index>
+using indices_from = indices<Index...>;
 template <std::size_t N>
 using indices_to = __make_integer_seq<indices_from, std::size_t, N>;
 #else

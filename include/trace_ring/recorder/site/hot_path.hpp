@@ -95,20 +95,20 @@ struct words_record {
     }
 
 private:
-    template <std::size_t... I>
-    [[gnu::always_inline]] void store_words(indices<I...>,
+    template <std::size_t... Index>
+    [[gnu::always_inline]] void store_words(indices<Index...>,
                                             [[maybe_unused]] std::byte* to) const noexcept {
         // relaxed: the commit word publishes them
-        (word_at<std::uint64_t>(to, I * 8).store(word[I], relaxed), ...);
+        (word_at<std::uint64_t>(to, Index * 8).store(word[Index], relaxed), ...);
     }
-    template <std::uint32_t Flags, std::size_t... I>
-    [[gnu::always_inline]] bool call_cold(indices<I...>, recorder_words& to, event_state& type,
+    template <std::uint32_t Flags, std::size_t... Index>
+    [[gnu::always_inline]] bool call_cold(indices<Index...>, recorder_words& to, event_state& type,
                                           mark_type idle,
                                           [[maybe_unused]] open_span* span) const noexcept {
         if constexpr (Flags == 0) {
-            return append_cold(to, type, idle, stack_position(), word[I]...);
+            return append_cold(to, type, idle, stack_position(), word[Index]...);
         } else {
-            return append_span_cold<Flags>(to, type, idle, stack_position(), span, word[I]...);
+            return append_span_cold<Flags>(to, type, idle, stack_position(), span, word[Index]...);
         }
     }
 };
@@ -180,7 +180,7 @@ inline void count_record(lane_state& lane, std::uint32_t of) noexcept {
     // relaxed, to the end: own lane, whose totals have one writer at a time; a reader sees the old
     // count or the new
     const std::uint32_t column = of - 1;
-    if (column >= lane.columns.load(relaxed)) return;
+    if (column >= lane.totals_count.load(relaxed)) return;
     shared_atomic<std::uint64_t>& total = lane.totals.load(relaxed)[column];
     total.store(total.load(relaxed) + 1, relaxed);
 }

@@ -57,8 +57,8 @@ inline constinit sub_buffer_header nowhere{
 struct alignas(64) lane_state {
     atomic_pointer<sub_buffer_header> sub{&nowhere};     ///< current sub-buffer
     atomic_pointer<layout::index_entry> index{nullptr};  ///< its entry in the index
-    atomic<std::uint32_t> high{0};     ///< high half of the clock at the last time record
-    atomic<std::uint32_t> columns{0};  ///< in the row `totals`
+    atomic<std::uint32_t> high{0};          ///< high half of the clock at the last time record
+    atomic<std::uint32_t> totals_count{0};  ///< in the row `totals`
     atomic_pointer<layout::lane_entry> entry{nullptr};
     atomic_pointer<shared_atomic<std::uint64_t>> totals{nullptr};  ///< a row
     atomic<std::uint64_t> where{0};                                ///< position of `sub`

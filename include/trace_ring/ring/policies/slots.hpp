@@ -57,8 +57,8 @@ template <class T>
         word_at<word>(to, i * sizeof(word)).store(words[i], relaxed);
     };
     if constexpr (words.size() <= written_out) {
-        [&]<std::size_t... I>(std::index_sequence<I...>) {
-            (put(I), ...);
+        [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+            (put(Index), ...);
         }
         (std::make_index_sequence<words.size()>{});
     } else {
