@@ -87,6 +87,12 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         print_lost(out, sum.lost);
     }
     out += '\n';
+    if (const std::string advice = file.about().ring().advice(file.about().plan());
+        !advice.empty()) {
+        out += "  advice    ";
+        out += advice;
+        out += '\n';
+    }
     if (sum.damages != 0) print(out, "  damaged   in %llu places\n", wide(sum.damages));
     if (sum.records != 0) {
         const double seconds = sum.seconds(time);
@@ -177,6 +183,11 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
     member(out, R"(,"bytes":)", sum.bytes);
     member(out, R"(,"faulty":)", sum.faulty);
     lost(out, sum.lost);
+    if (const std::string advice = file.about().ring().advice(file.about().plan());
+        !advice.empty()) {
+        out += R"(,"advice":)";
+        exporter::impl::append_json_string(out, advice);
+    }
     member(out, R"(,"damages":)", sum.damages);
     member(out, R"(,"clock_jumps":)", sum.clock_jumps);
     member(out, R"(,"first_ticks":)", sum.first_time);

@@ -29,7 +29,8 @@
 ///   become U+FFFD.
 /// - A record whose fields cannot be read has `id`, `raw` (its payload in hex) and `fault` instead
 ///   of `fields`; its `event` is null if the dictionary lacks it.
-/// - The lane of a loss is null if the loss concerns none. A clock jump without a lane is one of
+/// - The lane of a loss is null if the loss concerns none; `advice` is there if more lanes or
+///   sub-buffers would have prevented it, and says how many. A clock jump without a lane is one of
 ///   all dates: they were set some time after `from_ns`, and from `time_ns` on they are later by
 ///   `step_ns`; `"anew":true` if the trace's clock began anew.
 /// @code
@@ -294,6 +295,9 @@ private:
         }
         if (loss.cause == loss_cause::damaged) {
             impl::append(out, R"(,"offset":)", loss.offset, R"(,"fault":)");
+            impl::append_json_string(out, loss.what);
+        } else if (!loss.what.empty()) {
+            out += R"(,"advice":)";
             impl::append_json_string(out, loss.what);
         }
     }

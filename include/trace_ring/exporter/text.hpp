@@ -261,7 +261,8 @@ private:
             impl::append(out, loss.count, loss.count == 1 ? " record lost: " : " records lost: ");
         }
         out += to_string(loss.cause);
-        if (damaged) impl::append(out, " at offset ", loss.offset, ": ", loss.what);
+        if (damaged) impl::append(out, " at offset ", loss.offset);
+        if (!loss.what.empty()) impl::append(out, ": ", loss.what);
         if (loss.lane != nullptr) append_place(out, *loss.lane, ", from position ", loss.at);
         colour(out, "\x1b[0m");
     }

@@ -87,6 +87,7 @@ struct ring_state {
     shared_atomic<std::uint64_t> overwritten_records;
     shared_atomic<std::uint64_t> keep_for;   ///< nanoseconds; fixed
     shared_atomic<std::uint64_t> reclaimed;  ///< sub-buffers taken from dead processes
+    shared_atomic<std::uint32_t> adopted;    ///< lanes so far, modulo 2^32 (recorder's holdings)
 
     alignas(64) shared_atomic<std::uint32_t> last_lane;  ///< lane number given last; never reused
     shared_atomic<std::uint32_t> clock_cursor;           ///< clock triples taken
@@ -94,6 +95,9 @@ struct ring_state {
     shared_atomic<std::uint64_t> refused_without_lane;   ///< records lost without a lane
     shared_atomic<std::uint64_t> types_without_room;     ///< types the dictionary had no room for
     shared_atomic<std::uint32_t> ended_elsewhere;        ///< 1: there are span_end_records
+    /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
+    /// were too few; 0: that never happened.
+    shared_atomic<std::uint32_t> writers;
 
     /// The counts of lanes whose entries have been given to others.
     alignas(64) shared_atomic<std::uint64_t> folded_lanes;
@@ -128,6 +132,8 @@ struct ring_state {
         alignas(64) shared_atomic<std::uint64_t> cursor;  ///< position claimed last
         shared_atomic<std::uint64_t> sub_buffers;         ///< 0: there is no such ring; fixed
         shared_atomic<std::uint32_t> held;
+        shared_atomic<std::uint32_t> writers;  ///< as above, for this ring, and the next, too
+        shared_atomic<std::uint32_t> adopted;
     };
     quota quotas[max_rings - 1];
 };
@@ -142,9 +148,42 @@ static_assert(offsetof(ring_state, keep_for) == 144);
 static_assert(offsetof(ring_state, last_lane) == 192);
 static_assert(offsetof(ring_state, dictionary_used) == 200);
 static_assert(offsetof(ring_state, ended_elsewhere) == 224);
+static_assert(offsetof(ring_state, writers) == 228);
+static_assert(offsetof(ring_state::quota, writers) == 20);
 static_assert(offsetof(ring_state, folded_lanes) == 256);
 static_assert(offsetof(ring_state, snapshot_request) == 320);
 static_assert(offsetof(ring_state, session_owner) == 384);
+
+/// How many of the sub-buffers that may be held, half of a ring, are lent: their holders release
+/// them after each record. The same of a table's lanes. At least one, if there are two.
+[[nodiscard]] constexpr std::uint64_t lent_of_held(std::uint64_t most, bool is_quota) noexcept {
+    const std::uint64_t part = most / (is_quota ? 2 : 4);
+    return part != 0 ? part : most / 2 != 0 ? 1 : 0;
+}
+[[nodiscard]] constexpr std::uint32_t lent_of_lanes(std::uint32_t lanes) noexcept {
+    return lanes >= 8 ? lanes / 8 : lanes >= 2 ? 1 : 0;
+}
+
+/// The lanes in the table of a trace of so many sub-buffers, where the options do not say.
+[[nodiscard]] constexpr std::uint32_t default_lanes(std::uint64_t sub_buffers) noexcept {
+    return static_cast<std::uint32_t>(sub_buffers / 2 < 64     ? 64
+                                      : sub_buffers / 2 > 4096 ? 4096
+                                                               : sub_buffers / 2);
+}
+
+/// What gives each of so many writers a lane and a sub-buffer that are not lent.
+struct room {
+    std::uint64_t bytes = 0;  ///< of the ring's sub-buffers: a power of two of them
+    std::uint32_t lanes = 0;
+};
+[[nodiscard]] constexpr room room_for(std::uint32_t writers, std::uint32_t sub_buffer_bytes,
+                                      bool is_quota) noexcept {
+    room out{8, writers};
+    while (out.bytes / 2 - lent_of_held(out.bytes / 2, is_quota) < writers) out.bytes *= 2;
+    while (out.lanes - lent_of_lanes(out.lanes) < writers) ++out.lanes;
+    out.bytes *= sub_buffer_bytes;
+    return out;
+}
 
 /// Three clocks read together. Entry 0 is the first reading. The last quarter keeps, a second time,
 /// those after which the clocks had not advanced evenly; the others are a ring of the newest.

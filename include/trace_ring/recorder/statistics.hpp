@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include <trace_ring/recorder/file/options.hpp>
+
 #if !defined(TRACE_RING_DISABLE)
 #include <trace_ring/recorder/lane/core.hpp>
 #endif
@@ -22,6 +24,13 @@ struct recorder_statistics {
     std::uint64_t held = 0;                  ///< sub-buffers held by writers
     std::uint64_t claimed = 0;               ///< sub-buffers so far, or about to be
     std::uint64_t reclaimed = 0;             ///< sub-buffers taken from dead processes
+    /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
+    /// were too few for them; 0: no record was. Also with records lost in a quota.
+    std::uint64_t writers = 0;
+    /// The recorder_options that give each of them a lane and a sub-buffer; 0: as it is.
+    std::uint64_t recommended_size = 0;
+    std::uint64_t recommended_lanes = 0;
+    std::uint64_t recommended_quotas[quota_list::most]{};
 };
 
 #if !defined(TRACE_RING_DISABLE)
@@ -39,6 +48,20 @@ namespace impl {
     out.types_without_room = ring.types_without_room.load(relaxed);
     out.sub_buffers = ring.capacity.load(relaxed);
     out.reclaimed = ring.reclaimed.load(relaxed);
+    const layout::plan& plan = of.memory().plan();
+    const std::uint32_t writers = ring.writers.load(relaxed);
+    if (writers != 0) {
+        const auto enough = layout::room_for(writers, plan.sub_buffer_bytes, false);
+        out.writers = writers;
+        out.recommended_size = enough.bytes;
+        out.recommended_lanes = enough.lanes;
+    }
+    for (std::size_t i = 0; i < quota_list::most; ++i) {
+        const std::uint32_t more = ring.quotas[i].writers.load(relaxed);
+        if (more == 0) continue;
+        if (more > out.writers) out.writers = more;
+        out.recommended_quotas[i] = layout::room_for(more, plan.sub_buffer_bytes, true).bytes;
+    }
     return out;
 }
 

@@ -115,7 +115,8 @@ private:
         if (!follow_) return nullptr;
         scan(false, true);
         if (const item* found = step()) return found;
-        if (!filter_.all_lanes() || !gone_.tell(in_, readers_, false)) return nullptr;
+        const bool gone = filter_.all_lanes() && gone_.tell(in_, readers_, false);
+        if (!gone_lanes::tell_others(in_, readers_) && !gone) return nullptr;
         order_lanes();
         return step();
     }
@@ -279,6 +280,7 @@ private:
                 unplaced::add_file(readers_.front(), in_, found.chains, *strays_, part, follow_);
             }
         }
+        if (filter_.all_lanes()) unplaced::add_without_lane(readers_.front(), in_, without_lane_);
         unplaced::add_jumps(readers_.front(), in_.time(), jumped_);
         for (auto& chain : found.chains) {
             lane_reader& reader = reader_of(in_.note_lane(chain.lane));
@@ -385,7 +387,8 @@ private:
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();
     std::vector<std::uint8_t> wanted_;  // by number of the event type: 0 not asked, 1 yes, 2 no
     std::uint64_t horizon_ = ~std::uint64_t{0}, newest_ = 0;
-    std::uint64_t jumped_ = 0;  // ticks of the last clock jump that was noted
+    std::uint64_t jumped_ = 0;        // ticks of the last clock jump that was noted
+    std::uint64_t without_lane_ = 0;  // records lost without a lane, as far as they were reported
     gone_lanes gone_;
     item item_{loss_item{}};
 };

@@ -103,7 +103,8 @@ struct loss_item {
     const lane_info* lane = nullptr;  ///< null: lost before they had a lane, or with it
     std::uint64_t time = 0;           ///< its place among the others: not before this
     std::uint64_t offset = 0;         ///< damaged: the offset in the file
-    std::string_view what;            ///< damaged: the fault there
+    /// Damaged: the fault there. Lost for want of a lane: the options that would be enough.
+    std::string_view what;
 };
 
 /// The clock jumped. With a lane: the lane's time goes back, as the clock was set back or stopped,

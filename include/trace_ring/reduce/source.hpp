@@ -31,6 +31,8 @@
 #include <utility>
 
 #include <trace_ring/format/layout.hpp>
+#include <trace_ring/format/mapped_traces.hpp>
+#include <trace_ring/reduce/source/coming.hpp>
 #include <trace_ring/reduce/source/extents.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
 
@@ -61,34 +63,6 @@ inline constexpr auto& seek_to = ::lseek;
 #endif
 
 }  // namespace impl
-
-/// Memory that will be needed soon, to be fetched into the caches part by part while other work is
-/// done: fetched all at once, it would have to be waited for.
-class coming {
-public:
-    coming() = default;
-    /// `down`: fetched from its end down, as it is part of a range that is read backward:
-    /// processors predict one row of accesses well.
-    coming(const std::byte* from, std::size_t bytes, bool down) noexcept
-        : next_(down ? from + bytes - line : from),
-          step_(down ? -std::ptrdiff_t{line} : std::ptrdiff_t{line}),
-          bytes_(bytes) {}
-
-    /// Fetches the part of the first `bytes` that is not fetched yet. Always inlined: compilers
-    /// take a function that only fetches for one without effects, and remove calls of it.
-    [[gnu::always_inline]] void fetch(std::size_t bytes) noexcept {
-        for (; done_ < (std::min)(bytes, bytes_); done_ += line, next_ += step_) {
-            __builtin_prefetch(next_);
-        }
-    }
-
-private:
-    static constexpr std::size_t line = 64;
-    const std::byte* next_ = nullptr;
-    std::ptrdiff_t step_ = 0;
-    std::size_t bytes_ = 0;
-    std::size_t done_ = 0;
-};
 
 /// A file, a span of memory, or extents of one of these. Copies share the descriptor, which the
 /// last of them closes. Several threads may read at once.
@@ -127,7 +101,8 @@ public:
         return s;
     }
 
-    /// Memory that stays readable for as long as this is used; others may write to it. Throws
+    /// Memory that stays readable for as long as this is used; others may write to it. That of a
+    /// recorder of this program (`recorder::bytes`) is read as far as it has grown since. Throws
     /// format_error if it is not aligned to 8 bytes.
     [[nodiscard]] static source from(std::span<const std::byte> memory, std::string name) {
         if (reinterpret_cast<std::uintptr_t>(memory.data()) % 8 != 0) {
@@ -135,6 +110,7 @@ public:
         }
         source s;
         s.memory_ = memory;
+        s.mapped_ = layout::mapped_traces::find(memory.data());
         s.name_ = std::move(name);
         return s;
     }
@@ -173,7 +149,7 @@ public:
     /// The present number of bytes: a file grows, and may shrink.
     [[nodiscard]] std::uint64_t size() const noexcept {
         if (parts_) return parts_->size();
-        if (!file_) return memory_.size();
+        if (!file_) return in_memory();
         impl::file_status status{};
         return impl::status_of(*file_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size)
                                                      : 0;
@@ -205,7 +181,7 @@ public:
     /// Memory that will be read soon: at least a line of 64 bytes.
     [[nodiscard]] coming prefetch(std::uint64_t offset, std::size_t bytes,
                                   bool down = false) const noexcept {
-        if (parts_ || offset >= memory_.size() || memory_.size() - offset < bytes) return {};
+        if (parts_ || file_ || !in_memory(offset, bytes)) return {};
         return {memory_.data() + offset, bytes, down};
     }
 
@@ -235,7 +211,7 @@ public:
                                    sub_buffer_copy& out) const noexcept {
         if (!file_ && !parts_) {
             const std::size_t bytes = into.size() * 8;
-            if (offset <= memory_.size() && memory_.size() - offset >= bytes) {
+            if (in_memory(offset, bytes)) {
                 return copy_sub_buffer(memory_.data() + offset, into, out);
             }
         }
@@ -243,6 +219,18 @@ public:
     }
 
 private:
+    /// Bytes of memory that there are now.
+    [[nodiscard]] std::uint64_t in_memory() const noexcept {
+        const std::uint64_t given = memory_.size();
+        return mapped_ == nullptr ? given : (std::max)(given, mapped_->bytes(*mapped_));
+    }
+    [[nodiscard]] bool in_memory(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+        const auto holds = [&](std::uint64_t all) {
+            return offset <= all && all - offset >= bytes;
+        };
+        return holds(memory_.size()) || (mapped_ != nullptr && holds(in_memory()));
+    }
+
     [[nodiscard]] std::size_t read_parts(std::uint64_t offset, void* into,
                                          std::size_t bytes) const noexcept {
         auto* const to = static_cast<std::byte*>(into);
@@ -299,9 +287,10 @@ private:
 
     [[nodiscard]] std::size_t read_memory(std::uint64_t offset, void* into,
                                           std::size_t bytes) const noexcept {
-        if (offset >= memory_.size()) return 0;
+        const std::uint64_t end = in_memory(offset, bytes) ? offset + bytes : in_memory();
+        if (offset >= end) return 0;
         const auto from = static_cast<std::size_t>(offset);
-        const std::size_t there = (std::min)(bytes, memory_.size() - from);
+        const auto there = static_cast<std::size_t>((std::min)(std::uint64_t{bytes}, end - offset));
         auto* to = static_cast<std::byte*>(into);
         std::size_t at = 0;
         // In ascending order, and each acquired: an entry's mark is its first word, so the words
@@ -385,6 +374,7 @@ private:
 
     std::shared_ptr<const int> file_;
     std::span<const std::byte> memory_;
+    const layout::mapped_trace* mapped_ = nullptr;  ///< null: the memory does not grow
     std::string name_;
     bool sparse_ = false;
     std::shared_ptr<const extent_list> parts_;  ///< null: all of the file or memory

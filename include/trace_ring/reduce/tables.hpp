@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -100,6 +101,12 @@ public:
     [[nodiscard]] const dictionary& events() const noexcept { return dictionary_; }
     [[nodiscard]] const timeline& time() const noexcept { return timeline_; }
     [[nodiscard]] const ring_info& ring() const noexcept { return ring_; }
+    /// ring_info::advice, in a place that stays.
+    [[nodiscard]] std::string_view advice() {
+        std::string now = ring_.advice(plan_);
+        if (advices_.empty() || advices_.back() != now) advices_.push_back(std::move(now));
+        return advices_.back();
+    }
     [[nodiscard]] const std::vector<process_info>& processes() const noexcept { return processes_; }
     [[nodiscard]] const std::deque<lane_info>& lanes() const noexcept { return lanes_; }
     [[nodiscard]] const std::vector<damage>& damages() const noexcept { return damages_; }
@@ -361,6 +368,7 @@ private:
     std::uint64_t ticks_per_second_ = 0;
     std::uint64_t shift_ = 0;  // modulo 2^64
     ring_info ring_;
+    std::deque<std::string> advices_;
     std::uint64_t looks_ = 0;  // looks at the lanes so far
     std::vector<process_info> processes_;
     std::vector<std::uint64_t> process_words_;  // as read last

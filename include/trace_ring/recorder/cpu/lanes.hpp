@@ -167,10 +167,11 @@ private:
         if (own_thread == no_thread) know_thread();
         const auto length = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
         answer found = answer::elsewhere;
+        std::uint64_t waited = 0;
         for (int i = 0; i < tries && found == answer::elsewhere; ++i) {
             const std::uint32_t cpu = rseq::cpu(table_.area);
             if (cpu >= table_.cpus) break;
-            const next_step next = step(table.words[cpu], cpu, length);
+            const next_step next = step(table.words[cpu], cpu, length, waited);
             if (next == next_step::lost) found = answer::no;
             if (next == next_step::write &&
                 rseq::append_words<Timed>(table, header, words, count, span)) {
@@ -246,10 +247,11 @@ private:
     }
 
     /// Makes one step towards a record of `length` bytes by this thread on `cpu`, if need be.
-    [[nodiscard]] next_step step(cpu_words& lane, std::uint32_t cpu,
-                                 std::uint32_t length) noexcept {
+    /// `waited` is as in claimer::wait_for_room.
+    [[nodiscard]] next_step step(cpu_words& lane, std::uint32_t cpu, std::uint32_t length,
+                                 std::uint64_t& waited) noexcept {
         // relaxed, to the end: each is a guard of what is planned from it
-        if (lane.entry.load(relaxed) == 0) return make_lane(cpu, lane);
+        if (lane.entry.load(relaxed) == 0) return make_lane(cpu, lane, waited);
         const std::uint64_t current = lane.current.load(relaxed);
         const std::uint64_t last = lane.last.load(relaxed);
         if (last != 0 && last != current) return close(cpu, lane, last);
@@ -279,7 +281,7 @@ private:
             }
         }
         pending coming;
-        if (!find_pending(lane, coming)) return draw(cpu, lane, current);
+        if (!find_pending(lane, coming)) return draw(cpu, lane, current, waited);
         return go_on(cpu, lane, current, last, coming);
     }
 
@@ -360,8 +362,8 @@ private:
         }
     }
 
-    [[nodiscard]] next_step draw(std::uint32_t cpu, cpu_words& lane,
-                                 std::uint64_t current) noexcept;
+    [[nodiscard]] next_step draw(std::uint32_t cpu, cpu_words& lane, std::uint64_t current,
+                                 std::uint64_t& waited) noexcept;
     [[nodiscard]] static bool may_be_taken(stamped found, position at) noexcept {
         return found.pos < at && (found.state == static_cast<unsigned>(sub_buffer_state::free) ||
                                   found.state == static_cast<unsigned>(sub_buffer_state::closed));
@@ -377,7 +379,8 @@ private:
     void install(std::uint32_t cpu, cpu_words& lane, std::uint64_t current, std::uint64_t last,
                  const pending& coming) noexcept;
     [[nodiscard]] next_step close(std::uint32_t cpu, cpu_words& lane, std::uint64_t last) noexcept;
-    [[nodiscard]] next_step make_lane(std::uint32_t cpu, cpu_words& lane) noexcept;
+    [[nodiscard]] next_step make_lane(std::uint32_t cpu, cpu_words& lane,
+                                      std::uint64_t& waited) noexcept;
     void leave(cpu_words& lane) noexcept;
 
     core& core_;

@@ -15,7 +15,7 @@ namespace trace_ring::inline v1::impl {
 
 /// Draws the next position for this lane, unless another thread was faster.
 inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
-                                            std::uint64_t current) noexcept {
+                                            std::uint64_t current, std::uint64_t& waited) noexcept {
     const share& of = share_of(lane);
     // relaxed, both: guards
     const std::uint64_t before = lane.next.load(relaxed);
@@ -23,9 +23,12 @@ inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
     if (before != 0 && before != current) return next_step::again;
     // relaxed, to the end: counters, guards, and states that the swap decides on
     bool crowded = false;  // makes no difference: threads share these sub-buffers
-    if (!core_.wait_to_hold(of, crowded)) return refuse(lane);
+    if (!core_.wait_to_hold(of, crowded, waited)) {
+        core::note_writers(*of.writers, core_.writers_now() + table_.cpus);
+        return refuse(lane);
+    }
     for (std::uint64_t tried = 2 * of.size() + 16; tried != 0; --tried) {
-        const sub_buffer_place drawn = core_.claimer_.next_slot(of);
+        const sub_buffer_place drawn = core_.claimer_.next_slot(of, waited);
         const position at = drawn.pos;
         if (at == no_position) break;
         sub_buffer_header& sub = core_.memory_.sub_buffer(drawn.slot);
@@ -203,12 +206,16 @@ inline cpu_lanes::next_step cpu_lanes::close(std::uint32_t cpu, cpu_words& lane,
 }
 
 /// Makes a lane of this process for a processor that it has not written on yet.
-inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& lane) noexcept {
+inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& lane,
+                                                 std::uint64_t& waited) noexcept {
     know_thread();  // this may be a child of a fork
     layout::ring_state& ring = core_.memory_.ring();
     std::uint32_t slot = 0;
-    layout::lane_entry* const entry = core_.take_lane(slot);
+    bool few_left = false;  // makes no difference, as in `draw`
+    layout::lane_entry* const entry = core_.take_lane(slot, few_left);
     if (entry == nullptr) {
+        if (core_.claimer_.wait_for_lane(waited)) return next_step::again;
+        core::note_writers(ring.writers, core_.writers_now() + table_.cpus);
         ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return next_step::lost;
     }

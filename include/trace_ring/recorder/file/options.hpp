@@ -22,8 +22,10 @@
 /// With `keep_for`, time decides: a ring that extends does so only while all its records are
 /// younger, and one that keeps the oldest does so only while they are younger.
 ///
-/// At most half of a ring is held by writers; further records that need a sub-buffer are refused,
-/// and counted.
+/// At most half of a ring is held by writers. The last quarter of that (in a quota, the last half)
+/// is shared: its writers release a sub-buffer after each record. A record is refused, and counted,
+/// only while records that stay open hold all of it; recorder_statistics then says which `size`
+/// would have been enough.
 
 #include <errno.h>
 #include <limits.h>
@@ -44,7 +46,8 @@ enum class full_mode : std::uint32_t {
     overwrite_oldest = 0,       ///< the flight recorder: the newest records are kept
     discard_newest = 1,         ///< the first records are kept; later ones are refused and counted
     stop = 2,                   ///< as discard_newest, and the first refusal shuts every gate
-    block = 3,                  ///< the writer waits for a reader, up to `block_for`, then refuses
+    block = 3,                  ///< the writer waits for room or a lane, up to `block_for`, and is
+                                ///< then refused
     extend_then_discard = 4,    ///< the file grows up to `limit`, then as discard_newest
     extend_then_overwrite = 5,  ///< the file grows up to `limit`, then as overwrite_oldest
 };
@@ -103,7 +106,7 @@ struct recorder_options {
     bool memory_file = false;
     /// Bytes of sub-buffers at first; rounded up to whole ones. Less than eight is an error: 32 KiB
     /// by default. A file has all of them from the beginning, even if little is recorded, and its
-    /// tables before them: 17.6 MB with the defaults, 430 KB with the least size. Fewer `lanes`,
+    /// tables before them: 17.9 MB with the defaults, 430 KB with the least size. Fewer `lanes`,
     /// `processes`, `programs`, `totals` and `dictionary_bytes` make the tables smaller.
     std::uint64_t size = std::uint64_t{16} << 20;
     /// Of `size`, bytes set aside for events with `static constexpr std::uint32_t ring = 1;` (2,
@@ -140,7 +143,8 @@ struct recorder_options {
     /// that are older, and refuse new ones only while there are none. Not for overwrite_oldest, nor
     /// without a clock.
     nanoseconds keep_for{0};
-    /// Lanes in the file's table; 0: a quarter of the sub-buffers, from 64 to 4096.
+    /// Lanes in the file's table, one for each thread that records and for what interrupts it; 0:
+    /// half of the sub-buffers, from 64 to 4096. Writers that find only an eighth left share them.
     std::uint32_t lanes = 0;
     /// Processes in the file's table (each child of a fork that records is one), at least as many
     /// as record at once. If no entry is free, that of a process that is gone is reused: its

@@ -37,6 +37,8 @@ struct sub_buffer_place {
 struct alignas(64) share {
     shared_atomic<std::uint64_t>* cursor = nullptr;
     shared_atomic<std::uint32_t>* held = nullptr;
+    shared_atomic<std::uint32_t>* adopted = nullptr;
+    shared_atomic<std::uint32_t>* writers = nullptr;
     const extent* end = nullptr;  ///< null: `fixed_end`
     std::uint64_t first = 0;
     std::uint64_t fixed_end = 0;
@@ -63,6 +65,8 @@ struct alignas(64) share {
         return end == nullptr ? fixed_end : clamped(end->now(), first, lap);
     }
     [[nodiscard]] std::uint64_t size() const noexcept { return end_now() - first; }
+    /// Whether it is one of the rings beside the first.
+    [[nodiscard]] bool is_quota() const noexcept { return end == nullptr; }
     [[nodiscard]] bool has(std::uint64_t slot) const noexcept {
         return half != 0 || (slot >= first && slot < end_now());
     }
@@ -87,11 +91,14 @@ public:
         for (auto& quota : ring.quotas) {
             const std::uint64_t count = quota.sub_buffers.load(relaxed);  // relaxed: fixed
             if (count == 0 || count >= present - at) break;  // changed since it was checked
-            all_[++last_] = {&quota.cursor, &quota.held, nullptr, at, at + count, lap, mask};
+            all_[++last_] = {&quota.cursor,  &quota.held, &quota.adopted,
+                             &quota.writers, nullptr,     at,
+                             at + count,     lap,         mask};
             at += count;
         }
         const bool whole = at == 0 && present == lap;  // and stays so
-        all_[0] = {&ring.cursor, &ring.held, &there, at, 0, lap, mask};
+        all_[0] = {&ring.cursor, &ring.held, &ring.adopted, &ring.writers, &there,
+                   at,           0,          lap,           mask};
         if (whole) all_[0].be_whole();
     }
     /// The ring of that number; the first for an event that asks for one that does not exist.

@@ -85,9 +85,8 @@ namespace trace_ring::inline v1::impl {
     plan.clock_count = 64;
     plan.process_count = options.processes;
     plan.gate_count = options.programs;
-    plan.lane_count = options.lanes != 0 ? options.lanes
-                                         : static_cast<std::uint32_t>(clamped<std::uint64_t>(
-                                               plan.sub_buffer_limit / 4, 64, 4096));
+    plan.lane_count =
+        options.lanes != 0 ? options.lanes : layout::default_lanes(plan.sub_buffer_limit);
     plan.totals_per_lane = options.totals;
     plan.dictionary_bytes = options.dictionary_bytes;
     return layout::lay_out(plan);

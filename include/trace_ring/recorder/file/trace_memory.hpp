@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/format/mapped_traces.hpp>
 #include <trace_ring/policy/clock/monotonic.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/policy/clock/snapshot.hpp>
@@ -82,6 +83,7 @@ public:
         for (int i = 0; i < 8; ++i) {
             if ((joins && join(wanted, options.any_owner)) || create(options, wanted)) {
                 present_.begin(ring().capacity, plan_, file_ ? &file_ : nullptr, stray_bytes);
+                readable_.enter(*this);
                 return;
             }
         }
@@ -339,6 +341,21 @@ private:
     [[nodiscard, gnu::cold]] bool join(const clock_functions& wanted, bool any_owner);
     [[nodiscard, gnu::cold]] setup_fault populate_tables() const;
 
+    /// What readers in this program know of the mapping.
+    struct readable : layout::mapped_trace {
+        const trace_memory* of = nullptr;
+
+        void enter(const trace_memory& memory) noexcept {
+            of = &memory;
+            bytes = [](const layout::mapped_trace& self) noexcept {
+                const trace_memory& it = *static_cast<const readable&>(self).of;
+                return it.plan_.bytes_for(it.capacity());
+            };
+            layout::mapped_traces::enter(memory.base(), *this);
+        }
+        ~readable() { layout::mapped_traces::leave(*this); }
+    };
+
     owned_text path_;
     kept_file file_;
     kept_file signs_;  ///< an empty file for locks, where there is no trace file
@@ -348,6 +365,7 @@ private:
     std::uint32_t gate_page_ = 0;
     layout::plan plan_;
     extent present_;
+    readable readable_;  // after what it refers to
     const clock_functions* clock_ = nullptr;
 };
 

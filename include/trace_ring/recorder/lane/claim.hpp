@@ -22,20 +22,20 @@
 namespace trace_ring::inline v1::impl {
 
 /// Makes room for `bytes` more in the lane, and sets `time` to the record's time, whose high half
-/// the lane has announced.
-inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t& time) noexcept {
+/// the lane has announced. `waited` is as in claimer::wait_for_room.
+inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t& time,
+                            std::uint64_t& waited) noexcept {
     // relaxed, to the end: the lane and its sub-buffer are this thread's own
     sub_buffer_header* sub = lane.sub.load(relaxed);
     // A lane that was refused a sub-buffer tries again: another thread may have released one since.
     if (sub == &nowhere && lane.refused.load(relaxed) != 0 &&
-        lane.entry.load(relaxed)->ring.load(relaxed) != 0 &&
         adopt(lane, lane.entry.load(relaxed)->ring.load(relaxed), bytes)) {
         sub = lane.sub.load(relaxed);
     }
     const std::uint32_t end = commit_word::offset(sub->commit.load(relaxed));
     if (sub == &nowhere || end + bytes + time_record_bytes > memory_.plan().sub_buffer_bytes) {
         // The lane closes one sub-buffer and claims another: the count of held ones stays.
-        const bool holds = sub != &nowhere;
+        bool holds = sub != &nowhere;
         const share& of = shares_[lane.entry.load(relaxed)->ring.load(relaxed)];
         // The cursor's cache line moves from claimer to claimer: ask for it early.
         const lane_mark& run = mark_of(lane);
@@ -47,14 +47,19 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
             release_lane(lane, now);  // hand_on.hpp says why
             if (!make_lane(lane, ring)) {
                 if (holds) holdings::drop(of);
-                return false;
+                holds = false;
+                if (!find_lane(lane, ring, bytes, waited)) return false;
+                if (lane.sub.load(relaxed) != &nowhere) return stamp(lane, time);  // adopted again
             }
         }
-        sub = claim(lane, of, now, holds);
+        sub = claim(lane, of, now, holds, waited);
         if (sub == nullptr) {
             layout::lane_entry& entry = *lane.entry.load(relaxed);
             entry.refused.fetch_add(1, relaxed);
             lane.refused.fetch_add(1, relaxed);  // told in the next sub-buffer
+            const lane_mark& mark = mark_of(lane);
+            if (mark.held_as.load(relaxed) == tenure::lent && mark.retired.load(relaxed) == 0)
+                release_lane(lane, now);
             return false;
         }
         lane.sub.store(sub, relaxed);
@@ -65,21 +70,40 @@ inline bool core::make_room(lane_state& lane, std::uint32_t bytes, std::uint32_t
         time = static_cast<std::uint32_t>(now);
         return true;
     }
+    return stamp(lane, time);
+}
+
+/// Sets `time` to the record's time, in a lane that has room; announces its high half if need be.
+inline bool core::stamp(lane_state& lane, std::uint32_t& time) noexcept {
     const std::uint64_t t = memory_.now();
     time = static_cast<std::uint32_t>(t);
     const auto high = static_cast<std::uint32_t>(t >> 32);
+    // relaxed, to the end: own lane
     if (high != lane.high.load(relaxed)) {
-        lane_writer::note(*sub, t);
+        lane_writer::note(*lane.sub.load(relaxed), t);
         lane.high.store(high, relaxed);
+    }
+    return true;
+}
+
+/// Adopts a lane, or makes one. If neither can be had, waits for one as the full mode says; false:
+/// the record is lost, and counted.
+inline bool core::find_lane(lane_state& lane, std::uint32_t ring, std::uint32_t bytes,
+                            std::uint64_t& waited) noexcept {
+    while (!adopt(lane, ring, bytes) && !make_lane(lane, ring)) {
+        if (claimer_.wait_for_lane(waited)) continue;
+        memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
+        note_writers(memory_.ring().writers, writers_now());
+        return false;
     }
     return true;
 }
 
 /// The open lane; no lane if there is no room.
 inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes,
-                                    std::uint32_t header) noexcept {
+                                    std::uint32_t header, std::uint64_t waited) noexcept {
     std::uint32_t time = 0;
-    if (make_room(lane, bytes, time)) [[likely]]
+    if (make_room(lane, bytes, time, waited)) [[likely]]
         return {&lane, time, header};
     // Not idle: the next record must take the cold path. relaxed: own lane
     mark_of(lane).value.store(0, relaxed);
@@ -94,7 +118,7 @@ inline core::opened core::open_further(event_state& type, std::uint32_t bytes, m
         mark_of(lane).value.store(0, relaxed);  // a handler in between has given it up
         return open(type, bytes, opener, ends);
     }
-    return with_room(lane, bytes, type.header.load(relaxed));
+    return with_room(lane, bytes, type.header.load(relaxed), 0);
 }
 
 /// Closes the lane's sub-buffer. Does not decrement the count of held sub-buffers: the caller
@@ -119,7 +143,7 @@ inline void core::close_lane(lane_state& lane, const share& of, std::uint64_t no
 /// Reclaims what the dead, threads and processes, hold.
 inline void core::look_for_dead() noexcept {
     const undisturbed scope;
-    leave_gone_threads();
+    static_cast<void>(leave_gone_threads());
     book_.reclaim_dead();
     const bool died = book_.was_count_lost();
     bool settled = true;
@@ -135,22 +159,49 @@ inline bool core::make_way() noexcept {
     return true;
 }
 
+/// Whether to look where nothing is refused yet: what the dead hold slows the living down.
+inline bool core::is_time_to_look() noexcept {
+    return crowded_claims_.fetch_add(1, relaxed) % 64 == 0;  // relaxed: advice
+}
+
 /// Counts one more sub-buffer as held, if need be after the dead were looked for.
 inline bool core::count_held(const share& of, bool& crowded) noexcept {
     if (!holdings_.add(of, crowded)) return make_way() && holdings_.add(of, crowded);
-    // No lane is refused yet, but what the dead hold slows the living down.
-    // relaxed: advice on when to look again
-    if (crowded && crowded_claims_.fetch_add(1, relaxed) % 1024 == 1023) look_for_dead();
-    return true;
+    if (!crowded || !is_time_to_look()) return true;
+    holdings::drop(of);  // what is not held yet would be missing if it is counted anew
+    look_for_dead();
+    return holdings_.add(of, crowded);
 }
 
 /// The same, but where writers wait for room, they wait for this, too.
-inline bool core::wait_to_hold(const share& of, bool& crowded) noexcept {
-    std::uint64_t waited = 0;
+inline bool core::wait_to_hold(const share& of, bool& crowded, std::uint64_t& waited) noexcept {
     while (!count_held(of, crowded)) {
-        if (!claimer_.waits() || !claimer_.wait_for_room(waited)) return false;
+        if (!claimer_.wait_for_lane(waited)) return false;
     }
     return true;
+}
+
+/// How many writers there are now: threads of this process that have recorded, and lanes in use of
+/// others and of what interrupted a thread. Linear in both.
+inline std::uint32_t core::writers_now() const noexcept {
+    std::uint32_t count = leave_gone_threads();
+    // relaxed, to the end: a count for advice
+    for (std::uint32_t i = 0; i < memory_.plan().lane_count; ++i) {
+        const layout::lane_entry& entry = memory_.lane(i);
+        const bool is_thread = entry.depth.load(relaxed) == 0 && entry.cpu.load(relaxed) == 0 &&
+                               entry.process.load(relaxed) == process();
+        count += !is_thread &&
+                 entry.state.load(relaxed) == static_cast<std::uint32_t>(layout::presence::live);
+    }
+    return count;
+}
+
+/// A record was lost because lanes or sub-buffers are too few. Raises `most` to `now`, from which
+/// readers compute what would be enough (layout::room_for).
+inline void core::note_writers(shared_atomic<std::uint32_t>& most, std::uint32_t now) noexcept {
+    std::uint32_t before = most.load(relaxed);  // relaxed, both: a number
+    while (before < now && !most.compare_exchange_weak(before, now, relaxed)) {
+    }
 }
 
 /// Swaps the state of the sub-buffer at `at` into this lane's hands.
@@ -213,26 +264,29 @@ inline void core::now_and_then(std::uint64_t now) noexcept {
 /// `counted`: the lane has just closed a sub-buffer that still counts as held, so this one is not
 /// counted.
 inline sub_buffer_header* core::claim(lane_state& lane, const share& of, std::uint64_t& now,
-                                      bool counted) noexcept {
+                                      bool counted, std::uint64_t& waited) noexcept {
     // relaxed, to the end: own lane, its sub-buffer until the state publishes it, and counters
     layout::lane_entry& entry = *lane.entry.load(relaxed);
     if (!counted) {
         bool crowded = false;
-        if (!wait_to_hold(of, crowded)) return nullptr;
-        mark_of(lane).held_as.store(crowded ? tenure::lent : tenure::own, relaxed);
+        if (!wait_to_hold(of, crowded, waited)) {
+            note_writers(*of.writers, writers_now());
+            return nullptr;
+        }
+        if (crowded) mark_of(lane).held_as.store(tenure::lent, relaxed);
     }
     const position previous = lane.where.load(relaxed);
     position at = no_position;
     sub_buffer_header* taken = nullptr;
     for (std::uint64_t tries = 0;;) {
-        const sub_buffer_place drawn = claimer_.next_slot(lane, of);
+        const sub_buffer_place drawn = claimer_.next_slot(lane, of, waited);
         at = drawn.pos;
         if (at == no_position) break;
         taken = take_slot(lane, of, drawn);
         if (taken != nullptr) [[likely]]
             break;
         if (tries == 0) tries = 2 * of.size() + 16;
-        if (--tries == 0) break;
+        if (--tries == 0 && !claimer_.wait_for_room(waited)) break;
     }
     if (taken == nullptr) {
         entry.newest.store(previous, relaxed);

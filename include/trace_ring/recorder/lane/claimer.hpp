@@ -12,6 +12,7 @@
 /// @endcode
 /// Nobody waits for anybody, but for a reader in the full mode that says so.
 
+#include <sched.h>
 #include <time.h>
 
 #include <cstdint>
@@ -47,9 +48,10 @@ public:
     /// Writers wait for a reader to make room.
     [[nodiscard]] bool waits() const noexcept { return full_ == full_mode::block; }
 
-    /// The next position to try; no position if the ring takes no more.
-    [[nodiscard]] sub_buffer_place next_slot(const share& of) noexcept {
-        if (keeps_oldest_) return next_unread(of);
+    /// The next position to try; no position if the ring takes no more. `waited`: how long the
+    /// record has waited for room so far (`wait_for_room`).
+    [[nodiscard]] sub_buffer_place next_slot(const share& of, std::uint64_t& waited) noexcept {
+        if (keeps_oldest_) return next_unread(of, waited);
         // relaxed: a number; the swap decides
         const position at = of.cursor->fetch_add(1, relaxed) + 1;
         if (positions_end(of, at - 1)) return {};
@@ -64,8 +66,8 @@ public:
     /// at positions of such a run that stay unused are kept for one more round. A run that other
     /// lanes have left behind is dropped: times would not ascend with the positions, by which
     /// readers seek, and its records would be overwritten sooner.
-    [[nodiscard, gnu::always_inline]] sub_buffer_place next_slot(lane_state& lane,
-                                                                 const share& of) noexcept {
+    [[nodiscard, gnu::always_inline]] sub_buffer_place next_slot(lane_state& lane, const share& of,
+                                                                 std::uint64_t& waited) noexcept {
         lane_mark& run = mark_of(lane);
         // relaxed, to the end: own words, and a number; the swap decides
         const position next = run.run_next.load(relaxed);
@@ -75,7 +77,7 @@ public:
             run.run_next.store(next + 1, relaxed);
             return {of.slot_at(next), next};
         }
-        if (of.longest <= 1 || keeps_oldest_) return next_slot(of);
+        if (of.longest <= 1 || keeps_oldest_) return next_slot(of, waited);
         std::uint32_t drawn = run.drawn.load(relaxed);
         if (newest + 1 - end > of.soon) drawn /= 2;
         const std::uint32_t length = clamped(drawn / 8, 1U, of.longest);
@@ -96,15 +98,28 @@ public:
         }
         return is_fresh(of, closed, drawn);
     }
-    /// One short sleep towards `block_for`; false when that is over.
+    /// One short sleep towards `block_for`; false when that is over, or if writers do not wait.
+    /// `waited`: nanoseconds that the record has slept so far, whatever for.
     [[nodiscard, gnu::cold]] bool wait_for_room(std::uint64_t& waited) noexcept {
         constexpr std::uint64_t nap = 50'000;
-        if (waited >= block_ns_) return false;
+        if (!waits() || waited >= block_ns_) return false;
         const undisturbed scope;
         const timespec pause{0, static_cast<long>(nap)};
         const std::uint64_t before = clock::monotonic::now();
         ::nanosleep(&pause, nullptr);
         waited += clock::monotonic::now() - before;
+        return true;
+    }
+
+    /// The same for a record that found no lane, or may hold no sub-buffer. Where writers do not
+    /// wait, it lets other threads run, a few times: what is lent is released after the record
+    /// under way. `waited` then counts how often.
+    [[nodiscard, gnu::cold]] bool wait_for_lane(std::uint64_t& waited) noexcept {
+        constexpr std::uint64_t most_times = 16;
+        if (waits()) return wait_for_room(waited);
+        if (waited == most_times) return false;
+        ++waited;
+        ::sched_yield();
         return true;
     }
 
@@ -180,8 +195,8 @@ private:
         return {};
     }
     /// The same where nothing unread is overwritten.
-    [[nodiscard, gnu::cold]] sub_buffer_place next_unread(const share& of) noexcept {
-        std::uint64_t waited = 0;
+    [[nodiscard, gnu::cold]] sub_buffer_place next_unread(const share& of,
+                                                          std::uint64_t& waited) noexcept {
         for (unsigned tries = 0; tries != most_draws;) {
             position last = of.cursor->load(relaxed);  // relaxed: a number; looked at again
             if (positions_end(of, last)) break;
@@ -230,7 +245,7 @@ private:
                     full_after_.store(last, relaxed);
                 }
                 full_times_.fetch_add(1, relaxed);  // relaxed: a counter
-                if (full_ == full_mode::block && wait_for_room(waited)) continue;
+                if (wait_for_room(waited)) continue;
                 if (full_ == full_mode::stop) events_.shut(true);
                 return {};
             }

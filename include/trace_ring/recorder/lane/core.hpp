@@ -131,7 +131,7 @@ public:
     void hold(lane_state& lane, mark_type mark, const void* holder) noexcept;
 
     static void leave_all(thread_node& node) noexcept;
-    static void leave_gone_threads() noexcept;
+    static std::uint32_t leave_gone_threads() noexcept;
     /// In a child of a fork: records that its parent's threads had begun belong to nobody.
     void forget_process() noexcept {
         // relaxed, both: the child has one thread
@@ -150,10 +150,16 @@ private:
     [[nodiscard, gnu::cold]] lane_block* enter_thread(std::uint32_t ring) noexcept;
     [[nodiscard]] lane_state* choose_lane(lane_block& block, mark_type opener) noexcept;
     [[gnu::cold]] void refuse(lane_state& lane, bool no_id) noexcept;
-    [[nodiscard, gnu::cold]] layout::lane_entry* take_lane(std::uint32_t& slot) noexcept;
+    [[nodiscard, gnu::cold]] layout::lane_entry* take_lane(std::uint32_t& slot,
+                                                           bool& few_left) noexcept;
     [[nodiscard, gnu::cold]] bool make_lane(lane_state& lane, std::uint32_t ring) noexcept;
     [[gnu::cold]] void release_at_once(lane_state& lane) noexcept;
     void find_again(lane_state& lane) noexcept;
+    /// Whether the lane's thread has run its destructors. What it still records must not hold
+    /// anything, because nothing says when it is gone.
+    [[nodiscard]] static bool is_ending(const lane_state& lane) noexcept {
+        return node_around(lane).ending.load(relaxed) != 0;  // relaxed: own node
+    }
     void release_lane(lane_state& lane, std::uint64_t now) noexcept;
     /// Whether the rest is worth adopting: room for a record of 64 bytes of any thread, and an
     /// eighth of the sub-buffer.
@@ -172,12 +178,16 @@ private:
     [[gnu::cold]] void write_owner(lane_state& lane, std::uint64_t now) noexcept;
     [[nodiscard, gnu::cold]] setup_fault enter();
     [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes,
-                                   std::uint32_t header) noexcept;
+                                   std::uint32_t header, std::uint64_t waited) noexcept;
     [[nodiscard, gnu::always_inline]] bool make_room(lane_state& lane, std::uint32_t bytes,
-                                                     std::uint32_t& time) noexcept;
+                                                     std::uint32_t& time,
+                                                     std::uint64_t& waited) noexcept;
+    [[nodiscard, gnu::always_inline]] bool stamp(lane_state& lane, std::uint32_t& time) noexcept;
+    [[nodiscard, gnu::cold]] bool find_lane(lane_state& lane, std::uint32_t ring,
+                                            std::uint32_t bytes, std::uint64_t& waited) noexcept;
     [[nodiscard, gnu::always_inline]] sub_buffer_header* claim(lane_state& lane, const share& of,
-                                                               std::uint64_t& now,
-                                                               bool counted) noexcept;
+                                                               std::uint64_t& now, bool counted,
+                                                               std::uint64_t& waited) noexcept;
     void now_and_then(std::uint64_t now) noexcept;
     [[nodiscard, gnu::always_inline]] sub_buffer_header* take_slot(lane_state& lane,
                                                                    const share& of,
@@ -186,8 +196,13 @@ private:
         return shares_[0].slot_at(at);
     }
     [[nodiscard, gnu::cold]] bool count_held(const share& of, bool& crowded) noexcept;
-    [[nodiscard, gnu::cold]] bool wait_to_hold(const share& of, bool& crowded) noexcept;
+    [[nodiscard, gnu::cold]] bool wait_to_hold(const share& of, bool& crowded,
+                                               std::uint64_t& waited) noexcept;
+    [[nodiscard, gnu::cold]] std::uint32_t writers_now() const noexcept;
+    [[gnu::cold]] static void note_writers(shared_atomic<std::uint32_t>& most,
+                                           std::uint32_t now) noexcept;
     [[nodiscard, gnu::cold]] bool make_way() noexcept;
+    [[nodiscard, gnu::cold]] bool is_time_to_look() noexcept;
     [[gnu::cold]] void return_dead_session() noexcept;
     [[gnu::cold]] void look_for_dead() noexcept;
     void recover(lane_state& lane) noexcept;
@@ -214,12 +229,13 @@ private:
     rings shares_;
     lane_book book_{memory_, shares_};
     claimer claimer_;
-    holdings holdings_{memory_, claimer_.waits()};
+    holdings holdings_{memory_};
     on_fork fork_;
     mark_type idle_mark_;
     atomic<std::uint32_t> failed_claims_{0};
     atomic<std::uint32_t> passed_readings_{0};
     atomic<std::uint32_t> crowded_claims_{0};
+    atomic<std::uint32_t> few_lanes_{0};  // 1: few were left when an entry was taken last
     clock_schedule clocks_;
     atomic<std::uint32_t> copying_{0};
     list_of<std::uint64_t> copy_space_;
@@ -266,8 +282,10 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     // order: process.alive:B pairs with process.alive:A
     if (alive_->load(acquire) != entered && !enter_child()) return {};
     const std::uint32_t ring = shares_.number(type.ring);  // 0 if there is no such ring
+    std::uint64_t waited = 0;
     lane_block* block = thread_lanes[ring].load(relaxed);  // relaxed: own word
     if (block == &vacant_block) block = enter_thread(ring);
+    while (block == nullptr && claimer_.wait_for_room(waited)) block = enter_thread(ring);
     if (block == nullptr) {
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return {};
@@ -277,10 +295,10 @@ inline core::opened core::open(event_state& type, std::uint32_t bytes, mark_type
     // From here on the lane is open: a record of a signal handler takes the next deeper lane.
     // relaxed, to the end: words of this thread and its handlers, and counters
     signal_fence(seq_cst);
-    const bool has_lane = mark_of(*lane).valid.load(relaxed) != 0 || adopt(*lane, ring, bytes) ||
-                          make_lane(*lane, ring);
+    const bool has_lane =
+        mark_of(*lane).valid.load(relaxed) != 0 || find_lane(*lane, ring, bytes, waited);
     if (has_lane && bytes <= max_record() && is_known) [[likely]]
-        return with_room(*lane, bytes, header);
+        return with_room(*lane, bytes, header, waited);
     if (has_lane) refuse(*lane, !is_known);
     mark_of(*lane).value.store(0, relaxed);
     return {};

@@ -31,6 +31,11 @@
 ///
 /// A thread that has filled the sub-buffer it adopted continues in a lane of its own, so that the
 /// losses and totals of a long life stand under its name.
+///
+/// Where few sub-buffers or lanes are left, a thread does the same after each record, though it
+/// does not end: its lane is lent (`tenure::lent`). So any number of threads can record, each with
+/// the lane that another has just released. The thread that has run its destructors does so, too,
+/// because nothing tells when it is gone.
 
 #include <cstddef>
 #include <cstdint>
@@ -119,20 +124,17 @@ inline core::offer_is core::try_adopt(lane_state& lane, layout::lane_entry& entr
     // relaxed: as above
     const std::uint32_t end = commit_word::offset(sub.commit.load(relaxed));
     if (!can_be_adopted(memory_.plan().sub_buffer_bytes, end, bytes)) return offer_is::good;
-    bool crowded = false;
-    if (!count_held(of, crowded)) return offer_is::good;
     std::uint32_t state = departed;
     // order: lane.go_on:A pairs with lane.leave:A
-    if (!entry.state.compare_exchange_strong(state, live, acquire)) {
-        holdings::drop(of);
-        return offer_is::gone;
-    }
-    if (!is_it()) {
-        holdings::drop(of);
+    if (!entry.state.compare_exchange_strong(state, live, acquire)) return offer_is::gone;
+    // Counted only now: holdings::recount knows how many claims can be under way by the live lanes.
+    bool crowded = false;
+    const bool is_its = is_it();
+    if (!is_its || !count_held(of, crowded)) {
         // order: lane.leave:B pairs with lane.take:A, lane.take:B, table.read:B, snapshot.copy:B,
         // lane.take:C, lane.take:D
         entry.state.store(departed, release);
-        return offer_is::gone;
+        return is_its ? offer_is::good : offer_is::gone;
     }
     // From here on, `recover` knows what the lane may hold if the thread jumps away.
     // relaxed, to the end: own lane, its sub-buffer, and counters
@@ -145,7 +147,8 @@ inline core::offer_is core::try_adopt(lane_state& lane, layout::lane_entry& entr
     signal_fence(seq_cst);
     mark_of(lane).valid.store(1, relaxed);
     signal_fence(seq_cst);
-    // order: go_on:A pairs with writer.end:A
+    of.adopted->fetch_add(1, relaxed);  // before the swap, which publishes it
+    // order: go_on:A pairs with writer.end:A, held.look:A
     if (!sub.state.compare_exchange_strong(closed, state_word(at, sub_buffer_state::active),
                                            acq_rel)) {
         holdings::drop(of);
@@ -167,6 +170,7 @@ inline core::offer_is core::try_adopt(lane_state& lane, layout::lane_entry& entr
     layout::index_entry& index = memory_.index(memory_.slot_number(sub));
     lane.index.store(&index, relaxed);
     lane.sub.store(&sub, relaxed);
+    crowded = crowded || few_lanes_.load(relaxed) != 0 || is_ending(lane);
     mark_of(lane).hold_as(crowded ? tenure::lent : tenure::adopted);
     const auto slot = static_cast<std::uint32_t>(&entry - &memory_.lane(0));
     lane.totals.store(memory_.totals(slot), relaxed);

@@ -6,6 +6,9 @@
 /// How many sub-buffers of a ring are held by writers: at most half. A claim is counted before the
 /// sub-buffer is held, and a close is counted after it, so the count is never below the number
 /// held. It stays above if a thread dies or jumps away between the two, and is then taken anew.
+///
+/// The last quarter of what may be held (in a quota, the last half) is lent: its holders release it
+/// after each record (hand_on.hpp), so any number of further threads can share it.
 
 #include <cstdint>
 
@@ -20,21 +23,19 @@ namespace trace_ring::inline v1::impl {
 /// Any thread, signal-safe.
 class holdings {
 public:
-    /// `waits`: writers wait for a reader, which is to get whole sub-buffers.
-    holdings(const trace_memory& memory, bool waits) noexcept : memory_(memory), waits_(waits) {}
+    explicit holdings(const trace_memory& memory) noexcept : memory_(memory) {}
 
-    /// Counts one more, unless half are held; false: it is not counted. `crowded`: a quarter of a
-    /// ring of fixed size is (hand_on.hpp). The count may be negative, though the file has it
-    /// without a sign.
+    /// Counts one more, unless half are held; false: it is not counted. `crowded`: this one is
+    /// lent. The count may be negative, though the file has it without a sign.
     [[nodiscard]] bool add(const share& of, bool& crowded) const noexcept {
         const std::uint64_t most = at_most(of);
+        const std::uint64_t own = most - layout::lent_of_held(most, of.is_quota());
         // relaxed, to the end: a counter
         std::uint32_t held = of.held->load(relaxed);
         for (;;) {
             const auto count = static_cast<std::int32_t>(held);
             if (count > 0 && static_cast<std::uint64_t>(count) >= most) return false;
-            crowded = of.end == nullptr && count > 0 &&
-                      static_cast<std::uint64_t>(count) >= most / 2 && !waits_;
+            crowded = count > 0 && static_cast<std::uint64_t>(count) >= own;
             if (of.held->compare_exchange_weak(held, held + 1, relaxed)) return true;
         }
     }
@@ -46,11 +47,13 @@ public:
     /// may have had a claim under way is gone (`died`). Only in the last case may other claims
     /// under way be missed, so that more than half are held for once. Otherwise the count is left
     /// alone, because a living claimer that was counted and sleeps looks like a dead one. False:
-    /// others claimed or closed meanwhile, and nothing was changed.
+    /// others claimed, adopted or closed meanwhile, and nothing was changed.
     [[nodiscard]] bool recount(const share& of, bool died) noexcept {
         // relaxed, to the end: the swap fails where others counted meanwhile
-        std::uint32_t said = of.held->load(relaxed);
         const position before = of.cursor->load(relaxed);
+        const std::uint32_t adopted = of.adopted->load(relaxed);
+        // After those two: whoever counts later draws or adopts later, which shows below.
+        std::uint32_t said = of.held->load(relaxed);
         std::uint32_t found = 0;
         const std::uint64_t end = of.end_now();
         for (std::uint64_t slot = of.first; slot < end; ++slot) {
@@ -68,7 +71,11 @@ public:
             }
             if (said - found <= 2 * live) return true;
         }
-        if (of.cursor->load(relaxed) != before) return false;
+        // Whoever is seen to have adopted a lane has counted that before.
+        // order: held.look:A pairs with go_on:A
+        thread_fence(acquire);
+        if (of.cursor->load(relaxed) != before || of.adopted->load(relaxed) != adopted)
+            return false;
         return of.held->compare_exchange_strong(said, found, relaxed);
     }
 
@@ -81,7 +88,6 @@ private:
     }
 
     const trace_memory& memory_;
-    bool waits_;
 };
 
 }  // namespace trace_ring::inline v1::impl

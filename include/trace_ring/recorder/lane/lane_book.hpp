@@ -46,33 +46,49 @@ public:
     }
 
     /// An entry for a new lane: a free one, else that of the lane departed longest ago. Null: all
-    /// are live, or others were faster eight times.
-    [[nodiscard]] layout::lane_entry* take_lane(std::uint32_t& slot) noexcept {
+    /// are live, or others were faster eight times. `few_left`: at most an eighth is neither live
+    /// nor in preparation, so the caller releases the lane after its record (hand_on.hpp).
+    [[nodiscard]] layout::lane_entry* take_lane(std::uint32_t& slot, bool& few_left) noexcept {
         constexpr auto free = static_cast<std::uint32_t>(layout::presence::free);
         constexpr auto departed = static_cast<std::uint32_t>(layout::presence::departed);
         constexpr auto preparing = static_cast<std::uint32_t>(layout::presence::preparing);
+        const std::uint32_t lent = layout::lent_of_lanes(memory_.plan().lane_count);
+        const std::uint32_t busy = memory_.plan().lane_count - lent;
         for (int attempt = 0; attempt < 8; ++attempt) {
             std::uint32_t best = memory_.plan().lane_count;
+            layout::lane_entry* mine = nullptr;
+            std::uint32_t live = 0;
             // By time first: positions of different rings do not compare. By position without a
             // clock.
             std::pair<std::uint64_t, position> oldest{~std::uint64_t{0}, ~position{0}};
-            for (slot = 0; slot < memory_.plan().lane_count; ++slot) {
-                layout::lane_entry& entry = memory_.lane(slot);
+            for (std::uint32_t at = 0; at < memory_.plan().lane_count; ++at) {
+                layout::lane_entry& entry = memory_.lane(at);
                 // order: lane.take:A pairs with lane.leave:A, lane.leave:B, lane.leave:C,
                 // lane.leave:D, lane.dead:A, here.leave:B, here.leave:A, lane.free:A
                 std::uint32_t state = entry.state.load(acquire);
                 // relaxed, to the end: after the state; and nothing is stored into a departed entry
                 if (state == free) {
-                    if (entry.state.compare_exchange_strong(state, preparing, relaxed))
-                        return &entry;
+                    if (mine != nullptr) continue;
+                    if (entry.state.compare_exchange_strong(state, preparing, relaxed)) {
+                        mine = &entry;
+                        slot = at;
+                        // As long as few lanes were ever made, the others need not be counted.
+                        if (memory_.ring().last_lane.load(relaxed) < busy) break;
+                    } else {
+                        ++live;
+                    }
                 } else if (state == departed) {
                     const std::pair age{entry.ended.load(relaxed), entry.newest.load(relaxed)};
                     if (age < oldest) {
                         oldest = age;
-                        best = slot;
+                        best = at;
                     }
+                } else {
+                    ++live;
                 }
             }
+            few_left = lent != 0 && live >= busy;
+            if (mine != nullptr) return mine;
             if (best == memory_.plan().lane_count) return nullptr;
             slot = best;
             layout::lane_entry& entry = memory_.lane(best);

@@ -25,20 +25,20 @@
 namespace trace_ring::inline v1::impl {
 
 /// An entry for a new lane, if need be after the dead were looked for; null if all are live.
-inline layout::lane_entry* core::take_lane(std::uint32_t& slot) noexcept {
-    layout::lane_entry* const entry = book_.take_lane(slot);
-    return entry == nullptr && make_way() ? book_.take_lane(slot) : entry;
+inline layout::lane_entry* core::take_lane(std::uint32_t& slot, bool& few_left) noexcept {
+    layout::lane_entry* entry = book_.take_lane(slot, few_left);
+    if (entry == nullptr && make_way()) entry = book_.take_lane(slot, few_left);
+    if (few_left && is_time_to_look()) look_for_dead();
+    few_lanes_.store(few_left ? 1 : 0, relaxed);  // relaxed: advice to those that adopt lanes
+    return entry;
 }
 
 inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcept {
     const undisturbed scope;
-    layout::ring_state& ring = memory_.ring();
     std::uint32_t slot = 0;
-    layout::lane_entry* const entry = take_lane(slot);
-    if (entry == nullptr) {
-        ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
-        return false;
-    }
+    bool few_left = false;
+    layout::lane_entry* const entry = take_lane(slot, few_left);
+    if (entry == nullptr) return false;
     const std::uint32_t number = memory_.new_lane_number();
     char name[16] = {};
     ::prctl(PR_GET_NAME, name);
@@ -69,7 +69,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     lane.refused.store(0, relaxed);
     lane.high.store(0, relaxed);
     signal_fence(seq_cst);
-    mark_of(lane).hold_as(tenure::own);
+    mark_of(lane).hold_as(few_left || is_ending(lane) ? tenure::lent : tenure::own);
     mark_of(lane).valid.store(1, relaxed);
     return true;
 }

@@ -44,14 +44,18 @@ inline void core::leave_all(thread_node& node) noexcept {
     for_each_core([&](core& each) { each.leave_thread(block_of(node)); });
 }
 
-/// Closes the lanes in which threads that are gone recorded after their last destructors.
-inline void core::leave_gone_threads() noexcept {
+/// Closes the lanes in which threads that are gone recorded after their last destructors. Returns
+/// how many threads have lanes.
+inline std::uint32_t core::leave_gone_threads() noexcept {
+    std::uint32_t count = 0;
     // order: node.gone:A pairs with node.add:A
     thread_node* node = the_registry.nodes.load(acquire);
     // relaxed: each that was pushed publishes those below it, too
     for (; node != nullptr; node = node->next.load(relaxed)) {
         if (take_over(*node, &leave_all)) give_node(*node);
+        count += node->used.load(relaxed);
     }
+    return count;
 }
 
 inline void core::leave_thread(lane_block& block, bool but_open) noexcept {

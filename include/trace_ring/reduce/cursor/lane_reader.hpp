@@ -157,6 +157,7 @@ private:
     }
     void lose(loss_cause cause, std::uint64_t count, position at, std::uint64_t time,
               std::uint64_t offset = 0, std::string_view what = {}) {
+        if (early_.has_all(cause, count)) return;
         told_.add(cause, count);
         list_.add(loss_item{cause, count, at, lane_, time, offset, what});
     }
@@ -385,6 +386,7 @@ private:
     const std::vector<chain_link>* strays_ = nullptr;
     read_ahead* ahead_ = nullptr;
     loss_counts told_;  // losses given out so far, or about to be
+    early_losses early_;
 
     entry_list list_;  // of the sub-buffer that is decoded
     bool has_memory_ = false, misplaced_ = false, sound_ = true;

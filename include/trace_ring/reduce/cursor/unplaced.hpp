@@ -14,9 +14,6 @@
 
 namespace trace_ring::inline v1::reduce {
 
-inline constexpr loss_cause counted_by_writers[] = {loss_cause::refused, loss_cause::too_long,
-                                                    loss_cause::nested, loss_cause::abandoned};
-
 /// What the reader of a lane knows of it.
 struct known_lane {
     /// Whether its sub-buffers hold records that are still to be decoded: their number is not
@@ -35,8 +32,35 @@ struct known_lane {
     /// The losses that its sub-buffers reported, or will report; read forward.
     [[nodiscard]] static loss_counts lost(const lane_reader& of) noexcept {
         loss_counts all = of.told_;
-        for (std::size_t i = of.next_; i < of.links_.size(); ++i) all += told_by(of.links_[i]);
+        loss_counts coming;
+        for (std::size_t i = of.next_; i < of.links_.size(); ++i) coming += told_by(of.links_[i]);
+        for (const auto cause : counted_by_writers) {
+            const std::uint64_t early = of.early_.counts[static_cast<std::size_t>(cause)];
+            if (coming[cause] > early) all.add(cause, coming[cause] - early);
+        }
+        for (const auto* notes : {&of.first_notes_, &of.last_notes_}) {
+            for (const auto& note : *notes) {
+                const auto* const loss = std::get_if<loss_item>(&note);
+                if (loss != nullptr) all.add(loss->cause, loss->count);
+            }
+        }
         return all;
+    }
+    /// When following: reports losses that the lane's entry counts beyond those known, after its
+    /// last record. Sub-buffers that tell of them later do not report them again. True if there are
+    /// any.
+    [[nodiscard]] static bool tell_early(lane_reader& of) {
+        const loss_counts known = lost(of);
+        const lane_info& lane = *of.lane();
+        bool any = false;
+        for (const auto cause : counted_by_writers) {
+            if (lane.lost[cause] <= known[cause]) continue;
+            const std::uint64_t more = lane.lost[cause] - known[cause];
+            of.add_unplaced(false, loss_item{cause, more, lane.written, &lane, 0, 0, {}});
+            of.early_[cause] += more;
+            any = true;
+        }
+        return any;
     }
 };
 
@@ -44,6 +68,19 @@ struct known_lane {
 /// folded totals count their records; those beyond the known ones were lost before they were seen.
 class gone_lanes {
 public:
+    /// The same of the lanes that are still in the table (known_lane::tell_early).
+    template <class Readers>
+    [[nodiscard]] static bool tell_others(const tables& in, Readers& readers) {
+        bool any = false;
+        for (auto& reader : readers) {
+            if (reader.lane() == nullptr || !reader.lane()->listed || in.is_gone(*reader.lane()) ||
+                known_lane::is_pending(reader)) {
+                continue;
+            }
+            any = known_lane::tell_early(reader) || any;
+        }
+        return any;
+    }
     /// Reports them as losses of no lane, through the first of the readers. True if there are any.
     /// `last`: does not wait for records that are not decoded yet.
     template <class Readers>
@@ -125,7 +162,15 @@ inline void add_file(lane_reader& file, tables& in, std::vector<chain>& chains,
     for (const auto cause : counted_by_writers) {
         if (!part && !follow) add_all(true, cause, ring.folded_lost[cause], told[cause]);
     }
-    add_all(false, loss_cause::refused, ring.refused_without_lane, 0);
+}
+
+/// Adds the records lost without a lane beyond the first `told`, which becomes their number.
+inline void add_without_lane(lane_reader& file, tables& in, std::uint64_t& told) {
+    const std::uint64_t all = in.ring().refused_without_lane;
+    if (all <= told) return;
+    file.add_unplaced(false,
+                      loss_item{loss_cause::refused, all - told, 0, nullptr, 0, 0, in.advice()});
+    told = all;
 }
 
 /// Adds the clock jumps after `until`, and sets `until` to the last of them.

@@ -116,6 +116,26 @@ inline void raise(chain& what, const clock_eras& eras) noexcept {
     return told;
 }
 
+/// The losses that a lane's entry counts.
+inline constexpr loss_cause counted_by_writers[] = {loss_cause::refused, loss_cause::too_long,
+                                                    loss_cause::nested, loss_cause::abandoned};
+
+/// Losses that a follower reported by the lane's entry, and of which a sub-buffer may tell later.
+struct early_losses {
+    std::array<std::uint64_t, loss_cause_count> counts{};
+
+    [[nodiscard]] std::uint64_t& operator[](loss_cause cause) noexcept {
+        return counts[static_cast<std::size_t>(cause)];
+    }
+    /// Takes off `count` what was reported before. True if nothing is left.
+    [[nodiscard]] bool has_all(loss_cause cause, std::uint64_t& count) noexcept {
+        const std::uint64_t before = (std::min)(count, (*this)[cause]);
+        (*this)[cause] -= before;
+        count -= before;
+        return before != 0 && count == 0;
+    }
+};
+
 struct chain_list {
     std::vector<chain> chains;  ///< by lane number
     /// Damaged sub-buffers whose lane is not known.

@@ -7,6 +7,7 @@
 /// took, copied from the file.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -234,6 +235,9 @@ struct ring_info {
     std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
     std::uint64_t folded_written = 0;  ///< records that these lanes wrote
     loss_counts folded_lost;           ///< records that they lost, by their own count
+    /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
+    /// were too few, of the first ring and of each quota; 0: that never happened.
+    std::array<std::uint32_t, layout::max_rings> writers{};
 
     [[nodiscard]] static ring_info from(const table_row& words) {
         using layout::ring_state;
@@ -251,7 +255,41 @@ struct ring_info {
         constexpr std::size_t quota =
             offsetof(ring_state, quotas) + offsetof(ring_state::quota, sub_buffers);
         ring.several = words.get<std::uint64_t>(quota) != 0;
+        ring.writers[0] = words.get<std::uint32_t>(offsetof(ring_state, writers));
+        for (std::size_t i = 1; i < layout::max_rings; ++i) {
+            ring.writers[i] = words.get<std::uint32_t>(offsetof(ring_state, quotas) +
+                                                       (i - 1) * sizeof(ring_state::quota) +
+                                                       offsetof(ring_state::quota, writers));
+        }
         return ring;
+    }
+    /// The recorder_options that give each of those writers a lane and a sub-buffer, as a sentence;
+    /// empty if no record was lost for lack of them.
+    [[nodiscard]] std::string advice(const layout::plan& plan) const {
+        std::string text;
+        for (std::size_t i = 0; i < writers.size(); ++i) {
+            if (writers[i] == 0) continue;
+            const auto enough = layout::room_for(writers[i], plan.sub_buffer_bytes, i != 0);
+            text += text.empty() ? "for " : "; for ";
+            text += std::to_string(writers[i]) + " writers at once";
+            if (i != 0) {
+                text += ", set recorder_options::quotas[" + std::to_string(i - 1) +
+                        "] to at least " + std::to_string(enough.bytes);
+                continue;
+            }
+            // Lanes follow from the size, unless the options say otherwise.
+            const std::uint64_t now = plan.sub_buffer_limit;
+            const std::uint64_t then = (std::max)(now, enough.bytes / plan.sub_buffer_bytes);
+            const bool by_size = plan.lane_count == layout::default_lanes(now) &&
+                                 layout::default_lanes(then) >= enough.lanes;
+            text += ", set recorder_options::";
+            if (by_size || then > now) text += "size to at least " + std::to_string(enough.bytes);
+            if (!by_size) {
+                if (then > now) text += " and ";
+                text += "lanes to at least " + std::to_string(enough.lanes);
+            }
+        }
+        return text;
     }
 };
 
