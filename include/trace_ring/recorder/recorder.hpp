@@ -82,29 +82,32 @@ struct cold_functions {
     static bool append(recorder_words& to, event_state& type, left_at where,
                        const std::uint64_t* words, std::uint32_t count, std::uint32_t flags,
                        open_span* span) noexcept {
-        const bool ends = flags == record_word::end;
+        const bool ends = (flags & record_word::end) != 0;
         std::uint32_t bytes = record_header_bytes + count * 8;
-        // An end may have to say where the span began.
-        const std::uint32_t most = ends ? std::uint32_t{layout::span_end_record::bytes} : bytes;
-        const auto [lane, time] = open_record(to, type, where, most, ends);
+        // An end may have to say where the span began, before its results.
+        constexpr std::uint32_t place = layout::span_end_record::bytes - record_header_bytes;
+        const auto [lane, time] = open_record(to, type, where, ends ? bytes + place : bytes, ends);
         if (lane == nullptr) return false;
         // relaxed, to the end: `open` saw the id; own lane; and the commit word publishes the rest
         lane_mark& mark = mark_of(*lane);
         const bool elsewhere = ends && !span->is_innermost(mark, *lane->sub.load(relaxed));
-        std::uint64_t began[2];
+        std::uint64_t began[place / 8];
+        std::uint32_t at_word = record_header_bytes;
         if (elsewhere) {
             to.the_core->end_elsewhere(*span, began);
-            words = began;
-            count = 2;
-            bytes = most;
-            flags = layout::span_end_record::flags;
+            bytes += place;
+            flags |= layout::span_end_record::flags;
         }
         const std::uint32_t id = record_word::id(type.header.load(relaxed));
         std::byte* const at = end_of_records(*lane);
         lane_writer::store_head(at,
                                 time | std::uint64_t{record_word::pack(id, bytes, flags)} << 32);
-        for (std::uint32_t i = 0; i < count; ++i)
-            word_at<std::uint64_t>(at, record_header_bytes + i * 8).store(words[i], relaxed);
+        const auto store = [&](const std::uint64_t* from, std::uint32_t n) {
+            for (std::uint32_t i = 0; i < n; ++i, at_word += 8)
+                word_at<std::uint64_t>(at, at_word).store(from[i], relaxed);
+        };
+        if (elsewhere) store(began, place / 8);
+        store(words, count);
         if (!ends) {
             close(to, *lane, type, bytes, flags, span);
             return true;

@@ -91,7 +91,7 @@ public:
     template <impl::told_event E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
         if constexpr (impl::takes<E, Values...>()) {
-            return impl::write_values<typename E::signature>::as_record(
+            return impl::write_values<typename E::given>::as_record(
                 [this](const record_of<E>& record)
                     __attribute__((always_inline)) { return put<E>(record); },
                 values...);
@@ -105,7 +105,7 @@ public:
     template <impl::told_event E, class... Values>
     [[nodiscard]] reservation<E> reserve(const Values&... values) noexcept {
         static_assert(impl::takes<E, Values...>());
-        return reservation<E>(*this, typename E::signature{}, values...);
+        return reservation<E>(*this, typename E::given{}, values...);
     }
 
     template <impl::told_event E, class... Values>
@@ -193,7 +193,7 @@ private:
         std::uint32_t header = type.header.load(relaxed);  // relaxed: the cold path looks again
         if (!passes(header)) return false;
         header |= std::uint32_t{record_word::begin} << 28;
-        return impl::write_values<typename E::signature>::as_record(
+        return impl::write_values<typename E::given>::as_record(
             [&](const record_of<E>& record) {
                 return write_staged<E>(type, header, record, &span);
             },
@@ -201,31 +201,70 @@ private:
     }
     /// Ends a span: recorded even if the gate has been shut since.
     template <class E>
-    void put_end(impl::open_span& span) noexcept {
+    bool put_end(impl::open_span& span) noexcept {
         if (!restartable()) return base::template put_end<E>(span);
         impl::event_state& type = impl::event_of<E>::state;
-        const std::uint32_t header = record_word::pack(
-            record_word::id(type.header.load(relaxed)),  // relaxed: known when it began
-            record_header_bytes, record_word::end);
+        const std::uint32_t header = end_header(type);
         if (impl::is_innermost_here(span) && home_ == &impl::the_registry &&
             rseq::append<timed, 0>(lanes_.table().of(impl::ring_of<E>), header, nullptr))
             [[likely]] {
-            return impl::leave_here(span);
+            impl::leave_here(span);
+            return true;
         }
-        static_cast<void>(write_slowly(type, header, nullptr, 0, false, &span));
+        return write_slowly(type, header, nullptr, 0, false, &span);
     }
-    /// For records of variable length, and beginnings: their words go through the stack. `span`:
-    /// the one that it begins, else null.
+    /// The same with results.
+    template <class E, class... Results>
+    bool put_results(impl::open_span& span, const Results&... values) noexcept {
+        if (!restartable()) return base::template put_results<E>(span, values...);
+        impl::event_state& type = impl::event_of<E>::state;
+        return impl::write_values<typename E::end::given>::as_record(
+            [&](const auto& record) { return end_staged(type, end_header(type), record, span); },
+            values...);
+    }
+    /// The header of an end without results.
+    [[nodiscard]] static std::uint32_t end_header(const impl::event_state& type) noexcept {
+        return record_word::pack(
+            record_word::id(type.header.load(relaxed)),  // relaxed: known when it began
+            record_header_bytes, record_word::end);
+    }
+    /// Calls `write(header, words, count)` with the payload of a record, which goes through the
+    /// stack.
+    template <class Record, class Write>
+    static bool staged(const Record& record, std::uint32_t header, std::uint32_t most,
+                       Write&& write) noexcept {
+        const auto sizes = record.measure(most);
+        const impl::record_size of = record.size(sizes);
+        const auto words = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
+        auto* const all = static_cast<std::uint64_t*>(__builtin_alloca(words * 8 + 8));
+        record.store(reinterpret_cast<std::byte*>(all), sizes);
+        return write(header + of.header, all, words);
+    }
+    /// For records of variable length, and beginnings. `span`: the one that it begins, else null.
     template <class E>
     [[gnu::noinline]] bool write_staged(impl::event_state& type, std::uint32_t header,
                                         const record_of<E>& record,
                                         impl::open_span* span) noexcept {
-        const auto sizes = record.measure(max_record());
-        const impl::record_size of = record.size(sizes);
-        const auto words = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
-        auto* const staged = static_cast<std::uint64_t*>(__builtin_alloca(words * 8 + 8));
-        record.store(reinterpret_cast<std::byte*>(staged), sizes);
-        return write_words(type, header + of.header, staged, words, impl::is_counted<E>(), span);
+        return staged(record, header, max_record(),
+                      [&](std::uint32_t head, const std::uint64_t* words, std::uint32_t count) {
+                          return write_words(type, head, words, count, impl::is_counted<E>(), span);
+                      });
+    }
+    /// For ends with results. `header` is that of an end without.
+    template <class Record>
+    [[gnu::noinline]] bool end_staged(impl::event_state& type, std::uint32_t header,
+                                      const Record& record, impl::open_span& span) noexcept {
+        header += std::uint32_t{Record::fixed_bytes / 8} << 16;
+        return staged(
+            record, header, impl::most_result_bytes(max_record()),
+            [&](std::uint32_t head, const std::uint64_t* words, std::uint32_t count) {
+                if (impl::is_innermost_here(span) && home_ == &impl::the_registry &&
+                    rseq::append_words<timed>(lanes_.table().of(type.ring), head, words, count)) {
+                    impl::leave_here(span);
+                    return true;
+                }
+                return write_slowly(type, head, words, count, false, &span);
+            });
     }
 
     /// The hot path, for records whose length is known and whose event has an id.
