@@ -43,6 +43,7 @@ recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
 #include <trace_ring/policy/clock/clock.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/no_recording.hpp>
 #include <trace_ring/recorder/snapshot.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 
@@ -152,8 +153,9 @@ struct cold_functions {
 template <class Kind>
 basic_recorder<Kind>::basic_recorder(const recorder_options& options) {
     static_assert(clock::policy<clock_policy>, "trace_ring: Kind::clock must be a clock policy");
-    words_.the_core = new impl::core(options, impl::functions_of<clock_policy>,
-                                     words_.gates);  // given back below
+    words_.the_core = impl::make_core(options, impl::functions_of<clock_policy>, words_.gates,
+                                      words_.cold);  // both given back below
+    if (words_.the_core == nullptr) return;          // it records nothing
     words_.max_record = words_.the_core->max_record();
     words_.cold = &impl::cold_functions<clock_policy>::table;
     words_.home = &impl::vacant_block;
@@ -162,6 +164,10 @@ basic_recorder<Kind>::basic_recorder(const recorder_options& options) {
 
 template <class Kind>
 basic_recorder<Kind>::~basic_recorder() {
+    if (words_.the_core == nullptr) {
+        delete static_cast<const impl::no_recording*>(words_.cold);
+        words_.gates.lead_nowhere();
+    }
     delete words_.the_core;
     words_.the_core = nullptr;
     words_.cold = nullptr;
@@ -172,21 +178,28 @@ basic_recorder<Kind>::~basic_recorder() {
 
 template <class Kind>
 auto basic_recorder<Kind>::path() const noexcept {
+    if (words_.the_core == nullptr) return std::string_view();
     return std::string_view(words_.the_core->memory().path());
 }
 template <class Kind>
 int basic_recorder<Kind>::descriptor() const noexcept {
-    return words_.the_core->memory().descriptor();
+    return words_.the_core == nullptr ? -1 : words_.the_core->memory().descriptor();
 }
 template <class Kind>
 auto basic_recorder<Kind>::bytes() const noexcept {
+    if (words_.the_core == nullptr) return std::pair<const std::byte*, std::size_t>();
     const impl::trace_memory& memory = words_.the_core->memory();
     return std::pair<const std::byte*, std::size_t>(
         memory.base(), static_cast<std::size_t>(memory.plan().bytes_for(memory.capacity())));
 }
 template <class Kind>
 recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
-    return impl::statistics_of(*words_.the_core);
+    if (words_.the_core != nullptr) return impl::statistics_of(*words_.the_core);
+    recorder_statistics nothing;
+    const auto& why = *static_cast<const impl::no_recording*>(words_.cold);
+    nothing.failure = why.text;
+    nothing.failure_error = why.error;
+    return nothing;
 }
 
 }  // namespace trace_ring::inline v1

@@ -90,7 +90,8 @@ public:
         static_cast<void>(to);
         static_cast<void>(count);
 #else
-        to.words_.the_core->lose(*impl::first_lane(0, to.words_.lanes_at), count);
+        if (to.words_.the_core != nullptr)
+            to.words_.the_core->lose(*impl::first_lane(0, to.words_.lanes_at), count);
 #endif
     }
 

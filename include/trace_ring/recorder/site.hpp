@@ -73,7 +73,8 @@ public:
     using scoped = open_scope<basic_recorder, E>;
 
     /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
-    /// cause; without exceptions see setup_error.hpp.
+    /// cause; without exceptions see setup_error.hpp. If recorder_options::on_failure is
+    /// record_nothing, it reports the error instead, and the recorder does nothing.
     explicit basic_recorder(const recorder_options& options);
     basic_recorder(const basic_recorder&) = delete;
     basic_recorder& operator=(const basic_recorder&) = delete;

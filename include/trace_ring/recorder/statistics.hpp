@@ -22,6 +22,10 @@ struct recorder_statistics {
     std::uint64_t held = 0;                  ///< sub-buffers held by writers
     std::uint64_t claimed = 0;               ///< sub-buffers so far, or about to be
     std::uint64_t reclaimed = 0;             ///< sub-buffers taken from dead processes
+    /// Why nothing is recorded, as recorder_options::on_failure allows: the counts are zero because
+    /// there is no trace. Null: there is one. Good as long as the recorder.
+    const char* failure = nullptr;
+    int failure_error = 0;  ///< the errno value of that; 0: there is a trace
 };
 
 #if !defined(TRACE_RING_DISABLE)

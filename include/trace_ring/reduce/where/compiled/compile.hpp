@@ -306,21 +306,8 @@ private:
             wanted = *found;
         }
         code_.ask_number(wanted);
-        if (const duration_unit* const unit = names_.unit_of(of)) in_nanoseconds(*unit);
+        if (const duration_unit* const unit = names_.unit_of(of)) code_.make_nanoseconds(*unit);
         return true;
-    }
-    /// Code that makes a count of a duration nanoseconds. Whole numbers stay exact in all units
-    /// that are no shorter than a nanosecond: one out of range becomes the greatest, which is more
-    /// than any duration that it is compared with.
-    void in_nanoseconds(const duration_unit& unit) {
-        if (unit.times != 1) {
-            code_.constant(number::of(unit.times));
-            code_.append(op::number_multiply);
-        }
-        if (unit.over != 1) {
-            code_.constant(number::of(static_cast<double>(unit.over)));
-            code_.append(op::number_divide);
-        }
     }
     [[nodiscard]] static op operation(char sign) noexcept {
         switch (sign) {
