@@ -4,7 +4,8 @@
 
 /// @file
 /// How set-up fails: it throws `setup_error`. A program that is compiled without exceptions
-/// (-fno-exceptions) has a handler called instead.
+/// (-fno-exceptions) has a handler called instead. A recorder may also be told to record nothing if
+/// it cannot be set up, so that no service dies because of its trace: recorder_options::on_failure.
 /// @code
 ///   try {
 ///       trace_ring::recorder recorder{{.file = "orders.trace"}};
@@ -16,6 +17,8 @@
 #include <trace_ring/fwd.hpp>
 
 #if __cplusplus >= 202002L
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cinttypes>
@@ -67,6 +70,14 @@ using setup_handler = void (*)(const setup_error& error);
 
 namespace impl {
 inline constinit atomic_pointer<void(const setup_error&)> the_setup_handler{nullptr};
+
+/// For one thread at a time: where its set-ups continue if they fail, and not with the handler. A
+/// recorder that is to record nothing then (recorder/no_recording.hpp) takes it.
+struct setup_detour {
+    atomic<std::uint32_t> thread{0};  ///< its number in the kernel; 0: none
+    void (*leave)(const setup_error& error) = nullptr;
+};
+inline constinit setup_detour the_detour{};
 }  // namespace impl
 
 /// From now on every set-up of the program that fails calls `handler`; returns the handler before.
@@ -124,6 +135,10 @@ private:
 
 /// Ends a set-up that failed; for your own policies, too.
 [[noreturn]] inline void fail_setup(const setup_error& error) {
+    // relaxed: nobody else stores this thread's number, or `leave` while it is there
+    const std::uint32_t detour = impl::the_detour.thread.load(relaxed);
+    if (detour != 0 && detour == static_cast<std::uint32_t>(::syscall(SYS_gettid)))
+        impl::the_detour.leave(error);
     // order: setup.fail:A pairs with setup.handler:A
     if (const setup_handler handler = impl::the_setup_handler.load(acquire)) handler(error);
 #if defined(__cpp_exceptions)

@@ -172,6 +172,28 @@ void set_up_fails() {
     });
     check(left(child, ""), "the program goes on after a jump");
     ::unlink(file.c_str());
+
+    // A recorder that records nothing instead, more often than a process can have recorders.
+    child = in_child([&] {
+        bool good = true;
+        for (int i = 0; i < 20; ++i) {
+            tr::recorder recorder{
+                {.file = "/nowhere/bare.trace", .on_failure = tr::if_setup_fails::record_nothing}};
+            tr::basic_recorder<by_cpu> other{{.totals = 65,
+                                              .on_failure = tr::if_setup_fails::record_nothing,
+                                              .report_failure = [](const tr::setup_error&) {}}};
+            tr::drain::session session(recorder);
+            good = good && !recorder.record<used>(1U) && !other.record<used>(1U) &&
+                   recorder.statistics().failure_error == ENOENT &&
+                   other.statistics().failure_error == EINVAL && session.records() == 0;
+        }
+        tr::recorder recorder{
+            {.file = file, .size = 1 << 16, .on_failure = tr::if_setup_fails::record_nothing}};
+        good = good && recorder.statistics().failure == nullptr && recorder.record<used>(1U);
+        ::_exit(good ? 3 : 1);
+    });
+    check(left(child, "No such file or directory; nothing is recorded"), "a degraded recorder");
+    ::unlink(file.c_str());
     check(tr::set_setup_handler(nullptr) == &leave, "the handler before");
 }
 

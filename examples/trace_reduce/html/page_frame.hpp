@@ -317,7 +317,10 @@ function told(found) {
     lines.push(notNested.has(i) ? 'not nested: not known which it ends' : 'its begin is not there');
   if (how & END && mate[i] && owners[who[mate[i] - 1]] !== owner)
     lines.push('begun by ' + threadOf(owners[who[mate[i] - 1]]));
-  return {title: nameOf(i), lines, fields: values.fields};
+  const other = how & BEGIN && mate[i] ? mate[i] - 1 : i, end = classes[what[other]];
+  if (end.results && end.how & END && end.how & BARE) lines.push('ended without results');
+  const results = other === i ? [] : valuesOf(other).fields;
+  return {title: nameOf(i), lines, fields: values.fields.concat(results)};
 }
 function element(tag, text, parent) {
   const node = document.createElement(tag);

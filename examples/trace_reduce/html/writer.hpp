@@ -262,8 +262,16 @@ private:
         if (numbers[how] != 0) return numbers[how];
         // All ways in which records of one event come share a number, by which begin finds end.
         std::uint32_t first = 0;
-        for (const auto other : numbers) {
-            if (other != 0) first = first == 0 ? other : (std::min)(first, other);
+        const auto look = [&](const std::array<std::uint32_t, 32>& others) {
+            for (const auto other : others) {
+                if (other != 0) first = first == 0 ? other : (std::min)(first, other);
+            }
+        };
+        look(numbers);
+        const auto& whole = type.whole();
+        for (const auto* each : {&whole, whole.results, whole.told_results}) {
+            if (record.known() && each != nullptr && each->number < in.classes.size())
+                look(in.classes[each->number]);
         }
         const std::uint32_t number = next_class_++;
         numbers[how] = number;
@@ -277,11 +285,12 @@ private:
         append_member(classes_, R"(,"type":)", shared);
         append_member(classes_, R"(,"colour":)",
                       static_cast<std::uint64_t>(colour - colours_.begin()));
+        if (type.results != nullptr) classes_ += R"(,"results":true)";
         classes_ += R"(,"fields":[)";
         for (const auto& field : type.fields) {
             if (&field != &type.fields.front()) classes_ += ',';
             classes_ += '[';
-            append_text(classes_, field.name);
+            append_text(classes_, field.shown_name());
             append_member(classes_, ",", static_cast<std::uint64_t>(field.type));
             append_member(classes_, ",", static_cast<std::uint64_t>(field.form));
             append_member(classes_, ",", field.count);

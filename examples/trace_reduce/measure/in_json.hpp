@@ -143,10 +143,12 @@ private:
                 text_member("field", *field);
             }
         };
-        for (std::size_t i = 0; i < of.fields.size() && i < type.fields.size(); ++i) {
-            if (!of.fields[i]) continue;
-            start(&type.fields[i].name);
-            text_member("type", type_name(type.fields[i]));
+        for (std::size_t i = 0; i < of.fields.size(); ++i) {
+            const reduce::field_info* const field = field_of(type, i);
+            if (!of.fields[i] || field == nullptr) continue;
+            start(&field->name);
+            text_member("type", type_name(*field));
+            if (field->unit != nullptr) text_member("unit", field->unit->suffix);
             rate(of.fields[i]->count());
             if (const auto* all = of.fields[i]->as_numbers()) {
                 figures(*all);
@@ -210,9 +212,12 @@ private:
             text_member("event", type.name);
             text_member("field", field);
         };
-        for (std::size_t i = 0; i < of.fields.size() && i < type.fields.size(); ++i) {
-            if (!of.fields[i] || !matches_field(wanted, type.name, type.fields[i].name)) continue;
-            start(type.fields[i].name);
+        for (std::size_t i = 0; i < of.fields.size(); ++i) {
+            const reduce::field_info* const field = field_of(type, i);
+            if (!of.fields[i] || field == nullptr || !matches_field(wanted, type.name, field->name))
+                continue;
+            start(field->name);
+            if (field->unit != nullptr) text_member("unit", field->unit->suffix);
             if (const auto* all = of.fields[i]->as_numbers()) {
                 buckets(*all);
             } else {

@@ -208,10 +208,10 @@ private:
         out_ += '\n';
         std::vector<row> rows{{"  field", "type", "count", "min", "max", "mean"}};
         for (const auto& each : percentiles) rows[0].emplace_back(each.name);
-        for (std::size_t i = 0; i < of.fields.size() && i < type.fields.size(); ++i) {
-            if (!of.fields[i]) continue;
-            const auto& field = type.fields[i];
-            const std::string name = "  " + escaped(field.name);
+        for (std::size_t i = 0; i < of.fields.size(); ++i) {
+            if (!of.fields[i] || field_of(type, i) == nullptr) continue;
+            const auto& field = *field_of(type, i);
+            const std::string name = "  " + escaped(field.shown_name());
             if (const auto* all = of.fields[i]->as_numbers()) {
                 rows.push_back(numbers_row(name, type_name(field), *all));
                 add_apart(rows, *all);
@@ -296,14 +296,16 @@ private:
     void show_histograms(const event_measures& events, const std::string& wanted) {
         bool any = false;
         for (const auto& [type, of] : events) {
-            for (std::size_t i = 0; i < of.fields.size() && i < type->fields.size(); ++i) {
-                const std::string& name = type->fields[i].name;
-                if (!of.fields[i] || !matches_field(wanted, type->name, name)) continue;
+            for (std::size_t i = 0; i < of.fields.size(); ++i) {
+                const reduce::field_info* const field = field_of(*type, i);
+                if (!of.fields[i] || field == nullptr ||
+                    !matches_field(wanted, type->name, field->name))
+                    continue;
                 any = true;
                 if (const auto* all = of.fields[i]->as_numbers()) {
-                    show_bars(*type, name, *all);
+                    show_bars(*type, field->shown_name(), *all);
                 } else {
-                    show_word_bars(*type, type->fields[i], *of.fields[i]);
+                    show_word_bars(*type, *field, *of.fields[i]);
                 }
             }
             if (type->kind == trace_ring::event_kind::span &&

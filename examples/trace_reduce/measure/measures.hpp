@@ -159,6 +159,16 @@ private:
     std::uint64_t count_ = 0;
 };
 
+/// Field `i` of an event, where the results of a span stand behind its fields; null: there are not
+/// so many.
+[[nodiscard]] inline const reduce::field_info* field_of(const reduce::event_type& type,
+                                                        std::size_t i) noexcept {
+    if (i < type.fields.size()) return &type.fields[i];
+    i -= type.fields.size();
+    if (type.results == nullptr || i >= type.results->fields.size()) return nullptr;
+    return &type.results->fields[i];
+}
+
 /// The records of one event.
 struct event_measure {
     std::uint64_t records = 0;

@@ -96,6 +96,7 @@ private:
         bool any = false;
         bool durations = false;
         std::vector<bool> fields{};
+        std::size_t first = 0;                      // in `fields`: of those that the record has
         std::size_t by = reduce::event_type::npos;  // field by which records are grouped
     };
     /// Beside it its group, by a field's value, which the end may not bear.
@@ -112,7 +113,13 @@ private:
                                                    return matches_field(each, type.name, field);
                                                });
         };
-        for (const auto& field : type.fields) how.fields.push_back(wanted(field.name));
+        // The results of a span stand behind its fields.
+        const auto& whole = type.whole();
+        how.first = type.span != nullptr ? whole.fields.size() : 0;
+        for (const auto* each : {&whole, whole.results}) {
+            if (each == nullptr) continue;
+            for (const auto& field : each->fields) how.fields.push_back(wanted(field.name));
+        }
         how.durations = type.kind == trace_ring::event_kind::span && wanted(duration_name);
         how.any = what_.fields || how.durations ||
                   std::find(how.fields.begin(), how.fields.end(), true) != how.fields.end();
@@ -122,11 +129,11 @@ private:
     [[nodiscard]] static event_measure& measure_in(event_measures& in,
                                                    const reduce::event_type& type,
                                                    const plan& how) {
-        event_measure& of = in[&type];
+        event_measure& of = in[&type.whole()];
         if (of.fields.empty() && !how.fields.empty()) {
             of.fields.resize(how.fields.size());
             for (std::size_t i = 0; i < how.fields.size(); ++i) {
-                if (how.fields[i]) of.fields[i].emplace(type.fields[i]);
+                if (how.fields[i]) of.fields[i].emplace(*field_of(type.whole(), i));
             }
         }
         return of;
@@ -168,7 +175,7 @@ private:
     }
     static void add_fields(const reduce::record_view& record, const plan& how,
                            event_measure& of_event, event_measure* of_group) {
-        std::size_t i = 0;
+        std::size_t i = how.first;
         record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
             if (how.fields[i]) {
                 of_event.fields[i]->add(value);
@@ -218,10 +225,15 @@ private:
         const auto add = [&](auto number) {
             out.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
         };
-        if (value.type() == field_type::f32) return add(value.f32());
-        if (value.type() == field_type::f64) return add(value.f64());
         char word[20];
-        out += field_measure::name_of(value, word);
+        if (value.type() == field_type::f32) {
+            add(value.f32());
+        } else if (value.type() == field_type::f64) {
+            add(value.f64());
+        } else {
+            out += field_measure::name_of(value, word);
+        }
+        if (value.unit() != nullptr) out += value.unit()->suffix;
     }
 
     void count_unpaired(const begun_span& each) { ++all_[each.type].unpaired; }
@@ -235,7 +247,7 @@ private:
             auto found = open_.end(record, without_end);
             if (found.begun && record.time() >= found.begun->time) return std::move(found.begun);
             if (found.begun) count_unpaired(*found.begun);
-            auto& of = all_[&record.type()];
+            auto& of = all_[&record.type().whole()];
             ++(found.not_nested ? of.not_nested : of.unpaired);
         }
         return std::nullopt;

@@ -200,7 +200,7 @@ private:
     }
 
     viewer_stage<chrome_writer> stage_;
-    impl::json_names names_;
+    impl::json_names names_{true};
     std::unordered_set<std::uint64_t> flows_;  // flows that have begun
     bool any_ = false;
 };

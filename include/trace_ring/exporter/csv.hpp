@@ -158,11 +158,12 @@ private:
         made.known = true;
         std::map<std::string_view, unsigned> met;
         for (std::size_t i = 0; i < type.fields.size(); ++i) {
-            const unsigned which = ++met[type.fields[i].name];
-            const auto [at, is_new] = columns_.emplace(
-                std::tuple(type.name, type.fields[i].name, which), columns_.size());
+            const std::string& field = type.fields[i].shown_name();
+            const unsigned which = ++met[field];
+            const auto [at, is_new] =
+                columns_.emplace(std::tuple(type.name, field, which), columns_.size());
             if (is_new) {
-                std::string name = type.name + '.' + type.fields[i].name;
+                std::string name = type.name + '.' + field;
                 if (which > 1) name += '#' + std::to_string(which);
                 unsigned& taken = names_[name];
                 if (++taken > 1) name += '@' + std::to_string(taken);
@@ -278,7 +279,7 @@ private:
         cell_ += '{';
         for (std::size_t i = 0; i < values_.size(); ++i) {
             if (i != 0) cell_ += ',';
-            impl::append_json_string(cell_, type.fields[i].name);
+            impl::append_json_string(cell_, type.fields[i].shown_name());
             cell_ += ':';
             impl::append_json_value(cell_, values_[i]);
         }

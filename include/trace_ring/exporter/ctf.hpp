@@ -199,9 +199,10 @@ private:
             const auto raw = record.payload();
             impl::append_bytes(out, static_cast<std::uint16_t>(raw.size()));
             out += std::string_view(reinterpret_cast<const char*>(raw.data()), raw.size());
-        } else if (const auto place = record.began()) {
-            impl::append_bytes(out, place->lane, place->at);
         } else {
+            if (const auto place = record.began()) {
+                impl::append_bytes(out, place->lane, place->at);
+            }
             std::size_t i = 0;
             record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
                 append_value(out, value, flavour::has_bytes(kind, i++));

@@ -103,6 +103,8 @@ inline void append_json_string(text_buffer& out, std::string_view text) {
 /// The names of events and of their fields as JSON strings, made once.
 class json_names {
 public:
+    /// `units`: names of durations have their units, for formats that say it nowhere else.
+    explicit json_names(bool units = false) noexcept : units_(units) {}
     struct words {
         std::string name;
         std::vector<std::string> fields;  ///< with a colon: "name":
@@ -125,7 +127,7 @@ private:
         made.name = text.view();
         for (const auto& field : type.fields) {
             text.clear();
-            append_json_string(text, field.name);
+            append_json_string(text, units_ ? field.shown_name() : field.name);
             text += ':';
             made.fields.emplace_back(text.view());
         }
@@ -133,6 +135,7 @@ private:
     }
 
     std::vector<words> all_;  // by number of the type
+    bool units_ = false;
 };
 
 template <class T>
@@ -261,6 +264,7 @@ private:
             impl::append(out, R"(,"began":{"lane":)", place->lane, R"(,"position":)", place->at,
                          '}');
         }
+        if (record.lacks_results()) out += R"(,"results":false)";
         if (!record.fault().empty()) {
             impl::append(out, R"(,"id":)", record.id(), R"(,"raw":")");
             impl::append_hex(out, record.payload());
@@ -269,6 +273,7 @@ private:
             return;
         }
         cut_.clear();
+        units_.clear();
         out += R"(,"fields":{)";
         std::size_t i = 0;
         record.for_each_field([&](const reduce::field_info&, const reduce::field_value& value) {
@@ -276,11 +281,17 @@ private:
             if (i++ != 0) out += ',';
             out += name;
             impl::append_json_value(out, value);
+            if (value.unit() != nullptr) {
+                units_ += units_.empty() ? '{' : ',';
+                units_ += name;
+                impl::append_json_string(units_, value.unit()->suffix);
+            }
             if (!value.cut()) return;
             if (!cut_.empty()) cut_ += ',';
             cut_ += name.substr(0, name.size() - 1);
         });
         out += '}';
+        if (!units_.empty()) impl::append(out, R"(,"units":)", units_.view(), '}');
         if (!cut_.empty()) impl::append(out, R"(,"cut":[)", cut_.view(), ']');
     }
 
@@ -321,6 +332,7 @@ private:
     const reduce::timeline* time_;
     std::string file_;
     text_buffer cut_;
+    text_buffer units_;
     text_buffer own_;
     impl::json_names names_;
 };

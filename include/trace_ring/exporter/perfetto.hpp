@@ -161,7 +161,7 @@ private:
             uuid = ++last_uuid_;
             describe(out, uuid, [&] {
                 append_text(out, descriptor::name,
-                            type.name + '.' + type.fields[field_number].name);
+                            type.name + '.' + type.fields[field_number].shown_name());
                 proto::number(out, descriptor::parent, process_uuids_[mark.on->process->number]);
                 proto::message(out, descriptor::counter, [] {});
             });
@@ -203,7 +203,7 @@ private:
         std::uint64_t iid = first_iid(*mark.event);
         mark.record->for_each_field(
             [&](const reduce::field_info& info, const reduce::field_value& value) {
-                remember(to.annotations, annotations_, iid, info.name);
+                remember(to.annotations, annotations_, iid, info.shown_name());
                 proto::message(out, event::annotations, [&] {
                     proto::number(out, annotation::name_iid, iid);
                     append_value(out, value);

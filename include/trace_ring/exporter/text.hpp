@@ -8,10 +8,12 @@
 ///   2024-05-01 12:34:56.123456789 [1234 worker] order.sent id=42 price=3.14
 ///   2024-05-01 12:34:56.123456901 [1234 worker] request:begin url="GET /"
 ///   2024-05-01 12:34:56.123457388 [1234 worker+1] event#7 raw=0102030405060708
-///   2024-05-01 12:34:56.123458012 [1234 worker] request:end (began at 42 of lane 5)
+///   2024-05-01 12:34:56.123458012 [1234 worker] request:end (began at 42 of lane 5) status=200
 ///   -- 1234 records lost: overwritten (lane 3, from position 0)
 /// @endcode
-/// An end says where its span began only if that is not the open span that began last in its lane.
+/// An end says where its span began only if that is not the open span that began last in its lane,
+/// and `(no results)` if the span has results in its type and ended without them. Durations have
+/// their unit: `latency=12ms`.
 /// `+1`: recorded inside a record that was open on the same thread. Strings are quoted; control
 /// characters and bytes that are not UTF-8 appear as \xNN, so that no file can send commands to a
 /// terminal. `"abc"...` was cut, `~` before the thread marks a time that is a lower bound,
@@ -116,6 +118,8 @@ public:
         if (const auto place = record.began()) {
             impl::append(out, " (began at ", place->at, " of lane ", place->lane, ')');
         }
+        if (record.lacks_results()) [[unlikely]]
+            out += " (no results)";
     }
     /// Appends the fields alone, each after a space; the bytes of a faulty record.
     void append_fields(text_buffer& out, const reduce::record_view& record) {
@@ -128,7 +132,8 @@ public:
             char* at = out.room(name->room() + scalar_room);
             at = name++->put(at);
             const bool plain = value.form() == field_form::scalar &&
-                               value.type() != field_type::character && !value.may_have_name();
+                               value.type() != field_type::character && !value.may_have_name() &&
+                               value.unit() == nullptr;
             if (plain) at = put_scalar(at, value);
             out.end_at(at);
             if (!plain) {
@@ -234,6 +239,7 @@ private:
             return impl::append_escaped(out, name, '=');
         }
         out.end_at(put_scalar(out.room(scalar_room), value));
+        if (value.unit() != nullptr) out += value.unit()->suffix;
     }
     // Puts a value other than a character to `at`, with room for `scalar_room`; returns its end.
     [[nodiscard]] static char* put_scalar(char* at, const reduce::field_value& value) noexcept {

@@ -16,8 +16,8 @@ namespace trace_ring::inline v1::layout {
 
 /// The head of a dictionary entry, at a multiple of 64 bytes. Behind it: `fields` field_entry, then
 /// the event's name, then the fields' names, without terminators; then, at a multiple of 8, the
-/// names of values (record/event/value_names.hpp), if there are any; zero-padded to 64 bytes. A
-/// unit without a magic was claimed by a writer that died: skip 64 bytes.
+/// units and the names of values (record/event/value_names.hpp), if there are any; zero-padded to
+/// 64 bytes. A unit without a magic was claimed by a writer that died: skip 64 bytes.
 struct type_entry {
     shared_atomic<std::uint32_t> magic;  ///< type_magic; stored last
     shared_atomic<std::uint32_t> bytes;  ///< of the whole entry, a multiple of 64
@@ -60,8 +60,11 @@ inline constexpr std::uint32_t most_numberings = 65535;
 inline constexpr std::uint32_t max_totals = 64;
 
 struct field_entry {
+    /// In `form`: a span's end has the field, in its own payload, and the begin does not. Such
+    /// fields come last. (Readers that do not know this show the records of the event as bytes.)
+    static constexpr std::uint8_t result = 0x80;
     shared_atomic<std::uint8_t> type;     ///< field_type
-    shared_atomic<std::uint8_t> form;     ///< field_form
+    shared_atomic<std::uint8_t> form;     ///< field_form, perhaps with `result`
     shared_atomic<std::uint16_t> count;   ///< elements of a fixed array, else 1
     shared_atomic<std::uint16_t> offset;  ///< in the payload (of the u16 length, if variable)
     shared_atomic<std::uint16_t> name_bytes;

@@ -168,10 +168,11 @@ inline constexpr std::size_t format_page_bytes = 4096;
 /// @code
 ///   0  clock's low half, record word with the flags begin and end
 ///   8  u64 number of the record that began it, in its lane, from 1    16 u32 lane, u32 zero
+///   24 the results of the span, if it has any
 /// @endcode
 struct span_end_record {
     static constexpr std::uint32_t flags = record_word::begin | record_word::end;
-    static constexpr std::size_t bytes = 24;
+    static constexpr std::size_t bytes = 24;  ///< without results
 };
 
 /// Rings that a file may have: the first, and those of events with a quota.

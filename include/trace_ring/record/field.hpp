@@ -171,8 +171,8 @@ consteval bool takes_value() {
 }
 
 /// The message `order.sent takes 2 fields: id, price; 1 given`, which g++ shows; clang 14 shows the
-/// event and the values.
-template <class Event, std::size_t Given>
+/// event and the values. `List` is the field_list that the values are for.
+template <class Event, class List, literal What, std::size_t Given>
 consteval auto wrong_count() {
     constexpr auto write = [](auto put) {
         const auto text = [&put](name_view what) {
@@ -185,13 +185,13 @@ consteval auto wrong_count() {
         };
         text(Event::name);
         text(" takes ");
-        number(Event::field_count);
-        text(" field");
-        if (Event::field_count != 1) text("s");
-        for (std::size_t i = 0; i < Event::field_count; ++i) {
+        number(List::given_count);
+        text(What.view());
+        if (List::given_count != 1) text("s");
+        for (std::size_t i = 0; i < List::given_count; ++i) {
             if (i == 0) text(": ");
             if (i != 0) text(", ");
-            text(Event::fields[i].name);
+            text(List::given_name(i));
         }
         text("; ");
         number(Given);

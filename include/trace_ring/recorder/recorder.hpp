@@ -47,6 +47,7 @@ recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
 #include <trace_ring/policy/clock/clock.hpp>
 #include <trace_ring/policy/clock/tsc.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
+#include <trace_ring/recorder/no_recording.hpp>
 #include <trace_ring/recorder/snapshot.hpp>
 #include <trace_ring/ring/sub_buffers/lane_writer.hpp>
 
@@ -86,29 +87,33 @@ struct cold_functions {
     static bool append(recorder_words& to, event_state& type, left_at where,
                        const std::uint64_t* words, std::uint32_t count, std::uint32_t flags,
                        open_span* span) noexcept {
-        const bool ends = flags == record_word::end;
+        const bool ends = (flags & record_word::end) != 0;
         std::uint32_t bytes = record_header_bytes + count * 8;
-        // An end may have to say where the span began.
-        const std::uint32_t most = ends ? std::uint32_t{layout::span_end_record::bytes} : bytes;
-        const auto [lane, time, header] = open_record(to, type, where, most, ends);
+        // An end may have to say where the span began, before its results.
+        constexpr std::uint32_t place = layout::span_end_record::bytes - record_header_bytes;
+        const auto [lane, time, header] =
+            open_record(to, type, where, ends ? bytes + place : bytes, ends);
         if (lane == nullptr) return false;
         // relaxed, to the end: own lane; and the commit word publishes the rest
         lane_mark& mark = mark_of(*lane);
         const bool elsewhere = ends && !span->is_innermost(mark, *lane->sub.load(relaxed));
-        std::uint64_t began[2];
+        std::uint64_t began[place / 8];
+        std::uint32_t at_word = record_header_bytes;
         if (elsewhere) {
             to.the_core->end_elsewhere(*span, began);
-            words = began;
-            count = 2;
-            bytes = most;
-            flags = layout::span_end_record::flags;
+            bytes += place;
+            flags |= layout::span_end_record::flags;
         }
         const std::uint32_t id = record_word::id(header);
         std::byte* const at = end_of_records(*lane);
         lane_writer::store_head(at,
                                 time | std::uint64_t{record_word::pack(id, bytes, flags)} << 32);
-        for (std::uint32_t i = 0; i < count; ++i)
-            word_at<std::uint64_t>(at, record_header_bytes + i * 8).store(words[i], relaxed);
+        const auto store = [&](const std::uint64_t* from, std::uint32_t n) {
+            for (std::uint32_t i = 0; i < n; ++i, at_word += 8)
+                word_at<std::uint64_t>(at, at_word).store(from[i], relaxed);
+        };
+        if (elsewhere) store(began, place / 8);
+        store(words, count);
         if (!ends) {
             close(to, *lane, type, bytes, flags, span);
             return true;
@@ -162,8 +167,9 @@ struct cold_functions {
 template <class Kind>
 basic_recorder<Kind>::basic_recorder(const recorder_options& options) {
     static_assert(clock::policy<clock_policy>, "trace_ring: Kind::clock must be a clock policy");
-    words_.the_core = new impl::core(options, impl::functions_of<clock_policy>,
-                                     words_);  // given back by `destroy`
+    words_.the_core = impl::make_core(options, impl::functions_of<clock_policy>,
+                                      words_);  // given back by `destroy`
+    if (words_.the_core == nullptr) return;     // it records nothing
     words_.max_record = words_.the_core->max_record();
     words_.cold = &impl::cold_functions<clock_policy>::table;
     words_.library.home = impl::make_id() | (impl::lanes_are_moving ? words_.library.moving : 0);
@@ -184,21 +190,28 @@ basic_recorder<Kind>::~basic_recorder() {
 
 template <class Kind>
 auto basic_recorder<Kind>::path() const noexcept {
+    if (words_.the_core == nullptr) return std::string_view();
     return std::string_view(words_.the_core->memory().path());
 }
 template <class Kind>
 int basic_recorder<Kind>::descriptor() const noexcept {
-    return words_.the_core->memory().descriptor();
+    return words_.the_core == nullptr ? -1 : words_.the_core->memory().descriptor();
 }
 template <class Kind>
 auto basic_recorder<Kind>::bytes() const noexcept {
+    if (words_.the_core == nullptr) return std::pair<const std::byte*, std::size_t>();
     const impl::trace_memory& memory = words_.the_core->memory();
     return std::pair<const std::byte*, std::size_t>(
         memory.base(), static_cast<std::size_t>(memory.plan().bytes_for(memory.capacity())));
 }
 template <class Kind>
 recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
-    return impl::statistics_of(*words_.the_core);
+    if (words_.the_core != nullptr) return impl::statistics_of(*words_.the_core);
+    recorder_statistics nothing;
+    const auto& why = *static_cast<const impl::no_recording*>(words_.cold);
+    nothing.failure = why.text;
+    nothing.failure_error = why.error;
+    return nothing;
 }
 
 }  // namespace trace_ring::inline v1

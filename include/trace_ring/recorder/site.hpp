@@ -75,7 +75,8 @@ public:
     using scoped = open_scope<basic_recorder, impl::event_of<E>>;
 
     /// Makes or joins the trace. Throws setup_error, which names the file (or option) and the
-    /// cause; without exceptions see setup_error.hpp.
+    /// cause; without exceptions see setup_error.hpp. If recorder_options::on_failure is
+    /// record_nothing, it reports the error instead, and the recorder does nothing.
     explicit basic_recorder(const recorder_options& options);
     basic_recorder(const basic_recorder&) = delete;
     basic_recorder& operator=(const basic_recorder&) = delete;
@@ -90,7 +91,7 @@ public:
     template <impl::told_event E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
         if constexpr (impl::takes<E, Values...>()) {
-            return impl::write_values<typename E::signature>::template now<
+            return impl::write_values<typename E::given>::template now<
                 clock_policy, 0, impl::ring_of<E>, impl::is_counted<E>()>(
                 words_, impl::event_type<E>(), nullptr, values...);
         } else {
@@ -107,13 +108,14 @@ public:
         impl::event_state& type = impl::event_type<E>();
         const impl::mark_type opener = impl::stack_position();
         reservation made(words_, type, opener);
-        made.hold(impl::write_values<typename E::signature>::open(words_, type, opener, &made,
-                                                                  values...));
+        made.hold(
+            impl::write_values<typename E::given>::open(words_, type, opener, &made, values...));
         return made;
     }
 
-    /// A span: recorded as begun now, and as ended when the returned object dies, in whichever
-    /// thread, or process after a fork, and whatever was begun and not ended since.
+    /// A span: recorded as begun now, and as ended by `end(results...)` of the returned object, or
+    /// when that dies, in whichever thread, or process after a fork, and whatever was begun and not
+    /// ended since. A span that ends when the object dies has no results, and readers say so.
     template <impl::told_event E, class... Values>
     [[nodiscard, gnu::always_inline]] scoped<E> scope(const Values&... values) noexcept {
         static_assert(E::kind == event_kind::span, "trace_ring: scope() takes a trace_ring::span");
@@ -176,15 +178,23 @@ private:
     /// Begins a span: `span` receives which record that is.
     template <class E, class... Values>
     [[gnu::always_inline]] bool put_begin(impl::open_span& span, const Values&... values) noexcept {
-        return impl::write_values<typename E::signature>::template now<
+        return impl::write_values<typename E::given>::template now<
             clock_policy, record_word::begin, impl::ring_of<E>, impl::is_counted<E>()>(
             words_, impl::event_type<E>(), &span, values...);
     }
     /// The end of a span: written even if the gate has been shut since, or it would never end.
     template <class E>
-    [[gnu::always_inline]] void put_end(impl::open_span& span) noexcept {
-        impl::append<clock_policy, record_word::end, impl::ring_of<E>, false>(
+    [[gnu::always_inline]] bool put_end(impl::open_span& span) noexcept {
+        return impl::append<clock_policy, record_word::end, impl::ring_of<E>, false>(
             words_, impl::event_of<E>::state, impl::words_record<0>{}, &span);
+    }
+    /// The same with results.
+    template <class E, class... Results>
+    [[gnu::always_inline]] bool put_results(impl::open_span& span,
+                                            const Results&... values) noexcept {
+        return impl::write_values<typename E::end::given>::template now<
+            clock_policy, record_word::end, impl::ring_of<E>, false>(
+            words_, impl::event_of<E>::state, &span, values...);
     }
 
     impl::recorder_words words_;  // first: see gate_link

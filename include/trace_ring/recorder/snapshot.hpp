@@ -294,6 +294,7 @@ private:
         error = errno;
     } else {
         error = snapshot_writer(from, fd).run();
+        if (error == 0) error = storage::set_mode(fd, from.memory().file_mode());
         ::close(fd);
         // An existing file of that name is not overwritten.
         if (error == 0) error = storage::name_file(temporary.text(), file);

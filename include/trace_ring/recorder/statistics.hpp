@@ -31,6 +31,10 @@ struct recorder_statistics {
     std::uint64_t recommended_size = 0;
     std::uint64_t recommended_lanes = 0;
     std::uint64_t recommended_quotas[quota_list::most]{};
+    /// Why nothing is recorded, as recorder_options::on_failure allows: the counts are zero because
+    /// there is no trace. Null: there is one. Good as long as the recorder.
+    const char* failure = nullptr;
+    int failure_error = 0;  ///< the errno value of that; 0: there is a trace
 };
 
 #if !defined(TRACE_RING_DISABLE)

@@ -187,7 +187,7 @@ private:
             count = of.keep;
         }
         const lane_info& whose = list.owner(*lane_->lane());
-        const event_type* const type = in_.type_of(whose, list.head(), list.next_id());
+        const event_type* const type = in_.type_of(whose, list.head(), list.next_word());
         if (unpack_ && type != nullptr && type->packed != event_type::npos &&
             !list.unpacked_next()) {
             list.unpack(in_, *lane_->lane());

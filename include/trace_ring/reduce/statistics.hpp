@@ -105,7 +105,7 @@ template <class Observer = no_observer>
             const record_run rest = all.records();
             const std::uint64_t records = 1 + rest.size();
             const std::uint64_t bytes = records * record->bytes();
-            const event_type* type = record->known() ? &record->type() : nullptr;
+            const event_type* type = record->known() ? &record->type().whole() : nullptr;
             if (event == nullptr || type != last_type) event = &events[last_type = type];
             auto& of_lane = in_lane(&record->lane());
             for (auto* each : {&event->records, &of_lane.records, &sum.records}) *each += records;

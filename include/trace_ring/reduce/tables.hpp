@@ -169,13 +169,16 @@ public:
         return guest_of(lane, who);
     }
 
-    /// The type of a record with this id, lane and sub-buffer head; null if the dictionary lacks
-    /// it.
+    /// The type of a record with this header word, lane and sub-buffer head; null if the dictionary
+    /// lacks it.
     [[nodiscard]] const event_type* type_of(const lane_info& lane, const sub_buffer_copy& head,
-                                            std::uint32_t id) const noexcept {
-        if (lane.root) return dictionary_.find(*lane.root, id);
-        return head.numbering != 0 ? dictionary_.find(head.numbering - 1, id)
-                                   : dictionary_.find_only(id);
+                                            std::uint32_t word) const noexcept {
+        const std::uint32_t id = record_word::id(word);
+        const event_type* const type = lane.root ? dictionary_.find(*lane.root, id)
+                                       : head.numbering != 0
+                                           ? dictionary_.find(head.numbering - 1, id)
+                                           : dictionary_.find_only(id);
+        return type != nullptr ? &type->of_record(word) : nullptr;
     }
 
     /// How often the events of this type happened, including lost ones; nothing if the type has no

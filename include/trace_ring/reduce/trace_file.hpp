@@ -143,16 +143,16 @@ private:
         }
         const auto word = static_cast<std::uint32_t>(tail_[0] >> 32);
         const std::uint64_t time = (last & ~low_half) | (tail_[0] & low_half);
-        const auto* const type = in_.type_of(*found.lane, head_, record_word::id(word));
+        const auto* const type = in_.type_of(*found.lane, head_, word);
         if (type == nullptr || time < last) return;
         const std::uint64_t bytes = record_word::bytes(word);
         const std::uint64_t fixed = record_header_bytes + type->fixed_bytes;
         const std::uint32_t ends = record_word::flags(word) & layout::span_end_record::flags;
-        const bool fits = ends == record_word::end ? bytes == record_header_bytes
-                          : ends == layout::span_end_record::flags
-                              ? bytes == layout::span_end_record::bytes
-                          : type->variable ? bytes >= fixed
-                                           : bytes == fixed;
+        const bool bare = ends != 0 && ends != record_word::begin && type->span == nullptr;
+        const bool fits = bare && ends == record_word::end ? bytes == record_header_bytes
+                          : bare                           ? bytes == layout::span_end_record::bytes
+                          : type->variable                 ? bytes >= fixed
+                                                           : bytes == fixed;
         if (!fits || bytes > tail_.size() * 8) return;
         found.type = type;
         found.time = in_.time().eras().raised(head_.lane, head_.state.pos, head_.base_time) -

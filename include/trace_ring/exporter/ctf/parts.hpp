@@ -12,6 +12,7 @@
 /// - a byte that no identifier may have is `_xNN_`, with two lower-case hexadecimal digits; so is
 ///   an underscore that is followed by x and two such digits. An empty name is `_x_`, and the name
 ///   `_x_` is `_x5f_x_`. So no two names become the same identifier.
+/// - A duration's name has its unit behind it: `_latency_ms`.
 /// - A name that the event already has gets `_x_2`, `_x_3` and so on behind it.
 
 #include <bit>
@@ -142,19 +143,21 @@ inline void append_tsdl_enumeration(text_buffer& out, field_type type,
 inline void append_tsdl_field(text_buffer& out, const reduce::field_info& field, bool bytes,
                               ctf_members& members) {
     const bool text = field.type == field_type::character;
+    const std::string name =
+        field.unit == nullptr ? field.name : field.name + '_' + field.unit->suffix;
     out += "        ";
-    if (text && !bytes) return append(out, "string ", members.next(field.name), ";\n");
+    if (text && !bytes) return append(out, "string ", members.next(name), ";\n");
     text_buffer own;
     if (field.values != nullptr) append_tsdl_enumeration(own, field.type, *field.values);
     const std::string_view type = text ? "byte" : own.empty() ? tsdl_type(field.type) : own.view();
     if (field.form == field_form::scalar) {
-        return append(out, type, ' ', members.next(field.name), ";\n");
+        return append(out, type, ' ', members.next(name), ";\n");
     }
     if (field.form == field_form::array && !text) {
-        return append(out, type, ' ', members.next(field.name), '[', field.count, "];\n");
+        return append(out, type, ' ', members.next(name), '[', field.count, "];\n");
     }
-    const std::string length = members.next('_' + field.name + "_length");
-    append(out, "u16 ", length, "; ", type, ' ', members.next(field.name), '[', length, "];\n");
+    const std::string length = members.next('_' + name + "_length");
+    append(out, "u16 ", length, "; ", type, ' ', members.next(name), '[', length, "];\n");
 }
 
 /// Appends the declaration of a class of events. `type` null: the dictionary lacks event `id`.
@@ -181,11 +184,14 @@ inline void append_tsdl_event(text_buffer& out, std::uint32_t number,
     out += "    fields := struct {\n";
     if ((flavour & f::faulty) != 0) {
         out += "        string _fault;\n        u16 __raw_length; byte _raw[__raw_length];\n";
-    } else if (told) {
-        out += "        u32 _began_lane;\n        u64 _began_position;\n";
-    } else if (type != nullptr && (flavour & f::bare) == 0) {
+    } else {
         ctf_members members;
-        for (std::size_t i = 0; i < type->fields.size(); ++i) {
+        if (told) {
+            append(out, "        u32 ", members.next("began_lane"), ";\n        u64 ",
+                   members.next("began_position"), ";\n");
+        }
+        const bool has_fields = type != nullptr && (flavour & f::bare) == 0;
+        for (std::size_t i = 0; has_fields && i < type->fields.size(); ++i) {
             append_tsdl_field(out, type->fields[i], f::has_bytes(flavour, i), members);
         }
     }

@@ -167,6 +167,7 @@ private:
             note(note_key::fault, record.fault());
             note(note_key::raw, raw_.view());
         } else {
+            if (record.lacks_results()) note(note_key::end, "no results");
             if (record.interval()) note_interval(record, time);
             if (record.cut()) note_cut(record);
             if (mark.event->any_flow) find_flows(*mark.event, record);
@@ -215,7 +216,7 @@ private:
         close(*where.on, mark.ns, where.depth + 1);
         spans.pop_back();
         to_.end(*out_, mark);
-        if (where.apart) tracks_.give_back(*where.on, record.type());
+        if (where.apart) tracks_.give_back(*where.on, record.type().whole());
         while (!spans.empty() && spans.back().over) {
             close(*where.on, mark.ns, spans.size() - 1);
         }

@@ -96,6 +96,34 @@ using number_of = std::conditional_t<
     !has_names<T> || (!std::is_same_v<Kept, bool> && !std::is_same_v<Kept, char>), Kept,
     std::conditional_t<std::is_signed_v<Kept>, signed char, unsigned char>>;
 
+/// std::chrono::duration, known by what it has. A user's as_field is preferred.
+template <class T>
+concept duration = !has_as_field<T> && std::is_trivially_copyable_v<T> && requires(const T& value) {
+    typename T::rep;
+    T::period::num;
+    T::period::den;
+    requires std::is_same_v<decltype(value.count()), typename T::rep>;
+};
+/// The seconds between two counts of a duration: `Num` / `Den`.
+template <std::int64_t Num, std::int64_t Den>
+struct time_unit {
+    static constexpr std::uint64_t num = Num;
+    static constexpr std::uint64_t den = Den;
+    static constexpr bool is_positive = Num > 0 && Den > 0;
+    static_assert(is_positive, "trace_ring: a duration's period is positive");
+    /// Readers compare durations as nanoseconds, num * 10^9 / den of them for each count.
+    static constexpr bool fits = [] {
+        std::uint64_t a = 1'000'000'000;
+        for (std::uint64_t b = den; b != 0;) {
+            const std::uint64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        return num <= (std::uint64_t{1} << 63) / (1'000'000'000 / a);
+    }();
+    static_assert(fits, "trace_ring: the period of a field's duration is at most 292 years");
+};
+
 /// A scalar as the bits that go into a word.
 template <class T>
 [[nodiscard, gnu::always_inline]] constexpr std::uint64_t bits_of(T value) noexcept {
@@ -167,6 +195,17 @@ struct codec<T> : scalar_codec<scalar_type<number_of<T>>()> {
     }
 };
 
+template <duration T>
+struct codec<T> : scalar_codec<scalar_type<typename T::rep>()> {
+    static_assert(!is_one_of<typename T::rep, bool, char>,
+                  "trace_ring: a duration counts in numbers");
+    using unit = time_unit<T::period::num, T::period::den>;
+    static constexpr bool as_it_lies = sizeof(T) == sizeof(typename T::rep);
+    [[gnu::always_inline]] static constexpr std::uint64_t keep(T value) noexcept {
+        return bits_of(value.count());
+    }
+};
+
 template <>
 struct codec<flow> : scalar_codec<field_type::u64> {
     static constexpr bool ties = true;
@@ -212,9 +251,12 @@ concept row_view = requires(const S& value) {
     value.size_bytes();
 };
 template <template <class, std::size_t> class S, class T, std::size_t N>
-requires(row_view<S<const T, N>, T> && (scalar<T> || own_enum<T>)) struct codec<S<const T, N>>
+requires(row_view<S<const T, N>, T> &&
+         (scalar<T> || own_enum<T> || duration<T>)) struct codec<S<const T, N>>
     : codec_of<codec<T>::type, field_form::variable> {
+    static_assert(codec<T>::as_it_lies, "trace_ring: a row is recorded as it lies in memory");
     using enumeration = typename enumeration_of<codec<T>>::type;
+    using unit = typename unit_of<codec<T>>::type;
     using kept = bytes_view;
     [[gnu::always_inline]] static constexpr kept keep(const S<const T, N>& value) noexcept {
         return {value.data(), value.size_bytes()};
@@ -243,6 +285,7 @@ struct codec<A<T, N>> : codec_of<codec<T>::type, field_form::array, N> {
     static constexpr bool ties = codec<T>::ties;
     static constexpr bool as_it_lies = codec<T>::as_it_lies && !has_as_field<T>;
     using enumeration = typename enumeration_of<codec<T>>::type;
+    using unit = typename unit_of<codec<T>>::type;
     using kept = std::conditional_t<as_it_lies, const T*, bits_row<N>>;
     [[gnu::always_inline]] static constexpr kept keep(const A<T, N>& value) noexcept {
         if constexpr (as_it_lies) {
@@ -281,6 +324,7 @@ struct codec<T> {
     static constexpr bool ties = inner::ties;
     static constexpr bool as_it_lies = inner::as_it_lies;
     using enumeration = typename enumeration_of<inner>::type;
+    using unit = typename unit_of<inner>::type;
     /// An array that the conversion returns is nobody else's.
     static constexpr bool whole = form == field_form::array;
     using kept = std::conditional_t<whole, kept_whole<type_given>, typename inner::kept>;

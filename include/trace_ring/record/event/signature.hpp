@@ -68,8 +68,7 @@ struct signature {
     /// The payload is a few words that stay in registers.
     static constexpr bool few = !variable && words <= most_few_words;
 
-    static constexpr static_list<std::uint64_t> names =
-        names_words<typename enumeration_of<codec<T>>::type...>;
+    static constexpr static_list<std::uint64_t> names = words_behind<codec<T>...>;
 };
 
 }  // namespace trace_ring::inline v1::impl

@@ -21,6 +21,10 @@
 ///   head    bits 0-31 names_magic, 32-47 the number of fields, 48-63 of values
 ///   field   bits 0-15 which field of the event, 16-31 the first of its values, 32-47 how many
 ///   value   as a 64-bit number, with its sign
+/// Before them lie the units of fields that are durations, if there are any: a head, and three
+/// words for each such field.
+///   head    bits 0-31 units_magic, 32-47 the number of fields
+///   field   which field of the event; then the unit in seconds, as numerator and denominator
 
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +68,13 @@ inline constexpr std::size_t most_names_bytes = 8192;
 
 inline constexpr std::uint32_t names_magic = 0x53454D4E;  ///< "NMES"
 
+inline constexpr std::uint32_t units_magic = 0x54494E55;  ///< "UNIT"
+/// The words that the units of fields take, by the first of the words behind an entry's texts.
+[[nodiscard]] constexpr std::size_t units_words(std::uint64_t head) noexcept {
+    const bool are_there = static_cast<std::uint32_t>(head) == units_magic;
+    return are_there ? 1 + 3 * static_cast<std::size_t>(head >> 32 & 0xFFFFU) : 0;
+}
+
 /// The numbers of fields, values and bytes in an event's names, and where each part begins.
 struct names_shape {
     std::size_t fields = 0;
@@ -102,6 +113,19 @@ requires requires {
 }
 struct enumeration_of<Codec> {
     using type = typename Codec::enumeration;
+};
+
+/// The unit of the durations that a codec encodes; void: they are none.
+template <class Codec>
+struct unit_of {
+    using type = void;
+};
+template <class Codec>
+requires requires {
+    typename Codec::unit;
+}
+struct unit_of<Codec> {
+    using type = typename Codec::unit;
 };
 
 /// Calls `put(word, bits)` for each part of the words that hold the names of `E`, the enumerations
@@ -169,6 +193,48 @@ struct names_with_words {
 template <class... E>
 requires(has_names<E> || ...) inline constexpr static_list<std::uint64_t> names_words<E...>{
     names_with_words<E...>::all.words, names_with_words<E...>::shape.words()};
+
+/// The units of an event's fields, where `U` has one for each field, before the names of values.
+template <class Names, class... U>
+struct units_with_names {
+    static constexpr std::size_t count = (0 + ... + (std::is_void_v<U> ? 0U : 1U));
+    static constexpr static_list<std::uint64_t> names = Names::words;
+    struct array {
+        std::uint64_t words[1 + 3 * count + names.size()]{};
+    };
+    static constexpr array all = [] {
+        array made;
+        made.words[0] = units_magic | std::uint64_t{count} << 32;
+        std::size_t at = 1;
+        std::size_t field = 0;
+        const auto add = [&]<class Unit>(Unit*) {
+            if constexpr (!std::is_void_v<Unit>) {
+                made.words[at++] = field;
+                made.words[at++] = Unit::num;
+                made.words[at++] = Unit::den;
+            }
+            ++field;
+        };
+        (add(static_cast<U*>(nullptr)), ...);
+        for (const std::uint64_t word : names) made.words[at++] = word;
+        return made;
+    }();
+    static constexpr static_list<std::uint64_t> words{all.words, sizeof all / 8};
+};
+template <class... E>
+struct names_alone {
+    static constexpr static_list<std::uint64_t> words = names_words<E...>;
+};
+
+/// What the dictionary has behind the texts of an event whose fields have these codecs.
+template <class... Codec>
+inline constexpr static_list<std::uint64_t> words_behind =
+    names_words<typename enumeration_of<Codec>::type...>;
+template <class... Codec>
+requires(!std::is_void_v<typename unit_of<Codec>::type> ||
+         ...) inline constexpr static_list<std::uint64_t> words_behind<Codec...> =
+    units_with_names<names_alone<typename enumeration_of<Codec>::type...>,
+                     typename unit_of<Codec>::type...>::words;
 
 }  // namespace impl
 

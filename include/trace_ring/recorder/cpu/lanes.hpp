@@ -101,22 +101,24 @@ public:
                                std::uint32_t count, bool counted, open_span* span) noexcept {
         if (table_.area == 0) return answer::elsewhere;
         rseq::forget(table_.area);  // a sequence may have been left unfinished
-        const bool ends = record_word::flags(header) == record_word::end;
+        const bool ends = (record_word::flags(header) & record_word::end) != 0;
         const undisturbed scope;
-        // An end may have to say where its span began.
-        answer found = admit(type,
-                             ends ? std::uint32_t{layout::span_end_record::bytes}
-                                  : static_cast<std::uint32_t>(record_header_bytes) + count * 8,
-                             ends);
+        // An end may have to say where its span began, before its results.
+        constexpr std::uint32_t place = layout::span_end_record::bytes - record_header_bytes;
+        const std::uint32_t bytes = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
+        answer found = admit(type, ends ? bytes + place : bytes, ends);
         if (found != answer::yes) return found;
         const bool innermost = ends && is_innermost_here(*span);
-        std::uint64_t began[2];
         if (ends && !innermost) {
+            std::uint64_t began[place / 8];
             core_.end_elsewhere(*span, began);
-            words = began;
-            count = 2;
-            header = record_word::pack(0, layout::span_end_record::bytes,
-                                       layout::span_end_record::flags);
+            auto* const all = static_cast<std::uint64_t*>(__builtin_alloca(place + bytes));
+            for (std::uint32_t i = 0; i < place / 8; ++i) all[i] = began[i];
+            for (std::uint32_t i = 0; i < count; ++i) all[place / 8 + i] = words[i];
+            words = all;
+            count += place / 8;
+            header = record_word::pack(0, bytes + place,
+                                       record_word::flags(header) | layout::span_end_record::flags);
         }
         header = (header & ~0xFFFFU) | record_word::id(register_type(type).header);
         found = try_often<Timed>(type.ring, header, words, count, ends ? nullptr : span);

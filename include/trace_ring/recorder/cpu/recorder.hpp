@@ -78,7 +78,7 @@ public:
 
     explicit basic_recorder(const recorder_options& options)
         : base(options),
-          lanes_(*base::words_.the_core, impl::in_sequence<clock_policy>),
+          lanes_(core_or_none(), has_core() && impl::in_sequence<clock_policy>),
           home_(restartable() ? &impl::the_registry : nullptr) {}
     ~basic_recorder() {
         home_ = nullptr;
@@ -91,7 +91,7 @@ public:
     template <impl::told_event E, class... Values>
     [[gnu::always_inline]] bool record(const Values&... values) noexcept {
         if constexpr (impl::takes<E, Values...>()) {
-            return impl::write_values<typename E::signature>::as_record(
+            return impl::write_values<typename E::given>::as_record(
                 [this](const record_of<E>& record)
                     __attribute__((always_inline)) { return put<impl::event_of<E>>(record); },
                 values...);
@@ -105,7 +105,7 @@ public:
     template <impl::told_event E, class... Values>
     [[nodiscard, gnu::always_inline]] reservation<E> reserve(const Values&... values) noexcept {
         static_assert(impl::takes<E, Values...>());
-        return reservation<E>(*this, typename E::signature{}, values...);
+        return reservation<E>(*this, typename E::given{}, values...);
     }
 
     template <impl::told_event E, class... Values>
@@ -138,6 +138,12 @@ private:
     friend class open_scope;
 
     static constexpr bool timed = !std::is_same_v<clock_policy, clock::none>;
+    [[nodiscard]] bool has_core() const noexcept { return base::words_.the_core != nullptr; }
+    /// A recorder that records nothing has no core, and without sequences none is used.
+    [[nodiscard]] impl::core& core_or_none() noexcept {
+        void* const there = has_core() ? static_cast<void*>(base::words_.the_core) : this;
+        return *static_cast<impl::core*>(there);
+    }
     template <class E>
     using record_of = impl::fields_record<typename E::signature>;
     /// The payload of a record in words that may stay in registers.
@@ -202,7 +208,7 @@ private:
         std::uint32_t header = header_of<E>(type);
         if (!passes(header)) return false;
         header |= std::uint32_t{record_word::begin} << 28;
-        return impl::write_values<typename E::signature>::as_record(
+        return impl::write_values<typename E::given>::as_record(
             [&](const record_of<E>& record) {
                 return write_staged<E>(type, header, record, &span);
             },
@@ -210,30 +216,71 @@ private:
     }
     /// Ends a span: recorded even if the gate has been shut since.
     template <class E>
-    void put_end(impl::open_span& span) noexcept {
+    bool put_end(impl::open_span& span) noexcept {
         if (!restartable()) return base::template put_end<E>(span);
         impl::event_state& type = impl::event_of<E>::state;
-        const std::uint32_t id = record_word::id(header_of<E>(type));
-        const std::uint32_t header = record_word::pack(id, record_header_bytes, record_word::end);
-        if (impl::is_innermost_here(span) && id != 0 && home_ == &impl::the_registry &&
+        const std::uint32_t header = end_header<E>(type);
+        if (impl::is_innermost_here(span) && record_word::id(header) != 0 &&
+            home_ == &impl::the_registry &&
             rseq::append<timed, 0>(lanes_.table().of(impl::ring_of<E>), header, nullptr))
             [[likely]] {
-            return impl::leave_here(span);
+            impl::leave_here(span);
+            return true;
         }
-        static_cast<void>(write_slowly(type, header, nullptr, 0, false, &span));
+        return write_slowly(type, header, nullptr, 0, false, &span);
     }
-    /// For records of variable length, and beginnings: their words go through the stack. `span`:
-    /// the one that it begins, else null.
+    /// The same with results.
+    template <class E, class... Results>
+    bool put_results(impl::open_span& span, const Results&... values) noexcept {
+        if (!restartable()) return base::template put_results<E>(span, values...);
+        impl::event_state& type = impl::event_of<E>::state;
+        return impl::write_values<typename E::end::given>::as_record(
+            [&](const auto& record) { return end_staged(type, end_header<E>(type), record, span); },
+            values...);
+    }
+    /// The header of an end without results.
+    template <class E>
+    [[nodiscard]] std::uint32_t end_header(const impl::event_state& type) const noexcept {
+        return record_word::pack(record_word::id(header_of<E>(type)), record_header_bytes,
+                                 record_word::end);
+    }
+    /// Calls `write(header, words, count)` with the payload of a record, which goes through the
+    /// stack.
+    template <class Record, class Write>
+    static bool staged(const Record& record, std::uint32_t header, std::uint32_t most,
+                       Write&& write) noexcept {
+        const auto sizes = record.measure(most);
+        const impl::record_size of = record.size(sizes);
+        const auto words = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
+        auto* const all = static_cast<std::uint64_t*>(__builtin_alloca(words * 8 + 8));
+        record.store(reinterpret_cast<std::byte*>(all), sizes);
+        return write(header + of.header, all, words);
+    }
+    /// For records of variable length, and beginnings. `span`: the one that it begins, else null.
     template <class E>
     [[gnu::noinline]] bool write_staged(impl::event_state& type, std::uint32_t header,
                                         const record_of<E>& record,
                                         impl::open_span* span) noexcept {
-        const auto sizes = record.measure(max_record());
-        const impl::record_size of = record.size(sizes);
-        const auto words = static_cast<std::uint32_t>((of.bytes - record_header_bytes) / 8);
-        auto* const staged = static_cast<std::uint64_t*>(__builtin_alloca(words * 8 + 8));
-        record.store(reinterpret_cast<std::byte*>(staged), sizes);
-        return write_words(type, header + of.header, staged, words, impl::is_counted<E>(), span);
+        return staged(record, header, max_record(),
+                      [&](std::uint32_t head, const std::uint64_t* words, std::uint32_t count) {
+                          return write_words(type, head, words, count, impl::is_counted<E>(), span);
+                      });
+    }
+    /// For ends with results. `header` is that of an end without.
+    template <class Record>
+    [[gnu::noinline]] bool end_staged(impl::event_state& type, std::uint32_t header,
+                                      const Record& record, impl::open_span& span) noexcept {
+        header += std::uint32_t{Record::fixed_bytes / 8} << 16;
+        return staged(
+            record, header, impl::most_result_bytes(max_record()),
+            [&](std::uint32_t head, const std::uint64_t* words, std::uint32_t count) {
+                if (impl::is_innermost_here(span) && home_ == &impl::the_registry &&
+                    rseq::append_words<timed>(lanes_.table().of(type.ring), head, words, count)) {
+                    impl::leave_here(span);
+                    return true;
+                }
+                return write_slowly(type, head, words, count, false, &span);
+            });
     }
 
     /// The hot path, for records whose length is known and whose event has an id.

@@ -62,6 +62,14 @@ private:
         impl::write_values<impl::signature<T...>>::as_record(fill, values...);
         owner_ = &owner;
     }
+    /// Of values among which are structures.
+    template <class Stored, class... T>
+    cpu_reservation(Recorder& owner, impl::expanded<Stored, T...>,
+                    const std::type_identity_t<T>&... values) noexcept {
+        impl::with_stored(
+            [&](const auto&... all) { *this = cpu_reservation(owner, Stored{}, all...); },
+            values...);
+    }
     void take(cpu_reservation& other) noexcept {
         owner_ = std::exchange(other.owner_, nullptr);
         header_ = other.header_;

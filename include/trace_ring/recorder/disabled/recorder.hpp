@@ -36,12 +36,18 @@ public:
     constexpr bool commit() noexcept { return false; }
     constexpr void discard() noexcept {}
 };
+template <class E>
 class scoped {
 public:
     constexpr scoped() noexcept = default;
     scoped(scoped&&) noexcept = default;
     scoped& operator=(scoped&&) = delete;
     ~scoped() {}  // not trivial, or a scope would be an unused variable
+    template <class... Results>
+    bool end(const Results&...) noexcept {
+        static_assert(impl::takes_results<E, Results...>());
+        return false;
+    }
 };
 
 /// The names as the kind has them: with a lane for each thread, or for each processor.
@@ -62,7 +68,7 @@ template <class Kind>
 class basic_recorder : public nothing::names<Kind> {
 public:
     template <impl::told_event E>
-    using scoped = nothing::scoped;
+    using scoped = nothing::scoped<E>;
 
     explicit basic_recorder(const recorder_options&) noexcept {}
     basic_recorder(const basic_recorder&) = delete;

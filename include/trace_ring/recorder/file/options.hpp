@@ -38,6 +38,7 @@
 #include <string_view>
 
 #include <trace_ring/nanoseconds.hpp>
+#include <trace_ring/setup_error.hpp>
 
 namespace trace_ring::inline v1 {
 
@@ -56,9 +57,18 @@ enum class if_exists {
     fail,     ///< an existing file is an error
     replace,  ///< an old trace file is replaced in one step; one in use, or no trace file, is an
               ///< error
+    rotate,   ///< an old trace file is renamed to FILE.1, that of this name to FILE.2, and so on up
+              ///< to `rotations`, the oldest being removed. Also one in use: its program continues
+              ///< to record into it. No trace file is an error. For a service that starts again
     attach,  ///< joins the processes that record into the file, by its sizes, its full_mode and its
              ///< clock; one of those that come at once makes it if there is none. A symbolic link
              ///< is not followed, and the file of another user is refused (see any_owner)
+};
+
+/// What a recorder does if it cannot be set up.
+enum class if_setup_fails {
+    fail,            ///< it throws setup_error (see setup_error.hpp)
+    record_nothing,  ///< it reports the error once, and then does nothing: see on_failure
 };
 
 enum class on_fork {
@@ -134,6 +144,13 @@ struct recorder_options {
     full_mode full = full_mode::overwrite_oldest;
     nanoseconds block_for{1'000'000};
     if_exists exists = if_exists::fail;
+    /// With if_exists::rotate, how many old traces are kept; 1 to 1000.
+    std::uint32_t rotations = 1;
+    /// Who may read and write the file, and the snapshots of it: at least 0600, at most 0777.
+    /// Exactly this, whatever the umask is. Whoever may write to a trace file can spoil it, and may
+    /// ask for snapshots (`control`); whoever may read it sees all that is recorded. Has no effect
+    /// on a file that is joined.
+    std::uint32_t file_mode = 0600;
     /// `attach` also joins a file of another user, who can then spoil what is recorded.
     bool any_owner = false;
     on_fork fork = on_fork::own_lanes;
@@ -157,6 +174,16 @@ struct recorder_options {
     std::uint64_t dictionary_bytes = std::uint64_t{256} << 10;
     /// Set up with every gate shut; `resume()` opens them.
     bool paused = false;
+    /// With record_nothing the constructor never throws. If set-up fails for any reason, also for a
+    /// wrong option, the error is written to stderr, or passed to `report_failure`, once; and it is
+    /// in statistics(). All members of the recorder can be used. Records, spans and reservations
+    /// are refused at the cost of a shut gate, and are not counted; `snapshot` returns the errno
+    /// value of the error, `path` and `bytes` are empty, `descriptor` is -1, no event is enabled,
+    /// and a session on it finds nothing.
+    if_setup_fails on_failure = if_setup_fails::fail;
+    /// Called with that error instead of writing it to stderr, on the thread that sets up. Must not
+    /// throw.
+    void (*report_failure)(const setup_error& error) = nullptr;
 };
 
 namespace impl {

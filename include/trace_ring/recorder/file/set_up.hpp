@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <utility>
 
+#include <trace_ring/recorder/file/rotation.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 
@@ -44,6 +45,10 @@ namespace trace_ring::inline v1::impl {
               "recorder_options::dictionary_bytes", "must be from 4096 to 1 GiB");
     refuse_if(options.full > full_mode::extend_then_overwrite, "recorder_options::full",
               "must be a full_mode");
+    refuse_if((options.file_mode & 0600U) != 0600U || options.file_mode > 0777U,
+              "recorder_options::file_mode", "must be from 0600 to 0777, with 0600 in it");
+    refuse_if(options.rotations == 0 || options.rotations > 1000, "recorder_options::rotations",
+              "must be from 1 to 1000");
     refuse_if(options.keep_for.count() < 0, "recorder_options::keep_for", "must not be negative");
     refuse_if(options.keep_for.count() > 0 && options.full == full_mode::overwrite_oldest,
               "recorder_options::keep_for",
@@ -115,8 +120,8 @@ inline void trace_memory::open_new(const recorder_options& options, name_buffer&
         fresh = storage::try_create_file(made.text);
         if (!fresh && errno == EEXIST) {
             fail_setup(path(),
-                       "cannot create the file (if_exists::replace puts it in the place of an old "
-                       "trace, if_exists::attach joins that)",
+                       "cannot create the file (if_exists::rotate keeps the old trace by another "
+                       "name, if_exists::replace removes it, if_exists::attach joins it)",
                        EEXIST);
         }
         if (!fresh) fail_setup(path(), "cannot create the file", errno);
@@ -143,7 +148,7 @@ inline bool trace_memory::create(const recorder_options& options, const clock_fu
     bool has_name = true;
     setup_fault fault = fill(options, wanted);
     const bool is_named = made.size != 0;
-    if (!fault && is_named) fault = give_name(made.text, options.exists, has_name);
+    if (!fault && is_named) fault = give_name(made.text, options, has_name);
     // In its place it stays; elsewhere it has another name by now, or is not wanted.
     if (is_named && (fault || options.exists != if_exists::fail)) ::unlink(made.text);
     fail_setup(memory_ || file_ ? subject() : "anonymous memory", fault);
@@ -235,9 +240,13 @@ inline void trace_memory::describe(const recorder_options& options,
 
 /// Gives the new file its name when it is complete, so that a process that joins at the same time
 /// finds all of it or nothing. `has_name` is false if the name is taken. Returns what failed.
-inline setup_fault trace_memory::give_name(const char* made, if_exists how, bool& has_name) {
-    if (how == if_exists::fail) return {};
-    if (how == if_exists::replace) return replace_old(made);
+inline setup_fault trace_memory::give_name(const char* made, const recorder_options& options,
+                                           bool& has_name) {
+    if (const int error = storage::set_mode(file_.number(), options.file_mode))
+        return {error, "cannot set the file's mode"};
+    if (options.exists == if_exists::fail) return {};
+    if (options.exists == if_exists::replace) return replace_old(made);
+    if (options.exists == if_exists::rotate) return put_before_old(made, path(), options.rotations);
     const int error = storage::name_file(made, path());
     has_name = error == 0;
     if (has_name || error == EEXIST) return {};
@@ -270,12 +279,7 @@ inline setup_fault trace_memory::give_name(const char* made, if_exists how, bool
 inline setup_fault trace_memory::replace_old(const char* made) const {
     file_descriptor old;  // kept until the name is the new file's: joiners wait
     if (::access(path(), F_OK) == 0) {
-        if (const setup_fault why = storage::open_file(old, path())) return why;
-        std::uint64_t magic = 0;
-        if (::pread(old.get(), &magic, sizeof magic, 0) != sizeof magic ||
-            magic != layout::file_magic) {
-            return {EEXIST, "will not replace what is not a trace file"};
-        }
+        if (const setup_fault why = open_trace(old, path())) return why;
         const std::uint64_t bytes = storage::file_bytes(old.get());
         layout::plan plan;
         const auto header = storage::mapping::try_of_file(old.get(), layout::format_page_bytes);

@@ -73,7 +73,8 @@ static_assert(stray_bytes >= 0x10008 + max_sub_buffer_bytes);
 class trace_memory {
 public:
     /// Makes or joins what the options ask for. Throws setup_error.
-    [[gnu::cold]] trace_memory(const recorder_options& options, const clock_functions& wanted) {
+    [[gnu::cold]] trace_memory(const recorder_options& options, const clock_functions& wanted)
+        : file_mode_(options.file_mode) {
         {
             name_buffer name;
             name.expand(options.file);
@@ -99,6 +100,8 @@ public:
     }
     [[nodiscard]] int descriptor() const noexcept { return file_.number(); }
     [[nodiscard]] std::byte* base() const noexcept { return memory_.data(); }
+    /// That of files that are made: recorder_options::file_mode.
+    [[nodiscard]] std::uint32_t file_mode() const noexcept { return file_mode_; }
     [[nodiscard]] std::uint32_t clock() const noexcept { return clock_->kind; }
 
     [[nodiscard]] layout::file_header& header() const noexcept {
@@ -336,7 +339,8 @@ private:
                                               const clock_functions& wanted);
     [[gnu::cold]] void describe(const recorder_options& options,
                                 std::uint64_t first) const noexcept;
-    [[nodiscard, gnu::cold]] setup_fault give_name(const char* made, if_exists how, bool& has_name);
+    [[nodiscard, gnu::cold]] setup_fault give_name(const char* made,
+                                                   const recorder_options& options, bool& has_name);
     [[nodiscard, gnu::cold]] setup_fault replace_old(const char* made) const;
     [[nodiscard, gnu::cold]] bool join(const clock_functions& wanted, bool any_owner);
     [[nodiscard, gnu::cold]] setup_fault populate_tables() const;
@@ -363,6 +367,7 @@ private:
     mutable storage::life_lock life_;  ///< of this process, on its byte
     std::uint32_t root_ = 0;
     std::uint32_t gate_page_ = 0;
+    std::uint32_t file_mode_ = 0600;
     layout::plan plan_;
     extent present_;
     readable readable_;  // after what it refers to

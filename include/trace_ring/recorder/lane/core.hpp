@@ -49,6 +49,8 @@ public:
     [[gnu::cold]] ~core();
     core(const core&) = delete;
     core& operator=(const core&) = delete;
+    /// Gives back the index of one whose constructor was left by a jump: a process has few of them.
+    static void give_up(core& unfinished) noexcept { unfinished.index_.~recorder_index(); }
 
     [[nodiscard]] std::uint32_t index() const noexcept { return index_.value(); }
     [[nodiscard]] trace_memory& memory() noexcept { return memory_; }

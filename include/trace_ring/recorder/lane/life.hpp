@@ -63,7 +63,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
     lane.entry.store(entry, relaxed);
     lane.totals.store(memory_.totals(slot), relaxed);
-    lane.columns.store(memory_.plan().totals_per_lane, relaxed);
+    lane.totals_count.store(memory_.plan().totals_per_lane, relaxed);
     lane.sub.store(&nowhere, relaxed);
     lane.where.store(no_position, relaxed);
     lane.refused.store(0, relaxed);

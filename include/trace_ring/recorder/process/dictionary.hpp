@@ -49,14 +49,17 @@ public:
                                                      bool named) const noexcept {
         const type_description& type = node.description;
         static constexpr std::uint64_t left_out[] = {names_shape{}.head()};
-        std::span<const std::uint64_t> names = type.names;
+        const std::span<const std::uint64_t> words = type.names;
+        const std::span<const std::uint64_t> units = words.first(units_of(type));
+        std::span<const std::uint64_t> names = words.subspan(units.size());
         if (!names.empty() && !named) names = left_out;
         std::uint64_t end = sizeof(layout::type_entry) +
                             sizeof(layout::field_entry) * type.fields.size() + type.name.size();
         for (const auto& f : type.fields) end += f.name.size();
         const std::uint64_t names_at = layout::round_up(end, sizeof(std::uint64_t));
         const std::uint64_t bytes = layout::round_up(
-            names.empty() ? end : names_at + names.size_bytes(), layout::dictionary_unit);
+            words.empty() ? end : names_at + units.size_bytes() + names.size_bytes(),
+            layout::dictionary_unit);
         const bool has_names = names.size() > 1;
         const std::optional<std::uint64_t> offset = claim(bytes, has_names ? size / 4 : 0);
         if (!offset) return false;
@@ -66,12 +69,13 @@ public:
         entry.root.store(root, relaxed);
         entry.id.store(static_cast<std::uint16_t>(node.id), relaxed);
         std::byte* const start = base + *offset;
-        entry_words words{start};
-        words.lay_out(type, total_of(node));
+        entry_words to{start};
+        to.lay_out(type, total_of(node));
         // Another entry may have been there: bytes behind the texts must not look like names.
-        for (; end < names_at; ++end) words.put<std::uint8_t>(end, 0);
-        for (const std::uint64_t word : names) words.put(std::exchange(end, end + 8), word);
-        for (; end < bytes; end += 8) words.put<std::uint64_t>(end, 0);
+        for (; end < names_at; ++end) to.put<std::uint8_t>(end, 0);
+        for (const std::uint64_t word : units) to.put(std::exchange(end, end + 8), word);
+        for (const std::uint64_t word : names) to.put(std::exchange(end, end + 8), word);
+        for (; end < bytes; end += 8) to.put<std::uint64_t>(end, 0);
         // order: dictionary.write:A pairs with table.read:A, snapshot.copy:A, dictionary.read:A,
         // dictionary.read:B, dictionary.read:C
         entry.magic.store(layout::type_magic, release);
@@ -115,14 +119,22 @@ public:
         if (length > size - offset) return false;
         entry_words words{base + offset, length, true};
         std::uint64_t at = layout::round_up(words.lay_out(type, total), sizeof(std::uint64_t));
+        const std::size_t units = units_of(type);
+        for (std::size_t i = 0; i < units; ++i) words.put(std::exchange(at, at + 8), type.names[i]);
         std::uint64_t head = 0;
         if (at < length)  // relaxed: as above
             head = word_at<std::uint64_t>(words.start, static_cast<std::size_t>(at)).load(relaxed);
-        if (type.names.empty())
+        if (units_words(head) != 0) return false;
+        if (type.names.size() == units)
             return words.same && static_cast<std::uint32_t>(head) != names_magic;
         if (head == names_shape{}.head()) return words.same;
-        for (const std::uint64_t word : type.names) words.put(std::exchange(at, at + 8), word);
+        for (std::size_t i = units; i < type.names.size(); ++i)
+            words.put(std::exchange(at, at + 8), type.names[i]);
         return words.same;
+    }
+    /// The words that the units of a type's fields take, before the names of values.
+    [[nodiscard]] static std::size_t units_of(const type_description& type) noexcept {
+        return type.names.empty() ? 0 : units_words(type.names[0]);
     }
 
     /// Frees the bytes of an entry that nothing refers to.
@@ -174,7 +186,9 @@ private:
                 const field_description& f = type.fields[i];
                 if (f.flow && i < most_flow_fields) flows |= std::uint64_t{1} << i;
                 put(at + offsetof(field_entry, type), static_cast<std::uint8_t>(f.type));
-                put(at + offsetof(field_entry, form), static_cast<std::uint8_t>(f.form));
+                put(at + offsetof(field_entry, form),
+                    static_cast<std::uint8_t>(static_cast<unsigned>(f.form) |
+                                              (f.result ? field_entry::result : 0U)));
                 put(at + offsetof(field_entry, count), f.count);
                 put(at + offsetof(field_entry, offset), f.offset);
                 put(at + offsetof(field_entry, name_bytes),

@@ -63,7 +63,7 @@ struct left_at {
 /// `flags` are those of the record. With record_word::begin or record_word::end, of which it has at
 /// most one, `span` is that span.
 struct cold_path {
-    /// Writes a record of `count` words.
+    /// Writes a record of `count` words; for the end of a span they are its results.
     bool (*append)(recorder_words& to, event_state& type, left_at where, const std::uint64_t* words,
                    std::uint32_t count, std::uint32_t flags, open_span* span) noexcept;
     /// Opens a record of `bytes`, its header included; no lane if it is lost, and counted. It is

@@ -68,6 +68,11 @@ struct time_source {
     }
 };
 
+/// What the results of a span may take, with a header: an end may have to say where it began.
+[[nodiscard]] constexpr std::uint32_t most_result_bytes(std::uint32_t max_record) noexcept {
+    return max_record - std::uint32_t{layout::span_end_record::bytes - record_header_bytes};
+}
+
 /// The length of a record, and what its first word adds to the one of its type.
 struct record_size {
     std::uint32_t bytes;
@@ -169,6 +174,15 @@ private:
                                                        left_at where, open_span* span,
                                                        fields_record record) noexcept {
         if (!has_cold_path(to, type, where)) return false;
+        if constexpr (Flags == record_word::end) {
+            // Only the cold path knows whether they come behind the place where the span began.
+            const sizes m = record.measure(most_result_bytes(to.max_record));
+            const std::uint32_t bytes = size(m).bytes - std::uint32_t{record_header_bytes};
+            auto* const words = static_cast<std::uint64_t*>(__builtin_alloca(bytes + 8));
+            record.store(reinterpret_cast<std::byte*>(words), m);
+            const std::uint32_t cut = size(m).header >> 28;
+            return to.cold->append(to, type, where, words, bytes / 8, Flags | cut, span);
+        }
         const auto [lane, bytes] = record.open(to, type, where, Flags, nullptr);
         if (lane != nullptr) to.cold->close(to, *lane, type, bytes, Flags, span);
         return lane != nullptr;
@@ -186,7 +200,7 @@ inline void count_record(lane_state& lane, std::uint32_t of) noexcept {
 }
 
 /// Writes a record. False: its gate is shut, or it is lost and counted. `Flags` are 0, or those of
-/// the beginning or the end of `span`; an end has the id of the span, and no words.
+/// the beginning or the end of `span`; an end has the id of the span, and its results as words.
 template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, class Record>
 [[gnu::always_inline]] inline bool append(recorder_words& to, event_state& type,
                                           const Record& record,
@@ -202,7 +216,7 @@ template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, cl
         std::uint32_t header = type.header.load(acquire);
         // Before the gate's, so that this load does not wait for those.
         lane_state& lane = *first_lane_of(to, Ring);
-        const auto sizes = record.measure(to.max_record);
+        const auto sizes = record.measure(ends ? most_result_bytes(to.max_record) : to.max_record);
         const record_size of = record.size(sizes);
         // 1. gate. The header is the number of the gate and what is known already; one of an event
         // that has no id yet is shut, and so are those of events that the recorder has no room for.
@@ -251,7 +265,8 @@ template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted, cl
         }
         // 5. store
         if constexpr (ends)
-            header = record_word::pack(record_word::id(header), record_header_bytes);
+            header = record_word::pack(record_word::id(header),
+                                       record_header_bytes + Record::fixed_bytes);
         lane_writer::store_head(
             at, (std::uint64_t{header + of.header} << 32 | std::uint64_t{Flags} << 60) | low);
         record.store(at + record_header_bytes, sizes);
@@ -296,6 +311,34 @@ struct write_values<signature<T...>> {
                                           const void* holder, const T&... values) noexcept {
         if (!has_cold_path(to, type, {})) return {};
         return fields_record<fields>(values...).open(to, type, {not_begun, opener}, 0, holder);
+    }
+};
+/// With structures among the values: from the values of their members.
+template <class Stored, class... T>
+struct write_values<expanded<Stored, T...>> {
+    using inner = write_values<Stored>;
+
+    template <class Clock, std::uint32_t Flags, std::uint32_t Ring, bool Counted>
+    [[gnu::always_inline]] static bool now(recorder_words& to, event_state& type, open_span* span,
+                                           const T&... values) noexcept {
+        return with_stored(
+            [&](const auto&... all) __attribute__((always_inline)) {
+                return inner::template now<Clock, Flags, Ring, Counted>(to, type, span, all...);
+            },
+            values...);
+    }
+    template <class Do>
+    [[gnu::always_inline]] static auto as_record(Do&& what, const T&... values) noexcept {
+        return with_stored(
+            [&](const auto&... all)
+                __attribute__((always_inline)) { return inner::as_record(what, all...); },
+            values...);
+    }
+    [[nodiscard]] static open_record open(recorder_words& to, event_state& type, mark_type opener,
+                                          const void* holder, const T&... values) noexcept {
+        return with_stored(
+            [&](const auto&... all) { return inner::open(to, type, opener, holder, all...); },
+            values...);
     }
 };
 

@@ -232,7 +232,7 @@ private:
         const field_description& f = a.fields[i];
         const field_description& g = b.fields[i];
         if (!(f.name == g.name) || f.type != g.type || f.form != g.form || f.count != g.count ||
-            f.offset != g.offset || f.flow != g.flow) {
+            f.offset != g.offset || f.flow != g.flow || f.result != g.result) {
             return false;
         }
     }

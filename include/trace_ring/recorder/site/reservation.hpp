@@ -89,7 +89,8 @@ private:
     std::uint32_t bytes_ = 0;
 };
 
-/// An open span, whose end is recorded when this is destroyed. Move-only, also to other threads.
+/// An open span, whose end is recorded by `end`, or else when this is destroyed. Move-only, also to
+/// other threads.
 template <class Recorder, recordable E>
 class open_scope {
 public:
@@ -100,6 +101,27 @@ public:
     open_scope& operator=(open_scope&&) = delete;
     [[gnu::always_inline]] ~open_scope() {
         if (owner_ != nullptr) owner_->template put_end<E>(span_);
+    }
+
+    /// Records the end now, with the span's results: one value for each field in its `results`,
+    /// and none if it has no such list. From then on there is nothing to end: a second call records
+    /// nothing, and neither does the destructor. False: the span has ended, or its begin was not
+    /// recorded, or the end was lost and counted. Texts and rows are cut to fit, as in `record`.
+    /// Signal-safe; constant time for fixed fields, linear in the bytes of variable ones.
+    template <class... Results>
+    [[gnu::always_inline]] bool end(const Results&... values) noexcept {
+        if constexpr (impl::takes_results<E, Results...>()) {
+            Recorder* const owner = owner_;
+            owner_ = nullptr;
+            if (owner == nullptr) return false;
+            if constexpr (sizeof...(Results) == 0) {
+                return owner->template put_end<E>(span_);
+            } else {
+                return owner->template put_results<E>(span_, values...);
+            }
+        } else {
+            return false;
+        }
     }
 
 private:

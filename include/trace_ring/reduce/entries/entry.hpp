@@ -100,7 +100,7 @@ public:
                 continue;
             }
             const lane_info& whose = each.whose != nullptr ? *each.whose : lane_;
-            const auto* const type = in_.type_of(whose, head, record_word::id(each.word));
+            const auto* const type = in_.type_of(whose, head, each.word);
             if (!wants(type) || !ask_.wants_thread(whose)) {
                 leave_out(each, 0, each.count, out);
             } else if (ask_.condition) {

@@ -268,7 +268,7 @@ public:
         return whose != nullptr ? *whose : lane;
     }
     /// The event id of the next records.
-    [[nodiscard]] std::uint16_t next_id() const noexcept { return record_word::id(entry_().word); }
+    [[nodiscard]] std::uint32_t next_word() const noexcept { return entry_().word; }
     /// Whether they come from records that were unpacked, or could not be.
     [[nodiscard]] bool unpacked_next() const noexcept { return entry_().packed != 0; }
     /// The distance from one of them to the one read after it, in words.

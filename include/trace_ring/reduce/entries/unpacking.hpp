@@ -81,7 +81,7 @@ private:
     /// The type of an entry that packs references and was not unpacked yet; null: it does not.
     [[nodiscard]] const event_type* packing_type(const entry& of) const noexcept {
         if (of.is_note() || of.packed != 0 || of.asked == entry::answer::unwanted) return nullptr;
-        const auto* const type = in_.type_of(owner(of), head_, record_word::id(of.word));
+        const auto* const type = in_.type_of(owner(of), head_, of.word);
         return type == nullptr || type->packed == event_type::npos ? nullptr : type;
     }
     [[nodiscard]] bool packs(const entry& of) const noexcept { return packing_type(of) != nullptr; }

@@ -32,6 +32,7 @@ public:
                 bool cut = false) noexcept
         : data_(data),
           names_(field.values.get()),
+          unit_(field.unit.get()),
           size_(static_cast<std::uint32_t>(elements)),
           type_(field.type),
           form_(field.form),
@@ -56,6 +57,8 @@ public:
     }
     /// Whether some values of its type have names.
     [[nodiscard]] bool may_have_name() const noexcept { return names_ != nullptr; }
+    /// The unit of its elements, if they are durations; null: they have none.
+    [[nodiscard]] const duration_unit* unit() const noexcept { return unit_; }
     /// The same value without names: a number.
     [[nodiscard]] field_value unnamed() const noexcept {
         field_value same = *this;
@@ -69,6 +72,7 @@ public:
         if (i >= size_) return one;
         one.data_ = data_ + i * size_of(type_);
         one.names_ = names_;
+        one.unit_ = unit_;
         one.size_ = 1;
         one.type_ = type_;
         return one;
@@ -147,6 +151,7 @@ private:
 
     const std::byte* data_ = nullptr;
     const value_names* names_ = nullptr;
+    const duration_unit* unit_ = nullptr;
     std::uint32_t size_ = 0;
     field_type type_ = field_type::u8;
     field_form form_ = field_form::scalar;
@@ -200,7 +205,8 @@ public:
     [[nodiscard]] std::uint16_t id() const noexcept { return record_word::id(word()); }
     /// True if the dictionary has its type.
     [[nodiscard]] bool known() const noexcept { return shared_.type != nullptr; }
-    /// Its type; a type without name and fields if it is not known.
+    /// Its type; a type without name and fields if it is not known. A span's ends with results have
+    /// another than its begins: `type().whole()` is one for both.
     [[nodiscard]] const event_type& type() const noexcept {
         static const event_type unknown;
         return shared_.type != nullptr ? *shared_.type : unknown;
@@ -242,6 +248,10 @@ public:
 
     /// False if it is faulty, or the end of a span without fields.
     [[nodiscard]] bool has_fields() const noexcept { return fault().empty() && !bare_end(); }
+    /// The end of a span that has results in its type, but ended without any.
+    [[nodiscard]] bool lacks_results() const noexcept {
+        return bare_end() && fault().empty() && type().results != nullptr;
+    }
     /// Field `i`, in the order declared. Constant time, except for variable fields, which lie one
     /// behind the other.
     [[nodiscard, gnu::always_inline]] field_value field(std::size_t i) const noexcept {
@@ -320,7 +330,8 @@ private:
     }
 
     [[nodiscard]] bool bare_end() const noexcept {
-        return ends() && (bytes() == record_header_bytes || flag(record_word::begin));
+        return ends() && (bytes() == record_header_bytes || flag(record_word::begin)) &&
+               (shared_.type == nullptr || shared_.type->span == nullptr);
     }
     [[nodiscard]] bool told_end() const noexcept { return ends() && flag(record_word::begin); }
     /// The fault of the record at `words`, which is of this kind.

@@ -71,11 +71,11 @@ public:
             take(order_.front(), given_up);
             order_.pop_front();
         }
-        open_.insert_or_assign(
-            place, begun{&record.type(), record.time(), record.interval(), std::move(kept)});
+        open_.insert_or_assign(place, begun{&record.type().whole(), record.time(),
+                                            record.interval(), std::move(kept)});
         order_.push_back(place);
         if (order_.size() > 2 * open_.size() + 64) std::erase_if(order_, gone());
-        stack_of(record.lane()).push({place, &record.type()}, gone());
+        stack_of(record.lane()).push({place, &record.type().whole()}, gone());
     }
 
     /// A record that ends a span. `passed(begun&)` is called for spans that have lost their ends.
@@ -83,7 +83,7 @@ public:
     [[nodiscard]] ended_span<Kept> end(const record_view& record, Passed&& passed) {
         ended_span<Kept> out;
         const auto keep = [&out](begun& found) { out.begun = std::move(found); };
-        const event_type* const type = &record.type();
+        const event_type* const type = &record.type().whole();
         if (const auto place = record.began()) {
             const auto found = open_.find(*place);
             if (found != open_.end() && found->second.type == type) take(*place, keep);
@@ -214,7 +214,7 @@ using span_places = std::unordered_set<span_place, span_place_hash>;
             if ((record_word::flags(word) & layout::span_end_record::flags) !=
                 layout::span_end_record::flags)
                 return;
-            if (record_word::bytes(word) != layout::span_end_record::bytes) return;
+            if (record_word::bytes(word) < layout::span_end_record::bytes) return;
             out.insert({static_cast<std::uint32_t>(words[at + 2]), words[at + 1] - 1});
         };
         static_cast<void>(walk_records(words, head, visit));  // the cursor reports damage

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,7 +28,8 @@ namespace trace_ring::inline v1::reduce {
 class dictionary {
 public:
     /// All types, in the order of the file; after one that packs references, those that these have
-    /// when they are unpacked. Addresses stay when more are added.
+    /// when they are unpacked; after one of a span with results, those of its ends
+    /// (event_type::results). Addresses stay when more are added.
     [[nodiscard]] const std::deque<event_type>& types() const noexcept { return types_; }
     /// Whether some type packs references.
     [[nodiscard]] bool packs() const noexcept { return packs_; }
@@ -195,6 +197,8 @@ private:
                  at + offsetof(field_entry, count), field.count, at + offsetof(field_entry, offset),
                  field.offset, at + offsetof(field_entry, name_bytes), length);
             field.type = static_cast<field_type>(kind);
+            field.result = (form & field_entry::result) != 0;
+            form = static_cast<std::uint8_t>(form & ~field_entry::result);
             field.form = static_cast<field_form>(form);
             field.flow = i < most_flow_fields && (flows >> i & 1U) != 0;
             const std::size_t size = field.variable() ? 2 : size_of(field.type);
@@ -204,8 +208,12 @@ private:
                  at, "a field of no known type"},
                 {field.form == field_form::scalar && field.count != 1,
                  at + offsetof(field_entry, count), "a field with a wrong count"},
-                {(size != 0 && field.offset % size != 0) || end > type.fixed_bytes,
+                {(size != 0 && field.offset % size != 0) ||
+                     end > (field.result ? max_sub_buffer_bytes : type.fixed_bytes),
                  at + offsetof(field_entry, offset), "a field outside its event's records"},
+                {field.result ? type.kind != event_kind::span
+                              : !type.fields.empty() && type.fields.back().result,
+                 at + offsetof(field_entry, form), "a result in the wrong place"},
                 {field.flow && (field.type != field_type::u64 || field.variable()),
                  offsetof(layout::type_entry, flow_fields), "a flow that is no number"},
                 {length > bytes - name_at, at + offsetof(field_entry, name_bytes),
@@ -214,26 +222,70 @@ private:
             if (!wrong.what.empty()) return wrong;
             field.name = name(name_at, length);
             name_at += length;
-            type.variable = type.variable || field.variable();
+            type.variable = type.variable || (field.variable() && !field.result);
             type.fields.push_back(std::move(field));
             return {};
         }
-        /// Reads the names of values of a parsed entry. Names that make no sense are left out.
+        /// Reads the units and the names of values of a parsed entry. Those that make no sense are
+        /// left out.
         [[nodiscard]] damage parse_names(event_type& type) const {
             std::size_t at = sizeof(layout::type_entry) +
                              sizeof(layout::field_entry) * type.fields.size() + type.name.size();
             for (const auto& field : type.fields) at += field.name.size();
             at = static_cast<std::size_t>(layout::round_up(at, 8));
             const std::size_t bytes = sane_bytes();
-            if (at >= bytes || get<std::uint32_t>(at) != names_magic) return {};
+            if (at >= bytes) return {};
+            auto rest = words.first(bytes / 8).subspan(at / 8);
+            if (!impl::read_units(rest, type.fields))
+                return {offset(at), "impossible units of durations"};
+            if (rest.empty() || static_cast<std::uint32_t>(rest[0]) != names_magic) return {};
             const bool sound = impl::read_value_names(
-                words.first(bytes / 8).subspan(at / 8), type.fields,
+                rest, type.fields,
                 [&](std::size_t i, const auto& names) { type.fields[i].values = names; });
             return sound ? damage{} : damage{offset(at), "impossible names of values"};
         }
     };
 
+    /// The type of a span's ends that have these results, `before` bytes of each.
+    [[nodiscard]] const event_type& keep_results(const event_type& span,
+                                                 const std::vector<field_info>& results,
+                                                 std::uint16_t before) {
+        event_type made;
+        made.name = span.name;
+        made.root = span.root;
+        made.id = span.id;
+        made.kind = span.kind;
+        made.offset = span.offset;
+        made.span = &span;
+        made.number = types_.size();
+        made.fields = results;
+        std::size_t end = 0;
+        for (auto& field : made.fields) {
+            const std::size_t size =
+                field.variable() ? 2 : std::size_t{size_of(field.type)} * field.count;
+            end = (std::max)(end, field.offset + size);
+            field.offset = static_cast<std::uint16_t>(field.offset + before);
+            made.variable = made.variable || field.variable();
+        }
+        made.fixed_bytes = static_cast<std::uint32_t>(layout::round_up(end, 8) + before);
+        return types_.emplace_back(std::move(made));
+    }
     event_type& keep(event_type type) {
+        std::vector<field_info> results;
+        if (type.results != nullptr) results = type.results->fields;  // a copy for an alias
+        const auto first = std::find_if(type.fields.begin(), type.fields.end(),
+                                        [](const field_info& each) { return each.result; });
+        std::move(first, type.fields.end(), std::back_inserter(results));
+        type.fields.erase(first, type.fields.end());
+        event_type& kept = keep_alone(std::move(type));
+        if (!results.empty()) {
+            constexpr std::size_t place = layout::span_end_record::bytes - record_header_bytes;
+            kept.results = &keep_results(kept, results, 0);
+            kept.told_results = &keep_results(kept, results, place);
+        }
+        return kept;
+    }
+    event_type& keep_alone(event_type type) {
         type.number = types_.size();
         type.packed = packed_field(type);
         event_type& kept = types_.emplace_back(std::move(type));
@@ -290,6 +342,7 @@ private:
         slots_.assign(size, nullptr);
         only_.assign(last_unpacked_id + std::size_t{1}, {});
         for (const auto& type : types_) {
+            if (type.span != nullptr) continue;
             std::size_t i = hash(type.root, type.id);
             while (slots_[i & (size - 1)] != nullptr) {
                 const auto& other = *slots_[i & (size - 1)];

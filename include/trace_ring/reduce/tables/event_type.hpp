@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include <trace_ring/format/words.hpp>
+#include <trace_ring/reduce/tables/duration_unit.hpp>
 #include <trace_ring/reduce/tables/value_names.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -27,6 +29,16 @@ struct field_info {
     bool flow = false;         ///< its elements, u64, are numbers of flows: record/event.hpp
     /// The names of its values, if it has integers; null: none.
     std::shared_ptr<const value_names> values{};
+    bool result = false;  ///< ends of a span have it, and begins do not
+    /// The unit of its values, if they are durations; null: they are plain numbers, or none.
+    std::shared_ptr<const duration_unit> unit{};
+    /// The name with its unit, `latency [ms]`, for formats in which the value is a plain number;
+    /// empty without a unit: see `shown_name`.
+    std::string label{};
+
+    [[nodiscard]] const std::string& shown_name() const noexcept {
+        return label.empty() ? name : label;
+    }
 
     [[nodiscard]] bool variable() const noexcept { return form == field_form::variable; }
 };
@@ -46,6 +58,27 @@ struct event_type {
     std::size_t packed = npos;  ///< the field in which address references are packed, if it has one
     std::uint64_t offset = 0;   ///< of its entry in the file, in bytes
     std::size_t number = 0;     ///< its place in `dictionary::types()`
+    /// A span with results has a type for its begins, and for ends without results, whose `results`
+    /// is the type of ends that have them, and `told_results` of those that also say where the span
+    /// began. The `span` of these two is the first. Null in all other types.
+    const event_type* results = nullptr;
+    const event_type* told_results = nullptr;
+    const event_type* span = nullptr;
+
+    /// The type that stands for the event, whichever of them this is.
+    [[nodiscard]] const event_type& whole() const noexcept {
+        return span != nullptr ? *span : *this;
+    }
+    /// The type of a record with this header word: one of this event's.
+    [[nodiscard]] const event_type& of_record(std::uint32_t word) const noexcept {
+        if (results == nullptr) return *this;
+        using layout::span_end_record;
+        const std::uint32_t ends = record_word::flags(word) & span_end_record::flags;
+        const std::size_t bytes = record_word::bytes(word);
+        if (ends == record_word::end && bytes > record_header_bytes) return *results;
+        if (ends == span_end_record::flags && bytes > span_end_record::bytes) return *told_results;
+        return *this;
+    }
 
     /// The index of the field with this name; npos if there is none. Linear.
     [[nodiscard]] std::size_t find(std::string_view field) const noexcept {

@@ -306,6 +306,7 @@ private:
             wanted = *found;
         }
         code_.ask_number(wanted);
+        if (const duration_unit* const unit = names_.unit_of(of)) code_.make_nanoseconds(*unit);
         return true;
     }
     [[nodiscard]] static op operation(char sign) noexcept {

@@ -67,6 +67,19 @@ public:
         append(point::op::within, asked_.ranges.size());
         asked_.ranges.push_back(std::move(ranges));
     }
+    /// Makes the count of a duration on the stack nanoseconds. Whole numbers stay exact in all
+    /// units that are no shorter than a nanosecond: one out of range becomes the greatest, which is
+    /// more than any duration that it is compared with.
+    void make_nanoseconds(const duration_unit& unit) {
+        if (unit.times != 1) {
+            constant(number::of(unit.times));
+            append(point::op::number_multiply);
+        }
+        if (unit.over != 1) {
+            constant(number::of(static_cast<double>(unit.over)));
+            append(point::op::number_divide);
+        }
+    }
     /// Makes the truth on the stack its opposite.
     void turn() {
         constant(point::truth_no);

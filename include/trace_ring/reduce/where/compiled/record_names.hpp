@@ -74,6 +74,8 @@ public:
                 field->type == field_type::character) {
                 return std::nullopt;
             }
+            // Of a duration the word is in another unit than what it is compared with.
+            if (unit_of(of) != nullptr) return std::nullopt;
             return record_word{field->type, field->offset + found->element * size_of(field->type)};
         }
         const named what = meaning(of);
@@ -107,6 +109,12 @@ public:
         return at == event_type::npos ? nullptr : &where_.type->fields[at];
     }
 
+    /// The unit of a field whose counts are not nanoseconds; null: they are, or have no unit.
+    [[nodiscard]] const duration_unit* unit_of(const expression& of) const {
+        const field_info* const field = info_of(of);
+        if (field == nullptr || field->unit == nullptr) return nullptr;
+        return field->unit->times == 1 && field->unit->over == 1 ? nullptr : field->unit.get();
+    }
     [[nodiscard]] const value_names* value_names_of(const expression& of) const {
         const field_info* const field = info_of(of);
         return field == nullptr ? nullptr : field->values.get();

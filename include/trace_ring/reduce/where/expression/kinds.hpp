@@ -73,7 +73,7 @@ private:
 enum class kind : std::uint8_t {
     missing,   ///< the event has no such field
     number,    ///< without a unit
-    duration,  ///< in ns; may be compared with a number, as fields have no units
+    duration,  ///< in ns; may be compared with a field that has no unit, as being in ns
     time,      ///< since the trace began
     text,
     truth,
@@ -83,7 +83,8 @@ enum class kind : std::uint8_t {
 struct kind_of {
     kind is = kind::missing;
     bool floating = false;
-    mistake why{};  ///< if it is wrong
+    mistake why{};      ///< if it is wrong
+    bool unit = false;  ///< a field that is a duration: a number without a unit is no match for it
 
     [[nodiscard]] bool numeric() const noexcept {
         return is == kind::number || is == kind::duration || is == kind::time;
@@ -134,7 +135,13 @@ template <class All, class Name>
         return wrong(what, "'" + what.word + "' is an array: write " + what.word + "[0]");
     }
     if (!row && indexed) return wrong(what, "'" + what.word + "' is no array");
-    return field.values != nullptr && as_text ? kind_of{kind::text} : kind_of_elements(field.type);
+    kind_of found =
+        field.values != nullptr && as_text ? kind_of{kind::text} : kind_of_elements(field.type);
+    if (field.unit != nullptr) {
+        found.is = kind::duration;
+        found.unit = true;
+    }
+    return found;
 }
 
 /// The names of a field's values; null if it is no field, or its values have none.
@@ -305,7 +312,13 @@ struct kinds_compared {
     }
     const bool times = (a.is == kind::time && b.is == kind::number) ||
                        (a.is == kind::number && b.is == kind::time);
-    if (times) {
+    const auto is_plain = [](const kind_of& of, const expression& at) {
+        return of.is == kind::number && at.what == form::constant && !at.value.is_zero();
+    };
+    if ((a.unit && is_plain(b, right)) || (b.unit && is_plain(a, left))) {
+        b = impl::wrong(a.unit ? right : left,
+                        "a number compared with a duration: it needs a unit, as 10ms has");
+    } else if (times) {
         b = impl::wrong(a.is == kind::time ? right : left,
                         "a number compared with a time: it needs a unit, as 10ms has");
     } else if (a.numeric() != b.numeric() || (!a.numeric() && a.is != b.is)) {

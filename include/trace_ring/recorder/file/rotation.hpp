@@ -1,0 +1,102 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Old trace files that make way for a new one: if_exists::rotate.
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+
+#include <trace_ring/format/layout.hpp>
+#include <trace_ring/policy/storage/file.hpp>
+#include <trace_ring/recorder/file/options.hpp>
+
+namespace trace_ring::inline v1::impl {
+
+/// Opens an old trace file, to replace or rename it. Returns why not.
+[[nodiscard, gnu::cold]] inline setup_fault open_trace(file_descriptor& old, const char* name) {
+    if (const setup_fault why = storage::open_file(old, name)) return why;
+    std::uint64_t magic = 0;
+    if (::pread(old.get(), &magic, sizeof magic, 0) != sizeof magic || magic != layout::file_magic)
+        return {EEXIST, "will not replace what is not a trace file"};
+    return {};
+}
+
+/// The name of the old trace `number` of those of `path`, which itself is number 0.
+inline void name_rotated(name_buffer& into, const char* path, std::uint32_t number) noexcept {
+    into.size = 0;
+    into.add(path);
+    if (number != 0) into.add('.');
+    if (number != 0) into.add(number);
+    into.text[into.size] = '\0';
+}
+
+/// Renames the trace file at `path`, which then has no file, and its predecessors, of which `keep`
+/// stay. Returns why not. For one process at a time. Linear in `keep`.
+[[nodiscard, gnu::cold]] inline setup_fault rotate_traces(const char* path, std::uint32_t keep) {
+    {
+        file_descriptor newest;
+        const setup_fault why = open_trace(newest, path);
+        if (why) return why.error() == ENOENT ? setup_fault() : why;
+    }
+    name_buffer to;
+    std::uint32_t last = 0;  // the first number that is free, or the oldest
+    do {
+        name_rotated(to, path, ++last);
+        if (to.is_cut()) return {ENAMETOOLONG, "cannot rename the old trace"};
+    } while (::access(to.text, F_OK) == 0 && last != keep);
+    if (::access(to.text, F_OK) == 0) {
+        file_descriptor oldest;
+        if (const setup_fault why = open_trace(oldest, to.text)) {
+            return {why.error(), "cannot rename the old trace to .%" PRIu32 ": %s", last,
+                    why.attempt()};
+        }
+    }
+    for (; last > 0; --last) {
+        name_buffer from;
+        name_rotated(from, path, last - 1);
+        name_rotated(to, path, last);
+        if (::rename(from.text, to.text) != 0 && errno != ENOENT)
+            return {errno, "cannot rename the old trace"};
+    }
+    return {};
+}
+
+/// Waits, for a second at most, until no other process rotates traces in the folder of `path`. It
+/// is the others' turn when the descriptor is closed.
+[[nodiscard, gnu::cold]] inline file_descriptor wait_to_rotate(const char* path) noexcept {
+    name_buffer folder;
+    folder.add(path);
+    while (folder.size != 0 && folder.text[folder.size - 1] != '/') --folder.size;
+    if (folder.size == 0) folder.add('.');
+    folder.text[folder.size] = '\0';
+    file_descriptor fd(::open(folder.text, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (int i = 0; fd && i < 1000 && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++i) {
+        if (errno != EWOULDBLOCK && errno != EINTR) break;  // no locks here
+        const timespec pause{0, 1'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+    return fd;
+}
+
+/// Gives the complete file `made` the name `path`, which old traces make way for. Returns why not.
+[[nodiscard, gnu::cold]] inline setup_fault put_before_old(const char* made, const char* path,
+                                                           std::uint32_t keep) {
+    const file_descriptor turn = wait_to_rotate(path);
+    for (int i = 0;; ++i) {
+        const int error = storage::name_file(made, path);
+        if (error == 0) return {};
+        if (error != EEXIST || i == 8) return {error, "cannot put the new file in place"};
+        if (const setup_fault fault = rotate_traces(path, keep)) return fault;
+    }
+}
+
+}  // namespace trace_ring::inline v1::impl
