@@ -35,7 +35,9 @@ public:
     mutable volatile unsigned short n : 9;
     union { int whole; char parts[4]; };
     int order::*to_member = nullptr;
+#ifdef __SIZEOF_INT128__
     __int128 *large = nullptr;
+#endif
     enum { light = 1, large_one = -5 } weight = light;
 };
 enum class door { open = 7, shut } front = door::open;

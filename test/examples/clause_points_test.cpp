@@ -84,10 +84,7 @@ BOOST_AUTO_TEST_CASE(functions_are_where_nm_says) {
     for (const int bits : {64, 32}) {
         for (const std::string flags : {"-O0 -pie -fPIC", "-O0 -no-pie", "-O0 -shared -fPIC"}) {
             const std::string path = folder / "program";
-            if (!build(path, program_text, "c++", bits, flags)) {
-                BOOST_TEST_MESSAGE("skipped: no programs of " << bits << " bits are built here");
-                break;
-            }
+            if (!build(path, program_text, "c++", bits, flags)) break;
             const program_file file(path);
             BOOST_TEST((file.mode() == (bits == 64 ? program_mode::lp64 : program_mode::ilp32)));
             const auto twice = file.functions("twice");

@@ -152,10 +152,7 @@ BOOST_AUTO_TEST_CASE(notes_written_by_hand) {
             {"counting", wide ? "4@counted+4(%rip)" : "4@counted+4", true},
             {"silent", ""}};
         const std::string path = folder / "probes";
-        if (!build(path, with_probes(probes, bits), "assembler", bits)) {
-            BOOST_TEST_MESSAGE("skipped: no programs of " << bits << " bits are built here");
-            continue;
-        }
+        if (!build(path, with_probes(probes, bits), "assembler", bits)) continue;
         const auto check = [&](const program_file& file) {
             BOOST_REQUIRE(file.probes().size() == 3U);
             std::map<std::string, std::uint64_t> said;

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <proof.hpp>
 #include <recorder/scratch.hpp>
 
 #ifndef CXX_COMPILER
@@ -55,8 +56,26 @@ inline void write(const std::string& path, const std::string& text) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Builds `program` for that many bits; false if the compiler cannot do it here. `language`: c, c++
-/// or assembler.
+/// Whether programs of that many bits are built here: if not, that is said.
+[[nodiscard]] inline bool builds(int bits) {
+    const test::folder folder;
+    const std::string source = folder / "main.cpp";
+    write(source, "int main() {}\n");
+    const std::string command = CXX_COMPILER " -m" + std::to_string(bits) + " " + source + " -o " +
+                                (folder / "main") + " > /dev/null 2>&1";
+    if (std::system(command.c_str()) == 0) return true;
+    trace_ring_test::cannot_run("the compiler builds no programs of " + std::to_string(bits) +
+                                " bits (Debian: g++-12-multilib)");
+    return false;
+}
+/// Whether there is this program of 32 bits, which the build makes where it can: if not, that is
+/// said.
+[[nodiscard]] inline bool is_built(const std::string& narrow_program) {
+    return !narrow_program.empty() || builds(32);
+}
+
+/// Builds `program` for that many bits; false if no programs of these are built here. `language`:
+/// c, c++ or assembler. Throws std::runtime_error if it is this one that cannot be built.
 [[nodiscard]] inline bool build(const std::string& program, const std::string& text,
                                 const std::string& language, int bits,
                                 const std::string& flags = "") {
@@ -64,7 +83,9 @@ inline void write(const std::string& path, const std::string& text) {
     const std::string command = CXX_COMPILER " -w -m" + std::to_string(bits) + " " + flags +
                                 " -x " + language + " " + program + ".source -o " + program +
                                 " > " + program + ".log 2>&1";
-    return std::system(command.c_str()) == 0;
+    if (std::system(command.c_str()) == 0) return true;
+    if (builds(bits)) throw std::runtime_error(command + ": " + text_of(program + ".log"));
+    return false;
 }
 
 /// Where code of this process is: the file, and the offset in it.

@@ -113,10 +113,8 @@ BOOST_AUTO_TEST_CASE(libraries_are_where_the_file_says) {
     fs::create_directories(folder / "deep");
     write(folder / "program.cpp", program_text);
     for (const int bits : {64, 32}) {
-        if (!build(library, library_text, "c++", bits, "-shared -fPIC -Wl,-soname,libown.so")) {
-            BOOST_TEST_MESSAGE("skipped: no programs of " << bits << " bits are built here");
+        if (!build(library, library_text, "c++", bits, "-shared -fPIC -Wl,-soname,libown.so"))
             continue;
-        }
         for (const std::string where : {"-Wl,--enable-new-dtags,-rpath,'$ORIGIN/deep'",
                                         "-Wl,--disable-new-dtags,-rpath,'${ORIGIN}/deep'", ""}) {
             const std::string command = CXX_COMPILER " -m" + std::to_string(bits) + " " +

@@ -27,6 +27,7 @@
 #include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include <examples/clause_programs.hpp>
 #include <proof.hpp>
 #include <recorder/scratch.hpp>
 #include <recorder/system_calls.hpp>
@@ -157,7 +158,7 @@ std::string clauses_of(std::string points) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(one_session_traces_both_modes_and_its_trace_reads_as_any_other) {
-    if (std::string(CLAUSE_KNOWN_32).empty() || !is_permitted("kernel")) return;
+    if (!clause_programs::is_built(CLAUSE_KNOWN_32) || !is_permitted("kernel")) return;
     const test::folder folder;
     const std::string trace = folder / "both.trace";
     // Copies, which no other test runs: all processes are traced.
@@ -188,7 +189,7 @@ BOOST_AUTO_TEST_CASE(one_session_traces_both_modes_and_its_trace_reads_as_any_ot
 }
 
 BOOST_AUTO_TEST_CASE(breakpoints_in_programs_of_both_modes_tell_what_these_print) {
-    if (std::string(CLAUSE_KNOWN_32).empty() || !is_permitted("ptrace")) return;
+    if (!clause_programs::is_built(CLAUSE_KNOWN_32) || !is_permitted("ptrace")) return;
     const test::folder folder;
     const std::string trace = folder / "both.trace";
     // Each waits for a line.
@@ -560,7 +561,7 @@ BOOST_AUTO_TEST_CASE(returns_that_are_not_seen_are_told_and_are_losses_of_the_tr
 }
 
 BOOST_AUTO_TEST_CASE(with_children_all_that_a_program_forks_is_traced_and_nothing_else) {
-    if (std::string(CLAUSE_KNOWN_32).empty() || !is_permitted("kernel")) return;
+    if (!clause_programs::is_built(CLAUSE_KNOWN_32) || !is_permitted("kernel")) return;
     const test::folder folder;
     const std::string known_64 = folder / "known.64";
     const std::string known_32 = folder / "known.32";
@@ -593,6 +594,73 @@ BOOST_AUTO_TEST_CASE(with_children_all_that_a_program_forks_is_traced_and_nothin
     BOOST_TEST(
         alone.text.find("handle count(bits, comm)\n  64, \"known.64\": 1\n") != std::string::npos,
         alone.text);
+}
+
+BOOST_AUTO_TEST_CASE(in_a_pid_namespace_processes_have_its_numbers) {
+    const std::string space = "unshare --pid --mount --fork --mount-proc --kill-child ";
+    if (run(space + "true").status != 0)
+        return trace_ring_test::cannot_run("no PID namespace can be made here");
+    // Another namespace's /proc would be read under wrong numbers.
+    const said astray =
+        run("unshare --pid --fork " + tool("--list 'syscall:open' ") + " | cat; exit 0");
+    BOOST_TEST(astray.text.find("/proc belongs to another PID namespace") != std::string::npos,
+               astray.text);
+    if (!is_permitted("kernel")) return;
+    const test::folder folder;
+    const std::string known = folder / "known";
+    std::filesystem::copy_file(CLAUSE_KNOWN_64, known);
+    const std::string clauses = "-e '@@uft:*:" + known +
+                                ":handle:entry { count(pid, tid); capture(n); }' "
+                                "-e '@@syscall:*:write:entry when comm == \"known\" "
+                                "{ count(pid, tid); }' ";
+    const auto number_behind = [](const std::string& text, const std::string& word) {
+        const std::size_t at = text.find(word);
+        return at == std::string::npos ? "none"
+                                       : std::to_string(std::atoi(&text[at + word.size()]));
+    };
+    // Its own number, one of the shell's; and those of what it forks, in a namespace below, too.
+    for (const std::string all : {"", "--children "}) {
+        std::ofstream(folder / "work")
+            << "echo first $$\n"
+            << (all.empty() ? "" : known + " -5 & echo second $!\nwait\n")
+            << (all.empty() ? "" : "unshare --pid --fork " + known + " -7 & echo above $!\nwait\n")
+            << "exec " << known << " -3\n";
+        const said made =
+            run(space + tool("--source kernel " + all + clauses + "-- sh " + (folder / "work")));
+        BOOST_TEST(made.status == 0);
+        const auto counted = [&](const std::string& pid, int calls) {
+            const std::string line = "\n  " + pid + ", " + pid + ": ";
+            const std::size_t first = made.text.find(line + std::to_string(calls) + "\n");
+            return first != std::string::npos && made.text.find(line + "1\n") != std::string::npos;
+        };
+        const std::string first = number_behind(made.text, "first ");
+        BOOST_TEST(counted(first, 3), made.text);
+        BOOST_TEST(
+            made.text.find("handle pid=" + first + " tid=" + first + " ") != std::string::npos,
+            made.text);
+        if (all.empty()) continue;
+        BOOST_TEST(counted(number_behind(made.text, "second "), 5), made.text);
+        // unshare forks it: in a namespace with nothing else, the next number.
+        const std::string below = std::to_string(std::stoi(number_behind(made.text, "above ")) + 1);
+        BOOST_TEST(counted(below, 7), made.text);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(without_a_program_the_machines_libraries_and_system_calls_are_listed) {
+    const said functions = run(tool("--list 'libc*:mal*'"));
+    BOOST_TEST(functions.status == 0);
+    BOOST_TEST(functions.text.find("@@uft:*:libc.so.6:malloc:entry  64 bits") != std::string::npos,
+               functions.text);
+    const said calls = run(tool("--list 'syscall:open*'"));
+    BOOST_TEST(calls.status == 0);
+    BOOST_TEST(calls.text.find("@@syscall:*:openat:entry  64 bits: 257  32 bits: 295\n") !=
+                   std::string::npos,
+               calls.text);
+    const said none = run(tool("--list 'libc*:no_such_function'"));
+    BOOST_TEST(none.status == 125);
+    BOOST_TEST(none.text.find("there is no function 'no_such_function'") != std::string::npos,
+               none.text);
+    BOOST_TEST(run(tool("-e '@@syscall:*:open:entry { count(); }'")).status == 125);
 }
 
 BOOST_AUTO_TEST_CASE(a_program_that_is_run_has_its_exit_status_and_its_output) {

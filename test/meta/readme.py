@@ -13,10 +13,18 @@ line before the block says otherwise:
     <!-- statements -->  the block is the body of main, after the one before it
     <!-- fragment -->    the block is not meant to compile: nothing is tried
 
-In a block of no language a line that begins with `$ ` is a command, which must succeed; the lines
-behind it, if there are any, are what it prints, but for the digits. The programs of a document and
-its commands are run in one folder, in their order, the programs of BIN on the PATH and in build/bin.
-What the first document leaves there, the others find, too.
+In a block of no language, or of `sh`, a line that begins with `$ ` is a command, which must succeed;
+the lines behind it, if there are any, are what it prints, but for the digits. Where no line begins so,
+each line of `sh` is a command. A command in the text, between backticks, must succeed, too, unless a
+word in capitals stands for something of the reader's (FILE). The programs of a document and its
+commands are run in one folder, in their order, and then those in the text; the programs of BIN are on
+the PATH and in build/bin. What the first document leaves there, the others find, too.
+
+What is not run is listed with the reason: a block by a comment before it,
+
+    <!-- not run: it ends with Ctrl-C -->
+
+and a command in the text in NOT_RUN below. Blocks of other languages than these and UNTRIED are faults.
 """
 import os
 import re
@@ -29,8 +37,50 @@ from precompiled import first_includes, precompile  # noqa: E402
 
 # What most programs include. Who includes it at the beginning, gets it parsed once for all of them.
 WHOLE = "#include <trace_ring/trace_ring.hpp>"
-BLOCK = re.compile(r"(?:^<!-- (\w+) -->\n+)?^```(cpp|)\n(.*?)^```$|^```\w+\n.*?^```$",
-                   re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:^<!-- ([^>]+?) -->\n+)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+UNTRIED = ("text", "clauses")
+# What begins a command, in the text. An option alone is none, but with a quoted word it is the end
+# of one, whose program is missing.
+COMMAND = re.compile(r"(?:\w+=\S* )*(?:(?:\./|build/bin/|[\w./]+/)?(?:trace-\w+|heap-report|branch-trace|"
+                     r"address-trace|cmake|conan|make|g\+\+|clang\+\+|apt-get|python3|proof\.py|run)) \S")
+HEADLESS = re.compile(r"--?[\w-]+[ =]['\"]")
+PLACEHOLDER = re.compile(r"(?<![\w$.=/-])[A-Z]{1,}(?![\w.-])|=[A-Z]+\b(?![\w/])")
+
+# Commands in the text that are not run, by page (its path's end) and reason.
+MATRIX = "it builds the whole project"
+NOT_RUN = {
+    "README.md": {
+        "trace-reduce --format html": "it names an option: the command of trace-reduce's page is run",
+        "g++ -std=c++20 -I trace_ring/include program.cpp -pthread":
+            "program.cpp is the reader's: each program on this page is compiled so",
+        "cmake -S . -B build && cmake --install build": "test/consumer/parents runs it",
+        "conan create conan -s compiler.cppstd=20": "test/conan/run runs it",
+        "cmake --install": "test/consumer/run runs it",
+        "./test/run --all": MATRIX,
+        "./bench/run --peers --repetitions 9": "it measures for an hour",
+        "./bench/run --peers": "it measures for an hour",
+        "./bench/run compile_time": "it measures for minutes",
+    },
+    "include/trace_ring/README.md": {
+        "cmake -S . -B build -DCMAKE_INSTALL_PREFIX=PREFIX && cmake --install build":
+            "test/consumer/parents runs it",
+        "cmake --build build": "the presets' build is one",
+        "conan create conan -s compiler.cppstd=20": "test/conan/run runs it",
+        "g++ -std=c++20 $(pkg-config --cflags trace_ring) program.cpp": "test/consumer/run runs it",
+    },
+    "examples/address_trace/README.md": {
+        "address-trace cc": "it stands for a compiler in a make file",
+    },
+    "examples/trace_reduce/README.md": {
+        "trace-reduce core": "there is no core file: test/examples/kinds_test.cpp makes them",
+    },
+    "test/README.md": {
+        "./test/run gcc": MATRIX,
+        "./test/run --all": MATRIX,
+        "./test/run --all --long": MATRIX,
+        "test/meta/proof.py readme build/proof.md README.md": "it changes the page",
+    },
+}
 
 
 def blocks(text):
@@ -38,13 +88,19 @@ def blocks(text):
     found = []
     for block in BLOCK.finditer(text):
         kind, language, code = block[1] or "program", block[2], block[3]
-        if language is None or kind == "fragment":
-            continue
         line = text.count("\n", 0, block.start(3)) + 1
-        if language == "":
-            if code.startswith("$ "):
-                found.append((line, "", commands(code)))
+        if language in ("", "sh"):
+            if kind.startswith("not run: "):
+                continue
+            if kind != "program":
+                raise ValueError(f"line {line}: <!-- {kind} -->: not a kind of block of commands")
+            if lines := commands(code, language == "sh"):
+                found.append((line, "", lines))
             continue
+        if language in UNTRIED or kind == "fragment":
+            continue
+        if language != "cpp":
+            raise ValueError(f"line {line}: {language}: not a language of blocks")
         numbered = f'#line {line} "README"\n{code}'
         if kind in ("continues", "statements"):
             if not found or not found[-1][1]:
@@ -60,14 +116,32 @@ def blocks(text):
              lines) for line, code, lines in found]
 
 
-def commands(code):
+def commands(code, is_shell):
     """Each command of a block, and the lines that it is said to print."""
-    found = []
+    found, marked = [], re.search(r"^\$ ", code, re.MULTILINE) is not None
     for line in code.splitlines():
-        if line.startswith("$ "):
+        if marked and line.startswith("$ "):
             found.append((line[2:], []))
-        else:
+        elif marked and found:
             found[-1][1].append(line)
+        elif is_shell and line.strip() and not line.startswith("#"):
+            found.append((line, []))
+        elif COMMAND.match(line):  # without its `$ `
+            found.append((line, []))
+    return found
+
+
+def commands_in_text(text):
+    """Each command that stands in the text itself, by line. Raises ValueError for half of one."""
+    outside = BLOCK.sub(lambda block: "\n" * block[0].count("\n"), text)
+    found = {}
+    for span in re.finditer(r"(?<!`)`([^`\n]+)`(?!`)", outside):
+        line = outside.count("\n", 0, span.start()) + 1
+        if HEADLESS.match(span[1]):
+            raise ValueError(f"line {line}: {span[1]}: a command without its program")
+        command = span[1].replace("\\|", "|")
+        if COMMAND.match(command):
+            found.setdefault(command, line)
     return found
 
 
@@ -110,16 +184,22 @@ def try_program(command, code, folder):
     return ""
 
 
-def check(text, command, programs, folder, first=()):
+def check(text, command, programs, folder, first=(), not_run=()):
     """The faults of a document, tried in `folder`. `first`: arguments that put WHOLE before a program,
-    parsed."""
+    parsed. `not_run`: the commands in its text that are not run."""
     try:
         found = blocks(text)
+        inside = commands_in_text(text)
     except ValueError as error:
         return [str(error)]
+    faults = [f"{known}: is listed as not run, and is not in the text"
+              for known in not_run if known not in inside]
+    tried_before = {wanted for _, _, lines in found for wanted, _ in lines}
+    found += [(line, "", [(wanted, [])]) for wanted, line in inside.items()
+              if wanted not in not_run and wanted not in tried_before
+              and not PLACEHOLDER.search(wanted)]
     sources = [code for _, code, _ in found if code]
     tried = [line for _, _, lines in found for line in lines]
-    faults = []
     os.mkdir(os.path.join(folder, "build"))
     programs = os.path.abspath(programs)
     os.symlink(programs, os.path.join(folder, "build", "bin"))
@@ -134,7 +214,7 @@ def check(text, command, programs, folder, first=()):
         for wanted, printed in lines:
             if wrong := try_command(wanted, printed, folder, programs):
                 faults.append(f"line {line}: {wrong}")
-    if not found:
+    if not found and not not_run:
         faults.append("nothing that is tried")
     print(f"{len(sources)} programs, {len(tried)} commands, {len(faults)} faults")
     return faults
@@ -154,9 +234,20 @@ return answer - 42;
 ```cpp
 auto slot = ...
 ```
+<!-- not run: it fails -->
 ```sh
 exit 1
 ```
+```sh
+# a comment
+true
+
+test -d build/bin
+```
+```text
+exit 1
+```
+Also `python3 --version`, `trace-reduce FILE`, `--format json` and `make all`.
 ```
 $ test -d build/bin
 $ echo 1; echo 22 of 33
@@ -168,7 +259,7 @@ $ echo 1; echo 22 of 33
 
 def check_alone(text, command):
     with tempfile.TemporaryDirectory() as folder:
-        return check(text, command, ".", folder)
+        return check(text, command, ".", folder, (), ["make all"] if "make" in text else [])
 
 
 def self_test(command):
@@ -176,6 +267,14 @@ def self_test(command):
         "a block that does not compile": SOUND.replace("int answer", "int question"),
         "a program that fails": SOUND.replace("- 42", "- 41"),
         "a block that is no longer a fragment": SOUND.replace("<!-- fragment -->\n", ""),
+        "a block of shell that is not said to be not run":
+            SOUND.replace("<!-- not run: it fails -->\n", ""),
+        "a line of a block of shell that fails": SOUND.replace("\ntrue\n", "\nfalse\n"),
+        "a command in a block without its mark": SOUND.replace("\n4\n", "\n4\n```\n```\ntrace-no 1\n"),
+        "a command in the text that fails": SOUND.replace("python3 --version", "python3 --virsion"),
+        "a command in the text that is no longer listed": SOUND.replace("make all", "make nothing"),
+        "half a command in the text": SOUND.replace("--format json", "--list 'libc*:mal*'"),
+        "a language that is not tried": SOUND.replace("```text", "```bash"),
         "an unknown kind": SOUND.replace("<!-- fragment", "<!-- figment"),
         "no code": "text\n",
         "a command that fails": SOUND.replace("test -d", "test -f"),
@@ -185,6 +284,12 @@ def self_test(command):
     if faults := check_alone(SOUND, command):
         missed.append("a sound document was refused: " + "\n".join(faults))
     return missed
+
+
+def not_run_in(path):
+    """The commands in the text of that page that are not run."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return NOT_RUN.get(os.path.relpath(os.path.abspath(path), root), {})
 
 
 def main(arguments):
@@ -205,7 +310,8 @@ def main(arguments):
             with open(path, encoding="utf-8") as file:
                 text = file.read()
             print(path, end=": ", flush=True)
-            faults += [f"{path}: {fault}" for fault in check(text, command, programs, folder, first)]
+            faults += [f"{path}: {fault}" for fault in check(text, command, programs, folder, first,
+                                                             not_run_in(path))]
     for fault in faults:
         print(fault)
     return 1 if faults else 0

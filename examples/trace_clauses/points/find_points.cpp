@@ -213,6 +213,7 @@ point_finder::result point_finder::find_functions(const specification& what) {
     const places at = places_of(what.fields()[4]);
     result found;
     const auto all = objects(what, found);
+    const std::size_t notes_of_files = found.notes.size();  // those that cannot be read
     for (const opened_file& each : all) {
         for (const auto& match : each.file->functions(glob)) {
             for (const bool at_return : {false, true}) {
@@ -247,7 +248,7 @@ point_finder::result point_finder::find_functions(const specification& what) {
         }
     }
     if (!found.points.empty()) return found;
-    if (!found.notes.empty()) throw std::runtime_error(found.notes.back());
+    if (found.notes.size() > notes_of_files) throw std::runtime_error(found.notes.back());
     std::set<std::string> names;
     bool stripped = false;
     name_reader readable;
