@@ -919,6 +919,49 @@ BOOST_AUTO_TEST_CASE(a_record_that_is_stepped_through_goes_to_the_threads_own_la
     BOOST_TEST(seen.read() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(
+    a_program_that_is_stepped_through_records_at_a_bounded_cost_and_takes_nothing) {
+    // Its processor has no lane yet; or one, in whose sub-buffer there is less and less room.
+    for (const std::uint64_t before : {0U, 160U}) {
+        recorder one({.size = 1 << 18});
+        if (!one.restartable() || test::cannot_be_stepped()) return;
+        constexpr std::uint64_t records = 20;
+        const test::shared_board told;
+        test::stepped child(test::start_child([&]() -> int {
+                                for (std::uint64_t n = 1; n <= before; ++n)
+                                    if (!put(one, this_thread(), 4 * n)) return 78;
+                                if (!test::stop_to_be_stepped(*told)) return 77;
+                                for (std::uint64_t n = 1; n <= records; ++n) {
+                                    told->ready = n;
+                                    if (put(one, this_thread(), 4 * (before + n)))
+                                        ++told->recorded[0];
+                                }
+                                told->ready = records + 1;
+                                return 7;
+                            }),
+                            *told);
+        if (!child) return static_cast<void>(test::cannot_be_traced());
+        std::uint64_t steps[records + 2] = {};
+        while (child.step()) ++steps[told->ready.load() % (records + 2)];
+        BOOST_TEST(child.end() == 7);
+        BOOST_TEST(told->recorded[0].load() == records);
+        // The first makes the thread's own lane.
+        BOOST_TEST(steps[1] < 40'000U);
+        for (std::uint64_t n = 2; n <= records; ++n) BOOST_TEST(steps[n] < 2'000U, "record " << n);
+        const auto seen = read_all(one);
+        seen.expect_sound();
+        BOOST_TEST(seen.read() == before + records);
+        BOOST_TEST(seen.lost(loss_cause::refused) == 0U);
+        // Its own lane and, if it recorded before, its processors': no entry and no position more.
+        const test::trace_view view(one.bytes());
+        std::uint64_t lanes = 0;
+        for (const auto& lane : view.lanes()) lanes += lane.number != 0 ? 1 : 0;
+        BOOST_TEST(lanes >= (before == 0 ? 1U : 2U));
+        BOOST_TEST(lanes <= (before == 0 ? 1U : 1U + std::thread::hardware_concurrency()));
+        BOOST_TEST(one.statistics().claimed <= lanes + 1);
+    }
+}
+
 alignas(recorder) unsigned char place[sizeof(recorder)];
 BOOST_AUTO_TEST_CASE(what_is_recorded_before_and_after_its_life_is_refused) {
     auto& early = *reinterpret_cast<recorder*>(place);

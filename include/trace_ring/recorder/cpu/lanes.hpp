@@ -170,9 +170,15 @@ private:
         const auto length = static_cast<std::uint32_t>(record_header_bytes) + count * 8;
         answer found = answer::elsewhere;
         std::uint64_t waited = 0;
+        int aborted = 0;
         for (int i = 0; i < tries && found == answer::elsewhere; ++i) {
             const std::uint32_t cpu = rseq::cpu(table_.area);
             if (cpu >= table_.cpus) break;
+            // Before anything is taken that a sequence would have to make the lane's.
+            if (!reaches_its_end(table.words[cpu], cpu)) {
+                if (++aborted == most_aborted) break;
+                continue;
+            }
             const next_step next = step(table.words[cpu], cpu, length, waited);
             if (next == next_step::lost) found = answer::no;
             if (next == next_step::write &&
@@ -197,6 +203,9 @@ private:
     }
     /// Steps towards one record: it takes a handful, unless other threads come in between.
     static constexpr int tries = 64;
+    /// Sequences that change nothing and do not reach their end, before a thread takes its own
+    /// lane: it is stepped through.
+    static constexpr int most_aborted = 3;
     static constexpr std::uint64_t half = 0xFFFFFFFFU;
 
     template <class T>
@@ -238,6 +247,10 @@ private:
         share_of(lane).held->fetch_sub(1, relaxed);  // relaxed: a counter
     }
 
+    /// Whether a sequence that changes nothing reaches its end.
+    [[nodiscard]] bool reaches_its_end(cpu_words& lane, std::uint32_t cpu) const noexcept {
+        return change(cpu, {{&lane.reserved[0], 0}}, {{&lane.reserved[0], 0}});
+    }
     /// A list of guards, then of stores, for rseq::store_if.
     template <std::size_t N, std::size_t M>
     [[nodiscard]] bool change(std::uint32_t cpu, const rseq::word_value (&guards)[N],
