@@ -320,8 +320,9 @@ BOOST_AUTO_TEST_CASE(durations_are_exact_and_show_their_unit) {
     tr::recorder recorder{{.size = 1 << 20}};
     const std::chrono::minutes row[] = {1min, 90min};
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
-    recorder.record<lasted>(std::chrono::nanoseconds(most), third(-2), 1500ms, picoseconds(1250),
-                            25h, std::array{1us, 2us}, std::span<const std::chrono::minutes>(row));
+    recorder.record<lasted>(std::chrono::nanoseconds(most), third(-2),
+                            std::chrono::duration<float>(1.5F), picoseconds(1250), 25h,
+                            std::array{1us, 2us}, std::span<const std::chrono::minutes>(row));
     auto trace = read(recorder);
     same(lines(trace), {"lasted n=9223372036854775807ns t=-2[1/3]s f=1.5s p=1250ps h=25h all=[1us "
                         "2us] row=[1min 90min]"});

@@ -3,6 +3,8 @@
 
 // What no field may be is refused when it is compiled, in each dialect.
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -64,6 +66,108 @@ inline constexpr auto refused_names = refused_twice::fields;
 #ifdef PASSES_two_fields_of_one_name
 struct accepted_twice : event<"twice", field<"a", int>, field<"b", int>, field<"A", double>> {};
 inline constexpr auto accepted_names = accepted_twice::fields;
+#endif
+
+// --- Durations, structures and results
+// ------------------------------------------------------------
+
+#ifdef FAILS_a_duration_of_long_doubles  // expect: a field may be float or double, not long double
+inline constexpr auto refused_duration = of<std::chrono::duration<long double>>::fields;
+#endif
+#ifdef PASSES_a_duration_of_long_doubles
+inline constexpr auto accepted_duration = of<std::chrono::duration<double>>::fields;
+#endif
+
+#ifdef FAILS_a_duration_of_exaseconds  // expect: the period of a field's duration is at most 292
+                                       // years
+inline constexpr auto refused_period =
+    trace_ring::impl::describe<of<std::chrono::duration<int, std::exa>>>();
+#endif
+#ifdef PASSES_a_duration_of_exaseconds
+inline constexpr auto accepted_period =
+    trace_ring::impl::describe<of<std::chrono::duration<int, std::giga>>>();
+#endif
+
+#ifdef FAILS_a_duration_that_may_be_cut  // expect: this field does not hold every value
+static_assert(of<std::chrono::duration<int, std::milli>>::takes<std::chrono::milliseconds>());
+#endif
+#ifdef PASSES_a_duration_that_may_be_cut
+static_assert(of<std::chrono::milliseconds>::takes<std::chrono::duration<int, std::milli>>());
+static_assert(of<std::chrono::nanoseconds>::takes<std::chrono::milliseconds>());
+#endif
+
+#ifdef FAILS_a_duration_that_is_rounded  // expect: this field is not made of the type that is given
+static_assert(of<std::chrono::milliseconds>::takes<std::chrono::microseconds>());
+#endif
+#ifdef PASSES_a_duration_that_is_rounded
+static_assert(of<std::chrono::microseconds>::takes<std::chrono::milliseconds>());
+#endif
+
+struct pair_of_ints {
+    int x, y;
+};
+#ifdef FAILS_a_structure_without_a_list  // expect: this type cannot be a field
+inline constexpr auto refused_structure = of<pair_of_ints>::fields;
+#endif
+#ifdef PASSES_a_structure_without_a_list
+struct listed_pair {
+    int x, y;
+};
+template <>
+struct trace_ring::members_of<listed_pair> : trace_ring::members<&listed_pair::x, &listed_pair::y> {
+};
+static_assert(of<listed_pair>::fields.size() == 2 && of<listed_pair>::takes<listed_pair>());
+#endif
+
+#ifdef FAILS_results_of_an_event  // expect: only a trace_ring::span has results
+struct refused_results : event<"refused", trace_ring::results<field<"a", int>>> {};
+inline constexpr auto refused_event = refused_results::fields;
+#endif
+#ifdef PASSES_results_of_an_event
+struct accepted_results : trace_ring::span<"accepted", trace_ring::results<field<"a", int>>> {};
+inline constexpr auto accepted_event = accepted_results::fields;
+#endif
+
+#ifdef FAILS_fields_behind_results  // expect: a span has one list of results, behind its fields
+struct refused_order
+    : trace_ring::span<"refused", trace_ring::results<field<"a", int>>, field<"b", int>> {};
+inline constexpr auto refused_order_of = refused_order::fields;
+#endif
+#ifdef PASSES_fields_behind_results
+struct accepted_order
+    : trace_ring::span<"accepted", field<"b", int>, trace_ring::results<field<"a", int>>> {};
+inline constexpr auto accepted_order_of = accepted_order::fields;
+#endif
+
+#ifdef FAILS_a_result_with_the_name_of_a_field  // expect: two fields of an event have the same name
+struct refused_name
+    : trace_ring::span<"refused", field<"a", int>, trace_ring::results<field<"a", int>>> {};
+inline constexpr auto refused_name_of = trace_ring::impl::describe<refused_name>();
+#endif
+#ifdef PASSES_a_result_with_the_name_of_a_field
+struct accepted_name
+    : trace_ring::span<"accepted", field<"a", int>, trace_ring::results<field<"b", int>>> {};
+inline constexpr auto accepted_name_of = trace_ring::impl::describe<accepted_name>();
+#endif
+
+#ifdef FAILS_results_that_were_forgotten  // expect: a record has one value for each field
+struct refused_end
+    : trace_ring::span<"refused", trace_ring::results<field<"a", int>, field<"b", int>>> {};
+static_assert(trace_ring::impl::takes_results<refused_end, int>());
+#endif
+#ifdef PASSES_results_that_were_forgotten
+struct accepted_end
+    : trace_ring::span<"accepted", trace_ring::results<field<"a", int>, field<"b", int>>> {};
+static_assert(trace_ring::impl::takes_results<accepted_end, int, int>());
+#endif
+
+#ifdef FAILS_results_of_a_span_without  // expect: this span has no results
+struct refused_plain : trace_ring::span<"refused", field<"a", int>> {};
+static_assert(trace_ring::impl::takes_results<refused_plain, int>());
+#endif
+#ifdef PASSES_results_of_a_span_without
+struct accepted_plain : trace_ring::span<"accepted", field<"a", int>> {};
+static_assert(trace_ring::impl::takes_results<accepted_plain>());
 #endif
 
 // --- Values that a field does not hold: each with its type, and what to write --------------------

@@ -71,7 +71,7 @@ struct field_list {
     using stored = type_list<Fields...>;
     static constexpr std::size_t count = sizeof...(Fields);
     static constexpr std::size_t given_count = count;
-    [[nodiscard]] static consteval name_view given_name(std::size_t i) noexcept {
+    [[nodiscard]] static constexpr name_view given_name(std::size_t i) noexcept {
         const name_view names[] = {Fields::name..., {}};
         return names[i];
     }
@@ -130,7 +130,7 @@ requires(structure<typename Fields::type> || ...) struct field_list<Fields...>
     using all = typename listed<stored>::type;
     using given = expanded<typename all::signature, typename Fields::type...>;
     static constexpr std::size_t given_count = sizeof...(Fields);
-    [[nodiscard]] static consteval name_view given_name(std::size_t i) noexcept {
+    [[nodiscard]] static constexpr name_view given_name(std::size_t i) noexcept {
         const name_view names[] = {Fields::name..., {}};
         return names[i];
     }

@@ -141,8 +141,16 @@ concept in_braces = requires(const Value& value) {
 /// floating-point field may be given an integer that it holds exactly.
 template <class T, class Value>
 [[nodiscard]] consteval bool narrows() {
-    if constexpr (std::is_same_v<T, Value> || !std::is_arithmetic_v<T> ||
-                  !std::is_convertible_v<const Value&, T>) {
+    constexpr bool durations = requires {
+        typename T::rep;
+        typename T::period;
+        typename Value::rep;
+        typename Value::period;
+    };
+    if constexpr (durations && !std::is_same_v<T, Value>) {
+        return narrows<typename T::rep, typename Value::rep>();  // they convert if units allow it
+    } else if constexpr (std::is_same_v<T, Value> || !std::is_arithmetic_v<T> ||
+                         !std::is_convertible_v<const Value&, T>) {
         return false;  // the same type, or left to the language to convert or refuse
     } else if constexpr (std::is_same_v<T, bool> || in_braces<T, Value>) {
         return !in_braces<T, Value>;

@@ -147,9 +147,9 @@ struct recorder_options {
     /// With if_exists::rotate, how many old traces are kept; 1 to 1000.
     std::uint32_t rotations = 1;
     /// Who may read and write the file, and the snapshots of it: at least 0600, at most 0777.
-    /// Exactly this, whatever the umask is. Whoever may write to a trace file can spoil it, and may
-    /// ask for snapshots (`control`); whoever may read it sees all that is recorded. Has no effect
-    /// on a file that is joined.
+    /// Exactly this, whatever the umask is. A user who may write to a trace file can spoil it, and
+    /// may ask for snapshots (`control`); a user who may read it sees all that is recorded. Has no
+    /// effect on a file that is joined.
     std::uint32_t file_mode = 0600;
     /// `attach` also joins a file of another user, who can then spoil what is recorded.
     bool any_owner = false;
