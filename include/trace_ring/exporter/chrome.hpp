@@ -200,8 +200,8 @@ private:
     }
 
     viewer_stage<chrome_writer> stage_;
-    impl::json_names names_;
-    std::unordered_set<std::uint64_t> flows_;  // flows that have begun
+    impl::json_names names_{};
+    std::unordered_set<std::uint64_t> flows_{};  // flows that have begun
     bool any_ = false;
 };
 

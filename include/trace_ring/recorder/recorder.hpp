@@ -17,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/site.hpp>
 #include <trace_ring/recorder/statistics.hpp>
@@ -179,7 +180,7 @@ template <class Kind>
 auto basic_recorder<Kind>::bytes() const noexcept {
     const impl::trace_memory& memory = words_.the_core->memory();
     return std::pair<const std::byte*, std::size_t>(
-        memory.base(), static_cast<std::size_t>(memory.plan().bytes_for(memory.capacity())));
+        memory.base(), as_size(memory.plan().bytes_for(memory.capacity())));
 }
 template <class Kind>
 recorder_statistics basic_recorder<Kind>::statistics() const noexcept {

@@ -192,7 +192,7 @@ private:
             words_, impl::event_of<E>::state, impl::words_record<0>{}, &span);
     }
 
-    impl::recorder_words words_;  // first: see gate_link
+    impl::recorder_words words_{};  // first: see gate_link
     [[maybe_unused]] std::byte room_for_gates_[sizeof(impl::gate_page)];
 };
 

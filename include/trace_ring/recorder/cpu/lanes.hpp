@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/cpu/append.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 
@@ -200,7 +201,7 @@ private:
 
     template <class T>
     [[nodiscard]] static T* place(std::uint64_t address) noexcept {
-        return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+        return reinterpret_cast<T*>(as_size(address));
     }
     [[nodiscard]] static std::uint64_t address(const void* at) noexcept {
         return reinterpret_cast<std::uintptr_t>(at);
@@ -218,7 +219,7 @@ private:
                commit_word::records(static_cast<std::uint32_t>(commit));
     }
     [[nodiscard]] static std::size_t bytes(std::uint32_t cpus) noexcept {
-        return static_cast<std::size_t>(
+        return as_size(
             layout::round_up(layout::max_rings * cpus * sizeof(cpu_words), layout::page_bytes));
     }
     [[nodiscard]] std::uint64_t limit() const noexcept {
@@ -383,7 +384,7 @@ private:
     void leave(cpu_words& lane) noexcept;
 
     core& core_;
-    cpu_table table_;
+    cpu_table table_{};
 };
 
 }  // namespace trace_ring::inline v1::impl

@@ -80,6 +80,8 @@ public:
         : base(options),
           lanes_(*base::words_.the_core, impl::in_sequence<clock_policy>),
           home_(restartable() ? &impl::the_registry : nullptr) {}
+    basic_recorder(const basic_recorder&) = delete;
+    basic_recorder& operator=(const basic_recorder&) = delete;
     ~basic_recorder() {
         home_ = nullptr;
         signal_fence(seq_cst);  // keeps the compiler from leaving this out
@@ -247,12 +249,12 @@ private:
         return true;
     }
     /// Few words are passed by value: they need no memory, and the caller needs no frame.
-    template <std::uint32_t Ring, bool Counted, std::size_t... I>
+    template <std::uint32_t Ring, bool Counted, std::size_t... Index>
     [[gnu::always_inline]] bool write_otherwise(
-        impl::indices<I...>, impl::event_state& type, std::uint32_t header,
-        const impl::words_record<sizeof...(I)>& words) noexcept {
-        if constexpr (sizeof...(I) <= rseq::most_words) {
-            return write_few<Ring, Counted>(type, header, words.word[I]...);
+        impl::indices<Index...>, impl::event_state& type, std::uint32_t header,
+        const impl::words_record<sizeof...(Index)>& words) noexcept {
+        if constexpr (sizeof...(Index) <= rseq::most_words) {
+            return write_few<Ring, Counted>(type, header, words.word[Index]...);
         } else {
             return write_many<Ring, Counted>(type, header, words);
         }

@@ -87,6 +87,8 @@ public:
         }
         fail_setup(path(), "cannot create the file", EEXIST);  // a link that leads nowhere
     }
+    trace_memory(const trace_memory&) = delete;
+    trace_memory& operator=(const trace_memory&) = delete;
 
     [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
     /// Empty for memory without a file.
@@ -288,7 +290,7 @@ public:
 private:
     template <class T>
     [[nodiscard]] T& at(std::uint64_t offset) const noexcept {
-        return *reinterpret_cast<T*>(memory_.data() + offset);
+        return *static_cast<T*>(static_cast<void*>(memory_.data() + offset));
     }
 
     [[nodiscard]] const kept_file& locks() const noexcept { return file_ ? file_ : signs_; }
@@ -340,15 +342,15 @@ private:
     [[nodiscard, gnu::cold]] bool join(const clock_functions& wanted, bool any_owner);
     [[nodiscard, gnu::cold]] setup_fault populate_tables() const;
 
-    owned_text path_;
-    kept_file file_;
-    kept_file signs_;  ///< an empty file for locks, where there is no trace file
-    storage::mapping memory_;
-    mutable storage::life_lock life_;  ///< of this process, on its byte
+    owned_text path_{};
+    kept_file file_{};
+    kept_file signs_{};  ///< an empty file for locks, where there is no trace file
+    storage::mapping memory_{};
+    mutable storage::life_lock life_{};  ///< of this process, on its byte
     std::uint32_t root_ = 0;
     std::uint32_t gate_page_ = 0;
-    layout::plan plan_;
-    extent present_;
+    layout::plan plan_{};
+    extent present_{};
     const clock_functions* clock_ = nullptr;
 };
 

@@ -272,21 +272,21 @@ private:
         return true;
     }
 
-    std::string name_;
-    impl::kept_file file_;
-    impl::extent present_;
-    storage::mapping memory_;
-    impl::trace_bytes trace_;
+    std::string name_{};
+    impl::kept_file file_{};
+    impl::extent present_{};
+    storage::mapping memory_{};
+    impl::trace_bytes trace_{};
     int fd_ = -1;
-    storage::life_lock lock_;  ///< the session's
-    pid_t process_ = 0;        ///< whose session this is; 0: none
-    std::optional<impl::lane_progresses> lanes_;
-    std::optional<impl::closed_search> search_;
-    list_of<position> damaged_;
+    storage::life_lock lock_{};  ///< the session's
+    pid_t process_ = 0;          ///< whose session this is; 0: none
+    std::optional<impl::lane_progresses> lanes_{};
+    std::optional<impl::closed_search> search_{};
+    list_of<position> damaged_{};
     std::uint64_t held_ = 0;
     bool kept_ = false;  ///< a sub-buffer was kept: not drained
     std::uint64_t open_pass_ = 0;
-    list_of<std::uint64_t> words_;
+    list_of<std::uint64_t> words_{};
 };
 
 /// Makes a drainable of a recorder, for drain::session.

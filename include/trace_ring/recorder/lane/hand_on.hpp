@@ -89,7 +89,7 @@ inline bool core::adopt(lane_state& lane, std::uint32_t ring, std::uint32_t byte
                 static_cast<void>(place.compare_exchange_strong(none, word, relaxed));
                 break;
             }
-            case offer_is::gone:
+            default:  // gone
                 break;
         }
     }
@@ -171,7 +171,7 @@ inline core::offer_is core::try_adopt(lane_state& lane, layout::lane_entry& entr
     mark_of(lane).hold_as(crowded ? tenure::lent : tenure::adopted);
     const auto slot = static_cast<std::uint32_t>(&entry - &memory_.lane(0));
     lane.totals.store(memory_.totals(slot), relaxed);
-    lane.columns.store(memory_.plan().totals_per_lane, relaxed);
+    lane.totals_count.store(memory_.plan().totals_per_lane, relaxed);
     lane.refused.store(0, relaxed);
     lane.high.store(entry.high.load(relaxed), relaxed);
     sub.end_time.store(0, relaxed);

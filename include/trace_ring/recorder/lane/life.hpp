@@ -63,7 +63,7 @@ inline bool core::make_lane(lane_state& lane, std::uint32_t wanted_ring) noexcep
     entry->state.store(static_cast<std::uint32_t>(layout::presence::live), release);
     lane.entry.store(entry, relaxed);
     lane.totals.store(memory_.totals(slot), relaxed);
-    lane.columns.store(memory_.plan().totals_per_lane, relaxed);
+    lane.totals_count.store(memory_.plan().totals_per_lane, relaxed);
     lane.sub.store(&nowhere, relaxed);
     lane.where.store(no_position, relaxed);
     lane.refused.store(0, relaxed);
@@ -139,12 +139,13 @@ inline bool core::enter_child() noexcept {
 inline core::core(const recorder_options& options, const clock_functions& hot_clock,
                   gate_link& gates)
     : gates_(gates),
-      memory_(index_.value() != 0
-                  ? options
-                  : (fail_setup(options.file.empty() ? "memory" : options.file.c_str(),
-                                "a process can have eight recorders, and has them", EMFILE),
-                     options),
-              hot_clock),
+      memory_(
+          [&]() -> const recorder_options& {
+              if (index_.value() != 0) return options;
+              fail_setup(options.file.empty() ? "memory" : options.file.c_str(),
+                         "a process can have eight recorders, and has them", EMFILE);
+          }(),
+          hot_clock),
       shares_(memory_.ring(), memory_.plan(), memory_.present()),
       claimer_(memory_, events_, options),
       fork_(options.fork),

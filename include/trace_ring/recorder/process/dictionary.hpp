@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -49,7 +50,7 @@ public:
                                                      bool named) const noexcept {
         const type_description& type = node.description;
         static constexpr std::uint64_t left_out[] = {names_shape{}.head()};
-        std::span<const std::uint64_t> names = type.names;
+        std::span<const std::uint64_t> names{type.names.begin(), type.names.size()};
         if (!names.empty() && !named) names = left_out;
         std::uint64_t end = sizeof(layout::type_entry) +
                             sizeof(layout::field_entry) * type.fields.size() + type.name.size();
@@ -117,7 +118,7 @@ public:
         std::uint64_t at = layout::round_up(words.lay_out(type, total), sizeof(std::uint64_t));
         std::uint64_t head = 0;
         if (at < length)  // relaxed: as above
-            head = word_at<std::uint64_t>(words.start, static_cast<std::size_t>(at)).load(relaxed);
+            head = word_at<std::uint64_t>(words.start, as_size(at)).load(relaxed);
         if (type.names.empty())
             return words.same && static_cast<std::uint32_t>(head) != names_magic;
         if (head == names_shape{}.head()) return words.same;
@@ -146,7 +147,7 @@ private:
         /// A total of 0 is the same as any.
         template <class T>
         void put(std::uint64_t offset, T value) noexcept {
-            const auto at = static_cast<std::size_t>(offset);
+            const auto at = as_size(offset);
             // relaxed, both: before the magic of an entry that is written, after one that is there
             if (!compares) return word_at<T>(start, at).store(value, relaxed);
             if (!same || (value == 0 && at == offsetof(layout::type_entry, total))) return;

@@ -20,7 +20,7 @@ struct cold_path;
 
 /// What a recorder begins with: all that its hot path reads of it.
 struct recorder_words {
-    alignas(64) gate_link gates;  ///< first, and aligned: lane_mark says why
+    alignas(64) gate_link gates{};  ///< first, and aligned: lane_mark says why
     core* the_core = nullptr;
     const cold_path* cold = nullptr;  ///< null: static storage, not constructed yet or no more
     /// Whose code constructed it: a library that has its symbols to itself has lanes, and so marks,
