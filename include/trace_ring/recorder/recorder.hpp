@@ -26,15 +26,15 @@
 namespace trace_ring::inline v1::inline disabled {
 
 template <class Kind>
-auto basic_recorder<Kind>::path() const noexcept {
+auto silent_recorder<Kind>::path() const noexcept {
     return std::string_view();
 }
 template <class Kind>
-auto basic_recorder<Kind>::bytes() const noexcept {
+auto silent_recorder<Kind>::bytes() const noexcept {
     return std::pair<const std::byte*, std::size_t>();
 }
 template <class Kind>
-recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
+recorder_statistics silent_recorder<Kind>::statistics() const noexcept {
     return {};
 }
 
@@ -156,16 +156,15 @@ basic_recorder<Kind>::basic_recorder(const recorder_options& options) {
     words_.cold = &impl::cold_functions<clock_policy>::table;
     words_.home = &impl::vacant_block;
     words_.lanes_at = impl::lanes_at(words_.the_core->index());
-}
-
-template <class Kind>
-basic_recorder<Kind>::~basic_recorder() {
-    delete words_.the_core;
-    words_.the_core = nullptr;
-    words_.cold = nullptr;
-    words_.home = nullptr;
-    words_.lanes_at = 0;
-    signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
+    retire_ = [](void* which) noexcept {
+        impl::recorder_words& words = static_cast<basic_recorder*>(which)->words_;
+        delete words.the_core;
+        words.the_core = nullptr;
+        words.cold = nullptr;
+        words.home = nullptr;
+        words.lanes_at = 0;
+        signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
+    };
 }
 
 template <class Kind>

@@ -12,7 +12,7 @@
 /// @endcode
 /// With TRACE_RING_DISABLE defined every use compiles to nothing: the arguments are not evaluated
 /// further than the language demands, no file is made, `record` is false. Files with it and without
-/// make one program: their recorders are different classes.
+/// make one program, and pass recorders to each other (disabled/recorder.hpp says which).
 
 #if defined(TRACE_RING_DISABLE)
 #include <trace_ring/recorder/disabled/recorder.hpp>
@@ -79,7 +79,9 @@ public:
     basic_recorder& operator=(const basic_recorder&) = delete;
     /// Closes the lanes of all threads of this process. No thread may be recording any more. What
     /// is recorded into one of static storage after its destructor has run is refused.
-    ~basic_recorder();
+    ~basic_recorder() {
+        if (retire_ != nullptr) retire_(this);
+    }
 
     /// Records one event, with the time and the given field values. False: the event's gate is
     /// shut, or the record was lost and counted. Any thread, signal handlers, and children of a
@@ -194,7 +196,11 @@ private:
 
     impl::recorder_words words_{};  // first: see gate_link
     [[maybe_unused]] std::byte room_for_gates_[sizeof(impl::gate_page)];
+    /// What the destructor does; null: nothing, as a file that does not trace has constructed it.
+    /// Such a file may also destroy a recorder of one that does (disabled/recorder.hpp).
+    void (*retire_)(void* recorder) noexcept = nullptr;
 };
+static_assert(sizeof(recorder) == impl::recorder_bytes);
 
 }  // namespace trace_ring::inline v1
 

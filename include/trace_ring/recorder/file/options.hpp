@@ -35,6 +35,7 @@
 #include <string>
 #include <string_view>
 
+#include <trace_ring/fwd.hpp>
 #include <trace_ring/nanoseconds.hpp>
 
 namespace trace_ring::inline v1 {
@@ -95,6 +96,9 @@ private:
     std::size_t size_ = 0;
 };
 
+#if defined(TRACE_RING_DISABLE)
+inline namespace disabled {  // see disabled/recorder.hpp
+#endif
 struct recorder_options {
     /// The trace file. Empty: memory. "%p" stands for the process id, "%e" for the program's name,
     /// "%%" for a percent sign.
@@ -154,6 +158,9 @@ struct recorder_options {
     /// Set up with every gate shut; `resume()` opens them.
     bool paused = false;
 };
+#if defined(TRACE_RING_DISABLE)
+}
+#endif
 
 namespace impl {
 

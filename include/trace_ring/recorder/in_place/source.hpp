@@ -39,6 +39,9 @@
 
 namespace trace_ring::inline v1 {
 
+#if defined(TRACE_RING_DISABLE)
+inline namespace disabled {  // see recorder/disabled/recorder.hpp
+#endif
 /// Belongs to one session, and is used by one thread at a time. In a child of a fork, the copy of
 /// its parent's source does nothing.
 class drain_source {
@@ -294,5 +297,8 @@ template <class Kind>
 [[nodiscard]] drain_source drainable_of(basic_recorder<Kind>& from) {
     return drain_source(from);
 }
+#if defined(TRACE_RING_DISABLE)
+}
+#endif
 
 }  // namespace trace_ring::inline v1
