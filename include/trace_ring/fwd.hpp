@@ -30,19 +30,25 @@ struct policies;
 
 struct recording;
 
-// Where tracing is compiled away these are other classes, so that files with it and without it can
-// be linked into one program.
+// Where tracing is compiled away a ring is another class, so that files with it and without it can
+// be linked into one program; objects and functions whose type has one are others, too, by the tag.
 #if defined(TRACE_RING_DISABLE)
-inline namespace disabled {
+inline namespace disabled __attribute__((abi_tag("trace_ring_disabled"))) {
 #endif
-template <class Kind>
-class ring;
-template <class Kind>
-class basic_recorder;
+    template <class Kind>
+    class ring;
 #if defined(TRACE_RING_DISABLE)
 }
 #endif
+template <class Kind>
+class basic_recorder;
 using recorder = basic_recorder<recording>;
+
+namespace impl {
+/// The size of a recorder of any kind: the same in files where tracing is compiled away, which do
+/// not see what is in one.
+inline constexpr unsigned recorder_bytes = 4224;
+}  // namespace impl
 
 }  // namespace trace_ring::inline v1
 

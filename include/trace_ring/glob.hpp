@@ -23,7 +23,10 @@ namespace trace_ring::inline v1 {
     const std::size_t last_end = glob.rfind(']');
     const auto number = [](char c) { return static_cast<unsigned char>(c); };
     const auto one = [&](std::size_t& g, char c) {
-        if (glob[g] == '?') return ++g, true;
+        if (glob[g] == '?') {
+            ++g;
+            return true;
+        }
         if (glob[g] == '[') {
             const bool negated = g + 1 < glob.size() && (glob[g + 1] == '!' || glob[g + 1] == '^');
             const std::size_t first = g + (negated ? 2 : 1);

@@ -60,7 +60,7 @@ public:
 
 private:
     std::string subject_;
-    std::string text_;
+    std::string text_{};
 };
 
 /// Called with the error, on the thread that sets up. It must not return: it ends the program or

@@ -5,27 +5,54 @@
 
 #define TRACE_RING_DISABLE
 
-#include <typeinfo>
+#include "meta/odr_disabled.hpp"
 
-#include <trace_ring/policy/storage/heap.hpp>
-#include <trace_ring/recorder/recorder.hpp>
-#include <trace_ring/ring/ring.hpp>
+#include <utility>
 
 namespace odr {
 
-struct unseen : trace_ring::event<"odr.unseen", trace_ring::field<"number", int>> {};
-struct kind : trace_ring::policies<trace_ring::record::bare<int>, trace_ring::storage::heap> {};
-
-bool record_where_disabled() {
-    trace_ring::recorder recorder{{.size = 1 << 20}};
-    trace_ring::ring<kind> ring(64);
-    return recorder.record<unseen>(1) || static_cast<bool>(ring.try_reserve());
+template <class Recorder>
+static bool records(Recorder& recorder) {
+    const auto open = recorder.template scope<unseen_span>();
+    recorder.pause();  // nobody's gates
+    return recorder.template record<unseen>(1) ||
+           static_cast<bool>(recorder.template reserve<unseen>(2)) ||
+           recorder.template enable<unseen>(false) != 0;
 }
-const std::type_info& recorder_where_disabled() {
-    return typeid(trace_ring::recorder);
+bool off_records(trace_ring::recorder& recorder) {
+    return records(recorder);
 }
-const std::type_info& ring_where_disabled() {
-    return typeid(trace_ring::ring<kind>);
+bool off_records(cpu_recorder& recorder) {
+    return records(recorder);
+}
+bool off_records_into_own() {
+    trace_ring::recorder recorder{{.file = "/nowhere/odr.trace"}};
+    cpu_recorder by_cpu{{.file = "/nowhere/odr.trace"}};
+    const auto other = std::make_unique<trace_ring::recorder>(
+        trace_ring::recorder_options{.file = "/nowhere/odr.trace"});
+    return records(recorder) || records(by_cpu) || records(*other) || ring_of_each.write(1);
+}
+bool off_drains(trace_ring::recorder& recorder) {
+    trace_ring::drain::session session(recorder);
+    session.finish_records([](const trace_ring::drained_record&) {});
+    return session.records() != 0;
+}
+int off_after(const service& of) {
+    return of.after;
+}
+void off_destroys(std::unique_ptr<trace_ring::recorder> recorder) {
+    recorder.reset();
+}
+void off_destroys(std::unique_ptr<cpu_recorder> recorder) {
+    recorder.reset();
+}
+trace_ring::recorder off_global{{.file = "/nowhere/odr.trace"}};
+trace_ring::recorder& off_made() {
+    return off_global;
+}
+cpu_recorder& off_made_by_cpu() {
+    static cpu_recorder made{{.file = "/nowhere/odr.trace"}};
+    return made;
 }
 
 }  // namespace odr

@@ -201,5 +201,7 @@ private:
     const trapok* gate_;
     Sink* sink_;
 };
+template <class Sink>
+cp_interface(const trapok&, Sink&) -> cp_interface<Sink>;
 
 }  // namespace trace_ring::inline v1::cptrap

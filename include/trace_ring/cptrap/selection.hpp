@@ -113,8 +113,8 @@ public:
                                      const cptrap_selection&) noexcept = default;
 
 private:
-    number_set<256> types_;
-    number_set<0x10000> codes_;
+    number_set<256> types_{};
+    number_set<0x10000> codes_{};
 };
 
 }  // namespace trace_ring::inline v1::record

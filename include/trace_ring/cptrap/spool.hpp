@@ -241,11 +241,11 @@ private:
     std::string name_;
     std::uint64_t limit_;
     std::uint64_t next_ = 0;  ///< number of the current spool record
-    record::spool_page page_;
+    record::spool_page page_{};
     int error_ = 0;
     std::uint32_t unwritten_ = 0;
     std::uint64_t records_ = 0;
-    loss_counts lost_;
+    loss_counts lost_{};
     std::array<std::uint64_t, loss_cause_count> untold_{};
 };
 

@@ -72,6 +72,10 @@ public:
         return spool_reader(source::from(memory, std::move(name)));
     }
     explicit spool_reader(source from) : from_(std::move(from)), page_(words) {}
+    spool_reader(spool_reader&&) = default;
+    spool_reader& operator=(spool_reader&&) = default;
+    spool_reader(const spool_reader&) = delete;
+    spool_reader& operator=(const spool_reader&) = delete;
 
     [[nodiscard]] const std::string& name() const noexcept { return from_.name(); }
     /// Bytes of the file now.
@@ -211,12 +215,12 @@ private:
     }
 
     source from_;
-    std::optional<record::cptrap_selection> what_;
-    record::cptrap_lengths lengths_;
+    std::optional<record::cptrap_selection> what_{};
+    record::cptrap_lengths lengths_{};
     const volatile std::sig_atomic_t* stop_ = nullptr;
-    std::vector<std::uint64_t> page_;   ///< the current spool record
-    std::vector<std::uint64_t> spare_;  ///< for the next one
-    std::vector<spool_item> items_;
+    std::vector<std::uint64_t> page_;     ///< the current spool record
+    std::vector<std::uint64_t> spare_{};  ///< for the next one
+    std::vector<spool_item> items_{};
     std::uint64_t at_ = 0;
     std::size_t got_ = 0;
     bool loaded_ = false;

@@ -91,5 +91,7 @@ private:
     Ring& ring_;
     const Reader& reader_;
 };
+template <class Ring, class Reader>
+listener(Ring&, const Reader&) -> listener<Ring, Reader>;
 
 }  // namespace trace_ring::inline v1::drain

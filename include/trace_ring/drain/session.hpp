@@ -218,7 +218,7 @@ private:
 
     Source source_;
     std::uint64_t records_ = 0;
-    loss_counts lost_;
+    loss_counts lost_{};
 };
 
 template <drainable D>

@@ -201,7 +201,7 @@ private:
 
     viewer_stage<chrome_writer> stage_;
     impl::json_names names_{true};
-    std::unordered_set<std::uint64_t> flows_;  // flows that have begun
+    std::unordered_set<std::uint64_t> flows_{};  // flows that have begun
     bool any_ = false;
 };
 

@@ -144,12 +144,12 @@ private:
     /// The columns of an event type's fields.
     struct layout {
         bool known = false;
-        std::vector<std::pair<std::size_t, std::size_t>> cells;  // column and field, by column
+        std::vector<std::pair<std::size_t, std::size_t>> cells{};  // column and field, by column
     };
     struct source {
         const reduce::tables* in = nullptr;
-        std::string name;             // as a cell
-        std::vector<layout> layouts;  // by number of the type
+        std::string name{};             // as a cell
+        std::vector<layout> layouts{};  // by number of the type
     };
 
     void enter(text_buffer& out, source& its, const reduce::event_type& type) {
@@ -341,14 +341,14 @@ private:
         to_end(out);
     }
 
-    reduce::filter wanted_;
+    reduce::filter wanted_{};
     bool files_ = false;
-    std::vector<source> sources_;
-    std::map<std::tuple<std::string, std::string, unsigned>, std::size_t> columns_;
-    std::map<std::string, unsigned> names_;  // names of columns, and how often each came
-    std::size_t column_ = 0;                 // cells of the row that were written or left empty
-    std::vector<reduce::field_value> values_;
-    text_buffer cell_;
+    std::vector<source> sources_{};
+    std::map<std::tuple<std::string, std::string, unsigned>, std::size_t> columns_{};
+    std::map<std::string, unsigned> names_{};  // names of columns, and how often each came
+    std::size_t column_ = 0;                   // cells of the row that were written or left empty
+    std::vector<reduce::field_value> values_{};
+    text_buffer cell_{};
 };
 
 }  // namespace trace_ring::inline v1::exporter

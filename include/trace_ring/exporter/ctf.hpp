@@ -113,18 +113,18 @@ private:
     using flavour = impl::ctf_flavour;
 
     struct lane_streams {
-        std::unique_ptr<impl::ctf_stream> stream;  // the newest
+        std::unique_ptr<impl::ctf_stream> stream{};  // the newest
         std::uint32_t part = 0;
         bool is_over = false;  // the date was set back
     };
     struct origin {
         const reduce::tables* in = nullptr;
-        std::string name;
-        std::size_t number = 0;                                 // from 1
-        std::unordered_map<std::uint32_t, lane_streams> lanes;  // 0: of no lane
+        std::string name{};
+        std::size_t number = 0;                                   // from 1
+        std::unordered_map<std::uint32_t, lane_streams> lanes{};  // 0: of no lane
         // The classes: flavour and number by type; for unknown events the number by id and flavour.
-        std::vector<std::vector<std::pair<std::uint64_t, std::uint32_t>>> classes;
-        std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> unknown;
+        std::vector<std::vector<std::pair<std::uint64_t, std::uint32_t>>> classes{};
+        std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> unknown{};
     };
 
     [[nodiscard]] static std::int64_t time_ns(const origin& in, std::uint64_t ticks) noexcept {
@@ -164,7 +164,7 @@ private:
         start(in, streams, lane);
     }
     void start(const origin& in, lane_streams& streams, const reduce::lane_info* lane) {
-        std::string name;
+        std::string name{};
         const bool several = sources_.size() > 1;
         if (several) name = std::to_string(in.number) + '-';
         name += lane == nullptr ? "no-lane" : "lane-" + std::to_string(lane->number);
@@ -334,8 +334,8 @@ private:
     }
 
     sink to_;
-    std::vector<std::unique_ptr<origin>> sources_;
-    text_buffer classes_;
+    std::vector<std::unique_ptr<origin>> sources_{};
+    text_buffer classes_{};
     std::uint32_t next_class_ = impl::ctf_jump + 1;
     std::uint64_t instances_ = 0;
     std::uint64_t offset_ = 0;

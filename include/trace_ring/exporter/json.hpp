@@ -71,7 +71,7 @@ namespace impl {
 }
 
 /// Appends a JSON string. Bytes that are not UTF-8 become U+FFFD; characters that command a
-/// terminal or turn the direction of text (is_command) become \u009b.
+/// terminal or turn the direction of text (is_command) become escapes like u009b.
 inline void append_json_string(text_buffer& out, std::string_view text) {
     out += '"';
     std::size_t done = 0;
@@ -106,8 +106,8 @@ public:
     /// `units`: names of durations have their units, for formats that say it nowhere else.
     explicit json_names(bool units = false) noexcept : units_(units) {}
     struct words {
-        std::string name;
-        std::vector<std::string> fields;  ///< with a colon: "name":
+        std::string name{};
+        std::vector<std::string> fields{};  ///< with a colon: "name":
     };
     /// `number`: of the type, where several traces are read together.
     [[nodiscard, gnu::always_inline]] const words& of(const reduce::event_type& type,
@@ -134,7 +134,7 @@ private:
         return made;
     }
 
-    std::vector<words> all_;  // by number of the type
+    std::vector<words> all_{};  // by number of the type
     bool units_ = false;
 };
 
@@ -221,6 +221,10 @@ public:
         file_ = ",\"file\":";
         file_ += text.view();
     }
+    json_writer(json_writer&&) = default;
+    json_writer& operator=(json_writer&&) = default;
+    json_writer(const json_writer&) = delete;
+    json_writer& operator=(const json_writer&) = delete;
 
     void append(std::string& out, const reduce::item& what) {
         own_.clear();
@@ -330,11 +334,11 @@ private:
     }
 
     const reduce::timeline* time_;
-    std::string file_;
-    text_buffer cut_;
-    text_buffer units_;
-    text_buffer own_;
-    impl::json_names names_;
+    std::string file_{};
+    text_buffer cut_{};
+    text_buffer units_{};
+    text_buffer own_{};
+    impl::json_names names_{};
 };
 
 }  // namespace trace_ring::inline v1::exporter

@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/exporter/json.hpp>
 #include <trace_ring/exporter/perfetto/protobuf.hpp>
 #include <trace_ring/exporter/viewer/stage.hpp>
@@ -90,7 +91,7 @@ private:
         std::uint64_t uuid = 0;
         bool begun = false;
         bool fresh = true;  // nothing was sent
-        std::vector<bool> categories, names, annotations;
+        std::vector<bool> categories{}, names{}, annotations{};
     };
     void process(text_buffer& out, const viewer_process& what) {
         process_uuids_.push_back(++last_uuid_);
@@ -254,7 +255,7 @@ private:
     using new_names = std::vector<std::pair<std::uint64_t, std::string_view>>;
     static void remember(std::vector<bool>& sent, new_names& add, std::uint64_t iid,
                          std::string_view name) {
-        const auto at = static_cast<std::size_t>(iid);
+        const auto at = as_size(iid);
         if (at >= sent.size()) sent.resize(at + 1);
         if (sent[at]) return;
         sent[at] = true;
@@ -330,12 +331,12 @@ private:
     bool dated_ = false;
     std::uint64_t last_uuid_ = 0;
     std::uint64_t next_iid_ = note_keys + 1;
-    std::vector<std::uint64_t> process_uuids_;
-    std::vector<sequence> sequences_;  // by number of track
-    std::vector<std::uint64_t> first_iids_;
+    std::vector<std::uint64_t> process_uuids_{};
+    std::vector<sequence> sequences_{};  // by number of track
+    std::vector<std::uint64_t> first_iids_{};
     // By event and process: the track of each field, or 0.
-    std::map<std::pair<std::size_t, std::size_t>, std::vector<std::uint64_t>> counters_;
-    new_names categories_, names_, annotations_;  // of the current packet
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<std::uint64_t>> counters_{};
+    new_names categories_{}, names_{}, annotations_{};  // of the current packet
 };
 
 }  // namespace trace_ring::inline v1::exporter

@@ -155,8 +155,8 @@ private:
     // The parts that all records of an event share, escaped once.
     struct prepared {
         bool done = false;
-        impl::piece name;
-        std::vector<impl::piece> fields;  // " name="
+        impl::piece name{};
+        std::vector<impl::piece> fields{};  // " name="
     };
     static constexpr std::size_t scalar_room = impl::floating_room;
 
@@ -164,7 +164,7 @@ private:
     struct shown_thread {
         const reduce::lane_info* of = nullptr;
         reduce::lane_info then{};
-        impl::piece text;
+        impl::piece text{};
 
         [[nodiscard]] bool is(const reduce::lane_info& lane) const noexcept {
             return of == &lane && then.thread == lane.thread && then.pid == lane.pid &&
@@ -309,7 +309,7 @@ private:
         if (!shown.is(lane)) {
             shown.of = &lane;
             shown.then = lane;
-            text_buffer text;
+            text_buffer text{};
             make_thread(text, lane);
             shown.text = impl::piece(text.view());
         }
@@ -364,10 +364,10 @@ private:
 
     impl::time_text time_;
     text_options options_;
-    std::vector<prepared> prepared_;
-    std::array<shown_thread, 64> threads_;
-    impl::piece file_;
-    text_buffer own_;
+    std::vector<prepared> prepared_{};
+    std::array<shown_thread, 64> threads_{};
+    impl::piece file_{};
+    text_buffer own_{};
 };
 
 }  // namespace trace_ring::inline v1::exporter

@@ -81,10 +81,10 @@ struct dictionary_entries {
     std::uint64_t size = 0;     ///< its bytes, a multiple of its unit
 
     [[nodiscard]] type_entry& type_at(std::uint64_t offset) const noexcept {
-        return *reinterpret_cast<type_entry*>(base + offset);
+        return *static_cast<type_entry*>(static_cast<void*>(base + offset));
     }
     [[nodiscard]] alias_entry& alias_at(std::uint64_t offset) const noexcept {
-        return *reinterpret_cast<alias_entry*>(base + offset);
+        return *static_cast<alias_entry*>(static_cast<void*>(base + offset));
     }
 
     /// Goes from entry to entry.

@@ -83,7 +83,7 @@ enum class copy_result {
 
 /// A consistent copy: header and the committed records, as they were at one moment.
 struct sub_buffer_copy {
-    stamped state;
+    stamped state{};
     std::uint32_t numbering = 0;  ///< of the event types, from 1; 0: not told
     std::uint32_t lane = 0;
     std::uint64_t first_position = 0;

@@ -63,10 +63,12 @@ void record_module(basic_recorder<Kind>& to, const dl_phdr_info& info) noexcept 
     std::span<const std::uint8_t> id;
     for (const auto& segment : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
         const std::uint64_t at = info.dlpi_addr + segment.p_vaddr;
-        if (segment.p_type == PT_LOAD) {
+        // The first member by its place, as <resolv.h> defines its name, p_type.
+        const auto type = *reinterpret_cast<const ElfW(Word)*>(&segment);
+        if (type == PT_LOAD) {
             start = at < start ? at : start;
             end = at + segment.p_memsz > end ? at + segment.p_memsz : end;
-        } else if (segment.p_type == PT_NOTE && id.empty()) {
+        } else if (type == PT_NOTE && id.empty()) {
             id = build_id(reinterpret_cast<const std::uint8_t*>(info.dlpi_addr + segment.p_vaddr),
                           segment.p_memsz);
         }

@@ -47,7 +47,7 @@ struct alignas(64) open_references {
         shared_atomic<std::int32_t> end;  ///< how many there are in `all`
     };
     [[nodiscard, gnu::always_inline]] static open_references* of(head* first) noexcept {
-        return reinterpret_cast<open_references*>(first);
+        return static_cast<open_references*>(static_cast<void*>(first));
     }
 
     head now;
@@ -101,7 +101,7 @@ struct alignas(64) open_references_table {
     /// Place `number`, from 1 on.
     [[nodiscard]] open_references& place(std::uint32_t number) noexcept {
         auto* const base = reinterpret_cast<std::byte*>(this);
-        return *reinterpret_cast<open_references*>(base + bytes_for(number));
+        return *static_cast<open_references*>(static_cast<void*>(base + bytes_for(number)));
     }
     [[nodiscard]] std::uint32_t number_of(const open_references& place) const noexcept {
         const auto from = reinterpret_cast<const std::byte*>(&place);

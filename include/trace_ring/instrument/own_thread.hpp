@@ -42,9 +42,9 @@ public:
     undisturbed_tracing& operator=(const undisturbed_tracing&) = delete;
 
 private:
-    sigset_t before_;
+    sigset_t before_{};
     int errno_;
-    bool was_;
+    bool was_{};
 };
 
 }  // namespace impl

@@ -113,7 +113,7 @@ private:
     static constexpr unsigned most_depth = 4;
 
     [[nodiscard]] trace_ring::recorder& recorder() noexcept {
-        return *std::launder(reinterpret_cast<trace_ring::recorder*>(recorder_));
+        return *std::launder(static_cast<trace_ring::recorder*>(static_cast<void*>(recorder_)));
     }
     /// Counts one; null.
     [[nodiscard]] static open_references* count(shared_atomic<std::uint64_t>& what) noexcept {
@@ -176,14 +176,14 @@ private:
             constexpr std::uint32_t places = 255;
             memory_ = new storage::mapping(
                 storage::mapping::reserve(open_references_table::bytes_for(places + 1)));
-            table_ = reinterpret_cast<open_references_table*>(memory_->data());
+            table_ = static_cast<open_references_table*>(static_cast<void*>(memory_->data()));
             table_->begin({.places = places});
             return;
         }
         const file_descriptor fd = storage::open_file(file);
         const std::uint64_t bytes = storage::file_bytes(fd.get());
         memory_ = new storage::mapping(storage::mapping::of_file(file, fd.get(), bytes));
-        table_ = reinterpret_cast<open_references_table*>(memory_->data());
+        table_ = static_cast<open_references_table*>(static_cast<void*>(memory_->data()));
         if (!table_->is_sound(bytes)) fail_setup(file, fault_at(0, "no table of open references"));
     }
     /// This process was another program, which has been replaced by exec: its threads are gone.

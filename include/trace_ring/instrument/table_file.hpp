@@ -132,14 +132,14 @@ private:
         open_references::packed_room / reference_packer::most_bytes;
 
     [[nodiscard]] open_references_table& table() noexcept {
-        return *reinterpret_cast<open_references_table*>(memory_.data());
+        return *static_cast<open_references_table*>(static_cast<void*>(memory_.data()));
     }
     [[nodiscard]] static bool is_alive(std::uint32_t process) noexcept {
         return ::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
     }
 
     std::string path_;
-    storage::mapping memory_;
+    storage::mapping memory_{};
 };
 
 }  // namespace trace_ring::inline v1::instrument

@@ -101,10 +101,9 @@ struct extent {
         case c_type::long_long_integer:
         case c_type::double_float:
             return wide ? extent{8, 8} : extent{8, 4};
-        case c_type::long_double_float:
+        default:  // long_double_float
             return wide ? extent{16, 16} : extent{12, 4};
     }
-    return {};
 }
 
 }  // namespace trace_ring::inline v1::point

@@ -36,7 +36,7 @@ namespace trace_ring::inline v1 {
 
 /// One field as the dictionary describes it.
 struct field_description {
-    name_view name;
+    name_view name{};
     field_type type{};
     field_form form{};
     std::uint16_t count = 1;
@@ -47,11 +47,11 @@ struct field_description {
 
 /// An event type as the dictionary describes it. Static storage; the views refer to literals.
 struct type_description {
-    name_view name;
+    name_view name{};
     event_kind kind{};
     bool counted = false;
     std::uint32_t fixed_bytes = 0;  ///< of the payload, a multiple of 8
-    static_list<field_description> fields;
+    static_list<field_description> fields{};
     static_list<std::uint64_t> names{};  ///< units, names of values: record/event/value_names.hpp
 };
 
@@ -87,20 +87,20 @@ struct field_list {
     }();
     static_assert(names_differ, "trace_ring: two fields of an event have the same name");
 
-    template <std::size_t... I>
+    template <std::size_t... Index>
     struct described {
         static constexpr field_description list[] = {
             {Fields::name, codec<typename Fields::type>::type, codec<typename Fields::type>::form,
              static_cast<std::uint16_t>(codec<typename Fields::type>::count),
-             static_cast<std::uint16_t>(signature::places.at[I]),
+             static_cast<std::uint16_t>(signature::places.at[Index]),
              codec<typename Fields::type>::ties}...};
     };
-    template <std::size_t... I>
-    static constexpr static_list<field_description> describe(indices<I...>) noexcept {
+    template <std::size_t... Index>
+    static constexpr static_list<field_description> describe(indices<Index...>) noexcept {
         if constexpr (count == 0) {
             return {};
         } else {
-            return {described<I...>::list, count};
+            return {described<Index...>::list, count};
         }
     }
     static constexpr static_list<field_description> descriptions = describe(indices_to<count>{});

@@ -67,6 +67,9 @@ struct literal {
     [[nodiscard]] constexpr name_view view() const noexcept { return {text, N - 1}; }
 };
 
+template <std::size_t N>
+literal(const char (&)[N]) -> literal<N>;
+
 /// The type of a field's elements. The values are those of the file format.
 enum class field_type : std::uint8_t {
     u8 = 1,
@@ -86,26 +89,9 @@ enum class field_type : std::uint8_t {
 
 /// Bytes of one element; 0 for a number that is not a type.
 [[nodiscard]] constexpr std::size_t size_of(field_type type) noexcept {
-    switch (type) {
-        case field_type::u8:
-        case field_type::i8:
-        case field_type::boolean:
-        case field_type::character:
-            return 1;
-        case field_type::u16:
-        case field_type::i16:
-            return 2;
-        case field_type::u32:
-        case field_type::i32:
-        case field_type::f32:
-            return 4;
-        case field_type::u64:
-        case field_type::i64:
-        case field_type::f64:
-        case field_type::address:
-            return 8;
-    }
-    return 0;
+    constexpr std::uint8_t bytes[] = {0, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 1, 1, 8};
+    const auto number = static_cast<std::uint8_t>(type);
+    return number < sizeof bytes ? bytes[number] : 0;
 }
 
 enum class field_form : std::uint8_t {

@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
@@ -41,7 +42,8 @@ public:
             fail_setup(file, fault_at(fault.offset, fault.what));
         }
         // relaxed: fixed
-        if (reinterpret_cast<layout::file_header*>(memory_.data())->no_control.load(relaxed) != 0) {
+        if (static_cast<layout::file_header*>(static_cast<void*>(memory_.data()))
+                ->no_control.load(relaxed) != 0) {
             fail_setup(file, "this trace takes no requests from outside", EPERM);
         }
     }
@@ -86,7 +88,7 @@ public:
 
 private:
     [[nodiscard]] layout::ring_state& ring() const {
-        return *reinterpret_cast<layout::ring_state*>(memory_.data() + plan_.ring);
+        return *static_cast<layout::ring_state*>(static_cast<void*>(memory_.data() + plan_.ring));
     }
 
     static void set(shared_atomic<std::uint8_t>& gate, std::uint8_t bit, bool shut) {
@@ -125,8 +127,7 @@ private:
             name.clear();
             for (std::uint64_t i = 0; i < length; ++i) {
                 name += static_cast<char>(
-                    word_at<std::uint8_t>(types.base + at, static_cast<std::size_t>(name_at + i))
-                        .load(relaxed));
+                    word_at<std::uint8_t>(types.base + at, as_size(name_at + i)).load(relaxed));
             }
             for_each_gate(each.root, each.id,
                           [&](auto& gate) { visit(std::string_view(name), gate); });
@@ -140,8 +141,9 @@ private:
         list_of<std::uint32_t> live;
         std::optional<std::uint32_t> departed;
         for (std::uint32_t slot = 0; slot < plan_.process_count; ++slot) {
-            const auto& process = *reinterpret_cast<const layout::process_entry*>(
-                memory_.data() + plan_.processes + slot * sizeof(layout::process_entry));
+            const auto& process =
+                *static_cast<const layout::process_entry*>(static_cast<const void*>(
+                    memory_.data() + plan_.processes + slot * sizeof(layout::process_entry)));
             // order: process.look:C pairs with process.enter:B, process.leave:A, process.dead:A
             const auto state = static_cast<layout::presence>(process.state.load(acquire));
             // relaxed, both: after the state
@@ -159,8 +161,8 @@ private:
         }
     }
 
-    storage::mapping memory_;
-    layout::plan plan_;
+    storage::mapping memory_{};
+    layout::plan plan_{};
 };
 
 }  // namespace trace_ring::inline v1

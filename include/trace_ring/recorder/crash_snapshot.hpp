@@ -22,6 +22,9 @@
 
 namespace trace_ring::inline v1 {
 
+#if defined(TRACE_RING_DISABLE)
+inline namespace disabled {  // see recorder/disabled/recorder.hpp
+#endif
 /// While it exists, SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT (so abort, failed assertions and
 /// uncaught exceptions) write a snapshot of a recorder to a file, once, and then do what they did
 /// before. The handler runs on the signal stack if the thread has one (a stack overflow needs one).
@@ -79,5 +82,8 @@ private:
     void* recorder_ = nullptr;
     struct ::sigaction before_[count] {};
 };
+#if defined(TRACE_RING_DISABLE)
+}
+#endif
 
 }  // namespace trace_ring::inline v1

@@ -66,11 +66,6 @@ struct no_recording_functions {
     static void flush_thread(recorder_words&) noexcept {}
     static void pause_ends(recorder_words&) noexcept {}
     static void lose(recorder_words&, std::uint32_t) noexcept {}
-    static void destroy(recorder_words& of) noexcept {
-        of.gates.lead_nowhere();
-        of.library.gates.lead_nowhere();
-        delete static_cast<const no_recording*>(of.cold);
-    }
 };
 inline no_recording::no_recording() noexcept
     : cold_path{&no_recording_functions::append,   &no_recording_functions::open,
@@ -78,8 +73,7 @@ inline no_recording::no_recording() noexcept
                 &no_recording_functions::hold,     &no_recording_functions::register_type,
                 &no_recording_functions::enable,   &no_recording_functions::shut,
                 &no_recording_functions::snapshot, &no_recording_functions::flush_thread,
-                &no_recording_functions::pause_ends, &no_recording_functions::lose,
-                &no_recording_functions::destroy} {}
+                &no_recording_functions::pause_ends, &no_recording_functions::lose} {}
 
 /// Takes the detour of set-ups that fail (setup_error.hpp) for the calling thread, and returns it.
 /// Another thread that has it is waited for: it is setting up a recorder.

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <utility>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/file/options.hpp>
 #include <trace_ring/recorder/site.hpp>
 #include <trace_ring/recorder/statistics.hpp>
@@ -29,15 +30,15 @@
 namespace trace_ring::inline v1::inline disabled {
 
 template <class Kind>
-auto basic_recorder<Kind>::path() const noexcept {
+auto silent_recorder<Kind>::path() const noexcept {
     return std::string_view();
 }
 template <class Kind>
-auto basic_recorder<Kind>::bytes() const noexcept {
+auto silent_recorder<Kind>::bytes() const noexcept {
     return std::pair<const std::byte*, std::size_t>();
 }
 template <class Kind>
-recorder_statistics basic_recorder<Kind>::statistics() const noexcept {
+recorder_statistics silent_recorder<Kind>::statistics() const noexcept {
     return {};
 }
 
@@ -156,10 +157,9 @@ struct cold_functions {
         }
     }
     static void lose(recorder_words& to, std::uint32_t count) noexcept { to.the_core->lose(count); }
-    static void destroy(recorder_words& to) noexcept { delete to.the_core; }
-    static constexpr cold_path table{&append,        &open,   &close,  &discard,  &hold,
-                                     &register_type, &enable, &shut,   &snapshot, &flush_thread,
-                                     &pause_ends,    &lose,   &destroy};
+    static constexpr cold_path table{&append,   &open,          &close,      &discard,
+                                     &hold,     &register_type, &enable,     &shut,
+                                     &snapshot, &flush_thread,  &pause_ends, &lose};
 };
 
 }  // namespace impl
@@ -167,25 +167,29 @@ struct cold_functions {
 template <class Kind>
 basic_recorder<Kind>::basic_recorder(const recorder_options& options) {
     static_assert(clock::policy<clock_policy>, "trace_ring: Kind::clock must be a clock policy");
-    words_.the_core = impl::make_core(options, impl::functions_of<clock_policy>,
-                                      words_);  // given back by `destroy`
-    if (words_.the_core == nullptr) return;     // it records nothing
+    words_.the_core = impl::make_core(options, impl::functions_of<clock_policy>, words_);
+    // By the code that constructed it, whose registry has it, whichever code destroys it.
+    retire_ = [](void* which) noexcept {
+        impl::recorder_words& words = static_cast<basic_recorder*>(which)->words_;
+        if (words.the_core == nullptr) {
+            delete static_cast<const impl::no_recording*>(words.cold);
+            words.gates.lead_nowhere();
+            words.library.gates.lead_nowhere();
+        }
+        delete words.the_core;
+        words.the_core = nullptr;
+        words.cold = nullptr;
+        words.lanes_at = 0;
+        words.library.home = 0;
+        signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
+    };
+    if (words_.the_core == nullptr) return;  // it records nothing
     words_.max_record = words_.the_core->max_record();
     words_.cold = &impl::cold_functions<clock_policy>::table;
     words_.library.home = impl::make_id() | (impl::lanes_are_moving ? words_.library.moving : 0);
     words_.library.lanes_from_thread_pointer = impl::from_thread_pointer(&impl::thread_lanes);
     words_.library.lanes_at = impl::lanes_at(words_.the_core->index());
     if (impl::is_of_program(&impl::the_registry)) words_.lanes_at = words_.library.lanes_at;
-}
-
-template <class Kind>
-basic_recorder<Kind>::~basic_recorder() {
-    words_.cold->destroy(words_);
-    words_.the_core = nullptr;
-    words_.cold = nullptr;
-    words_.lanes_at = 0;
-    words_.library.home = 0;
-    signal_fence(seq_cst);  // keeps the compiler from leaving these stores out
 }
 
 template <class Kind>
@@ -202,7 +206,7 @@ auto basic_recorder<Kind>::bytes() const noexcept {
     if (words_.the_core == nullptr) return std::pair<const std::byte*, std::size_t>();
     const impl::trace_memory& memory = words_.the_core->memory();
     return std::pair<const std::byte*, std::size_t>(
-        memory.base(), static_cast<std::size_t>(memory.plan().bytes_for(memory.capacity())));
+        memory.base(), as_size(memory.plan().bytes_for(memory.capacity())));
 }
 template <class Kind>
 recorder_statistics basic_recorder<Kind>::statistics() const noexcept {

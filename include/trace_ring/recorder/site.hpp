@@ -12,7 +12,7 @@
 /// @endcode
 /// With TRACE_RING_DISABLE defined every use compiles to nothing: the arguments are not evaluated
 /// further than the language demands, no file is made, `record` is false. Files with it and without
-/// make one program: their recorders are different classes.
+/// make one program, and pass recorders to each other (disabled/recorder.hpp says which).
 
 #include <trace_ring/fwd.hpp>
 
@@ -82,7 +82,9 @@ public:
     basic_recorder& operator=(const basic_recorder&) = delete;
     /// Closes the lanes of all threads of this process. No thread may be recording any more. What
     /// is recorded into one of static storage after its destructor has run is refused.
-    ~basic_recorder();
+    ~basic_recorder() {
+        if (retire_ != nullptr) retire_(this);
+    }
 
     /// Records one event, with the time and the given field values. False: the event's gate is
     /// shut, or the record was lost and counted. Any thread, signal handlers, and children of a
@@ -125,35 +127,45 @@ public:
 
     /// Shuts every gate of this program, or opens them again. Takes effect at once on this thread,
     /// soon on others. Signal-safe.
-    void pause() noexcept { words_.cold->shut(words_, true); }
-    void resume() noexcept { words_.cold->shut(words_, false); }
+    void pause() noexcept {
+        if (has_cold_path()) words_.cold->shut(words_, true);
+    }
+    void resume() noexcept {
+        if (has_cold_path()) words_.cold->shut(words_, false);
+    }
 
     /// Shuts or opens the gate of one event type, or of all whose names match a glob of '*' and
     /// '?'. Returns how many did. Signal-safe.
     template <impl::told_event E>
     [[gnu::always_inline]] std::size_t enable(bool on) noexcept {
-        words_.cold->register_type(words_, impl::event_of<E>::state);
+        if (has_cold_path()) words_.cold->register_type(words_, impl::event_of<E>::state);
         return enable(E::name, on);
     }
     std::size_t enable(name_view glob, bool on) noexcept {
-        return words_.cold->enable(words_, glob, on);
+        return has_cold_path() ? words_.cold->enable(words_, glob, on) : 0;
     }
 
     /// Writes a consistent copy of the trace to a new file (through a temporary name), while
     /// recording goes on. Returns 0 or an errno value. Signal-safe: a crash handler, an assertion
     /// or a handler for a request from outside may call it. EBUSY: another thread is at it.
-    int snapshot(const char* file) noexcept { return words_.cold->snapshot(words_, file); }
+    int snapshot(const char* file) noexcept {
+        return has_cold_path() ? words_.cold->snapshot(words_, file) : 0;
+    }
 
     /// With a sampled clock: says that the calling thread did something else for a while, so that
     /// its next record reads the clock. Nothing to do with other clocks. Signal-safe; the lane of a
     /// record that is open meanwhile is left as it is.
     void pause_ends() noexcept {
-        if constexpr (time_source::shared) words_.cold->pause_ends(words_);
+        if constexpr (time_source::shared) {
+            if (has_cold_path()) words_.cold->pause_ends(words_);
+        }
     }
 
     /// Closes the calling thread's sub-buffers, so that a reader finds them complete; one with a
     /// record still open stays. The thread's next record begins a new lane. Signal-safe.
-    void flush_thread() noexcept { words_.cold->flush_thread(words_); }
+    void flush_thread() noexcept {
+        if (has_cold_path()) words_.cold->flush_thread(words_);
+    }
 
     // What follows is for who includes recorder/recorder.hpp.
 
@@ -175,6 +187,8 @@ private:
     friend class drain_source;
     friend class runtime_event;
 
+    /// False: a file that does not trace has constructed it, or nothing has yet.
+    [[nodiscard]] bool has_cold_path() const noexcept { return words_.cold != nullptr; }
     /// Begins a span: `span` receives which record that is.
     template <class E, class... Values>
     [[gnu::always_inline]] bool put_begin(impl::open_span& span, const Values&... values) noexcept {
@@ -197,9 +211,13 @@ private:
             words_, impl::event_of<E>::state, &span, values...);
     }
 
-    impl::recorder_words words_;  // first: see gate_link
+    impl::recorder_words words_{};  // first: see gate_link
     [[maybe_unused]] std::byte room_for_gates_[sizeof(impl::gate_page)];
+    /// What the destructor does; null: nothing, as a file that does not trace has constructed it.
+    /// Such a file may also destroy a recorder of one that does (disabled/recorder.hpp).
+    void (*retire_)(void* recorder) noexcept = nullptr;
 };
+static_assert(sizeof(recorder) == impl::recorder_bytes);
 
 }  // namespace trace_ring::inline v1
 

@@ -25,6 +25,7 @@
 #include <span>
 #include <string_view>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/clock/readings.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
@@ -98,7 +99,7 @@ private:
     [[nodiscard, gnu::cold]] int copy(std::uint64_t at, std::uint64_t bytes) noexcept {
         std::uint64_t words[128];
         while (bytes != 0) {
-            const auto part = static_cast<std::size_t>(bytes < sizeof words ? bytes : sizeof words);
+            const auto part = as_size(bytes < sizeof words ? bytes : sizeof words);
             for (std::size_t i = 0; i < part / 8; ++i) {
                 // order: snapshot.copy:A pairs with dictionary.write:A, dictionary.write:B
                 // order: snapshot.copy:B pairs with process.enter:B, process.leave:A,
@@ -122,7 +123,7 @@ private:
                                              std::size_t stride) noexcept {
         std::uint64_t words[128];
         while (bytes != 0) {
-            const auto part = static_cast<std::size_t>(bytes < sizeof words ? bytes : sizeof words);
+            const auto part = as_size(bytes < sizeof words ? bytes : sizeof words);
             const std::byte* const from = memory_.base() + at;
             for (std::size_t i = 0; i < part / 8; ++i) {
                 // order: snapshot.mark:A pairs with clocks.write:B

@@ -44,6 +44,7 @@ public:
     }
     cursor(cursor&&) = default;
     cursor(const cursor&) = delete;
+    cursor& operator=(const cursor&) = delete;
 
     /// The next item, which is good until the next call; null at the end. When following, null
     /// means that there is nothing new: call again later. Throws std::bad_alloc, and whatever the
@@ -373,23 +374,23 @@ private:
     bool follow_;
     bool unpack_;    // references are given instead of the records that pack them
     bool by_place_;  // there are no times: order by the sub-buffers' positions in the ring
-    std::deque<lane_reader> readers_;
-    std::unordered_map<std::uint32_t, std::size_t> by_lane_;
-    lane_queue queue_;              // the lanes that wait
+    std::deque<lane_reader> readers_{};
+    std::unordered_map<std::uint32_t, std::size_t> by_lane_{};
+    lane_queue queue_{};            // the lanes that wait
     lane_reader* lane_ = nullptr;   // the lane that is read; null: the next is to be chosen
     std::uint32_t rank_ = 0;        // of `lane_`
     std::uint64_t limit_ = 0;       // records of `lane_` up to this time (turned) need not wait
     std::ptrdiff_t stride_ = 0;     // of the current run of records, in words
     std::ptrdiff_t positions_ = 0;  // from one of them to the next
     std::size_t left_ = 0;          // records of the run that are not given out yet
-    std::vector<entry_list> pool_;
-    std::unique_ptr<read_ahead> ahead_;  // may be null
+    std::vector<entry_list> pool_{};
+    std::unique_ptr<read_ahead> ahead_{};  // may be null
     std::unique_ptr<std::vector<chain_link>> strays_ = std::make_unique<std::vector<chain_link>>();
-    std::vector<std::uint8_t> wanted_;  // by number of the event type: 0 not asked, 1 yes, 2 no
+    std::vector<std::uint8_t> wanted_{};  // by number of the event type: 0 not asked, 1 yes, 2 no
     std::uint64_t horizon_ = ~std::uint64_t{0}, newest_ = 0;
     std::uint64_t jumped_ = 0;        // ticks of the last clock jump that was noted
     std::uint64_t without_lane_ = 0;  // records lost without a lane, as far as they were reported
-    gone_lanes gone_;
+    gone_lanes gone_{};
     item item_{loss_item{}};
 };
 

@@ -39,7 +39,11 @@ public:
             if (--left_ != 0) record_.step(stride_, positions_);
             return *this;
         }
-        void operator++(int) noexcept { ++*this; }
+        iterator operator++(int) noexcept {
+            const iterator before = *this;
+            ++*this;
+            return before;
+        }
         [[nodiscard, gnu::always_inline]] friend bool operator==(const iterator& it,
                                                                  std::default_sentinel_t) noexcept {
             return it.left_ == 0;
@@ -50,7 +54,7 @@ public:
         iterator(const record_view& record, std::size_t left, std::ptrdiff_t stride,
                  std::ptrdiff_t positions) noexcept
             : record_(record), left_(left), stride_(stride), positions_(positions) {}
-        record_view record_;
+        record_view record_{};
         std::size_t left_ = 0;
         std::ptrdiff_t stride_ = 0;     // in words
         std::ptrdiff_t positions_ = 0;  // 1 or -1
@@ -92,7 +96,7 @@ public:
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
-    iterator first_;
+    iterator first_{};
 };
 
 /// Records that are missing, in the place where they would be.

@@ -30,6 +30,7 @@
 #include <system_error>
 #include <utility>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/format/layout.hpp>
 #include <trace_ring/format/mapped_traces.hpp>
 #include <trace_ring/reduce/source/coming.hpp>
@@ -45,7 +46,7 @@ namespace impl {
 #if defined(__GLIBC__) && __SIZEOF_POINTER__ == 4
 using file_status = struct stat64;
 using file_offset = off64_t;
-using lock_type = struct flock64;
+using lock_type = ::flock64;
 inline constexpr int large_file = O_LARGEFILE, lock_query = F_GETLK64;
 inline constexpr auto& status_of = ::fstat64;
 inline constexpr auto& read_at = ::pread64;
@@ -54,7 +55,7 @@ inline constexpr auto& seek_to = ::lseek64;
 #else
 using file_status = struct stat;
 using file_offset = off_t;
-using lock_type = struct flock;
+using lock_type = ::flock;
 inline constexpr int large_file = 0, lock_query = F_GETLK;
 inline constexpr auto& status_of = ::fstat;
 inline constexpr auto& read_at = ::pread;
@@ -372,12 +373,12 @@ private:
         return copy_result::copied;
     }
 
-    std::shared_ptr<const int> file_;
-    std::span<const std::byte> memory_;
+    std::shared_ptr<const int> file_{};
+    std::span<const std::byte> memory_{};
     const layout::mapped_trace* mapped_ = nullptr;  ///< null: the memory does not grow
-    std::string name_;
+    std::string name_{};
     bool sparse_ = false;
-    std::shared_ptr<const extent_list> parts_;  ///< null: all of the file or memory
+    std::shared_ptr<const extent_list> parts_{};  ///< null: all of the file or memory
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -35,28 +35,28 @@ struct event_statistics {
     const event_type* type = nullptr;  ///< null: records of events that the dictionary lacks
     std::uint64_t records = 0;
     std::uint64_t bytes = 0;
-    std::optional<std::uint64_t> total;  ///< times it happened, including lost ones
+    std::optional<std::uint64_t> total{};  ///< times it happened, including lost ones
 };
 
 struct lane_statistics {
     const lane_info* lane = nullptr;  ///< null: losses that concern no lane
     std::uint64_t records = 0;
     std::uint64_t bytes = 0;
-    loss_counts lost;
+    loss_counts lost{};
 };
 
 struct trace_statistics {
     std::uint64_t records = 0;
     std::uint64_t bytes = 0;  ///< of records, with their headers
-    loss_counts lost;
+    loss_counts lost{};
     std::uint64_t faulty = 0;       ///< records whose fields cannot be read; among `records`
     std::uint64_t damages = 0;      ///< damaged places found while reading, faulty records included
-    std::vector<damage> places;     ///< the first hundred of them
+    std::vector<damage> places{};   ///< the first hundred of them
     std::uint64_t clock_jumps = 0;  ///< times that went back within a lane, and jumps of the clocks
     std::uint64_t first_time = 0;   ///< ticks
     std::uint64_t last_time = 0;
-    std::vector<event_statistics> events;  ///< those with records or a total; most records first
-    std::vector<lane_statistics> lanes;    ///< by number; those without records or losses too
+    std::vector<event_statistics> events{};  ///< those with records or a total; most records first
+    std::vector<lane_statistics> lanes{};    ///< by number; those without records or losses too
 
     /// Seconds from the first record to the last.
     [[nodiscard]] double seconds(const timeline& time) const noexcept {
@@ -80,8 +80,8 @@ template <class Observer = no_observer>
 [[nodiscard]] trace_statistics count(tables& in, const filter& what, Observer&& observer = {},
                                      merging order = merging::by_lane) {
     trace_statistics sum;
-    std::map<const event_type*, event_statistics> events;
-    std::map<const lane_info*, lane_statistics> lanes;
+    std::map<const event_type*, event_statistics> events{};
+    std::map<const lane_info*, lane_statistics> lanes{};
     sum.first_time = ~std::uint64_t{0};
     cursor all(in, what, direction::forward, order);
     const lane_info* last_lane = nullptr;

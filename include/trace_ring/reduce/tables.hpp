@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
 
@@ -38,7 +39,8 @@ public:
         const auto fault = layout::check_layout(head, there < sizeof head ? there : size, plan_);
         if (fault) throw format_error(name(), fault.offset, std::string(fault.what));
         check_counts();
-        const auto& header = *reinterpret_cast<const layout::file_header*>(head);
+        const auto& header =
+            *static_cast<const layout::file_header*>(static_cast<const void*>(head));
         // relaxed, all of them: a private copy, which no other thread sees
         clock_ = header.clock.load(relaxed);
         ticks_per_second_ = header.ticks_per_second.load(relaxed);
@@ -235,7 +237,7 @@ private:
     /// A region as words; words that the file has lost since read as zero.
     [[nodiscard]] std::vector<std::uint64_t> region(std::uint64_t offset,
                                                     std::uint64_t bytes) const {
-        std::vector<std::uint64_t> words(static_cast<std::size_t>(bytes / 8));
+        std::vector<std::uint64_t> words(as_size(bytes / 8));
         (void)source_.read(offset, words.data(), words.size() * 8);
         return words;
     }
@@ -366,27 +368,27 @@ private:
     }
 
     source source_;
-    layout::plan plan_;
+    layout::plan plan_{};
     std::uint32_t clock_ = 0;
     std::uint64_t ticks_per_second_ = 0;
     std::uint64_t shift_ = 0;  // modulo 2^64
-    ring_info ring_;
-    std::deque<std::string> advices_;
+    ring_info ring_{};
+    std::deque<std::string> advices_{};
     std::uint64_t looks_ = 0;  // looks at the lanes so far
-    std::vector<process_info> processes_;
-    std::vector<std::uint64_t> process_words_;  // as read last
+    std::vector<process_info> processes_{};
+    std::vector<std::uint64_t> process_words_{};  // as read last
     bool pids_differ_ = true;
-    std::deque<lane_info> lanes_;
-    std::unordered_map<std::uint32_t, lane_info*> by_number_;
+    std::deque<lane_info> lanes_{};
+    std::unordered_map<std::uint32_t, lane_info*> by_number_{};
     /// By lane number and owner_record::word.
-    mutable std::mutex guests_lock_;
-    mutable std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<lane_info>> guests_;
+    mutable std::mutex guests_lock_{};
+    mutable std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<lane_info>> guests_{};
     /// By thread and process; the first `known_threads_` lanes.
-    mutable std::map<std::pair<std::uint32_t, std::uint32_t>, const lane_info*> by_thread_;
+    mutable std::map<std::pair<std::uint32_t, std::uint32_t>, const lane_info*> by_thread_{};
     mutable std::size_t known_threads_ = 0;
-    dictionary dictionary_;
-    timeline timeline_;
-    std::vector<damage> damages_;
+    dictionary dictionary_{};
+    timeline timeline_{};
+    std::vector<damage> damages_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -161,9 +161,9 @@ private:
 
     const tables& in_;
     std::vector<std::uint64_t> words_;
-    std::vector<std::uint64_t> tail_;  // the words that are not committed
-    std::size_t end_ = 0;              // where those begin, in words
-    sub_buffer_copy head_;
+    std::vector<std::uint64_t> tail_{};  // the words that are not committed
+    std::size_t end_ = 0;                // where those begin, in words
+    sub_buffer_copy head_{};
 };
 
 /// Movable: cursors and views stay good when it is moved, but must not outlive it. Not for two

@@ -70,9 +70,9 @@ public:
     static constexpr bool write_bytes(std::uint16_t, std::span<const std::byte>) noexcept {
         return false;
     }
-    template <class... V>
-    requires record::lays_out<typename ring_policies<Kind>::record_policy, V...>
-    constexpr bool put(const V&...) noexcept { return false; }
+    template <class... Values>
+    requires record::lays_out<typename ring_policies<Kind>::record_policy, Values...>
+    constexpr bool put(const Values&...) noexcept { return false; }
     [[nodiscard]] typename ring_policies<Kind>::gate_policy& gate() noexcept { return gate_; }
     [[nodiscard]] typename ring_policies<Kind>::notify_policy& notifier() noexcept {
         return notify_;

@@ -39,6 +39,10 @@ public:
 
     /// Null stands for a ring that is compiled away and has no records.
     explicit sub_buffer_drain(ring_type* ring) noexcept : ring_(ring) {}
+    sub_buffer_drain(sub_buffer_drain&&) = default;
+    sub_buffer_drain& operator=(sub_buffer_drain&&) = default;
+    sub_buffer_drain(const sub_buffer_drain&) = delete;
+    sub_buffer_drain& operator=(const sub_buffer_drain&) = delete;
 
     /// Throws setup_error (EBUSY, with the pid) if another session drains the ring.
     void attach() {
@@ -174,7 +178,8 @@ private:
     };
 
     [[nodiscard]] const sub_buffer_header& at(position p) const noexcept {
-        return *reinterpret_cast<const sub_buffer_header*>(ring_->slot_at(ring_->index_of(p)));
+        return *static_cast<const sub_buffer_header*>(
+            static_cast<const void*>(ring_->slot_at(ring_->index_of(p))));
     }
 
     /// Leaves out records that the session has had, and adds the losses before the others.
@@ -241,9 +246,9 @@ private:
     std::uint64_t expected_ = 0;
     bool damaged_ = false;
     position open_ = no_position;  ///< the sub-buffer that `told_` belongs to
-    counts told_;
-    std::deque<holding> held_;  ///< taken, and not yet released to the writer
-    std::vector<std::uint64_t> words_;
+    counts told_{};
+    std::deque<holding> held_{};  ///< taken, and not yet released to the writer
+    std::vector<std::uint64_t> words_{};
 };
 
 /// drain::session calls this for a ring of sub-buffers that does not overwrite.

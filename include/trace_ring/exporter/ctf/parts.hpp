@@ -85,7 +85,7 @@ struct ctf_flavour {
 };
 
 /// Appends a string literal. `text` is made printable first, as in text.hpp: control characters in
-/// a name become \xNN, and reach no terminal.
+/// a name become escapes like xNN, and reach no terminal.
 inline void append_tsdl_string(text_buffer& out, std::string_view text) {
     text_buffer printable;
     append_escaped(printable, text, 0);
@@ -111,7 +111,7 @@ public:
     }
 
 private:
-    std::set<std::string> used_;
+    std::set<std::string> used_{};
 };
 
 [[nodiscard]] inline std::string_view tsdl_type(field_type type) noexcept {
@@ -286,6 +286,10 @@ class ctf_stream {
 public:
     ctf_stream(std::string name, std::uint64_t instance, std::string_view file)
         : name_(std::move(name)), file_(file), instance_(instance) {}
+    ctf_stream(ctf_stream&&) = default;
+    ctf_stream& operator=(ctf_stream&&) = default;
+    ctf_stream(const ctf_stream&) = delete;
+    ctf_stream& operator=(const ctf_stream&) = delete;
 
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] std::uint64_t last() const noexcept { return last_; }
@@ -354,9 +358,9 @@ private:
     std::string_view file_;
     std::uint64_t instance_;
     const reduce::lane_info* owner_ = nullptr;
-    text_buffer about_;  // the packet's context: its thread
-    text_buffer events_;
-    text_buffer packet_;
+    text_buffer about_{};  // the packet's context: its thread
+    text_buffer events_{};
+    text_buffer packet_{};
     std::uint64_t first_ = 0;
     std::uint64_t last_ = 0;
     std::uint64_t packets_ = 0;

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/exporter/text/append.hpp>
 
 namespace trace_ring::inline v1::exporter::impl {
@@ -21,7 +22,7 @@ struct proto {
     enum wire : unsigned { as_varint = 0, as_fixed64 = 1, as_bytes = 2 };
 
     [[nodiscard]] static constexpr std::size_t varint_bytes(std::uint64_t value) noexcept {
-        return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
+        return (as_size(std::bit_width(value | 1)) + 6) / 7;
     }
     /// Writes `varint_bytes(value)` bytes.
     static void put_varint(char* at, std::uint64_t value) noexcept {

@@ -89,7 +89,7 @@ private:
         capacity_ = capacity;
     }
 
-    std::unique_ptr<char[]> begin_;
+    std::unique_ptr<char[]> begin_{};
     std::size_t size_ = 0;
     std::size_t capacity_ = 0;
 };

@@ -31,6 +31,10 @@ public:
     /// `line` must outlive it, and may be refreshed in between.
     time_text(const reduce::timeline& line, time_format format) noexcept
         : line_(&line), format_(format) {}
+    time_text(const time_text&) = default;
+    time_text(time_text&&) = default;
+    time_text& operator=(const time_text&) = default;
+    time_text& operator=(time_text&&) = default;
 
     [[nodiscard]] const reduce::timeline& line() const noexcept { return *line_; }
 
@@ -77,7 +81,7 @@ private:
     time_format format_;
     std::size_t near_ = 0;    // the reading after the last time shown
     std::uint64_t from_ = 0;  // ns at which the second of `date_` begins
-    piece date_;              // with the point
+    piece date_{};            // with the point
 };
 
 }  // namespace impl

@@ -51,6 +51,8 @@ template <class Writer>
 class viewer_stage {
 public:
     viewer_stage(Writer& to, field_roles roles) : to_(to), roles_(std::move(roles)) {}
+    viewer_stage(const viewer_stage&) = delete;
+    viewer_stage& operator=(const viewer_stage&) = delete;
 
     std::size_t add(const reduce::tables& in, std::string_view name) {
         sources_.push_back({&in, {}, reduce::begun_elsewhere(in), {}});
@@ -370,18 +372,18 @@ private:
     text_buffer* out_ = nullptr;  // of the item that is appended, as is
     std::size_t from_ = 0;        // its source
     field_roles roles_;
-    viewer_tracks tracks_;
+    viewer_tracks tracks_{};
     std::size_t processes_told_ = 0, tracks_told_ = 0;
-    std::vector<source> sources_;
-    std::deque<viewer_event> events_;
-    std::optional<std::int64_t> origin_;
-    std::vector<early_loss> early_;
+    std::vector<source> sources_{};
+    std::deque<viewer_event> events_{};
+    std::optional<std::int64_t> origin_{};
+    std::vector<early_loss> early_{};
     std::uint64_t last_span_ = 0;
-    std::vector<viewer_note> notes_;
-    std::vector<std::uint64_t> flows_;
-    std::vector<viewer_sample> samples_;
-    std::string unknown_;
-    text_buffer raw_;
+    std::vector<viewer_note> notes_{};
+    std::vector<std::uint64_t> flows_{};
+    std::vector<viewer_sample> samples_{};
+    std::string unknown_{};
+    text_buffer raw_{};
 };
 
 }  // namespace trace_ring::inline v1::exporter

@@ -38,7 +38,7 @@ namespace trace_ring::inline v1::exporter {
 struct viewer_process {
     std::size_t number = 0;  ///< in the order in which they appeared
     std::int32_t id = 0;     ///< its pid, or a made-up one
-    std::string name;        ///< any bytes
+    std::string name{};      ///< any bytes
 };
 
 /// A span that is drawn and is still open.
@@ -51,13 +51,13 @@ struct drawn_span {
 struct viewer_track {
     std::size_t number = 0;  ///< in the order in which they appeared
     const viewer_process* process = nullptr;
-    std::int32_t id = 0;            ///< the thread's, or a made-up one
-    bool is_thread = false;         ///< the id is the thread's
-    std::string name;               ///< any bytes
-    std::int64_t newest = 0;        ///< ns of the record shown last
-    unsigned jumps = 0;             ///< clock jumps before it
-    unsigned set_back = 0;          ///< dates set back before it
-    std::vector<drawn_span> spans;  ///< open on it, the innermost last
+    std::int32_t id = 0;              ///< the thread's, or a made-up one
+    bool is_thread = false;           ///< the id is the thread's
+    std::string name{};               ///< any bytes
+    std::int64_t newest = 0;          ///< ns of the record shown last
+    unsigned jumps = 0;               ///< clock jumps before it
+    unsigned set_back = 0;            ///< dates set back before it
+    std::vector<drawn_span> spans{};  ///< open on it, the innermost last
 
     /// The time to show: not before the one shown last. Within a lane ticks do not go back, but
     /// nanoseconds may by a few, when a live trace gets new clock readings.
@@ -247,22 +247,23 @@ private:
         return last_made_up_;
     }
 
-    std::vector<trace_source> sources_;
+    std::vector<trace_source> sources_{};
     unsigned set_back_ = 0;
     bool any_new_ = false;
-    std::deque<viewer_process> processes_;
-    std::deque<viewer_track> tracks_;
-    std::map<std::pair<process_key, std::size_t>, const viewer_process*> by_process_;
-    std::map<std::tuple<std::size_t, std::uint32_t, process_key>, const viewer_process*> by_entry_;
-    std::map<std::pair<std::size_t, process_key>, std::size_t> alike_;  // entries met so far
-    std::map<thread_key, line> by_thread_;
-    std::unordered_map<const reduce::lane_info*, line*> by_lane_;
+    std::deque<viewer_process> processes_{};
+    std::deque<viewer_track> tracks_{};
+    std::map<std::pair<process_key, std::size_t>, const viewer_process*> by_process_{};
+    std::map<std::tuple<std::size_t, std::uint32_t, process_key>, const viewer_process*>
+        by_entry_{};
+    std::map<std::pair<std::size_t, process_key>, std::size_t> alike_{};  // entries met so far
+    std::map<thread_key, line> by_thread_{};
+    std::unordered_map<const reduce::lane_info*, line*> by_lane_{};
     // The lines apart that are free.
     std::map<std::pair<const viewer_process*, const reduce::event_type*>,
              std::vector<viewer_track*>>
-        apart_;
-    std::set<std::uint32_t> pids_;
-    std::set<std::pair<std::int32_t, std::uint32_t>> used_;  // process and thread ids
+        apart_{};
+    std::set<std::uint32_t> pids_{};
+    std::set<std::pair<std::int32_t, std::uint32_t>> used_{};  // process and thread ids
     std::int32_t last_made_up_ = most_id;
     const reduce::lane_info* last_lane_ = nullptr;
     line* last_ = nullptr;
@@ -272,8 +273,8 @@ private:
 struct viewer_event {
     std::size_t number = 0;  ///< in the order in which they appeared
     const reduce::event_type* type = nullptr;
-    std::vector<bool> flows;     ///< by field
-    std::vector<bool> counters;  ///< by field
+    std::vector<bool> flows{};     ///< by field
+    std::vector<bool> counters{};  ///< by field
     bool any_flow = false;
     bool any_counter = false;
 };

@@ -44,7 +44,7 @@ struct code_fault {
 };
 
 /// The first fault of the code; nothing if it may run. Linear. Throws std::bad_alloc.
-[[nodiscard]] constexpr std::optional<code_fault> find_fault(code of, const purpose& as) {
+[[nodiscard]] inline std::optional<code_fault> find_fault(code of, const purpose& as) {
     constexpr record_bounds none;
     const record_bounds& records = as.records != nullptr ? *as.records : none;
     const std::size_t longest =

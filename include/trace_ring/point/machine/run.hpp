@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/point/machine/code.hpp>
 #include <trace_ring/point/machine/number_columns.hpp>
 #include <trace_ring/point/machine/word_columns.hpp>
@@ -87,7 +88,7 @@ public:
 
     void run(code of, std::uint64_t asked) {
         active_ = all_ = asked;
-        count_ = static_cast<std::size_t>(std::bit_width(asked));
+        count_ = as_size(std::bit_width(asked));
         for (std::size_t i = 0; i < of.size(); ++i) {
             if constexpr (N != 1) {
                 if (i == next_) wake(i);
@@ -309,7 +310,9 @@ private:
         std::size_t at;
         column<N>* end;
     };
-    std::array<place, N> waits_;          // where each goes on that skips instructions
+    union {
+        std::array<place, N> waits_;  // where each goes on that skips instructions
+    };
     std::size_t next_ = ~std::size_t{0};  // the first of these places
 };
 

@@ -58,7 +58,7 @@ struct key {
     atomic<std::uint32_t> word;
     /// The patcher of the key's sites: the first that meets the key. Two patchers (of libraries
     /// that share the key but hide the patcher's symbol) would undo each other's work.
-    atomic_pointer<patcher> owner;
+    atomic_pointer<patcher> owner{};
     /// Sites that do the opposite of what the key says: it is open, and they are no-ops.
     atomic<std::uint32_t> stuck{0};
     /// Sites that are not patched to what the key says, for any reason.
@@ -172,10 +172,10 @@ private:
     /// Registering lasts as long as the process, and is cheap when repeated; children inherit it or
     /// register again.
     [[nodiscard]] static bool can_synchronise() noexcept {
-        return barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) &&
-               barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
+        return synchronize(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) &&
+               synchronize(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
     }
-    static bool barrier(int command) noexcept {
+    static bool synchronize(int command) noexcept {
         return ::syscall(SYS_membarrier, command, 0, 0) == 0;
     }
 
@@ -267,12 +267,16 @@ private:
         const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(start + file.e_phoff);
         const auto* const end = headers + file.e_phnum;
         std::uintptr_t bias = start;
+        // The first member by its place, as <resolv.h> defines its name, p_type.
+        const auto is_loaded = [](const ElfW(Phdr) & h) {
+            return *reinterpret_cast<const ElfW(Word)*>(&h) == PT_LOAD;
+        };
         for (const auto* h = headers; h != end; ++h) {
-            if (h->p_type == PT_LOAD && h->p_offset == 0) bias = start - h->p_vaddr;
+            if (is_loaded(*h) && h->p_offset == 0) bias = start - h->p_vaddr;
         }
         for (const auto* h = headers; h != end; ++h) {
             const std::uintptr_t begin = bias + h->p_vaddr;
-            if (h->p_type == PT_LOAD && h->p_flags == (PF_R | PF_X) && first_->at() >= begin &&
+            if (is_loaded(*h) && h->p_flags == (PF_R | PF_X) && first_->at() >= begin &&
                 first_->at() - begin < h->p_memsz) {
                 text_ = begin;
                 text_end_ = begin + h->p_memsz;
@@ -360,7 +364,7 @@ inline void patcher::pass() noexcept {
         if (s.instruction() != s.as(said)) ++k.counted_unpatched;
     });
     (void)make_writable(0);
-    if (changed) barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
+    if (changed) synchronize(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
     for_each_site([](const library&, const site&, key& k) {
         // relaxed, both: reports
         k.stuck.store(k.counted_stuck, relaxed);

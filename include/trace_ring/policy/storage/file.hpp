@@ -22,6 +22,7 @@
 #include <cstring>
 #include <utility>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/setup_error.hpp>
 
 #if defined(__linux__)
@@ -163,7 +164,7 @@ enum class trust {
 [[nodiscard, gnu::noinline, gnu::cold]] inline bool exceeds_file_limit(
     std::uint64_t offset, std::uint64_t bytes) noexcept {
     const int saved = errno;
-    struct ::rlimit64 limit {};
+    ::rlimit64 limit{};
     const bool known = ::getrlimit64(RLIMIT_FSIZE, &limit) == 0;
     errno = saved;
     return known && limit.rlim_cur != RLIM64_INFINITY &&
@@ -192,7 +193,7 @@ namespace impl {
     constexpr std::uint64_t margin = 1 << 20;
     char zeros[512] = {};
     constexpr unsigned most = 32;
-    struct ::iovec pieces[most];
+    ::iovec pieces[most];
     const std::uint64_t start = file_bytes(fd);
     std::uint64_t written = 0;
     for (std::uint64_t now = start; now < end; now = file_bytes(fd)) {
@@ -200,7 +201,7 @@ namespace impl {
         if (written >= end - start) return EIO;  // another process truncates the file
         unsigned count = 0;
         for (std::uint64_t left = end - now; left != 0 && count < most; ++count) {
-            const auto piece = static_cast<std::size_t>(left < sizeof zeros ? left : sizeof zeros);
+            const auto piece = as_size(left < sizeof zeros ? left : sizeof zeros);
             pieces[count] = {zeros, piece};
             left -= piece;
         }
@@ -262,9 +263,9 @@ namespace impl {
 enum class lock_result { taken, held_by_another, failed };
 
 /// A region of a file in the form that the system's calls for locks take.
-[[nodiscard]] inline struct ::flock64 lock_region(short type, std::uint64_t offset,
-                                                  std::uint64_t bytes = 1) noexcept {
-    struct ::flock64 region {};
+[[nodiscard]] inline ::flock64 lock_region(short type, std::uint64_t offset,
+                                           std::uint64_t bytes = 1) noexcept {
+    ::flock64 region{};
     region.l_type = type;
     region.l_whence = SEEK_SET;
     region.l_start = static_cast<off64_t>(offset);
@@ -278,7 +279,7 @@ enum class lock_result { taken, held_by_another, failed };
 /// `shared` lock. Signal-safe.
 [[gnu::noinline, gnu::cold]] inline lock_result lock_byte(int fd, std::uint64_t offset,
                                                           bool shared = false) noexcept {
-    struct ::flock64 region = lock_region(shared ? F_RDLCK : F_WRLCK, offset);
+    ::flock64 region = lock_region(shared ? F_RDLCK : F_WRLCK, offset);
     const int saved = errno;
     const int result = ::fcntl64(fd, F_OFD_SETLK, &region);
     const int error = errno;
@@ -288,7 +289,7 @@ enum class lock_result { taken, held_by_another, failed };
 }
 
 inline void unlock_byte(int fd, std::uint64_t offset) noexcept {
-    struct ::flock64 region = lock_region(F_UNLCK, offset);
+    ::flock64 region = lock_region(F_UNLCK, offset);
     const int saved = errno;
     static_cast<void>(::fcntl64(fd, F_OFD_SETLK, &region));
     errno = saved;
@@ -297,7 +298,7 @@ inline void unlock_byte(int fd, std::uint64_t offset) noexcept {
 /// True if another open file has locked one of the bytes, or if that is unknown. Signal-safe.
 [[nodiscard, gnu::noinline, gnu::cold]] inline bool byte_is_locked(
     int fd, std::uint64_t offset, std::uint64_t bytes = 1) noexcept {
-    struct ::flock64 region = lock_region(F_WRLCK, offset, bytes);
+    ::flock64 region = lock_region(F_WRLCK, offset, bytes);
     const int saved = errno;
     const int result = ::fcntl64(fd, F_OFD_GETLK, &region);
     errno = saved;

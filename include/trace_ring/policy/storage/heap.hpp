@@ -15,6 +15,7 @@
 #include <memory>
 #include <new>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/policy/storage/storage.hpp>
 #include <trace_ring/setup_error.hpp>
 
@@ -42,7 +43,7 @@ private:
 
     [[nodiscard]] static owner allocate(std::uint64_t bytes) {
         const bool can_be = bytes <= SIZE_MAX / 2 && bytes >= control_bytes;
-        const auto size = static_cast<std::size_t>(bytes);
+        const auto size = as_size(bytes);
         owner made(can_be ? static_cast<std::byte*>(
                                 ::operator new (size, std::align_val_t{alignment}, std::nothrow))
                           : nullptr);

@@ -33,6 +33,8 @@ namespace trace_ring::inline v1::storage {
 class mapping {
 public:
     mapping() noexcept = default;
+    mapping(const mapping&) = delete;
+    mapping& operator=(const mapping&) = delete;
     mapping(mapping&& other) noexcept
         : base_(std::exchange(other.base_, nullptr)),
           bytes_(std::exchange(other.bytes_, 0)),
@@ -78,8 +80,8 @@ public:
         if (fd < 0) return map(-1, inner + slack, shared_memory);
         mapping made = addresses(-1, inner + slack, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
         if (!made) return made;
-        if (::mmap64(made.base_, static_cast<std::size_t>(bytes), PROT_NONE, MAP_SHARED | MAP_FIXED,
-                     fd, 0) == MAP_FAILED) {
+        if (::mmap64(made.base_, as_size(bytes), PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+            MAP_FAILED) {
             made.give_up();
             return made;
         }
@@ -114,8 +116,8 @@ public:
                                                          std::uint64_t bytes) const noexcept {
         const int saved = errno;
         auto* const from = static_cast<std::byte*>(base_) + offset;
-        int error = populate_memory(from, static_cast<std::size_t>(bytes));
-        if (error == 0 && locked_ && ::mlock(from, static_cast<std::size_t>(bytes)) != 0) {
+        int error = populate_memory(from, as_size(bytes));
+        if (error == 0 && locked_ && ::mlock(from, as_size(bytes)) != 0) {
             error = errno;
         }
         errno = saved;
@@ -182,11 +184,10 @@ private:
             errno = ENOMEM;
             return made;
         }
-        void* const base =
-            ::mmap64(nullptr, static_cast<std::size_t>(bytes), PROT_NONE, flags, fd, 0);
+        void* const base = ::mmap64(nullptr, as_size(bytes), PROT_NONE, flags, fd, 0);
         if (base == MAP_FAILED) return made;
         made.base_ = base;
-        made.bytes_ = static_cast<std::size_t>(bytes);
+        made.bytes_ = as_size(bytes);
         made.unlock();
         return made;
     }

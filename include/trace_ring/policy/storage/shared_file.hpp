@@ -148,8 +148,8 @@ private:
 
     std::string name_;
     file_descriptor file_;
-    life_lock life_;
-    mapping bytes_;
+    life_lock life_{};
+    mapping bytes_{};
     bool fresh_ = false;
     bool reads_only_ = false;
 };

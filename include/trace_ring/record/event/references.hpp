@@ -189,7 +189,7 @@ private:
         return at + 1 + bytes;
     }
 
-    impl::reference_memory memory_;
+    impl::reference_memory memory_{};
 };
 
 /// Unpacks records. Trusts nothing in them.
@@ -242,7 +242,7 @@ private:
         return number;
     }
 
-    impl::reference_memory memory_;
+    impl::reference_memory memory_{};
 };
 
 }  // namespace trace_ring::inline v1

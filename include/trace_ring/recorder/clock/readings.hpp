@@ -67,7 +67,7 @@ private:
 
     template <class T>
     [[nodiscard]] T& at(std::uint64_t offset) const noexcept {
-        return *reinterpret_cast<T*>(memory_ + offset);
+        return *static_cast<T*>(static_cast<void*>(memory_ + offset));
     }
     [[nodiscard]] layout::clock_entry& entry(std::uint32_t slot) const noexcept {
         return at<layout::clock_entry>(plan_.clocks + slot * sizeof(layout::clock_entry));

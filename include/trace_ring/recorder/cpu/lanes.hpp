@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/cpu/append.hpp>
 #include <trace_ring/recorder/lane/core.hpp>
 
@@ -210,7 +211,7 @@ private:
 
     template <class T>
     [[nodiscard]] static T* place(std::uint64_t address) noexcept {
-        return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+        return reinterpret_cast<T*>(as_size(address));
     }
     [[nodiscard]] static std::uint64_t address(const void* at) noexcept {
         return reinterpret_cast<std::uintptr_t>(at);
@@ -399,7 +400,7 @@ private:
     void leave(cpu_words& lane) noexcept;
 
     core& core_;
-    cpu_table table_;
+    cpu_table table_{};
 };
 
 }  // namespace trace_ring::inline v1::impl

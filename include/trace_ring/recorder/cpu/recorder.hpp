@@ -33,9 +33,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include <trace_ring/policies.hpp>
 #include <trace_ring/policy/claim/claim.hpp>
+#include <trace_ring/policy/claim/per_cpu.hpp>
 #include <trace_ring/policy/clock/none.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
@@ -79,10 +81,18 @@ public:
     explicit basic_recorder(const recorder_options& options)
         : base(options),
           lanes_(core_or_none(), has_core() && impl::in_sequence<clock_policy>),
-          home_(restartable() ? &impl::the_registry : nullptr) {}
+          home_(restartable() ? &impl::the_registry : nullptr),
+          retire_base_(std::exchange(base::retire_, [](void* which) noexcept {
+              auto& own = *static_cast<basic_recorder*>(which);
+              own.home_ = nullptr;
+              signal_fence(seq_cst);  // keeps the compiler from leaving this out
+              own.lanes_.~cpu_lanes();
+              own.retire_base_(static_cast<base*>(&own));
+          })) {}
+    basic_recorder(const basic_recorder&) = delete;
+    basic_recorder& operator=(const basic_recorder&) = delete;
     ~basic_recorder() {
-        home_ = nullptr;
-        signal_fence(seq_cst);  // keeps the compiler from leaving this out
+        if (const auto retire = std::exchange(base::retire_, nullptr)) retire(this);
     }
 
     /// Writes a record; false if its gate is shut or it is lost, which is counted. A signal
@@ -303,12 +313,12 @@ private:
         return true;
     }
     /// Few words are passed by value: they need no memory, and the caller needs no frame.
-    template <std::uint32_t Ring, bool Counted, std::size_t... I>
+    template <std::uint32_t Ring, bool Counted, std::size_t... Index>
     [[gnu::always_inline]] bool write_otherwise(
-        impl::indices<I...>, impl::event_state& type, std::uint32_t header,
-        const impl::words_record<sizeof...(I)>& words) noexcept {
-        if constexpr (sizeof...(I) <= rseq::most_words) {
-            return write_few<Ring, Counted>(type, header, words.word[I]...);
+        impl::indices<Index...>, impl::event_state& type, std::uint32_t header,
+        const impl::words_record<sizeof...(Index)>& words) noexcept {
+        if constexpr (sizeof...(Index) <= rseq::most_words) {
+            return write_few<Ring, Counted>(type, header, words.word[Index]...);
         } else {
             return write_many<Ring, Counted>(type, header, words);
         }
@@ -348,11 +358,15 @@ private:
                                   words, count, record_word::flags(header), span);
     }
 
-    impl::cpu_lanes lanes_;
+    union {
+        impl::cpu_lanes lanes_;  // retire_ ends it
+    };
     /// Null without sequences. Code of a library with a registry of its own finds that this is not
     /// its own: its records take the cold path, and the lanes of their threads.
     const impl::registry* home_ = nullptr;
+    void (*retire_base_)(void* recorder) noexcept;
 };
+static_assert(sizeof(basic_recorder<policies<claim::per_cpu>>) == impl::recorder_bytes);
 
 }  // namespace trace_ring::inline v1
 

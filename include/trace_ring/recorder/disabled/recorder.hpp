@@ -6,6 +6,19 @@
 /// The recorder where TRACE_RING_DISABLE is defined: the same names, which do nothing. No file is
 /// made, no event type is registered, `record` returns false, and values are still checked.
 /// Elsewhere this header is empty.
+///
+/// It is the same class, of the same size, as in files that trace, so that these and those pass a
+/// recorder to each other, have one as a member, and destroy it:
+/// @code
+///   constructed by a file that     used by a file that traces     used by one that does not
+///   traces                         records                        does nothing
+///   does not trace                 as one that is not constructed does nothing
+///                                  yet: each record is refused
+/// @endcode
+/// Its functions are those of a class of its own, and its options are another type, so the linker
+/// keeps them apart from the real ones. Reservations, spans, runtime events, sessions and rings are
+/// other types, too: a program that passes them between such files does not link. An inline
+/// function of the user's that both compile is one function, and the linker chooses which.
 
 #if defined(TRACE_RING_DISABLE)
 
@@ -19,10 +32,11 @@
 
 namespace trace_ring::inline v1 {
 
-struct recorder_options;
 struct recorder_statistics;
 
 inline namespace disabled {
+
+struct recorder_options;
 
 namespace nothing {
 
@@ -65,15 +79,10 @@ requires(
 }  // namespace nothing
 
 template <class Kind>
-class basic_recorder : public nothing::names<Kind> {
+class silent_recorder : public nothing::names<Kind> {
 public:
     template <impl::told_event E>
     using scoped = nothing::scoped<E>;
-
-    explicit basic_recorder(const recorder_options&) noexcept {}
-    basic_recorder(const basic_recorder&) = delete;
-    basic_recorder& operator=(const basic_recorder&) = delete;
-    ~basic_recorder() = default;
 
     template <impl::told_event E, class... Values>
     bool record(const Values&...) noexcept {
@@ -109,6 +118,24 @@ public:
 };
 
 }  // namespace disabled
+
+template <class Kind>
+class basic_recorder : public silent_recorder<Kind> {
+public:
+    explicit basic_recorder(const recorder_options&) noexcept {}
+    basic_recorder(const basic_recorder&) = delete;
+    basic_recorder& operator=(const basic_recorder&) = delete;
+    ~basic_recorder() {
+        if (retire_ != nullptr) retire_(this);
+    }
+
+private:
+    // Zeros: to a file that traces it is one whose constructor has not run.
+    alignas(64) std::byte words_[impl::recorder_bytes - 64]{};
+    void (*retire_)(void* recorder) noexcept = nullptr;
+};
+static_assert(sizeof(recorder) == impl::recorder_bytes);
+
 }  // namespace trace_ring::inline v1
 
 #endif

@@ -87,10 +87,10 @@ private:
         return ::fstat64(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
     }
 
-    file_descriptor fd_;
+    file_descriptor fd_{};
     dev_t device_ = 0;
     ino64_t inode_ = 0;
-    owned_text name_;
+    owned_text name_{};
 };
 
 }  // namespace trace_ring::inline v1::impl

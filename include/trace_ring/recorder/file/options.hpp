@@ -37,6 +37,7 @@
 #include <string>
 #include <string_view>
 
+#include <trace_ring/fwd.hpp>
 #include <trace_ring/nanoseconds.hpp>
 #include <trace_ring/setup_error.hpp>
 
@@ -108,6 +109,9 @@ private:
     std::size_t size_ = 0;
 };
 
+#if defined(TRACE_RING_DISABLE)
+inline namespace disabled {  // see disabled/recorder.hpp
+#endif
 struct recorder_options {
     /// The trace file. Empty: memory. "%p" stands for the process id, "%e" for the program's name,
     /// "%%" for a percent sign.
@@ -185,6 +189,9 @@ struct recorder_options {
     /// throw.
     void (*report_failure)(const setup_error& error) = nullptr;
 };
+#if defined(TRACE_RING_DISABLE)
+}
+#endif
 
 namespace impl {
 

@@ -23,15 +23,15 @@ struct trace_bytes {
     const extent* present = nullptr;
 
     [[nodiscard]] layout::ring_state& ring() const noexcept {
-        return *reinterpret_cast<layout::ring_state*>(base + plan.ring);
+        return *static_cast<layout::ring_state*>(static_cast<void*>(base + plan.ring));
     }
     [[nodiscard]] layout::lane_entry& lane(std::uint32_t slot) const noexcept {
-        return *reinterpret_cast<layout::lane_entry*>(base + plan.lanes +
-                                                      slot * sizeof(layout::lane_entry));
+        return *static_cast<layout::lane_entry*>(
+            static_cast<void*>(base + plan.lanes + slot * sizeof(layout::lane_entry)));
     }
     [[nodiscard]] sub_buffer_header& sub_buffer(std::uint64_t slot) const noexcept {
-        return *reinterpret_cast<sub_buffer_header*>(base + plan.sub_buffers +
-                                                     slot * plan.sub_buffer_bytes);
+        return *static_cast<sub_buffer_header*>(
+            static_cast<void*>(base + plan.sub_buffers + slot * plan.sub_buffer_bytes));
     }
     /// Never more than can be touched, whatever others store there.
     [[nodiscard]] std::uint64_t capacity() const noexcept { return present->now(); }

@@ -111,7 +111,8 @@ inline void trace_memory::open_new(const recorder_options& options, name_buffer&
         made.add(path());
         if (options.exists != if_exists::fail) {  // an unused name in the same folder
             std::uint32_t random = 0;
-            static_cast<void>(::getrandom(&random, sizeof random, 0));
+            // Without it the name may be in use, which is tried below.
+            [[maybe_unused]] const ssize_t drawn = ::getrandom(&random, sizeof random, 0);
             made.add(".new.");
             made.add(static_cast<std::uint32_t>(::getpid()));
             made.add('.');

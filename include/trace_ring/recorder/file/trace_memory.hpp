@@ -90,6 +90,8 @@ public:
         }
         fail_setup(path(), "cannot create the file", EEXIST);  // a link that leads nowhere
     }
+    trace_memory(const trace_memory&) = delete;
+    trace_memory& operator=(const trace_memory&) = delete;
 
     [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
     /// Empty for memory without a file.
@@ -292,7 +294,7 @@ public:
 private:
     template <class T>
     [[nodiscard]] T& at(std::uint64_t offset) const noexcept {
-        return *reinterpret_cast<T*>(memory_.data() + offset);
+        return *static_cast<T*>(static_cast<void*>(memory_.data() + offset));
     }
 
     [[nodiscard]] const kept_file& locks() const noexcept { return file_ ? file_ : signs_; }
@@ -360,17 +362,17 @@ private:
         ~readable() { layout::mapped_traces::leave(*this); }
     };
 
-    owned_text path_;
-    kept_file file_;
-    kept_file signs_;  ///< an empty file for locks, where there is no trace file
-    storage::mapping memory_;
-    mutable storage::life_lock life_;  ///< of this process, on its byte
+    owned_text path_{};
+    kept_file file_{};
+    kept_file signs_{};  ///< an empty file for locks, where there is no trace file
+    storage::mapping memory_{};
+    mutable storage::life_lock life_{};  ///< of this process, on its byte
     std::uint32_t root_ = 0;
     std::uint32_t gate_page_ = 0;
     std::uint32_t file_mode_ = 0600;
-    layout::plan plan_;
-    extent present_;
-    readable readable_;  // after what it refers to
+    layout::plan plan_{};
+    extent present_{};
+    readable readable_{};  // after what it refers to
     const clock_functions* clock_ = nullptr;
 };
 

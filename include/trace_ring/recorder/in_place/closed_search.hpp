@@ -79,7 +79,7 @@ public:
     }
 
 private:
-    list_of<place> places_;
+    list_of<place> places_{};
     bool untidy_ = false;
 };
 
@@ -191,9 +191,9 @@ private:
         pass_ = 0;
     }
 
-    trace_bytes trace_;
-    share of_;
-    awaited_slots awaited_;
+    trace_bytes trace_{};
+    share of_{};
+    awaited_slots awaited_{};
     std::uint64_t end_ = 0;        ///< of the ring, as known so far
     position next_ = no_position;  ///< the first that was not looked at
     std::uint64_t pass_ = 0;       ///< the first slot awaited that is still to be looked at
@@ -287,7 +287,7 @@ private:
         return all_[least(ring_of(slot), count_ - 1)];
     }
 
-    trace_bytes trace_;
+    trace_bytes trace_{};
     ring_search all_[layout::max_rings];
     std::size_t count_ = 0;
     std::size_t turn_ = 0;

@@ -239,8 +239,8 @@ private:
     trace_bytes trace_;
     bool first_;
     std::size_t recent_ = 0;
-    list_of<lane_progress> lanes_;   ///< in the order in which they were met
-    list_of<std::uint32_t> places_;  ///< by number: a power of two, at least half of it empty
+    list_of<lane_progress> lanes_{};   ///< in the order in which they were met
+    list_of<std::uint32_t> places_{};  ///< by number: a power of two, at least half of it empty
 };
 
 }  // namespace trace_ring::inline v1::impl

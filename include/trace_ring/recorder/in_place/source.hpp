@@ -39,6 +39,9 @@
 
 namespace trace_ring::inline v1 {
 
+#if defined(TRACE_RING_DISABLE)
+inline namespace disabled {  // see recorder/disabled/recorder.hpp
+#endif
 /// Belongs to one session, and is used by one thread at a time. In a child of a fork, the copy of
 /// its parent's source does nothing.
 class drain_source {
@@ -303,21 +306,21 @@ private:
         return true;
     }
 
-    std::string name_;
-    impl::kept_file file_;
-    impl::extent present_;
-    storage::mapping memory_;
-    impl::trace_bytes trace_;
+    std::string name_{};
+    impl::kept_file file_{};
+    impl::extent present_{};
+    storage::mapping memory_{};
+    impl::trace_bytes trace_{};
     int fd_ = -1;
-    storage::life_lock lock_;  ///< the session's
-    pid_t process_ = 0;        ///< whose session this is; 0: none
-    std::optional<impl::lane_progresses> lanes_;
-    std::optional<impl::closed_search> search_;
-    list_of<position> damaged_;
+    storage::life_lock lock_{};  ///< the session's
+    pid_t process_ = 0;          ///< whose session this is; 0: none
+    std::optional<impl::lane_progresses> lanes_{};
+    std::optional<impl::closed_search> search_{};
+    list_of<position> damaged_{};
     std::uint64_t held_ = 0;
     bool kept_ = false;  ///< a sub-buffer was kept: not drained
     std::uint64_t open_pass_ = 0;
-    list_of<std::uint64_t> words_;
+    list_of<std::uint64_t> words_{};
 };
 
 /// Makes a drainable of a recorder, for drain::session.
@@ -325,5 +328,8 @@ template <class Kind>
 [[nodiscard]] drain_source drainable_of(basic_recorder<Kind>& from) {
     return drain_source(from);
 }
+#if defined(TRACE_RING_DISABLE)
+}
+#endif
 
 }  // namespace trace_ring::inline v1

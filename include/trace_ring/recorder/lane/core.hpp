@@ -223,7 +223,7 @@ private:
         return words_.library.gates.look(id);
     }
 
-    recorder_index index_;  // first, so that it is given back last
+    recorder_index index_{};  // first, so that it is given back last
     const registry* home_ = &the_registry;
     recorder_words& words_;
     trace_memory memory_;
@@ -238,10 +238,10 @@ private:
     atomic<std::uint32_t> passed_readings_{0};
     atomic<std::uint32_t> crowded_claims_{0};
     atomic<std::uint32_t> few_lanes_{0};  // 1: few were left when an entry was taken last
-    clock_schedule clocks_;
+    clock_schedule clocks_{};
     atomic<std::uint32_t> copying_{0};
-    list_of<std::uint64_t> copy_space_;
-    owned_text snapshot_base_;
+    list_of<std::uint64_t> copy_space_{};
+    owned_text snapshot_base_{};
     atomic<std::uint32_t> snapshots_left_{0};  // how many requests from outside are still served
     atomic<std::uint64_t> snapshot_due_{0};
     std::uint64_t snapshot_gap_ = 0;  // nanoseconds
@@ -255,7 +255,7 @@ private:
         }
         atomic<std::uint32_t>* operator->() const noexcept { return word; }
     };
-    wiped_word alive_;
+    wiped_word alive_{};
     static constexpr std::uint32_t offer_count = 16;
     /// By ring: lanes to be adopted, each as lane number << 32 | index of its entry.
     atomic<std::uint64_t> offers_[layout::max_rings][offer_count]{};

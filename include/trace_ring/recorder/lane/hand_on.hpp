@@ -94,7 +94,7 @@ inline bool core::adopt(lane_state& lane, std::uint32_t ring, std::uint32_t byte
                 static_cast<void>(place.compare_exchange_strong(none, word, relaxed));
                 break;
             }
-            case offer_is::gone:
+            default:  // gone
                 break;
         }
     }

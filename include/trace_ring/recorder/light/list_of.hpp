@@ -35,6 +35,8 @@ public:
     list_of() noexcept = default;
     /// `size` values as `T{}` makes them.
     explicit list_of(std::size_t size) { resize(size); }
+    list_of(const list_of&) = delete;
+    list_of& operator=(const list_of&) = delete;
     list_of(list_of&& other) noexcept
         : first_(other.first_), size_(other.size_), room_(other.room_) {
         other.first_ = nullptr;

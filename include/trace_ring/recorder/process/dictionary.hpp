@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/file/trace_memory.hpp>
 
 namespace trace_ring::inline v1::impl {
@@ -158,7 +159,7 @@ private:
         /// A total of 0 is the same as any.
         template <class T>
         void put(std::uint64_t offset, T value) noexcept {
-            const auto at = static_cast<std::size_t>(offset);
+            const auto at = as_size(offset);
             // relaxed, both: before the magic of an entry that is written, after one that is there
             if (!compares) return word_at<T>(start, at).store(value, relaxed);
             if (!same || (value == 0 && at == offsetof(layout::type_entry, total))) return;

@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/light/list_of.hpp>
 #include <trace_ring/recorder/process/dictionary.hpp>
@@ -107,7 +108,10 @@ private:
         note_known();
     }
     [[gnu::cold]] void note_known() {
-        for (use& each : uses_) each.known = each.unfit = false, each.same = 0;
+        for (use& each : uses_) {
+            each.known = each.unfit = false;
+            each.same = 0;
+        }
         for (auto each = dictionary_.bindings(); each.next();) {
             if (each.root >= uses_.size() || each.id > layout::max_event_id) continue;
             use& of = uses_[each.root];
@@ -132,9 +136,7 @@ private:
         const auto is_dead = [this](std::uint32_t root) {
             return root < uses_.size() && !uses_[root].referred;
         };
-        const auto unit = [](std::uint64_t at) {
-            return static_cast<std::size_t>(at / layout::dictionary_unit);
-        };
+        const auto unit = [](std::uint64_t at) { return as_size(at / layout::dictionary_unit); };
         list_of<bool> shared(unit(in_.plan().dictionary_bytes));
         for (auto each = dictionary_.bindings(); each.next();) {
             if (!is_dead(each.root)) shared[unit(each.at)] = true;
@@ -215,8 +217,8 @@ private:
 
     const trace_memory& in_;
     dictionary dictionary_;
-    list_of<const type_node*> by_id_;  ///< the program's types
-    list_of<use> uses_;                ///< by numbering
+    list_of<const type_node*> by_id_{};  ///< the program's types
+    list_of<use> uses_{};                ///< by numbering
 };
 
 }  // namespace trace_ring::inline v1::impl

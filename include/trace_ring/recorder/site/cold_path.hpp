@@ -34,7 +34,7 @@ struct library_words {
 /// thread-local words and takes the numbers of its events for the program's, without a check. For a
 /// recorder that a library constructed its `gates` therefore lead every event to the cold path.
 struct recorder_words {
-    alignas(64) gate_link gates;  ///< first, and aligned: lane_mark says why
+    alignas(64) gate_link gates{};  ///< first, and aligned: lane_mark says why
     core* the_core = nullptr;
     const cold_path* cold = nullptr;  ///< null: static storage, not constructed yet or no more
     std::uint32_t lanes_at = 0;       ///< in each thread's block
@@ -87,8 +87,6 @@ struct cold_path {
     void (*pause_ends)(recorder_words& to) noexcept;
     /// runtime_event::lose.
     void (*lose)(recorder_words& to, std::uint32_t count) noexcept;
-    /// Destroys the core: by the code that constructed it, whose registry has it.
-    void (*destroy)(recorder_words& to) noexcept;
 };
 
 /// Whether the calling thread's lanes can be found, and the type's numbers are those of `to`.

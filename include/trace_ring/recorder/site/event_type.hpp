@@ -151,9 +151,10 @@ private:
 };
 
 // A list of addresses that the linker puts together. Elsewhere a list of one for each type: i386's
-// position-independent code cannot name an address in assembler, and on aarch64 a library finds the
-// ends of the program's section in place of its own.
-#if defined(__x86_64__) || (defined(__i386__) && !defined(__PIC__))
+// position-independent code and that of the large model cannot name an address in assembler, and on
+// aarch64 a library finds the ends of the program's section in place of its own.
+#if (defined(__x86_64__) && !defined(__code_model_large__)) || \
+    (defined(__i386__) && !defined(__PIC__))
 #define TRACE_RING_TYPES_BY_SECTION
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker gives them these names
 extern "C" {

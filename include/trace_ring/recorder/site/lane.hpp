@@ -118,7 +118,8 @@ static_assert(mark_distance <= half_node_bytes &&
 
 /// A lane is named by the address of its state; its mark lies a fixed distance behind.
 [[nodiscard, gnu::always_inline]] inline lane_mark& mark_of(lane_state& lane) noexcept {
-    return *reinterpret_cast<lane_mark*>(reinterpret_cast<std::byte*>(&lane) + mark_distance);
+    return *static_cast<lane_mark*>(
+        static_cast<void*>(reinterpret_cast<std::byte*>(&lane) + mark_distance));
 }
 
 /// The block of a thread that has none: every mark is zero or, while a thread is on its way to the
@@ -177,7 +178,7 @@ static_assert(offsetof(lane_block, states) == 0);
                                                                 std::uint32_t lanes) noexcept {
     // relaxed: own word
     auto* const block = reinterpret_cast<std::byte*>(thread_lanes[ring].load(relaxed));
-    return reinterpret_cast<lane_state*>(block + lanes);
+    return static_cast<lane_state*>(static_cast<void*>(block + lanes));
 }
 
 /// The pointer at `offset` bytes from the thread pointer of the calling thread. Volatile: what is

@@ -45,7 +45,7 @@ struct type_node {
     atomic_pointer<type_node> next{nullptr};
     std::uint32_t id = 0;
     std::uint32_t total = 0;  ///< column + 1; 0: none
-    type_description description;
+    type_description description{};
 };
 
 /// A thread's block of lanes, and what the process must know of the thread. The block lies at the
@@ -67,10 +67,12 @@ inline constexpr std::size_t block_offset = half_node_bytes - mark_distance;
 static_assert(block_offset % 64 == 0 && block_offset >= sizeof(thread_node));
 
 [[nodiscard]] inline lane_block& block_of(thread_node& node) noexcept {
-    return *reinterpret_cast<lane_block*>(reinterpret_cast<std::byte*>(&node) + block_offset);
+    return *static_cast<lane_block*>(
+        static_cast<void*>(reinterpret_cast<std::byte*>(&node) + block_offset));
 }
 [[nodiscard]] inline thread_node& node_of(lane_block& block) noexcept {
-    return *reinterpret_cast<thread_node*>(reinterpret_cast<std::byte*>(&block) - block_offset);
+    return *static_cast<thread_node*>(
+        static_cast<void*>(reinterpret_cast<std::byte*>(&block) - block_offset));
 }
 /// The node of the thread that has the lane, and the lane's depth: both by its address alone.
 [[nodiscard]] inline thread_node& node_around(const lane_state& lane) noexcept {
@@ -270,7 +272,7 @@ template <class Choose>
         return name_view(start, from.size());
     };
     auto* const node = ::new (static_cast<void*>(memory)) type_node;
-    auto* const fields = reinterpret_cast<field_description*>(memory + fields_at);
+    auto* const fields = static_cast<field_description*>(static_cast<void*>(memory + fields_at));
     node->description = wanted;
     node->description.name = copy(wanted.name);
     for (std::size_t i = 0; i < wanted.fields.size(); ++i) {
@@ -279,7 +281,7 @@ template <class Choose>
         field->name = copy(wanted.fields[i].name);
     }
     node->description.fields = {fields, wanted.fields.size()};
-    auto* const names = reinterpret_cast<std::uint64_t*>(memory + names_at);
+    auto* const names = static_cast<std::uint64_t*>(static_cast<void*>(memory + names_at));
     for (std::size_t i = 0; i < wanted.names.size(); ++i) names[i] = wanted.names[i];
     node->description.names = {names, wanted.names.size()};
     node->id = id;

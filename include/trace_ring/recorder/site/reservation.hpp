@@ -16,6 +16,8 @@ template <class Kind>
 class basic_recorder<Kind>::reservation {
 public:
     reservation() noexcept = default;
+    reservation(const reservation&) = delete;
+    reservation& operator=(const reservation&) = delete;
     reservation(reservation&& other) noexcept { take(other); }
     reservation& operator=(reservation&& other) noexcept {
         if (this != &other) {
@@ -99,6 +101,8 @@ public:
         if (owner_ != nullptr) span_ = other.span_;
     }
     open_scope& operator=(open_scope&&) = delete;
+    open_scope(const open_scope&) = delete;
+    open_scope& operator=(const open_scope&) = delete;
     [[gnu::always_inline]] ~open_scope() {
         if (owner_ != nullptr) owner_->template put_end<E>(span_);
     }
@@ -131,7 +135,9 @@ private:
     [[gnu::always_inline]] explicit open_scope(Recorder& owner, const Values&... values) noexcept
         : owner_(owner.template put_begin<E>(span_, values...) ? &owner : nullptr) {}
 
-    impl::open_span span_;  // set if there is an owner
+    union {
+        impl::open_span span_;  // set if there is an owner
+    };
     Recorder* owner_;
 };
 

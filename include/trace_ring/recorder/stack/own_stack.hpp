@@ -65,7 +65,7 @@ private:
         return all;
     }
 
-    mapping now_;
+    mapping now_{};
     std::uint64_t last_ = 0;  // the last eight characters
     std::uint64_t rights_ = 0;
     int field_ = 0;
@@ -86,12 +86,12 @@ private:
     address_range found;
     const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return found;
-    mapping_lines lines;
+    mapping_lines rows;
     mapping_lines::mapping before, line;
     char text[1024];
     for (ssize_t got = 0; found.high == 0 && (got = ::read(fd, text, sizeof text)) > 0;) {
         for (const char c : std::string_view(text, static_cast<std::size_t>(got))) {
-            if (!lines.add(c, line)) continue;
+            if (!rows.add(c, line)) continue;
             if (is_first && line.is_main_stack) {
                 found = {greatest(before.high, line.high - least(line.high, room)), line.high};
             } else if (!is_first && line.low <= words && words < line.high && before.is_closed &&

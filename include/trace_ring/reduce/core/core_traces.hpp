@@ -51,6 +51,10 @@ public:
         find_left_out();
         core_ = nullptr;
     }
+    core_traces(const core_traces&) = default;
+    core_traces(core_traces&&) = default;
+    core_traces& operator=(const core_traces&) = default;
+    core_traces& operator=(core_traces&&) = default;
 
     /// By address. A trace that was mapped twice is listed once.
     [[nodiscard]] const std::vector<core_trace>& traces() const noexcept { return traces_; }
@@ -177,13 +181,13 @@ private:
     }
 
     const elf_core* core_;
-    std::vector<std::uint64_t> runs_;
+    std::vector<std::uint64_t> runs_{};
     std::uint64_t passed_ = 0;  ///< memory below this address was searched
     std::uint64_t searched_ = 0;
-    std::set<std::array<std::uint64_t, 2>> ids_;  ///< of the traces' headers
-    std::vector<core_trace> traces_;
-    std::vector<mapped_file> left_out_;
-    std::vector<damage> doubtful_;
+    std::set<std::array<std::uint64_t, 2>> ids_{};  ///< of the traces' headers
+    std::vector<core_trace> traces_{};
+    std::vector<mapped_file> left_out_{};
+    std::vector<damage> doubtful_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce

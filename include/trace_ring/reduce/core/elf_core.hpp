@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/reduce/source.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -288,7 +289,7 @@ private:
         if (count > (bytes - 2 * w) / (3 * w)) {
             return note_damage(offset, "the note of mapped files is shorter than its count");
         }
-        auto name = static_cast<std::size_t>(2 * w + count * 3 * w);
+        auto name = as_size(2 * w + count * 3 * w);
         for (std::size_t i = 0; i < count; ++i) {
             const std::size_t entry = 2 * w + i * 3 * w;
             const auto zero =
@@ -316,9 +317,9 @@ private:
     bool wide_ = false;
     std::uint64_t headers_ = 0;
     std::size_t count_ = 0;
-    std::vector<core_segment> segments_;
-    std::vector<mapped_file> files_;
-    std::vector<damage> damages_;
+    std::vector<core_segment> segments_{};
+    std::vector<mapped_file> files_{};
+    std::vector<damage> damages_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -70,7 +70,7 @@ public:
 private:
     static constexpr auto later = [](const place& a, const place& b) { return b.before(a); };
 
-    std::vector<place> heap_;
+    std::vector<place> heap_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce

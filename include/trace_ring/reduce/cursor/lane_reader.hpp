@@ -40,6 +40,10 @@ public:
           follow_(follow),
           followed_(follow),
           unpack_(unpack) {}
+    lane_reader(lane_reader&&) = default;
+    lane_reader& operator=(lane_reader&&) = default;
+    lane_reader(const lane_reader&) = delete;
+    lane_reader& operator=(const lane_reader&) = delete;
 
     [[nodiscard]] const lane_info* lane() const noexcept { return lane_; }
     /// Adds a loss that no sub-buffer counts: before the first record, or after the last.
@@ -377,18 +381,18 @@ private:
     bool forward_, follow_, followed_, unpack_;  // followed_: as constructed; follow_: still
     bool finished_ = false, tail_open_ = false;  // the last one read is open: it may have grown
     bool cut_begin_ = false, cut_end_ = false;   // trimmed: links beyond are not wanted
-    std::optional<position> start_;              // where the first link should begin, if known
-    std::vector<chain_link> links_;
-    std::size_t next_ = 0;      // forward: link to be read next; backward: one behind it
-    std::optional<edge> edge_;  // forward: the end of the last one read; backward: its beginning
-    std::vector<hole> missing_;
-    std::vector<note_type> first_notes_, last_notes_;
+    std::optional<position> start_{};            // where the first link should begin, if known
+    std::vector<chain_link> links_{};
+    std::size_t next_ = 0;        // forward: link to be read next; backward: one behind it
+    std::optional<edge> edge_{};  // forward: the end of the last one read; backward: its beginning
+    std::vector<hole> missing_{};
+    std::vector<note_type> first_notes_{}, last_notes_{};
     const std::vector<chain_link>* strays_ = nullptr;
     read_ahead* ahead_ = nullptr;
-    loss_counts told_;  // losses given out so far, or about to be
-    early_losses early_;
+    loss_counts told_{};  // losses given out so far, or about to be
+    early_losses early_{};
 
-    entry_list list_;  // of the sub-buffer that is decoded
+    entry_list list_{};  // of the sub-buffer that is decoded
     bool has_memory_ = false, misplaced_ = false, sound_ = true;
     copy_result result_ = copy_result::vacant;
     position first_ = 0;

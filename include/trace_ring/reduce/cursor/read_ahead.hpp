@@ -66,7 +66,7 @@ public:
     }
 
     struct one {
-        entry_list list;
+        entry_list list{};
         bool copied = false;
     };
     [[nodiscard]] one& operator[](std::size_t i) noexcept { return all_[i]; }
@@ -179,8 +179,8 @@ private:
         return newest;
     }
 
-    std::array<one, most> all_;
-    std::array<std::span<std::uint64_t>, most> words_;
+    std::array<one, most> all_{};
+    std::array<std::span<std::uint64_t>, most> words_{};
     std::array<std::uint32_t, most> seen_{};  // commit words
     std::array<bool, most> got_{};
 };
@@ -227,7 +227,7 @@ protected:
 
     /// Room for one part of the plan.
     struct held {
-        batch copies;
+        batch copies{};
         std::size_t number = none;  ///< of the part; none: free
         std::uint64_t used = 0;
         std::size_t left = 0;  ///< not yet asked for
@@ -315,11 +315,11 @@ private:
     const tables& in_;
     merging order_;
     std::size_t size_;  // sub-buffers in a part
-    std::vector<planned_copy> plan_;
+    std::vector<planned_copy> plan_{};
     std::size_t last_ = 0;
     std::size_t credit_ = 0;
     std::size_t most_credit_ = 0;
-    std::vector<held> held_;
+    std::vector<held> held_{};
     std::uint64_t now_ = 0;
 };
 

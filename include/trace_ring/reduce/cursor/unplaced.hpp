@@ -109,7 +109,7 @@ public:
     }
 
 private:
-    loss_counts told_;
+    loss_counts told_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -360,12 +360,12 @@ private:
         }
     }
 
-    std::vector<std::uint64_t> words_;
-    unpacked_words unpacked_;
-    std::vector<entry> entries_;
-    std::vector<note_type> notes_;
-    walked_ahead ahead_;
-    sub_buffer_copy head_;
+    std::vector<std::uint64_t> words_{};
+    unpacked_words unpacked_{};
+    std::vector<entry> entries_{};
+    std::vector<note_type> notes_{};
+    walked_ahead ahead_{};
+    sub_buffer_copy head_{};
     std::uint64_t offset_ = 0;
     std::size_t era_ = 0;
     position first_ = 0;      // in the lane, of the sub-buffer's first record

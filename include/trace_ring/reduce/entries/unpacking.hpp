@@ -38,7 +38,7 @@ public:
     void add(std::size_t count) noexcept { used_ += count; }
 
 private:
-    std::vector<std::uint64_t> words_;
+    std::vector<std::uint64_t> words_{};
     std::size_t used_ = 0;
 };
 
@@ -167,8 +167,8 @@ private:
     const sub_buffer_copy& head_;
     std::uint64_t offset_;
     position first_;
-    std::span<const std::uint64_t> words_;
-    reference_unpacker unpacker_;
+    std::span<const std::uint64_t> words_{};
+    reference_unpacker unpacker_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -73,7 +73,7 @@ static_assert(sizeof(chain_link) <= 64);
 /// The sub-buffers of one lane, oldest first.
 struct chain {
     std::uint32_t lane = 0;
-    std::vector<chain_link> links;
+    std::vector<chain_link> links{};
     bool cut_begin = false;  ///< trimmed: earlier links were left out
     bool cut_end = false;
     std::optional<position> start{};  ///< where the first link's records should begin, if known
@@ -137,9 +137,9 @@ struct early_losses {
 };
 
 struct chain_list {
-    std::vector<chain> chains;  ///< by lane number
+    std::vector<chain> chains{};  ///< by lane number
     /// Damaged sub-buffers whose lane is not known.
-    std::vector<chain_link> strays;
+    std::vector<chain_link> strays{};
 };
 
 /// The stray in the slot of position `pos`; null if there is none.

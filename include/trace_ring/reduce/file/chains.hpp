@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/reduce/file/chain.hpp>
 #include <trace_ring/reduce/file/index_rows.hpp>
 #include <trace_ring/reduce/filter.hpp>
@@ -153,7 +154,7 @@ public:
 private:
     struct found {
         std::uint32_t lane = 0;
-        chain_link link;
+        chain_link link{};
     };
 
     [[nodiscard]] static bool in_order_of_time(const std::vector<chain_link>& links) noexcept {
@@ -169,8 +170,8 @@ private:
 
     /// Chains in the order in which their lanes were met.
     struct collected {
-        std::vector<chain> chains;
-        std::unordered_map<std::uint32_t, std::size_t> by_lane;
+        std::vector<chain> chains{};
+        std::unordered_map<std::uint32_t, std::size_t> by_lane{};
         std::uint32_t last = 0;
         std::size_t last_at = 0;
 
@@ -203,7 +204,7 @@ private:
             found one;
             bool told = false;
             if (where == look_at::index) {
-                const auto row = static_cast<std::size_t>((slot - range.begin) % batch);
+                const auto row = as_size((slot - range.begin) % batch);
                 if (row == 0) {
                     index.read(in_, slot,
                                static_cast<std::size_t>((std::min)(batch, range.end - slot)));

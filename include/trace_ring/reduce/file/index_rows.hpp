@@ -44,7 +44,7 @@ public:
     }
 
 private:
-    read_twice words_;
+    read_twice words_{};
 };
 
 /// The slots of a trace with one ring, in the order of positions, by the tables as they are now.

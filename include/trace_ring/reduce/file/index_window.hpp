@@ -28,6 +28,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/reduce/file/chains.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -150,11 +151,11 @@ private:
             // One read for slots in a row: up to where the ring wraps round.
             std::uint64_t count = std::min<std::uint64_t>(end - begin, 4096);
             if (order_.slot(begin + count - 1) < slot) count -= order_.slot(begin + count - 1) + 1;
-            many_.read(in_, slot, static_cast<std::size_t>(count));
+            many_.read(in_, slot, as_size(count));
             looked_at_ += count;
             for (std::uint64_t i = 0; i < count; ++i) {
                 index_row row;
-                if (many_.get(static_cast<std::size_t>(i), row) && row.lane != 0 &&
+                if (many_.get(as_size(i), row) && row.lane != 0 &&
                     row.pos == order_.at(begin + i)) {
                     visit(row);
                 }
@@ -358,13 +359,13 @@ private:
     std::uint64_t to_;
     std::uint64_t begin_ = 0;  // of the window, as a place
     std::uint64_t end_ = 0;
-    std::unordered_map<std::uint32_t, std::vector<index_row>> seen_;  // in no order
-    std::unordered_map<std::uint32_t, index_row> newest_;  // of the lanes that are needed
-    std::vector<need> needed_;
-    std::vector<std::uint64_t> extra_;
-    std::vector<index_row> probes_;
-    index_rows one_;
-    index_rows many_;
+    std::unordered_map<std::uint32_t, std::vector<index_row>> seen_{};  // in no order
+    std::unordered_map<std::uint32_t, index_row> newest_{};  // of the lanes that are needed
+    std::vector<need> needed_{};
+    std::vector<std::uint64_t> extra_{};
+    std::vector<index_row> probes_{};
+    index_rows one_{};
+    index_rows many_{};
     std::uint64_t looked_at_ = 0;
 };
 

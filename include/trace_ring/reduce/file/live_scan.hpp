@@ -19,6 +19,10 @@ namespace trace_ring::inline v1::reduce {
 class live_scan {
 public:
     explicit live_scan(tables& in) noexcept : in_(&in) {}
+    live_scan(live_scan&&) = default;
+    live_scan& operator=(live_scan&&) = default;
+    live_scan(const live_scan&) = delete;
+    live_scan& operator=(const live_scan&) = delete;
 
     /// Reads the tables again, then lists sub-buffers; both once more if lanes began in between. If
     /// lanes begin each time, their sub-buffers are left to the next look, if there is one
@@ -71,8 +75,8 @@ private:
     }
 
     tables* in_;
-    std::unordered_set<std::uint32_t> gone_;
-    std::vector<std::uint32_t> strangers_;
+    std::unordered_set<std::uint32_t> gone_{};
+    std::vector<std::uint32_t> strangers_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce

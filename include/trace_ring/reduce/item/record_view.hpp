@@ -133,7 +133,8 @@ private:
         return visit([](auto value) {
             if constexpr (std::is_integral_v<T> && std::is_floating_point_v<decltype(value)>) {
                 using limits = std::numeric_limits<T>;
-                constexpr double end = std::is_signed_v<T> ? 0x1p63 : 0x1p64;
+                constexpr auto end =
+                    static_cast<decltype(value)>(std::is_signed_v<T> ? 0x1p63 : 0x1p64);
                 if (value >= end) return (limits::max)();
                 if (value <= (std::is_signed_v<T> ? -end : 0)) return (limits::min)();
                 return value == value ? static_cast<T>(value) : T{0};
@@ -370,15 +371,15 @@ private:
     /// Becomes the next record of the same kind.
     [[gnu::always_inline]] void step(std::ptrdiff_t stride, std::ptrdiff_t positions) noexcept {
         words_ += stride;
-        at_ += static_cast<std::uint64_t>(static_cast<std::int64_t>(positions));
+        at_ += static_cast<std::uint64_t>(std::int64_t{positions});
     }
 
     const std::uint64_t* words_ = nullptr;
     trace_ring::position at_ = 0;
     const field_info* fields_ = nullptr;  // all fields of the type,
     std::size_t field_count_ = 0;         // or 0: they cannot be read
-    kind shared_;
-    std::string_view fault_;
+    kind shared_{};
+    std::string_view fault_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -97,7 +97,7 @@ struct when {
     parts.tm_wday = -1;  // mktime leaves it if it fails; its result -1 is also a moment
     moment = ::mktime(&parts);
     if (parts.tm_wday == -1) return std::nullopt;
-    return static_cast<std::int64_t>(moment) * second + what.ns % second;
+    return std::int64_t{moment} * second + what.ns % second;
 }
 
 }  // namespace trace_ring::inline v1::reduce

@@ -69,7 +69,7 @@ private:
         std::uint64_t at;
         extent from;
     };
-    std::vector<part> list_;  ///< by `at`, without gaps; no part is empty
+    std::vector<part> list_{};  ///< by `at`, without gaps; no part is empty
     std::uint64_t size_ = 0;
 };
 

@@ -49,7 +49,7 @@ struct begun_span {
 /// The result of an end.
 template <class Kept>
 struct ended_span {
-    std::optional<begun_span<Kept>> begun;
+    std::optional<begun_span<Kept>> begun{};
     bool not_nested = false;  ///< no begin is known, because the spans did not nest
 };
 
@@ -141,10 +141,10 @@ private:
     /// The spans begun in one lane, or by one thread in lanes of processors, and not ended by the
     /// second rule; some may have ended by the first.
     struct stack {
-        std::vector<entry> entries;
-        std::unordered_map<const event_type*, std::size_t> open;  // how often in `entries`
-        std::vector<const event_type*> passed;  // over, by the end of an outer span
-        std::size_t look_at = 64;               // entries at which ended ones are removed
+        std::vector<entry> entries{};
+        std::unordered_map<const event_type*, std::size_t> open{};  // how often in `entries`
+        std::vector<const event_type*> passed{};  // over, by the end of an outer span
+        std::size_t look_at = 64;                 // entries at which ended ones are removed
 
         template <class Gone>
         void push(const entry& one, const Gone& gone) {
@@ -188,9 +188,9 @@ private:
         return *last_;
     }
 
-    std::unordered_map<span_place, begun, span_place_hash> open_;
-    std::deque<span_place> order_;  // in the order of their begins; some have ended
-    std::unordered_map<std::uint64_t, stack> stacks_;
+    std::unordered_map<span_place, begun, span_place_hash> open_{};
+    std::deque<span_place> order_{};  // in the order of their begins; some have ended
+    std::unordered_map<std::uint64_t, stack> stacks_{};
     stack* last_ = nullptr;  // elements of the map do not move
     std::uint64_t last_key_ = 0;
 };

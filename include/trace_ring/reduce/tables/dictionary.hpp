@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/reduce/tables/reference_types.hpp>
 #include <trace_ring/reduce/tables/writers.hpp>
 
@@ -232,7 +233,7 @@ private:
             std::size_t at = sizeof(layout::type_entry) +
                              sizeof(layout::field_entry) * type.fields.size() + type.name.size();
             for (const auto& field : type.fields) at += field.name.size();
-            at = static_cast<std::size_t>(layout::round_up(at, 8));
+            at = as_size(layout::round_up(at, 8));
             const std::size_t bytes = sane_bytes();
             if (at >= bytes) return {};
             auto rest = words.first(bytes / 8).subspan(at / 8);
@@ -359,15 +360,15 @@ private:
         const event_type* type = nullptr;
         std::uint32_t families = 0;
     };
-    std::vector<by_id> only_;
-    std::deque<event_type> types_;
+    std::vector<by_id> only_{};
+    std::deque<event_type> types_{};
     bool packs_ = false;
-    std::vector<const event_type*> slots_;
+    std::vector<const event_type*> slots_{};
     struct seen {
         std::uint64_t hash = 0;            // of the entry that was read there; 1: of none
         const event_type* type = nullptr;  // described by that entry
     };
-    std::vector<seen> seen_;  // by unit
+    std::vector<seen> seen_{};  // by unit
 };
 
 }  // namespace trace_ring::inline v1::reduce

@@ -21,7 +21,7 @@ namespace trace_ring::inline v1::reduce {
 
 /// One field of an event, as record/field.hpp describes it.
 struct field_info {
-    std::string name;  ///< as in the file: any bytes
+    std::string name{};  ///< as in the file: any bytes
     field_type type = field_type::u8;
     field_form form = field_form::scalar;
     std::uint16_t count = 1;   ///< elements of a fixed array, else 1
@@ -47,14 +47,14 @@ struct field_info {
 struct event_type {
     static constexpr std::size_t npos = ~std::size_t{0};
 
-    std::string name;  ///< as in the file: any bytes
+    std::string name{};  ///< as in the file: any bytes
     std::uint32_t root = 0;
     std::uint16_t id = 0;
     event_kind kind = event_kind::instant;
-    std::optional<std::uint32_t> total;  ///< column of its total
-    std::uint32_t fixed_bytes = 0;       ///< of the payload before variable-length data
-    bool variable = false;               ///< it has a variable-length field
-    std::vector<field_info> fields;
+    std::optional<std::uint32_t> total{};  ///< column of its total
+    std::uint32_t fixed_bytes = 0;         ///< of the payload before variable-length data
+    bool variable = false;                 ///< it has a variable-length field
+    std::vector<field_info> fields{};
     std::size_t packed = npos;  ///< the field in which address references are packed, if it has one
     std::uint64_t offset = 0;   ///< of its entry in the file, in bytes
     std::size_t number = 0;     ///< its place in `dictionary::types()`

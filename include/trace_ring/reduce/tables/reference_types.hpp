@@ -75,8 +75,7 @@ inline constexpr std::uint16_t last_unpacked_id = unpacked_id(reference_kind::ex
             case reference_kind::block:
                 made.fields = {field("site", field_type::address, 0)};
                 break;
-            case reference_kind::enter:
-            case reference_kind::exit:
+            default:  // enter, exit
                 made.fields = {field("site", field_type::address, 0),
                                field("caller", field_type::address, 1)};
         }

@@ -338,10 +338,10 @@ private:
         return static_cast<std::int64_t>(back ? from.*clock - ns : from.*clock + ns);
     }
 
-    clock_eras eras_;
-    std::vector<clock_triple> readings_;
-    std::vector<line> lines_;  // by the reading at their end
-    std::vector<timeline_jump> jumps_;
+    clock_eras eras_{};
+    std::vector<clock_triple> readings_{};
+    std::vector<line> lines_{};  // by the reading at their end
+    std::vector<timeline_jump> jumps_{};
     double ns_per_tick_ = 0;
     bool consistent_ = true;
 };

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/record/event/value_names.hpp>
 
 namespace trace_ring::inline v1::reduce {
@@ -115,7 +116,7 @@ template <class Fields, class Put>
     std::string_view text{reinterpret_cast<const char*>(words.data() + shape.text_at()),
                           (words.size() - shape.text_at()) * 8};
     struct list {
-        std::shared_ptr<const value_names> names;
+        std::shared_ptr<const value_names> names{};
         field_type type{};
     };
     std::map<std::uint64_t, list> lists;  // by the word that fields have for them
@@ -127,7 +128,7 @@ template <class Fields, class Put>
         const field_type type = fields[which].type;
         list& of = lists[word >> 16];
         if (of.names == nullptr) {
-            const auto count = static_cast<std::size_t>(word >> 32);
+            const auto count = as_size(word >> 32);
             if ((word >> 16 & 0xFFFFU) != next || count > shape.values - next) return false;
             std::vector<value_names::entry> all;
             for (const std::size_t end = next + count; next < end; ++next) {

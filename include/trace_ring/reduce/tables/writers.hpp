@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include <trace_ring/atomic.hpp>
 #include <trace_ring/loss.hpp>
 #include <trace_ring/reduce/source.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
@@ -67,12 +68,12 @@ private:
 /// A part of a table, copied twice. An entry that was being replaced meanwhile would be a mixture:
 /// its number differs between the copies, and it is read the next time.
 struct read_twice {
-    std::vector<std::uint64_t> first;
-    std::vector<std::uint64_t> again;
+    std::vector<std::uint64_t> first{};
+    std::vector<std::uint64_t> again{};
 
     /// Words beyond the end of the file are zero. Throws std::bad_alloc.
     void read(const source& from, std::uint64_t offset, std::uint64_t bytes) {
-        first.assign(static_cast<std::size_t>(bytes / 8), 0);
+        first.assign(as_size(bytes / 8), 0);
         again.assign(first.size(), 0);
         (void)from.read(offset, first.data(), first.size() * 8);
         // order: lane.look:A pairs with lane.enter:B, lane.newest:A, here.enter:B
@@ -87,15 +88,15 @@ struct read_twice {
 struct process_info {
     std::uint32_t slot = 0;
     std::uint32_t pid = 0;
-    std::uint32_t root = 0;               ///< the numbering of its event types: a slot
-    std::optional<std::uint32_t> parent;  ///< slot of the process it was forked from
-    std::uint32_t word = 0;               ///< its word size in bytes, 4 or 8
+    std::uint32_t root = 0;                 ///< the numbering of its event types: a slot
+    std::optional<std::uint32_t> parent{};  ///< slot of the process it was forked from
+    std::uint32_t word = 0;                 ///< its word size in bytes, 4 or 8
     layout::presence state = layout::presence::free;
     std::uint64_t start = 0;     ///< clock ticks since boot, as /proc/PID/stat says
     std::uint64_t attached = 0;  ///< trace clock
     std::uint64_t departed = 0;  ///< trace clock; 0: it lives, or was killed
     std::uint32_t uses = 0;      ///< processes that have had the entry, including this one
-    std::string name;            ///< any bytes
+    std::string name{};          ///< any bytes
 
     /// Calls `note(offset, what)` for what makes no sense, and replaces it by a harmless value.
     template <class Note>
@@ -104,7 +105,7 @@ struct process_info {
         using layout::presence;
         using layout::process_entry;
         const auto u32 = [&row](std::size_t field) { return row.get<std::uint32_t>(field); };
-        process_info process;
+        process_info process{};
         process.slot = slot;
         process.root = slot;
         const auto state = u32(offsetof(process_entry, state));
@@ -138,19 +139,19 @@ struct process_info {
 struct lane_info {
     std::uint32_t number = 0;
     bool listed = false;  ///< in the file's table; false: known by its records alone
-    std::optional<std::uint32_t> process;  ///< slot
-    std::optional<std::uint32_t> root;     ///< the numbering of event types of its records
+    std::optional<std::uint32_t> process{};  ///< slot
+    std::optional<std::uint32_t> root{};     ///< the numbering of event types of its records
     std::uint32_t pid = 0;
     std::uint32_t thread = 0;  ///< kernel thread id
     std::uint32_t depth = 0;
-    std::optional<std::uint32_t> cpu;  ///< its processor, where lanes belong to processors
-    std::string name;                  ///< of the thread; any bytes
+    std::optional<std::uint32_t> cpu{};  ///< its processor, where lanes belong to processors
+    std::string name{};                  ///< of the thread; any bytes
     layout::presence state = layout::presence::free;
     std::uint64_t written = 0;  ///< records in closed sub-buffers
     /// Records before this one were consumed by draining sessions, or reported to them as lost.
     position drained = 0;
     position newest = no_position;
-    loss_counts lost;  ///< refused, too long, nested, abandoned: as the writer counted
+    loss_counts lost{};  ///< refused, too long, nested, abandoned: as the writer counted
     std::uint64_t began = 0;
     std::uint64_t ended = 0;      ///< 0 while live
     std::uint64_t offset = 0;     ///< of its entry in the file
@@ -234,7 +235,7 @@ struct ring_info {
         false;  ///< there are quotas: several rings, whose positions have no common order
     std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
     std::uint64_t folded_written = 0;  ///< records that these lanes wrote
-    loss_counts folded_lost;           ///< records that they lost, by their own count
+    loss_counts folded_lost{};           ///< records that they lost, by their own count
     /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
     /// were too few, of the first ring and of each quota; 0: that never happened.
     std::array<std::uint32_t, layout::max_rings> writers{};

@@ -71,7 +71,7 @@ private:
     /// The findings on one comparison, or other condition.
     struct judgement {
         bool sound = false;  // for some event
-        std::optional<mistake> why;
+        std::optional<mistake> why{};
     };
 
     template <class Visit>
@@ -218,10 +218,10 @@ private:
 
     const expression& what_;
     std::span<const tables* const> traces_;
-    std::set<std::string, std::less<>> fields_;
-    std::unordered_map<const expression*, judgement> judged_;
-    std::unordered_map<const expression*, judgement> seen_;
-    std::optional<mistake> first_;
+    std::set<std::string, std::less<>> fields_{};
+    std::unordered_map<const expression*, judgement> judged_{};
+    std::unordered_map<const expression*, judgement> seen_{};
+    std::optional<mistake> first_{};
 };
 
 /// The first mistake in an expression, for traces that are read together; nothing if there is none.

@@ -56,6 +56,10 @@ public:
                 if (of.what == form::truth) leaf_ = compile(of, {in});
         }
     }
+    outline(outline&&) = default;
+    outline& operator=(outline&&) = default;
+    outline(const outline&) = delete;
+    outline& operator=(const outline&) = delete;
 
     /// Whether it may leave out lanes by what the tables say of them.
     [[nodiscard]] bool chooses_lanes() const noexcept {
@@ -159,8 +163,8 @@ private:
 
     const tables* in_;
     const expression* of_;
-    std::vector<outline> parts_;
-    std::optional<condition_code> leaf_;  // if it depends on the lane alone
+    std::vector<outline> parts_{};
+    std::optional<condition_code> leaf_{};  // if it depends on the lane alone
     bool uses_record_ = false;
     bool uses_thread_ = false;
 };
@@ -269,8 +273,8 @@ private:
     const tables& in_;
     expression what_;
     outline outline_;
-    mutable readings clock_;
-    mutable std::vector<std::unique_ptr<condition_code>> codes_;
+    mutable readings clock_{};
+    mutable std::vector<std::unique_ptr<condition_code>> codes_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce::where

@@ -48,7 +48,7 @@ public:
 
     /// The ring's own words, which readers use, too.
     [[nodiscard]] ring_control& control() noexcept {
-        return *reinterpret_cast<ring_control*>(storage_.data());
+        return *static_cast<ring_control*>(static_cast<void*>(storage_.data()));
     }
     [[nodiscard]] const ring_control& control() const noexcept {
         return const_cast<ring_frame*>(this)->control();
@@ -120,7 +120,7 @@ public:
     }
     [[nodiscard]] std::byte* slot_at(std::uint64_t index) const noexcept {
         return const_cast<ring_frame*>(this)->storage_.data() + storage::control_bytes +
-               static_cast<std::size_t>(index * stride);
+               as_size(index * stride);
     }
     /// The ring's progress at this number of records and bytes.
     [[nodiscard, gnu::always_inline]] notify::progress filled(std::uint64_t records,
@@ -260,7 +260,7 @@ private:
                 case full::answer::stop:
                     control().stopped.store(1, relaxed);  // relaxed: others may notice late
                     [[fallthrough]];
-                case full::answer::refuse:
+                default:  // refuse
                     count(loss_cause::refused);
                     return tell_of_full(p);
             }

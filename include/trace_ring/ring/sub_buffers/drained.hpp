@@ -18,12 +18,12 @@ namespace trace_ring::inline v1 {
 
 /// One record, in place: valid until the session consumes or keeps the sub-buffer.
 struct drained_record {
-    std::uint32_t lane = 0;                  ///< number of the lane; 0 in a single ring
-    position at = 0;                         ///< in its lane, from 0
-    std::uint64_t time = 0;                  ///< by the trace's clock
-    std::uint16_t id = 0;                    ///< of its event type
-    std::uint32_t flags = 0;                 ///< record_word::flag
-    std::span<const std::uint64_t> payload;  ///< its fields, as record/field.hpp says
+    std::uint32_t lane = 0;                    ///< number of the lane; 0 in a single ring
+    position at = 0;                           ///< in its lane, from 0
+    std::uint64_t time = 0;                    ///< by the trace's clock
+    std::uint16_t id = 0;                      ///< of its event type
+    std::uint32_t flags = 0;                   ///< record_word::flag
+    std::span<const std::uint64_t> payload{};  ///< its fields, as record/field.hpp says
 };
 
 /// The `portion` of a drainable whose bytes lie in sub-buffers: the records of one of them that the
@@ -39,7 +39,8 @@ public:
     }
     /// The same, as words of 8 bytes.
     [[nodiscard]] std::span<const std::uint64_t> words() const noexcept {
-        return {reinterpret_cast<const std::uint64_t*>(start() + from_), (all_.bytes - from_) / 8};
+        return {static_cast<const std::uint64_t*>(static_cast<const void*>(start() + from_)),
+                (all_.bytes - from_) / 8};
     }
     [[nodiscard]] std::uint32_t records() const noexcept { return all_.records; }
     /// Records lost before its first one, and while it was filled.
@@ -63,10 +64,12 @@ public:
     std::uint64_t visit(Visit&& visit) const {
         constexpr std::uint64_t low_half = 0xFFFFFFFFU;
         std::uint64_t high = all_.base_time & ~low_half;
-        const auto* word =
-            reinterpret_cast<const std::uint64_t*>(start() + sizeof(sub_buffer_header));
-        const auto* const from = reinterpret_cast<const std::uint64_t*>(start() + from_);
-        const auto* const end = reinterpret_cast<const std::uint64_t*>(start() + all_.bytes);
+        const auto* word = static_cast<const std::uint64_t*>(
+            static_cast<const void*>(start() + sizeof(sub_buffer_header)));
+        const auto* const from =
+            static_cast<const std::uint64_t*>(static_cast<const void*>(start() + from_));
+        const auto* const end =
+            static_cast<const std::uint64_t*>(static_cast<const void*>(start() + all_.bytes));
         drained_record record;
         record.lane = all_.lane;
         std::uint64_t count = 0;
@@ -114,7 +117,7 @@ public:
 
     /// Leaves out the first `count` records, which the session has had before.
     void skip(std::uint64_t count) noexcept {
-        const auto* word = reinterpret_cast<const std::uint64_t*>(start());
+        const auto* word = static_cast<const std::uint64_t*>(static_cast<const void*>(start()));
         while (count != 0 && all_.records != 0 && from_ < all_.bytes) {
             // relaxed: as in `visit`
             const std::uint64_t head = word_at<std::uint64_t>(word, from_).load(relaxed);
@@ -138,9 +141,9 @@ private:
         return static_cast<const std::byte*>(all_.start);
     }
 
-    facts all_;
+    facts all_{};
     std::uint32_t from_ = sizeof(sub_buffer_header);
-    loss_counts lost_;
+    loss_counts lost_{};
 };
 
 }  // namespace trace_ring::inline v1

@@ -41,7 +41,7 @@ struct sub_buffer_item {
     std::uint64_t time = 0;     ///< by the ring's clock
     std::uint16_t id = 0;
     std::uint32_t flags = 0;
-    std::span<const std::uint64_t> payload;  ///< words of 8 bytes, the last filled up with zeros
+    std::span<const std::uint64_t> payload{};  ///< words of 8 bytes, the last filled up with zeros
     loss lost{};
 
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return what != kind::end; }
@@ -63,6 +63,10 @@ protected:
         : ring_(&ring), words_(Ring::sub_buffer_bytes / 8) {
         records_.reserve(Ring::sub_buffer_bytes / 8);
     }
+    sub_buffer_copies(const sub_buffer_copies&) = default;
+    sub_buffer_copies(sub_buffer_copies&&) = default;
+    sub_buffer_copies& operator=(const sub_buffer_copies&) = default;
+    sub_buffer_copies& operator=(sub_buffer_copies&&) = default;
 
     struct place {
         std::uint32_t word;  ///< index in the copy of the record's first word
@@ -113,11 +117,11 @@ protected:
 
     const Ring* ring_;
     std::vector<std::uint64_t> words_;
-    std::vector<place> records_;
-    sub_buffer_copy copy_;
+    std::vector<place> records_{};
+    sub_buffer_copy copy_{};
     bool whole_ = true;  ///< the copy has all records that its header promises
     std::uint64_t read_ = 0;
-    loss_counts lost_;
+    loss_counts lost_{};
 };
 
 /// Reads forward from the oldest record. Any number of readers, on any threads; each belongs to one

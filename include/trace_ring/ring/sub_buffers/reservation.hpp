@@ -30,6 +30,8 @@ template <class Ring>
 class [[nodiscard]] record_reservation {
 public:
     constexpr record_reservation() noexcept = default;
+    record_reservation(const record_reservation&) = delete;
+    record_reservation& operator=(const record_reservation&) = delete;
     record_reservation(record_reservation&& other) noexcept
         : ring_(std::exchange(other.ring_, nullptr)),
           sub_(other.sub_),

@@ -57,6 +57,8 @@ public:
     constexpr explicit sub_buffer_ring(A&&... arguments) : frame(std::forward<A>(arguments)...) {
         if constexpr (storage::shared<typename frame::storage_policy>) go_on();
     }
+    sub_buffer_ring(const sub_buffer_ring&) = delete;
+    sub_buffer_ring& operator=(const sub_buffer_ring&) = delete;
 
     /// Claims `bytes` for one record, which a reader gets rounded up to a multiple of 8. `id` is
     /// the caller's, 1 to 65535; `flags` are those of record_word. Empty if the gate is closed, a
@@ -109,9 +111,9 @@ public:
         return slot.commit();
     }
     /// Writes a record of these values, which the record policy lays out (record/concept.hpp).
-    template <class... V>
-    requires record::lays_out<typename ring_policies<Kind>::record_policy, V...>
-    bool put(const V&... values) noexcept {
+    template <class... Values>
+    requires record::lays_out<typename ring_policies<Kind>::record_policy, Values...>
+    bool put(const Values&... values) noexcept {
         return record::put_laid_out<typename ring_policies<Kind>::record_policy>(*this, values...);
     }
 
@@ -300,7 +302,8 @@ private:
     }
 
     [[nodiscard]] sub_buffer_header& sub_buffer(position p) const noexcept {
-        return *reinterpret_cast<sub_buffer_header*>(frame::slot_at(frame::index_of(p)));
+        return *static_cast<sub_buffer_header*>(
+            static_cast<void*>(frame::slot_at(frame::index_of(p))));
     }
 
     // The writer's own. A handler reads `limit_` first, and the others only if no record is open.

@@ -99,7 +99,7 @@ protected:
     const Ring* ring_;
     std::uint64_t read_ = 0;
     std::uint64_t vacant_ = 0;
-    loss_counts lost_;
+    loss_counts lost_{};
 };
 
 /// Reads forward from the oldest record. Any number of readers, on any threads; each belongs to one
@@ -139,8 +139,7 @@ public:
                     wait.at = next_;
                     return wait;
                 }
-                case table_slots::found::newer:
-                case table_slots::found::overrun:
+                default:  // newer, overrun
                     return base::missed(next_++, 1, loss_cause::overrun);
             }
         }
@@ -205,8 +204,7 @@ public:
                     break;
                 case table_slots::found::pending:
                     return base::missed(p, 1, loss_cause::abandoned);
-                case table_slots::found::newer:
-                case table_slots::found::overrun:
+                default:  // newer, overrun
                     return base::missed(p, 1, loss_cause::overrun);
             }
         }
@@ -249,6 +247,8 @@ public:
           at_a_time_(other.at_a_time_),
           told_(std::exchange(other.told_, other.next_ - 1)) {}
     table_consumer& operator=(table_consumer&&) = delete;
+    table_consumer(const table_consumer&) = delete;
+    table_consumer& operator=(const table_consumer&) = delete;
     /// Uses the ring only if it was made to tell of several records at a time.
     ~table_consumer() {
         if (told_ != base::next_ - 1) publish();

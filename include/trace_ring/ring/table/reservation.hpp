@@ -32,6 +32,8 @@ public:
     using element = typename Ring::element;
 
     constexpr reservation() noexcept = default;
+    reservation(const reservation&) = delete;
+    reservation& operator=(const reservation&) = delete;
     reservation(reservation&& other) noexcept
         : ring_(std::exchange(other.ring_, nullptr)),
           taken_(other.taken_),
@@ -52,7 +54,7 @@ public:
     /// The record to be filled. In a bare table it still holds the record that it overwrites.
     [[nodiscard, gnu::always_inline]] element& operator*() noexcept {
         if constexpr (Ring::in_place) {
-            return *reinterpret_cast<element*>(ring_->slot_at(taken_.index));
+            return *static_cast<element*>(static_cast<void*>(ring_->slot_at(taken_.index)));
         } else {
             return staged_;
         }

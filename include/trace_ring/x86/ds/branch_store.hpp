@@ -100,8 +100,8 @@ private:
     template <record::data_model, msr_access, storage::policy>
     friend class branch_store;
 
-    std::span<const record_type> records_;
-    loss_counts lost_;
+    std::span<const record_type> records_{};
+    loss_counts lost_{};
 };
 
 /// One for each logical processor, used by code that stays on it, and by one thread at a time. That
@@ -121,7 +121,7 @@ public:
     template <class... Where>
     branch_store(Msr& registers, const ds_features& have, const branch_store_options& options,
                  Where&&... where)
-        : memory_((require(have, needs(options)), options), have.pebs_format),
+        : memory_(needed(have, options), have.pebs_format),
           storage_(make(memory_.bytes(), std::forward<Where>(where)...)),
           registers_(registers, have, options) {
         memory_.place(storage_.data(), storage_.size(), storage_.fresh(), options.linear);
@@ -291,6 +291,11 @@ private:
         out.cpl = !options.control && !can_encode(ia32_debugctl_without_cpl, options.setting);
         return out;
     }
+    [[nodiscard]] static const branch_store_options& needed(const ds_features& have,
+                                                            const branch_store_options& options) {
+        require(have, needs(options));
+        return options;
+    }
     template <class... Where>
     [[nodiscard]] static Storage make(std::uint64_t bytes, Where&&... where) {
         if constexpr (sizeof...(Where) == 0 && std::constructible_from<Storage, std::uint64_t>)
@@ -377,9 +382,9 @@ private:
     bool told_ = false;    ///< the loss that the index shows has been counted
     part part_ = part::older;
     std::uint64_t seen_ = 0;  ///< bytes from the base that were kept
-    loss_counts pending_;     ///< losses before the next portion
-    loss_counts late_;        ///< losses after the present records
-    std::optional<saved> implied_;
+    loss_counts pending_{};   ///< losses before the next portion
+    loss_counts late_{};      ///< losses after the present records
+    std::optional<saved> implied_{};
 };
 
 }  // namespace trace_ring::inline v1::x86

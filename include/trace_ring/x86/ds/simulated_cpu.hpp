@@ -319,7 +319,7 @@ private:
                     case when_full::wraps:
                         out.at = bts.base;
                         break;
-                    case when_full::continues:
+                    default:  // continues
                         break;
                 }
             }

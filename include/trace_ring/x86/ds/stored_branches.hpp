@@ -84,8 +84,10 @@ private:
     }
 
     Store& store_;
-    loss_counts lost_;
+    loss_counts lost_{};
     bool ended_ = false;
 };
+template <class Store>
+stored_branches(Store&) -> stored_branches<Store>;
 
 }  // namespace trace_ring::inline v1::x86

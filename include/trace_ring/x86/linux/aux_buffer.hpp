@@ -66,8 +66,8 @@ public:
 
 private:
     friend class aux_buffer;
-    std::span<const std::byte> bytes_;
-    loss_counts lost_;
+    std::span<const std::byte> bytes_{};
+    loss_counts lost_{};
     std::uint64_t position_ = 0;
     bool gap_ = false;
     branch_gap before_{};
@@ -138,8 +138,8 @@ public:
             while (until - end >= bts_record_bytes && hands_over(end)) end += bts_record_bytes;
             if (end != at_) {
                 out.position_ = at_;
-                out.bytes_ = area_.subspan(static_cast<std::size_t>(pass == at_ ? 0 : at_ - pass),
-                                           static_cast<std::size_t>(end - at_));
+                out.bytes_ =
+                    area_.subspan(as_size(pass == at_ ? 0 : at_ - pass), as_size(end - at_));
                 at_ = end;
                 held_ = true;
                 lost_ += out.lost_;
@@ -348,11 +348,11 @@ private:
     std::span<const std::byte> area_;
     const shared_atomic<std::uint64_t>& head_;
     shared_atomic<std::uint64_t>& tail_;
-    std::deque<gap> gaps_;  ///< noted, and not yet returned; by position
-    portion pending_;       ///< a gap that `take` found with no record after it
+    std::deque<gap> gaps_{};  ///< noted, and not yet returned; by position
+    portion pending_{};       ///< a gap that `take` found with no record after it
     std::uint64_t at_ = 0, end_ = 0, freed_ = 0;
     std::uint64_t filtered_ = 0, padding_ = 0;
-    loss_counts lost_;
+    loss_counts lost_{};
     mode mode_;
     bool looked_ = false, limited_ = false, busy_ = false, held_ = false, kept_ = false;
     bool astray_ = false;  ///< the head is invalid, and that was reported

@@ -34,6 +34,7 @@ public:
     perf_event(const char* name, const place& where, ::perf_event_attr attr, perf_host host)
         : name_(name), host_(std::move(host)), event_(open(name, where, attr, host_)) {}
     perf_event(const perf_event&) = delete;
+    perf_event& operator=(const perf_event&) = delete;
 
     [[nodiscard]] int get() const noexcept { return event_.get(); }
     /// Both throw setup_error.

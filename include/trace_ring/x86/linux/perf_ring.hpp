@@ -55,7 +55,7 @@ public:
     [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
 
 private:
-    std::span<std::byte> bytes_;
+    std::span<std::byte> bytes_{};
 };
 
 /// Whether `bytes` is a power of two, and at least a page.
@@ -115,7 +115,7 @@ public:
     /// Copies the bytes at a position; at most as many as the ring has.
     void copy(std::uint64_t position, std::span<std::byte> to) const noexcept {
         for (std::size_t done = 0; done < to.size();) {
-            const auto at = static_cast<std::size_t>((position + done) % data_.size());
+            const auto at = as_size((position + done) % data_.size());
             const std::size_t some = (std::min)(to.size() - done, data_.size() - at);
             std::memcpy(to.data() + done, data_.data() + at, some);
             done += some;

@@ -147,7 +147,7 @@ private:
 
     perf_event event_;
     perf_ring ring_;
-    loss_counts lost_;
+    loss_counts lost_{};
     std::uint64_t filtered_ = 0;
     bool running_;
     bool passing_ = false;  ///< skipping bytes that are no sample; the gap is reported

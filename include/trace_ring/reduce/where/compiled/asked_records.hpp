@@ -157,7 +157,8 @@ private:
             for (std::size_t k = 0; k < count_; ++k) {
                 std::memcpy(&value, at, sizeof value);
                 at += run_->stride();
-                into[k] = result(std::bit_cast<std::uint64_t>(widest<decltype(value)>{value}));
+                into[k] = result(
+                    std::bit_cast<std::uint64_t>(static_cast<widest<decltype(value)>>(value)));
             }
         });
     }
@@ -222,8 +223,9 @@ private:
             default: {
                 const field_value one = element(wanted, *record);
                 if (!one) return std::nullopt;
-                return one.visit(
-                    [](auto value) { return point::number::of(widest<decltype(value)>{value}); });
+                return one.visit([](auto value) {
+                    return point::number::of(static_cast<widest<decltype(value)>>(value));
+                });
             }
         }
     }

@@ -43,6 +43,10 @@ class condition_code {
 public:
     /// The tables must outlive it, and so must what is asked for.
     explicit condition_code(const tables& in) noexcept : in_(&in) {}
+    condition_code(condition_code&&) = default;
+    condition_code& operator=(condition_code&&) = default;
+    condition_code(const condition_code&) = delete;
+    condition_code& operator=(const condition_code&) = delete;
 
     // --- Written ---
 
@@ -188,10 +192,10 @@ private:
     }
 
     const tables* in_;
-    std::vector<point::instruction> code_;
-    questions asked_;
-    std::optional<truth> constant_;
-    mutable std::vector<point::record_column> stack_;
+    std::vector<point::instruction> code_{};
+    questions asked_{};
+    std::optional<truth> constant_{};
+    mutable std::vector<point::record_column> stack_{};
 };
 
 }  // namespace trace_ring::inline v1::reduce::where

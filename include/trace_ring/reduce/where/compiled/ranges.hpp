@@ -75,9 +75,9 @@ struct key_space {
             using wide = widest<decltype(zero)>;
             // NOLINTNEXTLINE(bugprone-signed-char-misuse): a number of 8 bits
             auto low = static_cast<wide>(limits::lowest());
-            wide high = (limits::max)();
+            auto high = static_cast<wide>((limits::max)());
             if constexpr (std::is_floating_point_v<wide>) {
-                high = limits::infinity();
+                high = std::numeric_limits<wide>::infinity();
                 low = -high;
             }
             return key_space{{impl::key_of(low), impl::key_of(high)},

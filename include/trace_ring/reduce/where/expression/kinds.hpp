@@ -67,7 +67,7 @@ private:
 
     std::string_view name_;
     std::size_t best_;
-    std::string_view found_;
+    std::string_view found_{};
 };
 
 enum class kind : std::uint8_t {
@@ -192,7 +192,7 @@ template <class All, class Name>
 /// The operands of an operator, each looked at once: nested operators must not multiply the work.
 struct operands {
     kind_of all{kind::number};  ///< missing if one is; wrong if one is, or is no number
-    std::vector<kind> each;
+    std::vector<kind> each{};
 
     operands(const expression& what, const event_type* type) {
         each.reserve(what.parts.size());

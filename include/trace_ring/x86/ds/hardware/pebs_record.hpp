@@ -46,7 +46,7 @@ struct pebs_format0 {
 static_assert(sizeof(pebs_format0) == 144 && offsetof(pebs_format0, r) == 0x50);
 
 struct pebs_format1 {
-    pebs_format0 registers;
+    pebs_format0 registers{};
     std::uint64_t status;        ///< IA32_PERF_GLOBAL_STATUS
     std::uint64_t data_address;  ///< linear
     std::uint64_t source;        ///< of the data
@@ -175,8 +175,8 @@ struct pebs_adaptive {
     pebs_fault fault = pebs_fault::none;
     std::size_t at = 0;  ///< where the fault is, in bytes from the record's beginning
     pebs_basic basic{};
-    std::span<const std::byte> memory, registers, vectors, lbr;
-    std::span<const std::byte> unknown;  ///< groups of a later format, after the others
+    std::span<const std::byte> memory{}, registers{}, vectors{}, lbr{};
+    std::span<const std::byte> unknown{};  ///< groups of a later format, after the others
 
     /// A group, as a value; `Group{}` if the record lacks it. Constant time, signal-safe.
     template <class Group>

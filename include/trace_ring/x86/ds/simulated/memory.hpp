@@ -67,7 +67,7 @@ private:
         std::uint64_t address;
         std::span<std::byte> bytes;
     };
-    std::vector<range> ranges_;
+    std::vector<range> ranges_{};
 };
 
 }  // namespace trace_ring::inline v1::x86

@@ -139,8 +139,9 @@ public:
     }
     [[nodiscard]] std::span<const record_type> records(std::uint64_t begin,
                                                        std::uint64_t end) const noexcept {
-        return {reinterpret_cast<const record_type*>(data_ + bts_.at) + begin / record_bytes,
-                static_cast<std::size_t>((end - begin) / record_bytes)};
+        return {static_cast<const record_type*>(static_cast<const void*>(data_ + bts_.at)) +
+                    begin / record_bytes,
+                as_size((end - begin) / record_bytes)};
     }
     [[nodiscard]] std::uint64_t offset_of_records(std::span<const record_type> run) const noexcept {
         return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(run.data()) -
@@ -263,7 +264,7 @@ private:
 
     unsigned format_;
     bool circular_;
-    buffer bts_, pebs_;
+    buffer bts_{}, pebs_{};
     std::byte* data_ = nullptr;
     std::uint64_t linear_ = 0;
     std::uint64_t resets_[ds_area<Model>::reset_count]{};

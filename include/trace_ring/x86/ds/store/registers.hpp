@@ -182,11 +182,11 @@ private:
     bool has_pebs_, adaptive_, has_status_;
 
     bool started_ = false, stopped_ = false;
-    ds_enables before_;
+    ds_enables before_{};
     std::uint64_t groups_before_ = 0;
     std::uint64_t told_ = 0;  ///< counters that `overflowed` has returned
     bool reenable_ = false;
-    refused fault_;
+    refused fault_{};
 };
 
 }  // namespace trace_ring::inline v1::x86
