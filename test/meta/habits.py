@@ -43,7 +43,7 @@ MAY_INCLUDE = {
 UMBRELLAS = ("trace_ring.hpp", "rings.hpp", "reading.hpp", "exporting.hpp", "point.hpp",
              "instrument.hpp", "das.hpp", "cptrap.hpp", "x86.hpp")
 SEAM = "atomic.hpp"  # the one header that knows Boost, and memory orders
-LONGEST = 400
+LONGEST = 500
 WIDEST = 100  # columns, those of comments that the formatter leaves alone included
 MOST_IN_A_FOLDER = 9  # the header that holds a folder's parts together, and eight parts
 

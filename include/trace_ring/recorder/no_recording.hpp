@@ -68,11 +68,11 @@ struct no_recording_functions {
     static void lose(recorder_words&, std::uint32_t) noexcept {}
 };
 inline no_recording::no_recording() noexcept
-    : cold_path{&no_recording_functions::append,   &no_recording_functions::open,
-                &no_recording_functions::close,    &no_recording_functions::discard,
-                &no_recording_functions::hold,     &no_recording_functions::register_type,
-                &no_recording_functions::enable,   &no_recording_functions::shut,
-                &no_recording_functions::snapshot, &no_recording_functions::flush_thread,
+    : cold_path{&no_recording_functions::append,     &no_recording_functions::open,
+                &no_recording_functions::close,      &no_recording_functions::discard,
+                &no_recording_functions::hold,       &no_recording_functions::register_type,
+                &no_recording_functions::enable,     &no_recording_functions::shut,
+                &no_recording_functions::snapshot,   &no_recording_functions::flush_thread,
                 &no_recording_functions::pause_ends, &no_recording_functions::lose} {}
 
 /// Takes the detour of set-ups that fail (setup_error.hpp) for the calling thread, and returns it.
@@ -111,8 +111,8 @@ inline setup_landing the_landing{};
 #endif
 
 /// The core of a recorder; null if set-up failed and the options say to record nothing, in which
-/// case the cold path of `words` records nothing. Throws setup_error otherwise. Without exceptions, memory and
-/// descriptors of a set-up that failed are not given back.
+/// case the cold path of `words` records nothing. Throws setup_error otherwise. Without exceptions,
+/// memory and descriptors of a set-up that failed are not given back.
 [[nodiscard, gnu::cold, gnu::noinline]] inline core* make_core(const recorder_options& options,
                                                                const clock_functions& hot_clock,
                                                                recorder_words& words) {

@@ -46,7 +46,7 @@ namespace impl {
 #if defined(__GLIBC__) && __SIZEOF_POINTER__ == 4
 using file_status = struct stat64;
 using file_offset = off64_t;
-using lock_type = ::flock64;
+using lock_type = struct ::flock64;
 inline constexpr int large_file = O_LARGEFILE, lock_query = F_GETLK64;
 inline constexpr auto& status_of = ::fstat64;
 inline constexpr auto& read_at = ::pread64;
@@ -55,7 +55,7 @@ inline constexpr auto& seek_to = ::lseek64;
 #else
 using file_status = struct stat;
 using file_offset = off_t;
-using lock_type = ::flock;
+using lock_type = struct ::flock;
 inline constexpr int large_file = 0, lock_query = F_GETLK;
 inline constexpr auto& status_of = ::fstat;
 inline constexpr auto& read_at = ::pread;
