@@ -284,12 +284,18 @@ BOOST_AUTO_TEST_CASE(the_message_of_a_loss_without_a_lane_recommends_the_options
 
 BOOST_AUTO_TEST_CASE(options_are_recommended_only_if_they_would_have_helped) {
     using tr::layout::room_for;
-    for (const std::uint32_t writers : {1U, 2U, 3U, 96U, 97U, 300U, 1536U, 5000U}) {
+    static_assert(room_for(~0U, 4096, false).bytes == std::uint64_t{1} << 46);
+    static_assert(room_for(~0U, 4096, false).lanes > ~0U);
+    for (const std::uint32_t writers : {1U, 2U, 3U, 4U, 6U, 7U, 8U, 96U, 97U, 300U, 1536U, 5000U}) {
         for (const bool is_quota : {false, true}) {
             const auto enough = room_for(writers, 4096, is_quota);
             const std::uint64_t held = enough.bytes / 4096 / 2;
             BOOST_TEST(held - tr::layout::lent_of_held(held, is_quota) >= writers);
-            BOOST_TEST(enough.lanes - tr::layout::lent_of_lanes(enough.lanes) >= writers);
+            const auto own = [](std::uint64_t lanes) {
+                return lanes - tr::layout::lent_of_lanes(static_cast<std::uint32_t>(lanes));
+            };
+            BOOST_TEST(own(enough.lanes) >= writers);
+            BOOST_TEST(own(enough.lanes - 1) < writers);
             const std::uint64_t less = held / 2;
             BOOST_TEST((less < 4 || less - tr::layout::lent_of_held(less, is_quota) < writers));
         }

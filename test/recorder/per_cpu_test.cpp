@@ -874,7 +874,7 @@ BOOST_AUTO_TEST_CASE(what_a_process_used_when_it_died_drawing_another_is_taken_b
     recorder one({.file = scratch / "drawing.trace", .size = 64 * 512, .sub_buffer_bytes = 512});
     if (!one.restartable()) return;
     BOOST_REQUIRE(put(one, this_thread(), 4));
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 64; ++i) {
         const pid_t child = test::start_child([&] {
             for (std::uint64_t n = 1; n <= 3; ++n) static_cast<void>(put(one, this_thread(), n));
             const test::trace_view view(one.bytes());

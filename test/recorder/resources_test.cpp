@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -898,6 +899,151 @@ BOOST_AUTO_TEST_CASE(a_writer_that_waits_for_room_asks_for_what_the_readme_says)
         }
         shut_the_door();
         if (test::put(recorder, 1, 1)) ::_exit(1);
+    });
+}
+
+namespace {
+
+/// The calls that the README's list names for this machine: in its row that begins with `when`.
+class listed_calls {
+public:
+    explicit listed_calls(const std::string& when) {
+        const auto page =
+            std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() /
+            "include/trace_ring/recorder/README.md";
+        std::ifstream in(page);
+        std::vector<std::vector<std::string>> others;
+        bool of_machines = false;
+        for (std::string line; std::getline(in, line);) {
+            const auto cells = split(line);
+            if (cells.size() == 2 && cells[0] == when) names_ = in_ticks(cells[1]);
+            of_machines = of_machines || line.find("| x86-64 | i386 |") == 0;
+            if (of_machines && cells.size() == 3) others.push_back(cells);
+        }
+        BOOST_REQUIRE_MESSAGE(!names_.empty(), "no row " << when << " in " << page.string());
+        BOOST_REQUIRE(others.size() > 2U);
+        // By another name on this machine.
+        for (const auto& row : others) {
+            const auto usual = in_ticks(row[0]);
+            if (usual.empty()) continue;
+            const auto at = std::find(names_.begin(), names_.end(), usual.front());
+            if (at == names_.end()) continue;
+            names_.erase(at);
+            const auto here = in_ticks(row[column]);
+            names_.insert(names_.end(), here.begin(), here.end());
+            if (here.empty()) names_.insert(names_.end(), usual.begin(), usual.end());
+        }
+    }
+    [[nodiscard]] std::vector<test::call_names> calls() const {
+        test::call_names out;
+        for (const auto& name : names_) {
+            for (const auto& [known, number] : test::numbered_calls()) {
+                if (known == name) out.push_back(number);
+            }
+        }
+        return {out};
+    }
+
+private:
+#if defined(__x86_64__)
+    static constexpr std::size_t column = 0;
+#elif defined(__i386__)
+    static constexpr std::size_t column = 1;
+#else
+    static constexpr std::size_t column = 2;
+#endif
+    static std::vector<std::string> split(const std::string& line) {
+        std::vector<std::string> out;
+        if (line.empty() || line.front() != '|') return out;
+        for (std::size_t from = 1, to = 0; (to = line.find('|', from)) != line.npos;
+             from = to + 1) {
+            const std::string cell = line.substr(from, to - from);
+            const auto first = cell.find_first_not_of(' ');
+            out.push_back(first == cell.npos
+                              ? ""
+                              : cell.substr(first, cell.find_last_not_of(' ') + 1 - first));
+        }
+        return out;
+    }
+    static std::vector<std::string> in_ticks(const std::string& text) {
+        std::vector<std::string> out;
+        for (std::size_t from = 0; (from = text.find('`', from)) != text.npos;) {
+            const std::size_t to = text.find('`', ++from);
+            if (to == text.npos) break;
+            out.push_back(text.substr(from, to - from));
+            from = to + 1;
+        }
+        return out;
+    }
+
+    std::vector<std::string> names_;
+};
+
+/// It needs no call that the README does not list by the very name that this machine has for it.
+template <class Body>
+void needs_none_but_listed(const std::string& when, Body&& body) {
+    const auto calls = listed_calls(when).calls();
+    const int status = in_child([&]() -> int {
+        body([&] {
+            if (!test::allow_only(calls)) ::_exit(skipped);
+        });
+        ::_exit(0);
+    });
+    TRACE_RING_TEST_SKIP_IF(status, "no filters of system calls");
+    BOOST_TEST(status == 0, when << " ended with " << status);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_readme_has_every_call_by_the_name_that_a_filter_knows) {
+    const test::folder folder;
+    needs_none_but_listed("a trace grows", [&](auto&& shut_the_door) {
+        auto options = growing(folder / "a.trace");
+        auto& recorder = *new tr::recorder(options);
+        test::put(recorder, 1, 0);
+        shut_the_door();
+        for (std::uint64_t n = 1; n < 20 * test::fit_in_512; ++n) {
+            if (!test::put(recorder, 1, n)) ::_exit(1);
+        }
+    });
+    needs_none_but_listed("a writer waits for room or a lane", [&](auto&& shut_the_door) {
+        auto options = small();
+        options.full = tr::full_mode::block;
+        options.block_for = 1ms;
+        auto& recorder = *new tr::recorder(options);
+        while (test::put(recorder, 1, 0)) {
+        }
+        shut_the_door();
+        if (test::put(recorder, 1, 1)) ::_exit(1);
+    });
+    const std::string first =
+        "a thread's first record, or a processor's where these have the lanes";
+    for (const bool another_has_ended : {false, true}) {
+        needs_none_but_listed(first, [another_has_ended](auto&& shut_the_door) {
+            forget_ended_threads();
+            auto& recorder = *new tr::recorder(small());
+            test::put(recorder, 0, 0);
+            if (another_has_ended) one_has_ended(recorder);
+            in_thread([&] {
+                shut_the_door();
+                record_all_ways(recorder, 5000);
+                ::_exit(0);
+            });
+        });
+    }
+    needs_none_but_listed("the first inside an open one, or after `flush_thread`",
+                          [](auto&& shut_the_door) {
+                              auto& recorder = *new tr::recorder(small());
+                              test::put(recorder, 1, 0);
+                              shut_the_door();
+                              recorder.flush_thread();
+                              if (!test::put(recorder, 1, 1)) ::_exit(1);
+                          });
+    needs_none_but_listed("one that finds others left open by a jump", [](auto&& shut_the_door) {
+        auto& recorder = *new tr::recorder(small());
+        for (int levels = 11; levels <= 14; ++levels) leave_open(recorder, levels);
+        shut_the_door();
+        if (!test::put(recorder, 1, 1)) ::_exit(1);
     });
 }
 

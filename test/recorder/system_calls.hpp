@@ -13,6 +13,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace test {
@@ -88,6 +90,51 @@ inline const call_names call_nanosleep {
 #endif
         SYS_clock_nanosleep
 };
+
+/// The calls that the recorder's README names, as far as this machine has them.
+[[nodiscard]] inline std::vector<std::pair<std::string_view, int>> numbered_calls() {
+    return {
+#define TRACE_RING_TEST_CALL(name) {#name, SYS_##name},
+#if defined(SYS_fstat)
+        TRACE_RING_TEST_CALL(fstat)
+#endif
+#if defined(SYS_fstat64)
+        TRACE_RING_TEST_CALL(fstat64)
+#endif
+#if defined(SYS_newfstatat)
+        TRACE_RING_TEST_CALL(newfstatat)
+#endif
+#if defined(SYS_mmap)
+        TRACE_RING_TEST_CALL(mmap)
+#endif
+#if defined(SYS_mmap2)
+        TRACE_RING_TEST_CALL(mmap2)
+#endif
+#if defined(SYS_clock_nanosleep_time64)
+        TRACE_RING_TEST_CALL(clock_nanosleep_time64)
+#endif
+#if defined(SYS_clock_gettime64)
+        TRACE_RING_TEST_CALL(clock_gettime64)
+#endif
+        TRACE_RING_TEST_CALL(clock_gettime)
+        TRACE_RING_TEST_CALL(clock_nanosleep)
+        TRACE_RING_TEST_CALL(close)
+        TRACE_RING_TEST_CALL(fallocate)
+        TRACE_RING_TEST_CALL(getpid)
+        TRACE_RING_TEST_CALL(gettid)
+        TRACE_RING_TEST_CALL(madvise)
+        TRACE_RING_TEST_CALL(mlock)
+        TRACE_RING_TEST_CALL(openat)
+        TRACE_RING_TEST_CALL(prctl)
+        TRACE_RING_TEST_CALL(prlimit64)
+        TRACE_RING_TEST_CALL(pwritev2)
+        TRACE_RING_TEST_CALL(read)
+        TRACE_RING_TEST_CALL(sigaltstack)
+        TRACE_RING_TEST_CALL(statx)
+        TRACE_RING_TEST_CALL(tgkill)
+#undef TRACE_RING_TEST_CALL
+    };
+}
 
 /// From here on the calling thread, and those that it begins, get `listed` for these calls and
 /// `others` for all others (SECCOMP_RET_...). False if the system has no filters.

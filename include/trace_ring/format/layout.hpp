@@ -155,13 +155,13 @@ static_assert(offsetof(ring_state, snapshot_request) == 320);
 static_assert(offsetof(ring_state, session_owner) == 384);
 
 /// How many of the sub-buffers that may be held, half of a ring, are lent: their holders release
-/// them after each record. The same of a table's lanes. At least one, if there are two.
+/// them after each record. The same of a table's lanes, if there are more than two.
 [[nodiscard]] constexpr std::uint64_t lent_of_held(std::uint64_t most, bool is_quota) noexcept {
     const std::uint64_t part = most / (is_quota ? 2 : 4);
     return part != 0 ? part : most / 2 != 0 ? 1 : 0;
 }
 [[nodiscard]] constexpr std::uint32_t lent_of_lanes(std::uint32_t lanes) noexcept {
-    return lanes >= 8 ? lanes / 8 : lanes >= 2 ? 1 : 0;
+    return lanes >= 8 ? lanes / 8 : lanes >= 3 ? 1 : 0;
 }
 
 /// The lanes in the table of a trace of so many sub-buffers, where the options do not say.
@@ -174,14 +174,16 @@ static_assert(offsetof(ring_state, session_owner) == 384);
 /// What gives each of so many writers a lane and a sub-buffer that are not lent.
 struct room {
     std::uint64_t bytes = 0;  ///< of the ring's sub-buffers: a power of two of them
-    std::uint32_t lanes = 0;
+    std::uint64_t lanes = 0;
 };
+/// Constant time: a file may say anything about its writers.
 [[nodiscard]] constexpr room room_for(std::uint32_t writers, std::uint32_t sub_buffer_bytes,
                                       bool is_quota) noexcept {
     room out{8, writers};
     while (out.bytes / 2 - lent_of_held(out.bytes / 2, is_quota) < writers) out.bytes *= 2;
-    while (out.lanes - lent_of_lanes(out.lanes) < writers) ++out.lanes;
     out.bytes *= sub_buffer_bytes;
+    // The inverse of lent_of_lanes.
+    if (writers > 2) out.lanes += writers < 8 ? 1 : (writers - 1) / 7;
     return out;
 }
 

@@ -214,7 +214,7 @@ inline cpu_lanes::next_step cpu_lanes::make_lane(std::uint32_t cpu, cpu_words& l
     bool few_left = false;  // makes no difference, as in `draw`
     layout::lane_entry* const entry = core_.take_lane(slot, few_left);
     if (entry == nullptr) {
-        if (core_.claimer_.wait_for_lane(waited)) return next_step::again;
+        if (core_.claimer_.wait_for_lane(waited, false)) return next_step::again;
         core::note_writers(ring.writers, core_.writers_now() + table_.cpus);
         ring.refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         return next_step::lost;

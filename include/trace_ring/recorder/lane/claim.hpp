@@ -91,7 +91,8 @@ inline bool core::stamp(lane_state& lane, std::uint32_t& time) noexcept {
 inline bool core::find_lane(lane_state& lane, std::uint32_t ring, std::uint32_t bytes,
                             std::uint64_t& waited) noexcept {
     while (!adopt(lane, ring, bytes) && !make_lane(lane, ring)) {
-        if (claimer_.wait_for_lane(waited)) continue;
+        if (claimer_.wait_for_lane(waited, layout::lent_of_lanes(memory_.plan().lane_count) != 0))
+            continue;
         memory_.ring().refused_without_lane.fetch_add(1, relaxed);  // relaxed: a counter
         note_writers(memory_.ring().writers, writers_now());
         return false;
@@ -176,7 +177,7 @@ inline bool core::count_held(const share& of, bool& crowded) noexcept {
 /// The same, but where writers wait for room, they wait for this, too.
 inline bool core::wait_to_hold(const share& of, bool& crowded, std::uint64_t& waited) noexcept {
     while (!count_held(of, crowded)) {
-        if (!claimer_.wait_for_lane(waited)) return false;
+        if (!claimer_.wait_for_lane(waited, true)) return false;
     }
     return true;
 }

@@ -112,12 +112,12 @@ public:
     }
 
     /// The same for a record that found no lane, or may hold no sub-buffer. Where writers do not
-    /// wait, it lets other threads run, a few times: what is lent is released after the record
-    /// under way. `waited` then counts how often.
-    [[nodiscard, gnu::cold]] bool wait_for_lane(std::uint64_t& waited) noexcept {
+    /// wait, it lets other threads run, a few times, if some are lent: those are released after the
+    /// record under way. `waited` then counts how often.
+    [[nodiscard, gnu::cold]] bool wait_for_lane(std::uint64_t& waited, bool some_lent) noexcept {
         constexpr std::uint64_t most_times = 16;
         if (waits()) return wait_for_room(waited);
-        if (waited == most_times) return false;
+        if (!some_lent || waited == most_times) return false;
         ++waited;
         ::sched_yield();
         return true;
