@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -27,6 +28,7 @@
 #include <trace_reduce/measure/in_text.hpp>
 #include <trace_reduce/measure/measures.hpp>
 #include <trace_reduce/measure/numbers.hpp>
+#include <trace_ring/recorder/recorder.hpp>
 
 BOOST_AUTO_TEST_SUITE(measures)
 
@@ -288,6 +290,44 @@ BOOST_AUTO_TEST_CASE(the_program_tells_of_fields_and_spans) {
                "  to     text      3     2  different\n"
                "     66.7%  2  \"ada\"\n"
                "     33.3%  1  \"bob\"\n");
+}
+
+struct with_results
+    : trace_ring::span<
+          "handled", trace_ring::field<"id", int>,
+          trace_ring::results<trace_ring::field<"status", int>,
+                              trace_ring::field<"latency", std::chrono::milliseconds>>> {};
+
+BOOST_AUTO_TEST_CASE(results_of_spans_stand_behind_their_fields_with_their_units) {
+    scratch_file file;
+    file.remove();
+    {
+        trace_ring::recorder recorder{{.file = file.path(), .size = 1 << 20}};
+        for (int i = 0; i < 4; ++i) {
+            auto outer = recorder.scope<with_results>(i);
+            auto inner = recorder.scope<with_results>(i);
+            inner.end(200 + i, std::chrono::milliseconds(i));
+            if (i == 0) continue;  // without results
+            auto last = recorder.scope<with_results>(i);
+            outer.end(500, std::chrono::milliseconds(100));  // says where it began
+            last.end(500, std::chrono::milliseconds(100));
+        }
+    }
+    const std::string shown = measured("--fields " + file.path());
+    for (const char* const each :
+         {"handled: 22 records", "\n  id            i32      11  ",
+          "\n  status        i32      10  ", "\n  latency [ms]  i64      10  ",
+          "\n  (duration)    ns       11 "}) {
+        BOOST_TEST(shown.find(each) != std::string::npos, each << " in " << shown);
+    }
+    BOOST_TEST(shown.find("without the other end") == std::string::npos);
+    const std::string json = output_of("--stats --fields --format json " + file.path());
+    BOOST_TEST(json.find(R"("field":"latency","type":"i64","unit":"ms")") != std::string::npos,
+               json);
+    const std::string by = measured("--by latency " + file.path());
+    BOOST_TEST(by.find("100ms") != std::string::npos, by);
+    const std::string page = output_of("--format html " + file.path());
+    BOOST_TEST(page.size() > 10'000U);
 }
 
 BOOST_AUTO_TEST_CASE(spans_that_do_not_nest_have_their_own_lengths) {

@@ -11,11 +11,15 @@
 
 namespace odr {
 
+struct spanned : trace_ring::span<"odr.spanned", trace_ring::field<"number", int>,
+                                  trace_ring::results<trace_ring::field<"result", int>>> {};
+
 template <class Recorder>
 static bool records(Recorder& recorder) {
     const auto open = recorder.template scope<unseen_span>();
+    auto span = recorder.template scope<spanned>(1);
     recorder.pause();  // nobody's gates
-    return recorder.template record<unseen>(1) ||
+    return span.end(2) || recorder.template record<unseen>(1) ||
            static_cast<bool>(recorder.template reserve<unseen>(2)) ||
            recorder.template enable<unseen>(false) != 0;
 }
@@ -26,11 +30,13 @@ bool off_records(cpu_recorder& recorder) {
     return records(recorder);
 }
 bool off_records_into_own() {
-    trace_ring::recorder recorder{{.file = "/nowhere/odr.trace"}};
+    trace_ring::recorder recorder{
+        {.file = "/nowhere/odr.trace", .on_failure = trace_ring::if_setup_fails::record_nothing}};
     cpu_recorder by_cpu{{.file = "/nowhere/odr.trace"}};
     const auto other = std::make_unique<trace_ring::recorder>(
         trace_ring::recorder_options{.file = "/nowhere/odr.trace"});
-    return records(recorder) || records(by_cpu) || records(*other) || ring_of_each.write(1);
+    return records(recorder) || records(by_cpu) || records(*other) || ring_of_each.write(1) ||
+           recorder.statistics().failure != nullptr;
 }
 bool off_drains(trace_ring::recorder& recorder) {
     trace_ring::drain::session session(recorder);
