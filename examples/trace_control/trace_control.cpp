@@ -18,6 +18,7 @@
 #include <CLI/CLI.hpp>
 
 #include <trace_ring/recorder/control.hpp>
+#include <trace_ring/recorder/file/trim.hpp>
 
 #include "../shown.hpp"
 
@@ -53,6 +54,7 @@ int main(int count, char** arguments) {
     bool pause = false;
     bool resume = false;
     bool wants_snapshot = false;
+    bool trim = false;
     double wait = 5;
 
     CLI::App app("Controls a program that records with trace_ring, through its trace file.");
@@ -65,12 +67,19 @@ int main(int count, char** arguments) {
     app.add_flag("--resume", resume, "let recording go on")->excludes(pausing);
     app.add_flag("--snapshot", wants_snapshot, "ask for a snapshot, and wait until it is there");
     app.add_option("--wait", wait, "seconds to wait for it")->capture_default_str();
+    app.add_flag("--trim", trim,
+                 "make the file as short as its contents, if its program was killed; nothing else");
     try {
         app.parse(count, arguments);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 1;
     }
     try {
+        if (trim) {
+            if (trace_ring::trim(file)) return 0;
+            complain("trace-control", shown(file) + ": in use, not trimmed");
+            return 1;
+        }
         trace_ring::control control(file);
         bool all_matched = true;
         const auto change = [&](const std::vector<std::string>& globs, bool open) {

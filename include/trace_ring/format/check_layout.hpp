@@ -136,6 +136,19 @@ struct header_fault {
     if (u64(h.file_limit) != p.file_limit) {
         return {"the sizes contradict each other", offsetof(file_header, file_limit)};
     }
+    // Of a trace that was trimmed: it had no less than it has. Of another: nothing.
+    const bool trimmed = u32(h.whole_lane_count) != 0;
+    const auto had = [trimmed](std::uint64_t before, std::uint64_t now) {
+        return trimmed ? before >= now : before == 0;
+    };
+    if (!had(u64(h.whole_limit), p.sub_buffer_limit) || !had(u64(h.whole_capacity), 1) ||
+        !had(u64(h.whole_dictionary_bytes), p.dictionary_bytes) ||
+        !had(u32(h.whole_process_count), p.process_count) ||
+        !had(u32(h.whole_gate_count), p.gate_count) ||
+        !had(u32(h.whole_lane_count), p.lane_count) || u32(h.reserved3) != 0) {
+        return {"the sizes from before it was trimmed are impossible",
+                offsetof(file_header, whole_limit)};
+    }
     out = p;
     return {};
 }

@@ -60,8 +60,19 @@ struct file_header {
     shared_atomic<std::uint32_t> index_stride;
     shared_atomic<std::uint32_t> reserved2;
     shared_atomic<std::uint64_t> sub_buffers_offset;
+    /// Of a trace that was trimmed when it was closed: the sizes that it had before, and gets again
+    /// when a process joins it (recorder/file/trim.hpp). Else zero.
+    shared_atomic<std::uint64_t> whole_limit;     ///< as sub_buffer_limit, and so on
+    shared_atomic<std::uint64_t> whole_capacity;  ///< sub-buffers that existed
+    shared_atomic<std::uint64_t> whole_dictionary_bytes;
+    shared_atomic<std::uint32_t> whole_process_count;
+    shared_atomic<std::uint32_t> whole_gate_count;
+    shared_atomic<std::uint32_t> whole_lane_count;  ///< 0: it is not trimmed
+    shared_atomic<std::uint32_t> reserved3;
 };
-static_assert(sizeof(file_header) == 208);
+static_assert(sizeof(file_header) == 248);
+static_assert(offsetof(file_header, whole_limit) == 208);
+static_assert(offsetof(file_header, whole_lane_count) == 240);
 static_assert(offsetof(file_header, ticks_per_second) == 24);
 static_assert(offsetof(file_header, sub_buffer_bytes) == 56);
 static_assert(offsetof(file_header, sub_buffer_limit) == 64);
@@ -341,6 +352,11 @@ inline constexpr std::uint64_t use_lock_offset = session_lock_offset + 1;
 /// The byte that a process keeps locked while it reclaims before it has an entry.
 inline constexpr std::uint64_t entering_lock_offset = use_lock_offset + 1;
 
+/// The byte whose lock is shared by all processes that have the file mapped, but not to record.
+inline constexpr std::uint64_t map_lock_offset = entering_lock_offset + 1;
+/// The byte whose lock is shared by readers that follow the file: it keeps its inode meanwhile.
+inline constexpr std::uint64_t follow_lock_offset = map_lock_offset + 1;
+
 /// Where each region lies, as plain numbers.
 struct plan {
     std::uint32_t sub_buffer_bytes = 0;
@@ -374,10 +390,9 @@ struct plan {
     return (value + unit - 1) / unit * unit;
 }
 
-/// Lays the regions out one after the other, each from a page of its own on. The counts in `wanted`
-/// are taken as they are; its offsets are computed.
-[[nodiscard]] constexpr plan lay_out(plan wanted) noexcept {
-    std::uint64_t at = format_page_bytes;
+/// Lays the regions out one after the other, each from a page of its own on, the first at `at`. The
+/// counts in `wanted` are taken as they are; its offsets are computed.
+[[nodiscard]] constexpr plan lay_out(plan wanted, std::uint64_t at = format_page_bytes) noexcept {
     const auto region = [&at](std::uint64_t bytes) {
         const std::uint64_t here = at;
         at = round_up(at + bytes, format_page_bytes);

@@ -24,6 +24,8 @@
 #include <trace_ring/format/check_layout.hpp>
 #include <trace_ring/glob.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
+#include <trace_ring/recorder/file/kept_file.hpp>
+#include <trace_ring/recorder/file/trim.hpp>
 #include <trace_ring/recorder/light/list_of.hpp>
 
 namespace trace_ring::inline v1 {
@@ -34,10 +36,11 @@ public:
     /// the file, the offset and the cause; EPERM if its program takes no requests
     /// (recorder_options::control).
     explicit control(const std::string& file) {
-        const file_descriptor fd = storage::open_file(file);
-        const std::uint64_t bytes = storage::file_bytes(fd.get());
+        file_.keep(impl::open_to_map(file), file.c_str());
+        file_.has_name(file.c_str());
+        const std::uint64_t bytes = storage::file_bytes(file_.number());
         if (bytes == 0) fail_setup(file, "offset 0: the file is empty", EINVAL);
-        memory_ = storage::mapping::of_file(file, fd.get(), bytes);
+        memory_ = storage::mapping::of_file(file, file_.number(), bytes);
         if (const auto fault = layout::check_layout(memory_.data(), bytes, plan_)) {
             fail_setup(file, fault_at(fault.offset, fault.what));
         }
@@ -46,6 +49,14 @@ public:
                 ->no_control.load(relaxed) != 0) {
             fail_setup(file, "this trace takes no requests from outside", EPERM);
         }
+    }
+
+    control(const control&) = delete;
+    control& operator=(const control&) = delete;
+    /// Of a trace that nobody records into: it is then as short as it was.
+    ~control() {
+        memory_.reset();
+        file_.close_and(impl::trim_file);
     }
 
     /// Shuts or opens the gates of all event types whose names match a glob, of every program that
@@ -161,6 +172,7 @@ private:
         }
     }
 
+    impl::kept_file file_{};
     storage::mapping memory_{};
     layout::plan plan_{};
 };

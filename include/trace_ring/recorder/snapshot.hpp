@@ -32,30 +32,8 @@
 
 namespace trace_ring::inline v1::impl {
 
-/// Repeats a system call until no signal interrupts it.
-template <class Call>
-[[nodiscard]] auto uninterrupted(Call&& call) noexcept {
-    for (;;) {
-        const auto result = call();
-        if (result >= 0 || errno != EINTR) return result;
-    }
-}
-
-/// Writes all of it. 0 or the error.
-[[nodiscard, gnu::cold, gnu::noinline]] inline int write_at(int fd, const void* from,
-                                                            std::size_t bytes,
-                                                            std::uint64_t at) noexcept {
-    const auto* next = static_cast<const std::byte*>(from);
-    while (bytes != 0) {
-        const ssize_t done =
-            uninterrupted([&] { return ::pwrite64(fd, next, bytes, static_cast<off64_t>(at)); });
-        if (done <= 0) return done < 0 ? errno : ENOSPC;
-        next += done;
-        at += static_cast<std::uint64_t>(done);
-        bytes -= static_cast<std::size_t>(done);
-    }
-    return 0;
-}
+using storage::uninterrupted;
+using storage::write_at;
 
 class snapshot_writer {
 public:

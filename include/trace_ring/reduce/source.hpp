@@ -7,8 +7,7 @@
 /// be written while they are read, and a file may also be cut short by anyone. So a file is copied
 /// into the reader's memory and never mapped: a mapping of a file that shrinks faults, and a
 /// library must not install signal handlers. The price is system calls: four for a sub-buffer that
-/// is copied alone (`copy`), one for many in a row (`read_rows`; cursor/read_ahead.hpp checks
-/// those).
+/// is copied alone (`copy`), one for many in a row (`read_rows`).
 /// @code
 ///   trace_ring::reduce::tables about(trace_ring::reduce::source::open("orders.trace"));
 /// @endcode
@@ -36,34 +35,10 @@
 #include <trace_ring/reduce/source/coming.hpp>
 #include <trace_ring/reduce/source/extents.hpp>
 #include <trace_ring/reduce/source/format_error.hpp>
+#include <trace_ring/reduce/source/large_files.hpp>
 
 namespace trace_ring::inline v1::reduce {
 
-namespace impl {
-
-// Offsets are 64 bits wide in programs of either word size. Only glibc on 32-bit machines has a
-// narrower off_t by default.
-#if defined(__GLIBC__) && __SIZEOF_POINTER__ == 4
-using file_status = struct stat64;
-using file_offset = off64_t;
-using lock_type = struct ::flock64;
-inline constexpr int large_file = O_LARGEFILE, lock_query = F_GETLK64;
-inline constexpr auto& status_of = ::fstat64;
-inline constexpr auto& read_at = ::pread64;
-inline constexpr auto& read_rows_at = ::preadv64;
-inline constexpr auto& seek_to = ::lseek64;
-#else
-using file_status = struct stat;
-using file_offset = off_t;
-using lock_type = struct ::flock;
-inline constexpr int large_file = 0, lock_query = F_GETLK;
-inline constexpr auto& status_of = ::fstat;
-inline constexpr auto& read_at = ::pread;
-inline constexpr auto& read_rows_at = ::preadv;
-inline constexpr auto& seek_to = ::lseek;
-#endif
-
-}  // namespace impl
 
 /// A file, a span of memory, or extents of one of these. Copies share the descriptor, which the
 /// last of them closes. Several threads may read at once.
@@ -139,12 +114,15 @@ public:
 
     /// Whether another process has locked the byte at `offset`; false for memory.
     [[nodiscard]] bool is_locked(std::uint64_t offset) const noexcept {
-        impl::lock_type lock{};
-        lock.l_type = F_WRLCK;
-        lock.l_whence = SEEK_SET;
-        lock.l_start = static_cast<impl::file_offset>(offset);
-        lock.l_len = 1;
+        impl::lock_type lock = impl::lock_of(F_WRLCK, offset);
         return file_ && ::fcntl(*file_, impl::lock_query, &lock) == 0 && lock.l_type != F_UNLCK;
+    }
+    /// Shares the lock of the byte at `offset` as long as the file is open. Not for memory.
+    void share_lock([[maybe_unused]] std::uint64_t offset) const noexcept {
+#if defined(F_OFD_SETLK)
+        impl::lock_type lock = impl::lock_of(F_RDLCK, offset);
+        if (file_) static_cast<void>(impl::lock_call(*file_, F_OFD_SETLK, &lock));
+#endif
     }
 
     /// The present number of bytes: a file grows, and may shrink.
@@ -164,7 +142,9 @@ public:
     }
 
     /// Whether one system call can read bytes in a row into several places: of a whole file.
-    [[nodiscard]] bool reads_rows() const noexcept { return file_ && !parts_; }
+    [[nodiscard]] bool reads_rows() const noexcept {
+        return file_ && !parts_;
+    }
     /// Copies the bytes from `offset` on, a multiple of 8, into these places one after the other,
     /// and returns how many it copied. The order in which they are copied is not defined.
     [[nodiscard]] std::size_t read_rows(std::uint64_t offset,

@@ -38,7 +38,9 @@ public:
         // The file may have shrunk between the two calls: then the shorter one counts.
         const auto fault = layout::check_layout(head, there < sizeof head ? there : size, plan_);
         if (fault) throw format_error(name(), fault.offset, std::string(fault.what));
-        check_counts();
+        if (const auto wrong = impossible_count(plan_)) {
+            throw format_error(name(), wrong.offset, std::string(wrong.what));
+        }
         const auto& header =
             *static_cast<const layout::file_header*>(static_cast<const void*>(head));
         // relaxed, all of them: a private copy, which no other thread sees
@@ -66,6 +68,7 @@ public:
     /// Reads again what changes in a live file. Event types, processes and lanes that are known
     /// stay where they are in memory; their contents are brought up to date.
     void refresh() {
+        read_plan();
         read_ring();
         // Again if an entry was given to another process while the lanes were read.
         (void)read_processes();
@@ -210,22 +213,31 @@ public:
     }
 
 private:
-    // Refuses numbers that no recorder writes and that would make a reader allocate without limit.
-    void check_counts() const {
+    // Numbers that no recorder writes and that would make a reader allocate without limit.
+    [[nodiscard]] static layout::header_fault impossible_count(const layout::plan& p) noexcept {
         using layout::file_header;
         constexpr std::uint64_t most = 1U << 16;
-        const auto check_one = [this](std::uint64_t count, std::uint64_t limit, std::size_t field,
-                                      const char* what) {
-            if (count > limit) throw format_error(name(), field, what);
-        };
-        check_one(plan_.dictionary_bytes, 1U << 26, offsetof(file_header, dictionary_bytes),
-                  "impossible size of the dictionary");
-        check_one(plan_.lane_count, 1U << 20, offsetof(file_header, lane_count),
-                  "impossible number of lanes");
-        check_one(plan_.process_count, most, offsetof(file_header, process_count),
-                  "impossible number of processes");
-        check_one(plan_.clock_count, most, offsetof(file_header, clock_count),
-                  "impossible number of clock readings");
+        if (p.dictionary_bytes > 1U << 26)
+            return {"impossible size of the dictionary", offsetof(file_header, dictionary_bytes)};
+        if (p.lane_count > 1U << 20)
+            return {"impossible number of lanes", offsetof(file_header, lane_count)};
+        if (p.process_count > most)
+            return {"impossible number of processes", offsetof(file_header, process_count)};
+        if (p.clock_count > most)
+            return {"impossible number of clock readings", offsetof(file_header, clock_count)};
+        return {};
+    }
+    /// A trimmed trace that a process joins has other tables from then on. They have the same
+    /// entries as those that it had, and its sub-buffers have the same slots.
+    void read_plan() noexcept {
+        alignas(8) std::byte head[layout::format_page_bytes]{};
+        layout::plan now;
+        if (source_.read(0, head, sizeof head) == sizeof head &&
+            !layout::check_layout(head, source_.size(), now) && !impossible_count(now) &&
+            now.sub_buffer_bytes == plan_.sub_buffer_bytes &&
+            now.sub_buffer_limit >= plan_.sub_buffer_limit) {
+            plan_ = now;
+        }
     }
 
     [[nodiscard]] std::uint64_t total_at(std::uint64_t row, std::uint32_t column) const noexcept {

@@ -225,8 +225,10 @@ public:
     }
     /// The items that are there now and those that will come: `next()` returns null when there is
     /// nothing new yet. Each lane's records are in order, none twice. Lanes are merged by time as
-    /// far as possible: for that the newest records are held back until the next call.
+    /// far as possible: for that the newest records are held back until the next call. As long as
+    /// this trace_file is open, the file keeps its inode when it is closed and trimmed.
     [[nodiscard]] cursor follow(filter what = {}) const {
+        tables_->bytes().share_lock(layout::follow_lock_offset);
         return cursor(*tables_, std::move(what), direction::forward, merging::by_time, true);
     }
     [[nodiscard]] trace_statistics statistics(const filter& what = {}) const {

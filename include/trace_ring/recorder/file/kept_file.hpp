@@ -49,6 +49,18 @@ public:
         fd_.reset();
     }
 
+    /// Whether this name leads to the file.
+    [[nodiscard, gnu::cold]] bool is_named(const char* path) const noexcept {
+        struct ::stat64 status {};
+        return ::stat64(path, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+    }
+    /// Closes it, and then calls `what(name, device, inode)` if it has a name.
+    template <class What>
+    void close_and(What&& what) noexcept {
+        reset();
+        if (!name_.empty()) what(name_.c_str(), device_, inode_);
+    }
+
     /// Whether there is a file, whatever became of its descriptor.
     [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
     /// Its whole name; null if it has none.

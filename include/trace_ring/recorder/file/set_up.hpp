@@ -199,31 +199,9 @@ inline void trace_memory::describe(const recorder_options& options,
     }
     for (int i = 0; i < 2; ++i) h.id[i].store(id[i], relaxed);
     h.created.store(take_snapshot<clock::monotonic>().realtime, relaxed);
-    h.sub_buffer_bytes.store(plan_.sub_buffer_bytes, relaxed);
+    store_plan(h, plan_);
     h.full.store(static_cast<std::uint32_t>(options.full), relaxed);
     h.no_control.store(options.control == control_mode::off ? 1 : 0, relaxed);
-    h.sub_buffer_limit.store(plan_.sub_buffer_limit, relaxed);
-    h.file_limit.store(plan_.file_limit, relaxed);
-    h.ring_offset.store(plan_.ring, relaxed);
-    h.clocks_offset.store(plan_.clocks, relaxed);
-    h.clock_stride.store(sizeof(layout::clock_entry), relaxed);
-    h.clock_count.store(plan_.clock_count, relaxed);
-    h.processes_offset.store(plan_.processes, relaxed);
-    h.process_stride.store(sizeof(layout::process_entry), relaxed);
-    h.process_count.store(plan_.process_count, relaxed);
-    h.gates_offset.store(plan_.gates, relaxed);
-    h.gate_stride.store(layout::format_page_bytes, relaxed);
-    h.gate_count.store(plan_.gate_count, relaxed);
-    h.lanes_offset.store(plan_.lanes, relaxed);
-    h.lane_stride.store(sizeof(layout::lane_entry), relaxed);
-    h.lane_count.store(plan_.lane_count, relaxed);
-    h.totals_offset.store(plan_.totals, relaxed);
-    h.totals_per_lane.store(plan_.totals_per_lane, relaxed);
-    h.dictionary_offset.store(plan_.dictionary, relaxed);
-    h.dictionary_bytes.store(plan_.dictionary_bytes, relaxed);
-    h.index_offset.store(plan_.index, relaxed);
-    h.index_stride.store(sizeof(layout::index_entry), relaxed);
-    h.sub_buffers_offset.store(plan_.sub_buffers, relaxed);
     ring().capacity.store(first, relaxed);
     ring().keep_for.store(static_cast<std::uint64_t>(options.keep_for.count()), relaxed);
     std::uint64_t set_aside = 0;
@@ -254,27 +232,6 @@ inline setup_fault trace_memory::give_name(const char* made, const recorder_opti
     return {error, "cannot put the new file in place"};
 }
 
-/// Whether a process that has no lock on its byte lives and records into the file. Only processes
-/// that this one can see count: others cannot be told from dead ones. `plan` has been checked.
-[[nodiscard, gnu::cold]] inline bool is_recorded_without_locks(int fd, const layout::plan& plan) {
-    const std::uint32_t space = storage::pid_namespace();
-    for (std::uint32_t slot = 0; slot < plan.process_count; ++slot) {
-        layout::process_entry entry{};
-        const std::uint64_t at = plan.processes + slot * sizeof entry;
-        if (::pread64(fd, static_cast<void*>(&entry), sizeof entry, static_cast<off64_t>(at)) !=
-            static_cast<ssize_t>(sizeof entry)) {
-            return false;
-        }
-        // relaxed, all: a copy
-        if (entry.state.load(relaxed) == static_cast<std::uint32_t>(layout::presence::live) &&
-            entry.has_lock.load(relaxed) == 0 && space != 0 && entry.space.load(relaxed) == space &&
-            storage::process_may_live(entry.pid.load(relaxed), entry.start.load(relaxed))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// Puts the new file in the place of an old one, if that is a trace file that no process writes.
 /// Returns why not.
 inline setup_fault trace_memory::replace_old(const char* made) const {
@@ -291,7 +248,7 @@ inline setup_fault trace_memory::replace_old(const char* made) const {
                 storage::lock_result::held_by_another ||
             storage::byte_is_locked(old.get(), layout::reclaim_lock_offset,
                                     layout::use_lock_offset - layout::reclaim_lock_offset) ||
-            (is_sound && is_recorded_without_locks(old.get(), plan))) {
+            (is_sound && is_recorded_without_locks(old.get(), plan, false))) {
             return {EBUSY, "will not replace a trace file in use"};
         }
     }
@@ -299,33 +256,19 @@ inline setup_fault trace_memory::replace_old(const char* made) const {
     return {};
 }
 
-/// False if there is no file to join. Throws if there is one that cannot be joined.
-inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
-    std::uint64_t bytes = 0;
-    for (int i = 0;; ++i) {
-        if (::access(path(), F_OK) != 0) return false;
-        file_.keep(storage::open_file(
-                       path(), any_owner ? storage::trust::any_owner : storage::trust::same_owner),
-                   path());
-        const bool held = storage::lock_byte(file_.number(), layout::use_lock_offset, true) ==
-                          storage::lock_result::held_by_another;
-        bytes = storage::file_bytes(file_.number());
-        // Another process is putting a new file in its place (an empty one: see
-        // storage::name_file).
-        if (!held && (bytes != 0 || i == 100)) break;
-        if (i == 1000) fail_setup(path(), "is being replaced", EBUSY);
-        const timespec pause{0, 1'000'000};
-        ::nanosleep(&pause, nullptr);
-    }
-    file_.has_name(path());
-    if (bytes < layout::format_page_bytes) fail_setup(path(), "not a trace file", EINVAL);
+/// Sets the plan to that of the file, of so many bytes. Throws setup_error.
+inline void trace_memory::plan_of_file(std::uint64_t bytes) {
     const storage::mapping first =
         storage::mapping::of_file(path(), file_.number(), layout::format_page_bytes);
     // Only the first page is mapped; for sizes the check goes by `bytes`.
     if (const auto fault = layout::check_layout(first.data(), bytes, plan_)) {
         fail_setup(path(), fault_at(fault.offset, fault.what));
     }
-    memory_ = storage::mapping::with_slack(path(), file_.number(), plan_.file_limit, stray_bytes);
+}
+
+/// Whether the file that is mapped can be joined; finds its clock. Returns how many sub-buffers it
+/// has. Throws setup_error.
+inline std::uint64_t trace_memory::check_joined(const clock_functions& wanted) {
     // Older versions can be read, but do not describe what would be written.
     if (header().version.load(relaxed) != layout::file_version)  // relaxed: it does not change
         fail_setup(path(), "offset 8: a trace file of another version", EINVAL);
@@ -356,6 +299,44 @@ inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
         if (clock_ == nullptr && known->kind == kind && known->usable()) clock_ = known;
     }
     if (clock_ == nullptr) fail_setup(path(), "its clock cannot be read here", ENOTSUP);
+    return capacity;
+}
+
+/// False if there is no file to join. Throws if there is one that cannot be joined.
+inline bool trace_memory::join(const clock_functions& wanted, bool any_owner) {
+    std::uint64_t bytes = 0;
+    for (int i = 0;; ++i) {
+        if (::access(path(), F_OK) != 0) return false;
+        file_.keep(storage::open_file(
+                       path(), any_owner ? storage::trust::any_owner : storage::trust::same_owner),
+                   path());
+        // The file that was opened may have lost its name to another before the lock was taken.
+        const bool held = storage::lock_byte(file_.number(), layout::use_lock_offset, true) ==
+                              storage::lock_result::held_by_another ||
+                          !file_.is_named(path());
+        bytes = storage::file_bytes(file_.number());
+        bool trimmed = !held && bytes >= layout::format_page_bytes && is_trimmed(file_.number());
+        // Another process is putting a new file in its place (an empty one: see
+        // storage::name_file).
+        if (!held && !trimmed && (bytes != 0 || i == 100)) break;
+        if (trimmed) {
+            plan_of_file(bytes);
+            memory_ = storage::mapping::of_file(path(), file_.number(), bytes);
+            static_cast<void>(check_joined(wanted));
+            memory_.reset();
+            fail_setup(path(), make_whole(file_.number(), stray_bytes, trimmed));
+        }
+        if (i == 1000) fail_setup(path(), "is being replaced", EBUSY);
+        if (!held && !trimmed) continue;
+        storage::unlock_byte(file_.number(), layout::use_lock_offset);
+        const timespec pause{0, 1'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+    file_.has_name(path());
+    if (bytes < layout::format_page_bytes) fail_setup(path(), "not a trace file", EINVAL);
+    plan_of_file(bytes);
+    memory_ = storage::mapping::with_slack(path(), file_.number(), plan_.file_limit, stray_bytes);
+    const std::uint64_t capacity = check_joined(wanted);
     fail_setup(path(), populate_tables());
     // The bytes exist already, unless the file is a copy.
     const std::uint64_t end = plan_.bytes_for(capacity);

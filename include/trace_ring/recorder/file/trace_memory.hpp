@@ -29,6 +29,7 @@
 #include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/file/options.hpp>
+#include <trace_ring/recorder/file/trim.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/light/owned_text.hpp>
 #include <trace_ring/recorder/site/registry.hpp>
@@ -92,6 +93,15 @@ public:
     }
     trace_memory(const trace_memory&) = delete;
     trace_memory& operator=(const trace_memory&) = delete;
+
+    trace_memory(const trace_memory&) = delete;
+    trace_memory& operator=(const trace_memory&) = delete;
+    /// If no other process has the file, it is then about as long as its contents.
+    ~trace_memory() {
+        life_.release();
+        memory_.reset();
+        file_.close_and(trim_file);
+    }
 
     [[nodiscard]] const layout::plan& plan() const noexcept { return plan_; }
     /// Empty for memory without a file.
@@ -345,6 +355,8 @@ private:
                                                    const recorder_options& options, bool& has_name);
     [[nodiscard, gnu::cold]] setup_fault replace_old(const char* made) const;
     [[nodiscard, gnu::cold]] bool join(const clock_functions& wanted, bool any_owner);
+    [[gnu::cold]] void plan_of_file(std::uint64_t bytes);
+    [[nodiscard, gnu::cold]] std::uint64_t check_joined(const clock_functions& wanted);
     [[nodiscard, gnu::cold]] setup_fault populate_tables() const;
 
     /// What readers in this program know of the mapping.

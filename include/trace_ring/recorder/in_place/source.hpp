@@ -63,7 +63,8 @@ public:
     /// Drains a trace file that other processes record into, or did; or `/proc/PID/fd/N` of a
     /// memory file. Throws setup_error, which names the file, the offset and the cause.
     explicit drain_source(const std::string& file) : name_(file) {
-        file_.keep(storage::open_file(file), file.c_str());
+        file_.keep(impl::open_to_map(file), file.c_str());
+        file_.has_name(file.c_str());
         fd_ = file_.number();
         const std::uint64_t bytes = storage::file_bytes(fd_);
         if (bytes == 0) fail_setup(file, "offset 0: the file is empty", EINVAL);
@@ -82,6 +83,16 @@ public:
             capacity > layout::present_sub_buffers(trace_.plan, storage::file_bytes(fd_))) {
             fail_setup(file, fault_at(trace_.plan.ring, "impossible capacity"));
         }
+    }
+
+    drain_source(const drain_source&) = delete;
+    drain_source& operator=(const drain_source&) = delete;
+    /// Of a file that nobody else has: it is then about as long as what is left in it.
+    ~drain_source() {
+        if (!memory_) return;
+        lock_.release();
+        memory_.reset();
+        file_.close_and(impl::trim_file);
     }
 
     /// Begins a session. Throws setup_error: EBUSY, and the pid, if there is a session already.
