@@ -18,7 +18,7 @@
 #include <CLI/CLI.hpp>
 
 #include <trace_ring/recorder/control.hpp>
-#include <trace_ring/recorder/file/trim.hpp>
+#include <trace_ring/recorder/trim/trim.hpp>
 
 #include "../shown.hpp"
 

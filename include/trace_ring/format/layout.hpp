@@ -61,7 +61,7 @@ struct file_header {
     shared_atomic<std::uint32_t> reserved2;
     shared_atomic<std::uint64_t> sub_buffers_offset;
     /// Of a trace that was trimmed when it was closed: the sizes that it had before, and gets again
-    /// when a process joins it (recorder/file/trim.hpp). Else zero.
+    /// when a process joins it (recorder/trim/trim.hpp). Else zero.
     shared_atomic<std::uint64_t> whole_limit;     ///< as sub_buffer_limit, and so on
     shared_atomic<std::uint64_t> whole_capacity;  ///< sub-buffers that existed
     shared_atomic<std::uint64_t> whole_dictionary_bytes;

@@ -25,8 +25,8 @@
 #include <trace_ring/glob.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
-#include <trace_ring/recorder/file/trim.hpp>
 #include <trace_ring/recorder/light/list_of.hpp>
+#include <trace_ring/recorder/trim/trim.hpp>
 
 namespace trace_ring::inline v1 {
 

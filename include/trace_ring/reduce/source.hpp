@@ -39,7 +39,6 @@
 
 namespace trace_ring::inline v1::reduce {
 
-
 /// A file, a span of memory, or extents of one of these. Copies share the descriptor, which the
 /// last of them closes. Several threads may read at once.
 class source {

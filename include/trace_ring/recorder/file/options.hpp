@@ -122,7 +122,7 @@ struct recorder_options {
     /// by default. A file has all of them from the beginning, even if little is recorded, and its
     /// tables before them: 17.9 MB with the defaults, 430 KB with the least size. Fewer `lanes`,
     /// `processes`, `programs`, `totals` and `dictionary_bytes` make the tables smaller. When the
-    /// last process closes the file, it is trimmed to what is in use (file/trim.hpp).
+    /// last process closes the file, it is trimmed to what is in use (trim/trim.hpp).
     std::uint64_t size = std::uint64_t{16} << 20;
     /// Of `size`, bytes set aside for events with `static constexpr std::uint32_t ring = 1;` (2,
     /// 3): rings of their own, which no other event can use up. At least eight sub-buffers each,

@@ -29,10 +29,10 @@
 #include <trace_ring/recorder/file/extent.hpp>
 #include <trace_ring/recorder/file/kept_file.hpp>
 #include <trace_ring/recorder/file/options.hpp>
-#include <trace_ring/recorder/file/trim.hpp>
 #include <trace_ring/recorder/light/least.hpp>
 #include <trace_ring/recorder/light/owned_text.hpp>
 #include <trace_ring/recorder/site/registry.hpp>
+#include <trace_ring/recorder/trim/trim.hpp>
 
 namespace trace_ring::inline v1::impl {
 
@@ -91,8 +91,6 @@ public:
         }
         fail_setup(path(), "cannot create the file", EEXIST);  // a link that leads nowhere
     }
-    trace_memory(const trace_memory&) = delete;
-    trace_memory& operator=(const trace_memory&) = delete;
 
     trace_memory(const trace_memory&) = delete;
     trace_memory& operator=(const trace_memory&) = delete;

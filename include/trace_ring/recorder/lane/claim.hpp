@@ -101,8 +101,8 @@ inline bool core::find_lane(lane_state& lane, std::uint32_t ring, std::uint32_t 
 }
 
 /// The open lane; no lane if there is no room.
-inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes,
-                                    std::uint32_t header, std::uint64_t waited) noexcept {
+inline core::opened core::with_room(lane_state& lane, std::uint32_t bytes, std::uint32_t header,
+                                    std::uint64_t waited) noexcept {
     std::uint32_t time = 0;
     if (make_room(lane, bytes, time, waited)) [[likely]]
         return {&lane, time, header};

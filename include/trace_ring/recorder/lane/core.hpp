@@ -179,8 +179,8 @@ private:
                                      std::uint32_t number, std::uint32_t bytes) noexcept;
     [[gnu::cold]] void write_owner(lane_state& lane, std::uint64_t now) noexcept;
     [[nodiscard, gnu::cold]] setup_fault enter();
-    [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes,
-                                   std::uint32_t header, std::uint64_t waited) noexcept;
+    [[nodiscard]] opened with_room(lane_state& lane, std::uint32_t bytes, std::uint32_t header,
+                                   std::uint64_t waited) noexcept;
     [[nodiscard, gnu::always_inline]] bool make_room(lane_state& lane, std::uint32_t bytes,
                                                      std::uint32_t& time,
                                                      std::uint64_t& waited) noexcept;

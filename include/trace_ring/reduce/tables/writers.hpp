@@ -235,7 +235,7 @@ struct ring_info {
         false;  ///< there are quotas: several rings, whose positions have no common order
     std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
     std::uint64_t folded_written = 0;  ///< records that these lanes wrote
-    loss_counts folded_lost{};           ///< records that they lost, by their own count
+    loss_counts folded_lost{};         ///< records that they lost, by their own count
     /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
     /// were too few, of the first ring and of each quota; 0: that never happened.
     std::array<std::uint32_t, layout::max_rings> writers{};
