@@ -107,6 +107,23 @@ struct lasted : tr::event<"lasted", field<"n", std::chrono::nanoseconds>, field<
                           field<"all", std::array<std::chrono::microseconds, 2>>,
                           field<"row", std::span<const std::chrono::minutes>>> {};
 
+// The names of members are as compilers spell them.
+template <class T>
+struct of_type {
+    T first_;
+    int second2;
+};
+struct derived : of_type<of_type<double>> {};
+namespace {
+struct unnamed {
+    int inside;
+};
+}  // namespace
+static_assert(tr::impl::member_name<&of_type<int>::first_>::spelled() == "first_");
+static_assert(tr::impl::member_name<&derived::second2>::spelled() == "second2");
+static_assert(tr::impl::member_name<&unnamed::inside>::spelled() == "inside");
+static_assert(tr::impl::member_name<&box::weight>::spelled() == "weight");
+
 struct sampled : tr::policies<tr::clock::sampled<16>> {};
 struct untimed : tr::policies<tr::clock::none> {};
 struct by_cpu : tr::policies<tr::claim::per_cpu> {};

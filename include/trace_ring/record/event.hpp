@@ -164,8 +164,7 @@ struct event_base {
         if constexpr (sizeof...(Values) == field_count) {
             return list::template fit<Values...>();
         } else {
-            return !call_is_wrong<
-                wrong_count<event_base, list, " field", sizeof...(Values)>()>::value;
+            return !call_is_wrong<wrong_count<event_base, sizeof...(Values)>()>::value;
         }
     }
 };
@@ -235,7 +234,7 @@ requires(is_results<Fields> || ...) struct event_base<Kind, Name, Fields...>
         if constexpr (sizeof...(Values) == end::given_count) {
             return end::template fit<Values...>();
         } else {
-            return !call_is_wrong<wrong_count<begin, end, " result", sizeof...(Values)>()>::value;
+            return !call_is_wrong<wrong_count<begin, sizeof...(Values), end, " result">()>::value;
         }
     }
 };

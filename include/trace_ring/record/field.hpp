@@ -166,7 +166,8 @@ consteval bool takes_value() {
 
 /// The message `order.sent takes 2 fields: id, price; 1 given`, which g++ shows; clang 14 shows the
 /// event and the values. `List` is the field_list that the values are for.
-template <class Event, class List, literal What, std::size_t Given>
+template <class Event, std::size_t Given, class List = typename Event::list,
+          literal What = literal(" field")>
 consteval auto wrong_count() {
     constexpr auto write = [](auto put) {
         const auto text = [&put](name_view what) {
