@@ -350,6 +350,40 @@ BOOST_AUTO_TEST_CASE(a_million_records_of_writers_that_wait_arrive_in_order_and_
     BOOST_TEST(recorder.statistics().overwritten == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(more_writers_than_lanes_wait_for_their_reader_and_lose_nothing) {
+    for (const std::uint32_t lanes : {0U, 16U}) {
+        const std::uint64_t writers = test::scaled(124, 40);
+        const std::uint64_t each = test::repeated(2000, 200);
+        auto options = small(full_mode::block);
+        options.size = 256 * 512;
+        options.lanes = lanes;  // 0: 128, of which 112 belong to one thread each
+        tr::recorder recorder(options);
+        std::atomic<std::uint64_t> kept{0};
+        std::atomic<std::uint64_t> ended{0};
+        std::vector<std::thread> threads;
+        for (std::uint64_t w = 0; w < writers; ++w) {
+            threads.emplace_back([&, w] {
+                kept += fill(recorder, 0, each, w);
+                ++ended;
+            });
+        }
+        std::map<std::uint64_t, std::uint64_t> seen;
+        const auto see = [&](const tr::drained_record& record) { ++seen[record.payload[0]]; };
+        tr::drain::session session(recorder);
+        while (ended.load() < writers) {
+            if (session.for_each_record(see) == 0) std::this_thread::yield();
+        }
+        for (auto& thread : threads) thread.join();
+        session.finish_records(see);
+        BOOST_TEST(kept.load() == writers * each);
+        for (std::uint64_t w = 0; w < writers; ++w) BOOST_TEST(seen[w] == each);
+        BOOST_TEST(session.records() == writers * each);
+        BOOST_TEST(session.lost().total() == 0U);
+        BOOST_TEST(recorder.statistics().refused_without_lane == 0U);
+        BOOST_TEST(recorder.statistics().held == 0U);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(writers_go_round_one_that_rests_on_its_sub_buffer) {
     for (const auto full : {full_mode::block, full_mode::discard_newest}) {
         tr::recorder recorder(small(full));

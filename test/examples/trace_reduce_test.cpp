@@ -358,6 +358,31 @@ BOOST_AUTO_TEST_CASE(statistics_name_records_losses_events_and_lanes) {
                    "             2              24               0  2       1200/12 second\n");
 }
 
+BOOST_AUTO_TEST_CASE(where_lanes_were_too_few_the_options_that_are_enough_are_recommended) {
+    auto b = sample();
+    b.without_lane(472, 300);
+    scratch_file file;
+    const std::string path = saved(file, b);
+    const auto enough = layout::room_for(300, b.plan().sub_buffer_bytes, false);
+    const std::string advice = "for 300 writers at once, set recorder_options::size to at least " +
+                               std::to_string(enough.bytes) + " and lanes to at least " +
+                               std::to_string(enough.lanes);
+    run program({path, "--stats"});
+    BOOST_TEST(program.wait() == 0);
+    BOOST_TEST(program.output.find("\n  lost      473: overwritten 1, refused 472\n  advice    " +
+                                   advice + "\n") != program.output.npos);
+    run in_json({path, "--stats", "--format", "json"});
+    BOOST_TEST(in_json.wait() == 0);
+    BOOST_TEST(in_json.output.find(",\"advice\":\"" + advice + "\",") != in_json.output.npos);
+    run in_text({path});
+    BOOST_TEST(in_text.wait() == 0);
+    BOOST_TEST(in_text.output.find("-- 472 records lost: refused: " + advice + "\n") !=
+               in_text.output.npos);
+    run none({saved(file, sample()), "--stats"});
+    BOOST_TEST(none.wait() == 0);
+    BOOST_TEST(none.output.find("advice") == none.output.npos);
+}
+
 BOOST_AUTO_TEST_CASE(statistics_name_what_was_begun_and_never_committed) {
     scratch_file file;
     auto b = sample();

@@ -281,6 +281,11 @@ public:
         put(lane_at(number) + 56, nested, 8);
         put(lane_at(number) + 64, abandoned, 8);
     }
+    /// Records that found no lane, and the most writers there were then.
+    void without_lane(std::uint64_t records, std::uint32_t writers) {
+        put(plan_.ring + offsetof(layout::ring_state, refused_without_lane), records, 8);
+        put(plan_.ring + offsetof(layout::ring_state, writers), writers, 4);
+    }
     /// The lane's records in closed sub-buffers, and its newest sub-buffer.
     void lane_end(std::uint32_t number, std::uint64_t written, std::uint64_t newest) {
         put(lane_at(number) + 24, written, 8);
