@@ -86,8 +86,12 @@ file_descriptor load_program(std::uint32_t type, const bpf_code& code, const std
     with.insns = address_of(code.instructions().data());
     with.insn_cnt = static_cast<std::uint32_t>(code.size());
     with.license = address_of(license);
-    const long fd = call_bpf(BPF_PROG_LOAD, with);
-    if (fd >= 0) return file_descriptor(static_cast<int>(fd));
+    // A signal, as Ctrl-C, ends the kernel's look at the program with EAGAIN.
+    for (int tries = 0; tries < 5; ++tries) {
+        const long fd = call_bpf(BPF_PROG_LOAD, with);
+        if (fd >= 0) return file_descriptor(static_cast<int>(fd));
+        if (errno != EAGAIN) break;
+    }
     const int error = errno;
     if (error == EPERM) refuse(where + ": cannot load a program into the kernel", error);
     // Once more, for its reasons: the last lines say what it did not accept.
