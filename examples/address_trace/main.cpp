@@ -50,12 +50,7 @@ void tell(const run_result& of, report& found, bool kept) {
              data == 0 ? 0.0 : static_cast<double>(of.packed_bytes) / static_cast<double>(data)));
     tell("stops", fmt::format("{}, {:.3f} s", of.counts.stops,
                               static_cast<double>(of.counts.stopped_ns) * 1e-9));
-    const std::uint64_t gaps = of.missing_records + of.counts.lost_records;
-    tell("gaps",
-         gaps == 0 && of.damaged_bytes == 0
-             ? std::string("none")
-             : fmt::format("{} references in {} records, {} damaged bytes",
-                           of.counts.lost_references, of.counts.lost_records, of.damaged_bytes));
+    tell("gaps", gaps_text(of));
     if (of.counts.untraced_threads != 0)
         tell("untraced",
              fmt::format("{} threads, for which there was no place", of.counts.untraced_threads));

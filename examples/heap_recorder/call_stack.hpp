@@ -55,6 +55,7 @@ inline constexpr unwind_by default_unwind =
     unwind_by::unwind;
 #endif
 
+// no count: a setting
 inline constexpr std::array<std::string_view, 4> unwind_names{"none", "fp", "tables", "unwind"};
 
 [[nodiscard]] inline std::optional<unwind_by> unwind_from(std::string_view name) noexcept {

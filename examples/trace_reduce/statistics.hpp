@@ -49,6 +49,7 @@ inline void print_name(text_buffer& out, std::string_view name) {
 }
 
 inline const char* clock_name(std::uint32_t clock) {
+    // no count: a kind of clock
     constexpr const char* names[] = {"none", "x86 time stamp counter", "CLOCK_MONOTONIC",
                                      "aarch64 generic timer"};
     return clock < 4 ? names[clock] : "unknown";
@@ -81,7 +82,9 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
     print_name(out, file.name());
     print(out, "\n  records   %llu, %llu bytes\n", wide(sum.records), wide(sum.bytes));
     if (sum.faulty != 0) print(out, "  faulty    %llu of them\n", wide(sum.faulty));
-    print(out, "  lost      %llu", wide(sum.lost.total()));
+    // What damaged places held is not known: it may be more.
+    print(out, sum.damages == 0 ? "  lost      %llu" : "  lost      at least %llu",
+          wide(sum.lost.total()));
     if (sum.lost.total() != 0) {
         out += ": ";
         print_lost(out, sum.lost);
@@ -137,6 +140,7 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         print(out, "%14llu  %14llu  %14llu  ", wide(lane.records), wide(lane.bytes),
               wide(lane.lost.total()));
         if (lane.lane == nullptr) {
+            // no count: no lane is known
             out += "none";
         } else if (!lane.lane->listed) {
             print(out, "%-6u  (no longer listed)", lane.lane->number);
@@ -183,6 +187,8 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
     member(out, R"(,"bytes":)", sum.bytes);
     member(out, R"(,"faulty":)", sum.faulty);
     lost(out, sum.lost);
+    // What damaged places held is not known.
+    out += sum.damages == 0 ? R"(,"lost_is_all":true)" : R"(,"lost_is_all":false)";
     if (const std::string advice = file.about().ring().advice(file.about().plan());
         !advice.empty()) {
         out += R"(,"advice":)";

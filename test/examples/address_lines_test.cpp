@@ -266,6 +266,7 @@ BOOST_AUTO_TEST_CASE(what_is_handed_over_most_is_found_among_more_lines_than_are
     BOOST_REQUIRE(!found.empty());
     BOOST_TEST(found[0].address == data);
     BOOST_TEST(found[0].how->false_hand_overs() == 2 * 4000U - 1);
+    // present: shared_forgotten
     BOOST_TEST(program.lines.shared_forgotten() > 3900U);
     BOOST_TEST(program.lines.most_forgotten_hand_overs() == 1U);
     BOOST_TEST(!program.lines.complete());

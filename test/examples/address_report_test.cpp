@@ -16,6 +16,7 @@
 #include <address_trace/report/pictures.hpp>
 #include <address_trace/report/table.hpp>
 #include <address_trace/report/tables.hpp>
+#include <address_trace/session/traced_run.hpp>
 #include "address_streams.hpp"
 
 BOOST_AUTO_TEST_SUITE(address_report)
@@ -50,6 +51,21 @@ BOOST_AUTO_TEST_CASE(a_table_has_the_same_rows_in_each_form) {
     BOOST_TEST(html.find("<td class=\"text\">f(int, &quot;x&quot;)</td><td>1,234,567</td>") !=
                std::string::npos);
     BOOST_TEST(html.find("&lt;b&gt;?") != std::string::npos);
+}
+
+// present: lost_records, lost_references, untraced_threads, missing_records, damaged_bytes
+BOOST_AUTO_TEST_CASE(no_gaps_are_told_only_if_no_count_says_otherwise) {
+    address_trace::run_result found;
+    BOOST_TEST(address_trace::gaps_text(found) == "none");
+    for (std::uint64_t* const count :
+         {&found.counts.lost_records, &found.counts.lost_references, &found.counts.untraced_threads,
+          &found.missing_records, &found.damaged_bytes}) {
+        *count = 7;
+        const std::string text = address_trace::gaps_text(found);
+        BOOST_TEST(text.find("none") == std::string::npos, text);
+        BOOST_TEST(text.find('7') != std::string::npos, text);
+        *count = 0;
+    }
 }
 
 BOOST_AUTO_TEST_CASE(names_give_way_where_a_table_is_too_wide) {

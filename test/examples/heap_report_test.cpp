@@ -26,6 +26,32 @@ namespace {
 constexpr std::uint32_t one = 1, two = 2;  // threads
 constexpr heap::stack_id here = 0, there = 1;
 
+// present: first_loss, lost, unrecorded, perhaps_lost, damages
+BOOST_AUTO_TEST_CASE(nothing_is_told_as_lost_only_if_no_count_says_otherwise) {
+    const auto text_of = [](heap::process_profile& profile) {
+        const heap::stack_table stacks;
+        heap::symbolizer symbols;
+        return heap::report(profile, stacks, symbols, {});
+    };
+    heap::process_profile profile;
+    BOOST_TEST(text_of(profile).find("nothing") != std::string::npos, text_of(profile));
+    trace_ring::loss_counts seven;
+    seven.add(trace_ring::loss_cause::refused, 7);
+    for (int i = 0; i < 5; ++i) {
+        heap::process_profile lacks;
+        if (i == 0) lacks.first_loss = 7;
+        if (i == 1) lacks.lost = seven;
+        if (i == 2) lacks.unrecorded = 7;
+        if (i == 3) lacks.perhaps_lost = 7;
+        if (i == 4) lacks.damages = 7;
+        const std::string text = text_of(lacks);
+        BOOST_TEST(text.find("LOST") != std::string::npos, text);
+        BOOST_TEST((i == 0 || text.find('7') != std::string::npos), text);
+        // No call is in it: that may be for what is missing.
+        BOOST_TEST(text.find("none recorded") != std::string::npos, text);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(only_names_that_are_mangled_are_demangled) {
     for (const char* const plain :
          {"f", "g", "i", "v", "Pi", "Sa", "main", "_Z", "_Zq", "_start", ""})

@@ -35,6 +35,7 @@ public:
         for (std::size_t i = 0; i < arguments.size(); ++i) {
             const std::string_view each = arguments[i];
             if (each == "-m32") bits_32 = true;
+            // no count: a word of compilers
             if (each == "-x" && i + 1 < arguments.size() && arguments[i + 1] != "none")
                 has_language = true;
             if (is_one_of(each, not_linking)) links = false;
@@ -113,6 +114,7 @@ std::vector<std::string> compiler_command(const compiler_settings& with,
     if (with.calls) out.emplace_back("-finstrument-functions-after-inlining");
     out.insert(out.end(), arguments.begin(), arguments.end());
     if (is.links && is.is_program && is.has_input) {
+        // no count: a word of compilers
         if (is.has_language) out.insert(out.end(), {"-x", "none"});
         // Libraries that are loaded later find the hooks in the program.
         out.insert(out.end(), {with.object, "-Wl,--export-dynamic-symbol=__sanitizer_cov_*",

@@ -143,7 +143,8 @@ private:
                      bytes_text(its.written), its.loads, its.stores, site_text(its.site)});
             }
         }
-        if (all.empty()) made.note = "None.";
+        // absent: shared_forgotten (examples/address_lines_test)
+        if (all.empty() && of_.lines->shared_forgotten() == 0) made.note = "None.";
         if (all.size() > most_) made.note = fmt::format("And {} more.", all.size() - most_);
         if (of_.lines->shared_forgotten() != 0) {
             made.note += fmt::format(

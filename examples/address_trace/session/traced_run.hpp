@@ -39,6 +39,28 @@ struct run_result {
     std::vector<loaded_module> modules;
 };
 
+/// What is missing in what `of` found, as text. The references of threads that had no place are not
+/// counted: only the threads are.
+[[nodiscard]] inline std::string gaps_text(const run_result& of) {
+    const auto& counts = of.counts;
+    if (counts.lost_records == 0 && counts.lost_references == 0 && counts.untraced_threads == 0 &&
+        of.missing_records == 0 && of.damaged_bytes == 0) {
+        // absent: lost_records, lost_references, untraced_threads, missing_records, damaged_bytes
+        // (examples/address_report_test)
+        return "none";
+    }
+    std::string text = std::to_string(counts.lost_references) + " references in " +
+                       std::to_string(counts.lost_records) + " records, " +
+                       std::to_string(of.damaged_bytes) + " damaged bytes";
+    if (of.missing_records > counts.lost_records) {
+        text += ", " + std::to_string(of.missing_records - counts.lost_records) +
+                " records more, of which the references are not known";
+    }
+    if (counts.untraced_threads != 0)
+        text += ", and all of " + std::to_string(counts.untraced_threads) + " threads";
+    return text;
+}
+
 /// Runs the program to its end, and gives `to` all of its references. Throws setup_error if the
 /// trace cannot be made, or the program cannot be executed. Ctrl-C goes to the program; the second
 /// kills it.

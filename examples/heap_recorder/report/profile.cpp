@@ -86,6 +86,10 @@ public:
         for (const auto& damage : trace_.damages()) {
             out_.damages.push_back(fmt::format("offset {}: {}", damage.offset, damage.what));
         }
+        for (process_profile& each : out_.processes) {
+            each.perhaps_lost = lost_by_nobody_;
+            each.damages = out_.damages.size();
+        }
         return std::move(out_);
     }
 
@@ -265,7 +269,10 @@ private:
         if (loss.cause == trace_ring::loss_cause::damaged) {
             out_.damages.push_back(fmt::format("offset {}: {}", loss.offset, loss.what));
         }
-        if (loss.lane == nullptr || !loss.lane->process) return;
+        if (loss.lane == nullptr || !loss.lane->process) {
+            lost_by_nobody_ += loss.count;
+            return;
+        }
         process_profile& profile = *process_of(*loss.lane, time).profile;
         profile.lost.add(loss.cause, loss.count);
         if (profile.first_loss == 0) profile.first_loss = std::max<std::uint64_t>(time, 1);
@@ -275,6 +282,7 @@ private:
     stack_table& table_;
     std::uint64_t short_life_;
     file_profile out_;
+    std::uint64_t lost_by_nobody_ = 0;  ///< records of which no process is known
     std::unordered_map<std::uint32_t, process_state> states_;
     std::map<std::uint32_t, fork_key> fork_of_;
     std::set<fork_key> wanted_forks_;

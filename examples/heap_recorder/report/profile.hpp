@@ -70,8 +70,12 @@ struct process_profile {
     std::vector<std::pair<std::string, std::string>> passed_by;
     trace_ring::loss_counts lost;  ///< in its lanes
     std::uint64_t first_loss = 0;  ///< nanoseconds since 1970; 0: nothing is lost
+    std::uint64_t perhaps_lost =
+        0;                      ///< records that were lost in the file, perhaps of this process
+    std::uint64_t damages = 0;  ///< damaged places in the file; what they held is not known
     [[nodiscard]] bool complete() const noexcept {
-        return first_loss == 0 && unrecorded == 0 && lost.total() == 0;
+        return first_loss == 0 && unrecorded == 0 && lost.total() == 0 && perhaps_lost == 0 &&
+               damages == 0;
     }
     [[nodiscard]] call_counts all_calls() const noexcept {
         call_counts sum{};

@@ -95,6 +95,7 @@ void about(const process_profile& p, page& out) {
                                   : ""));
     }
     if (p.complete()) {
+        // absent: first_loss, lost, unrecorded, perhaps_lost, damages (examples/heap_report_test)
         out.entry("lost", "nothing");
     } else {
         std::string text = fmt::format("{} records", count_text(p.lost.total()));
@@ -106,6 +107,14 @@ void about(const process_profile& p, page& out) {
         if (p.unrecorded != 0) {
             text +=
                 fmt::format("; {} calls at the start were not recorded", count_text(p.unrecorded));
+        }
+        if (p.perhaps_lost != 0) {
+            text += fmt::format("; {} records of the file, of which the process is not known",
+                                count_text(p.perhaps_lost));
+        }
+        if (p.damages != 0) {
+            text += fmt::format("; what {} damaged {} of the file held is not known",
+                                count_text(p.damages), p.damages == 1 ? "place" : "places");
         }
         text += ". Sums are lower bounds; live bytes may be wrong either way";
         out.entry("LOST", text, true);
@@ -147,7 +156,8 @@ void about(const process_profile& p, page& out) {
         calls +=
             fmt::format("{}{} {}", calls.empty() ? "" : ", ", call_names[i], count_text(counts[i]));
     }
-    out.entry("calls", calls.empty() ? "none" : calls);
+    // no count: of the calls that are listed
+    out.entry("calls", !calls.empty() ? calls : p.complete() ? "none" : "none recorded");
     std::string odd;
     const auto add = [&odd](std::uint64_t count, const char* what) {
         if (count != 0)

@@ -475,10 +475,13 @@ std::string model::status() {
     }
     if (!range_.empty()) text += "  " + range_;
     if (!filter_.empty()) text += "  filter " + filter_;
+    std::size_t damaged = window_.damages().size();
+    for (std::size_t i = 0; i < of_.size(); ++i) damaged += of_[i].file().damages().size();
     const auto lost = of_.lost();
-    if (lost.total() == 0) {
+    if (lost.total() == 0 && damaged == 0) {
+        // absent: lost, damaged (examples/browse_terminal_test)
         text += "  nothing lost";
-    } else {
+    } else if (lost.total() != 0) {
         text += "  lost";
         const char* between = " ";
         for (std::size_t i = 0; i < trace_ring::loss_cause_count; ++i) {
@@ -488,8 +491,6 @@ std::string model::status() {
             between = ", ";
         }
     }
-    std::size_t damaged = window_.damages().size();
-    for (std::size_t i = 0; i < of_.size(); ++i) damaged += of_[i].file().damages().size();
     if (damaged != 0) text += printed("  %zu damaged", damaged);
     return text;
 }

@@ -194,6 +194,7 @@ void screen::show(model& what) {
         ++y;
     }
     (void)attrset(A_NORMAL);
+    // no count: an empty page
     if (rows.empty()) (void)parts::put(0, 1, L"(nothing)", 0);
     if (what.message().empty()) {
         own_->line_below(what.status(), A_REVERSE);

@@ -147,6 +147,7 @@ private:
     [[nodiscard]] std::string_view name_of_group(const reduce::record_view& record) {
         const reduce::lane_info& lane = record.lane();
         if (by_ == by::event) return record.known() ? record.name() : "(not in the dictionary)";
+        // no count: a record without the field
         if (by_ == by::field) return "(none)";
         if (&lane == named_lane_) return group_name_;
         named_lane_ = &lane;
@@ -193,6 +194,7 @@ private:
         if (how.durations) span = pair(record, has ? key_ : std::string());
         // The end of a span without fields is where its begin is.
         const bool from_begin = !has && span && !span->kept.empty();
+        // no count: a record without the field
         group& in = groups_.add(from_begin ? span->kept : has ? key_ : std::string("(none)"));
         in.bytes += record.bytes();
         event_measure* of_group = nullptr;

@@ -92,6 +92,7 @@ struct kind_of {
 };
 
 [[nodiscard]] constexpr std::string_view to_string(kind of) noexcept {
+    // no count: kinds of values
     constexpr std::string_view names[] = {"nothing", "a number",    "a duration", "a time",
                                           "a text",  "a condition", "nothing"};
     return names[static_cast<std::size_t>(of)];

@@ -134,7 +134,7 @@ enum class ds_missing : std::uint8_t {
 };
 [[nodiscard]] constexpr const char* to_string(ds_missing what) noexcept {
     constexpr const char* names[]{
-        "nothing is missing",
+        "nothing is missing",  // no count: an enumerator
         "the processor is not Intel's, and has no debug store",
         "the processor has no debug store (CPUID.1:EDX bit 21)",
         "the registers that tell what is there cannot be read",
