@@ -177,9 +177,8 @@ static_assert(offsetof(ring_state, session_owner) == 384);
 
 /// The lanes in the table of a trace of so many sub-buffers, where the options do not say.
 [[nodiscard]] constexpr std::uint32_t default_lanes(std::uint64_t sub_buffers) noexcept {
-    return static_cast<std::uint32_t>(sub_buffers / 2 < 64     ? 64
-                                      : sub_buffers / 2 > 4096 ? 4096
-                                                               : sub_buffers / 2);
+    const std::uint64_t half = sub_buffers / 2;
+    return static_cast<std::uint32_t>(half < 64 ? 64 : half > 4096 ? 4096 : half);
 }
 
 /// What gives each of so many writers a lane and a sub-buffer that are not lent.

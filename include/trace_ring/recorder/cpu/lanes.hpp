@@ -24,11 +24,9 @@
 /// reclaimed (lane_book.hpp).
 
 #include <sys/mman.h>
-#include <sys/prctl.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/recorder/cpu/append.hpp>
@@ -191,17 +189,7 @@ private:
         return found;
     }
 
-    /// Finds out what announces this thread's records, when it is new or in a child of a fork.
-    static void know_thread() noexcept {
-        char name[16] = {};
-        ::prctl(PR_GET_NAME, name);
-        std::uint64_t words[2];
-        std::memcpy(words, name, sizeof words);
-        own_name[0] = words[0];
-        own_name[1] = words[1];
-        signal_fence(seq_cst);  // a handler that sees the number sees the name
-        own_thread = kernel_thread();
-    }
+    static void know_thread() noexcept;
     /// Steps towards one record: it takes a handful, unless other threads come in between.
     static constexpr int tries = 64;
     /// Sequences that change nothing and do not reach their end, before a thread takes its own

@@ -6,12 +6,27 @@
 /// The steps that move a processor's lane from one sub-buffer to the next (drawn in lanes.hpp), and
 /// the beginning and end of such a lane.
 
+#include <sys/prctl.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <trace_ring/recorder/cpu/lanes.hpp>
 
 namespace trace_ring::inline v1::impl {
+
+/// Finds out what announces this thread's records, when it is new or in a child of a fork.
+inline void cpu_lanes::know_thread() noexcept {
+    char name[16] = {};
+    ::prctl(PR_GET_NAME, name);
+    std::uint64_t words[2];
+    std::memcpy(words, name, sizeof words);
+    own_name[0] = words[0];
+    own_name[1] = words[1];
+    signal_fence(seq_cst);  // a handler that sees the number sees the name
+    own_thread = kernel_thread();
+}
 
 /// Draws the next position for this lane, unless another thread was faster.
 inline cpu_lanes::next_step cpu_lanes::draw(std::uint32_t cpu, cpu_words& lane,
