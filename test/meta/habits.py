@@ -409,7 +409,7 @@ PLANTED = [
      "reduce/reader.hpp:7"),
     ("includes", "reduce/parts.hpp", TOP + "#include <trace_ring/reduce/reader.hpp>\n",
      "reduce/reader.hpp:7"),
-    ("headers", "ring/ring.hpp", TOP + "int n;\n" * 395, "ring/ring.hpp:401"),
+    ("headers", "ring/ring.hpp", TOP + "int n;\n" * 495, "ring/ring.hpp:501"),
     ("headers", "ring/ring.hpp", TOP + "int n;\n/// " + "w" * 97 + "\n", "ring/ring.hpp:8"),
     ("headers", "ring/ring.hpp", "#pragma once\n/// @file\n", "ring/ring.hpp:1"),
     ("headers", "ring/ring.hpp", TOP.replace("@file", "file"), "ring/ring.hpp:1"),

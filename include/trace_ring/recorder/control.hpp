@@ -114,7 +114,7 @@ private:
     void set_all(bool shut) {
         for (std::uint64_t i = 0; i < std::uint64_t{plan_.gate_count} * layout::format_page_bytes;
              ++i) {
-            set(word_at<std::uint8_t>(memory_.data() + plan_.gates, static_cast<std::size_t>(i)),
+            set(word_at<std::uint8_t>(memory_.data() + plan_.gates, as_size(i)),
                 layout::gate_recorder_off, shut);
         }
     }

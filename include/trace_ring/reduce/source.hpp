@@ -269,8 +269,8 @@ private:
                                           std::size_t bytes) const noexcept {
         const std::uint64_t end = in_memory(offset, bytes) ? offset + bytes : in_memory();
         if (offset >= end) return 0;
-        const auto from = static_cast<std::size_t>(offset);
-        const auto there = static_cast<std::size_t>((std::min)(std::uint64_t{bytes}, end - offset));
+        const std::size_t from = as_size(offset);
+        const std::size_t there = as_size((std::min)(std::uint64_t{bytes}, end - offset));
         auto* to = static_cast<std::byte*>(into);
         std::size_t at = 0;
         // In ascending order, and each acquired: an entry's mark is its first word, so the words

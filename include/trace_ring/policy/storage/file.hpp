@@ -73,7 +73,7 @@ private:
 /// Gives a new file this mode, whatever the umask is. Returns 0 or the error; a file system without
 /// modes is none where 0600 is asked for. Signal-safe.
 [[nodiscard]] inline int set_mode(int fd, std::uint32_t mode) noexcept {
-    return ::fchmod(fd, static_cast<::mode_t>(mode)) == 0 || mode == 0600 ? 0 : errno;
+    return ::fchmod(fd, mode) == 0 || mode == 0600 ? 0 : errno;
 }
 /// Creates `path`, closed on exec, readable and writable only by its owner. Fails if it exists.
 [[nodiscard]] inline file_descriptor try_create_file(file_name path) noexcept {

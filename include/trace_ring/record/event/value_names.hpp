@@ -72,7 +72,7 @@ inline constexpr std::uint32_t units_magic = 0x54494E55;  ///< "UNIT"
 /// The words that the units of fields take, by the first of the words behind an entry's texts.
 [[nodiscard]] constexpr std::size_t units_words(std::uint64_t head) noexcept {
     const bool are_there = static_cast<std::uint32_t>(head) == units_magic;
-    return are_there ? 1 + 3 * static_cast<std::size_t>(head >> 32 & 0xFFFFU) : 0;
+    return are_there ? 1 + 3 * (static_cast<std::uint32_t>(head >> 32) & 0xFFFFU) : 0;
 }
 
 /// The numbers of fields, values and bytes in an event's names, and where each part begins.

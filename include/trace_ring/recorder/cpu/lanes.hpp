@@ -217,8 +217,8 @@ private:
                commit_word::records(static_cast<std::uint32_t>(commit));
     }
     [[nodiscard]] static std::size_t bytes(std::uint32_t cpus) noexcept {
-        return static_cast<std::size_t>(layout::round_up(
-            layout::max_rings * cpus * sizeof(cpu_words), storage::machine_page_bytes()));
+        return as_size(layout::round_up(layout::max_rings * cpus * sizeof(cpu_words),
+                                        storage::machine_page_bytes()));
     }
     [[nodiscard]] std::uint64_t limit() const noexcept {
         return core_.memory_.plan().sub_buffer_bytes;

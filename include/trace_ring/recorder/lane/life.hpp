@@ -139,12 +139,13 @@ inline bool core::enter_child() noexcept {
 inline core::core(const recorder_options& options, const clock_functions& hot_clock,
                   recorder_words& words)
     : words_(words),
-      memory_(index_.value() != 0
-                  ? options
-                  : (fail_setup(options.file.empty() ? "memory" : options.file.c_str(),
-                                "a process can have eight recorders, and has them", EMFILE),
-                     options),
-              hot_clock),
+      memory_(
+          [&]() -> const recorder_options& {
+              if (index_.value() != 0) return options;
+              fail_setup(options.file.empty() ? "memory" : options.file.c_str(),
+                         "a process can have eight recorders, and has them", EMFILE);
+          }(),
+          hot_clock),
       shares_(memory_.ring(), memory_.plan(), memory_.present()),
       claimer_(memory_, events_, options),
       fork_(options.fork),

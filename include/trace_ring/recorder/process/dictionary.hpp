@@ -50,7 +50,7 @@ public:
                                                      bool named) const noexcept {
         const type_description& type = node.description;
         static constexpr std::uint64_t left_out[] = {names_shape{}.head()};
-        const std::span<const std::uint64_t> words = type.names;
+        const std::span<const std::uint64_t> words{type.names.begin(), type.names.size()};
         const std::span<const std::uint64_t> units = words.first(units_of(type));
         std::span<const std::uint64_t> names = words.subspan(units.size());
         if (!names.empty() && !named) names = left_out;
@@ -124,7 +124,7 @@ public:
         for (std::size_t i = 0; i < units; ++i) words.put(std::exchange(at, at + 8), type.names[i]);
         std::uint64_t head = 0;
         if (at < length)  // relaxed: as above
-            head = word_at<std::uint64_t>(words.start, static_cast<std::size_t>(at)).load(relaxed);
+            head = word_at<std::uint64_t>(words.start, as_size(at)).load(relaxed);
         if (units_words(head) != 0) return false;
         if (type.names.size() == units)
             return words.same && static_cast<std::uint32_t>(head) != names_magic;

@@ -13,7 +13,6 @@
 /// event_state says whose numbers it has, and the cold path of a recorder is always that of the
 /// code which constructed it.
 
-#include <link.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -190,19 +189,33 @@ private:
     return is_mine ? made : known;
 }
 
+/// An entry of a program's table of headers, by names that no system header has as macros.
+struct program_header {
+    enum : std::uint32_t { loaded = 1, table = 6 };
+#if __SIZEOF_POINTER__ == 8
+    std::uint32_t type, flags;
+    std::uintptr_t offset, address, physical, bytes_in_file, bytes, alignment;
+#else
+    std::uint32_t type;
+    std::uintptr_t offset, address, physical, bytes_in_file, bytes;
+    std::uint32_t flags, alignment;
+#endif
+};
+static_assert(sizeof(program_header) == (sizeof(void*) == 8 ? 56 : 32));
+
 /// Whether an address lies in the program itself, not in a library or on a heap: by the program's
 /// headers, as the kernel names them. A program linked statically may have no entry for these, and
-/// has no libraries.
+/// has no libraries. Signal-safe.
 [[nodiscard, gnu::cold]] inline bool is_of_program(const void* address) noexcept {
-    const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR));
+    const auto* const headers = reinterpret_cast<const program_header*>(::getauxval(AT_PHDR));
     const std::size_t count = headers == nullptr ? 0 : ::getauxval(AT_PHNUM);
     const auto* own = headers;
-    while (own != headers + count && own->p_type != PT_PHDR) ++own;
+    while (own != headers + count && own->type != program_header::table) ++own;
     if (own == headers + count) return true;
-    const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(headers) - own->p_vaddr;
+    const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(headers) - own->address;
     const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(address) - base;
     for (const auto* each = headers; each != headers + count; ++each) {
-        if (each->p_type == PT_LOAD && at - each->p_vaddr < each->p_memsz) return true;
+        if (each->type == program_header::loaded && at - each->address < each->bytes) return true;
     }
     return false;
 }

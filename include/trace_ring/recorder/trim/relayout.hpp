@@ -83,7 +83,7 @@ public:
             word_at<std::uint64_t>(page, i).store(
                 word_at<std::uint64_t>(const_cast<std::byte*>(from_), i).load(relaxed), relaxed);
         }
-        auto& h = *reinterpret_cast<layout::file_header*>(page);
+        auto& h = *static_cast<layout::file_header*>(static_cast<void*>(page));
         store_plan(h, fresh_);
         h.whole_limit.store(whole.sub_buffer_limit, relaxed);
         h.whole_capacity.store(whole_capacity, relaxed);
@@ -100,7 +100,7 @@ private:
         write(from_ + at, to, bytes);
     }
     void write(const void* what, std::uint64_t to, std::uint64_t bytes) noexcept {
-        if (error_ == 0) error_ = storage::write_at(to_, what, static_cast<std::size_t>(bytes), to);
+        if (error_ == 0) error_ = storage::write_at(to_, what, as_size(bytes), to);
     }
 
     const std::byte* from_;
@@ -138,9 +138,9 @@ public:
         limit = greatest(limit, sub_buffers);
     }
 
-    std::uint64_t capacity;     ///< sub-buffers that exist
-    std::uint64_t sub_buffers;  ///< up to the last one that was ever used
-    std::uint64_t limit;        ///< the least for which each position has the slot that it has
+    std::uint64_t capacity = 0;     ///< sub-buffers that exist
+    std::uint64_t sub_buffers = 0;  ///< up to the last one that was ever used
+    std::uint64_t limit = 0;        ///< the least for which each position has the slot that it has
 
     /// A layout for no more than that.
     [[nodiscard]] layout::plan least_plan() const noexcept {
@@ -174,7 +174,7 @@ public:
 private:
     template <class T>
     [[nodiscard]] const T& at(std::uint64_t offset) const noexcept {
-        return *reinterpret_cast<const T*>(from_ + offset);
+        return *static_cast<const T*>(static_cast<const void*>(from_ + offset));
     }
     [[nodiscard]] bool is_zero(std::uint64_t table, std::uint64_t i,
                                std::uint64_t stride) const noexcept {

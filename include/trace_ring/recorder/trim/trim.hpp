@@ -219,8 +219,10 @@ private:
         busy = true;
         return {};
     }
-    const auto& header = *reinterpret_cast<const layout::file_header*>(memory.data());
-    const auto& ring = *reinterpret_cast<const layout::ring_state*>(memory.data() + plan.ring);
+    const void* const start = memory.data();
+    const void* const state = memory.data() + plan.ring;
+    const auto& header = *static_cast<const layout::file_header*>(start);
+    const auto& ring = *static_cast<const layout::ring_state*>(state);
     // relaxed, to the end: nobody writes
     const std::uint64_t used = ring.capacity.load(relaxed);
     const std::uint64_t capacity = header.whole_capacity.load(relaxed);

@@ -6,6 +6,7 @@
 /// The system calls for files, with offsets of 64 bits in programs of either word size.
 
 #include <fcntl.h>
+#include <sys/file.h>  // its function hides the struct of that name, always then
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ namespace trace_ring::inline v1::reduce::impl {
 #if defined(__GLIBC__) && __SIZEOF_POINTER__ == 4
 using file_status = struct stat64;
 using file_offset = off64_t;
-using lock_type = struct ::flock64;
+using lock_type = ::flock64;
 inline constexpr int large_file = O_LARGEFILE, lock_query = F_GETLK64;
 inline constexpr auto& lock_call = ::fcntl64;
 inline constexpr auto& status_of = ::fstat64;
