@@ -67,6 +67,29 @@ namespace impl {
 template <class Family, class... P>
 inline constexpr std::size_t count_of = (std::size_t{in_family<P, Family>} + ... + 0);
 
+/// A policy that says itself what is wrong with it does so here, and not where a concept asks:
+/// clang would say as well that it is no policy.
+template <class P>
+[[nodiscard]] consteval bool is_seen() {
+    if constexpr (std::is_class_v<P>) return sizeof(P) != 0;
+    return true;
+}
+
+/// Anything that a recorder is not made of. Not nothing: `{}` would then be a recorder as well as
+/// options.
+template <class Recorder, class Options, class... Given>
+concept no_options = sizeof...(Given) > 1 ||
+                     (sizeof...(Given) == 1 &&
+                      !((std::is_convertible_v<Given, const Options&> || ...) ||
+                        (std::is_convertible_v<Given, const Recorder&> || ...)));
+/// Says so where a recorder is made of it.
+template <class... Given>
+struct made_of {
+    static_assert(sizeof...(Given) != sizeof...(Given),
+                  "trace_ring: a recorder is made of its options, in two pairs of braces: "
+                  "trace_ring::recorder recorder{{.file = \"orders.trace\"}};");
+};
+
 /// The first of the list that is of the family, or the default.
 template <class Family, class Default, class... P>
 struct first_of {
@@ -84,6 +107,7 @@ struct first_of<Family, Default, First, Rest...> {
 
 template <class... P>
 struct policies {
+    static_assert((impl::is_seen<P>() && ...));
     static_assert((names_a_family<P> && ...),
                   "trace_ring::policies: one of the list is no policy, for it does not name its "
                   "family (`using family = trace_ring::family::...`; a record type of your own may "

@@ -47,6 +47,29 @@ basic_recorder<kind<sampled<16>, per_cpu>> refused_clock({});
 basic_recorder<kind<sampled<1>, per_cpu>> accepted_clock({});
 #endif
 
+#ifdef FAILS_a_recorder_of_a_name  // expect: in two pairs of braces
+trace_ring::recorder refused_name{"orders.trace"};
+#endif
+#ifdef PASSES_a_recorder_of_a_name
+trace_ring::recorder accepted_name{{.file = "orders.trace"}};
+#endif
+
+#ifdef FAILS_a_recorder_by_processor_of_a_name  // expect: in two pairs of braces
+basic_recorder<kind<tsc, per_cpu>> refused_name_by_processor{"orders.trace"};
+#endif
+#ifdef PASSES_a_recorder_by_processor_of_a_name
+basic_recorder<kind<tsc, per_cpu>> accepted_name_by_processor{{.file = "orders.trace"}};
+#endif
+
+// clang says the sentence; g++ says first, in its own words, what is no aggregate.
+#ifdef FAILS_options_in_one_pair_of_braces  // expect-error: in two pairs of braces|cannot be used
+                                            // with a non-aggregate type
+trace_ring::recorder refused_braces{.file = "orders.trace"};
+#endif
+#ifdef PASSES_options_in_one_pair_of_braces
+trace_ring::recorder accepted_braces{{.file = "orders.trace"}};
+#endif
+
 struct order_sent : trace_ring::event<"order.sent", trace_ring::field<"id", std::uint64_t>,
                                       trace_ring::field<"price", double>> {};
 struct no_event {};

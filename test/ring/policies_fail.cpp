@@ -4,8 +4,11 @@
 // What is refused when it is compiled, and by which rule: one case for each, with a twin that is
 // as like it as it can be.
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <trace_ring/das/control_words.hpp>
@@ -506,24 +509,160 @@ struct accepted_bytes_above_the_ring
 constexpr auto twin_of_bytes_above_the_ring = sizeof(ring<accepted_bytes_above_the_ring>);
 #endif
 
-#ifdef FAILS_a_bare_string  // expect-error: constraint
-using bare_string = record::bare<std::string>;
-#endif
-#ifdef PASSES_a_bare_string
-using bare_number = record::bare<int>;
-#endif
-
-#ifdef FAILS_a_sequenced_reference_holder  // expect-error: constraint
-struct holder {
+// Elements that cannot be copied as bytes. The sentence is all that is said (meta/ways.py looks at
+// all else): a ring of them is made, written and read.
+struct with_virtual {
+    virtual void f() {}
+};
+struct with_function {
+    void f() {}
+    int n;
+};
+struct with_const_member {
+    const int n;
+};
+struct with_reference {
     int& to;
 };
-using sequenced_holder = record::sequenced<holder>;
-#endif
-#ifdef PASSES_a_sequenced_reference_holder
-struct pointer {
+struct with_pointer {
     int* to;
 };
-using sequenced_pointer = record::sequenced<pointer>;
+struct made_of_number {
+    explicit made_of_number(int);
+    int n;
+};
+template <std::size_t Bytes>
+struct alignas(Bytes) aligned_to {
+    int n;
+};
+struct undefined;
+struct int4 {
+    int n[4];
+};
+template <class Record, class Claim>
+struct elements : policies<Record, Claim, full::discard_newest, storage::inline_bytes<4096>> {};
+
+#ifdef FAILS_a_ring_of_bare_strings  // expect: copied as bytes
+inline ring<elements<record::bare<std::string>, claim::single_writer>> refused_bare_strings;
+#endif
+#ifdef PASSES_a_ring_of_bare_strings
+inline ring<elements<record::bare<std::array<char, 16>>, claim::single_writer>>
+    accepted_bare_strings;
+#endif
+
+#ifdef FAILS_a_ring_of_strings  // expect: copied as bytes
+inline ring<elements<record::sequenced<std::string>, claim::compare_exchange>> refused_strings;
+#endif
+#ifdef PASSES_a_ring_of_strings
+inline ring<elements<record::sequenced<std::array<char, 16>>, claim::compare_exchange>>
+    accepted_strings;
+#endif
+
+#ifdef FAILS_a_ring_of_owners  // expect: copied as bytes
+inline ring<elements<record::bare<std::unique_ptr<int>>, claim::single_writer>> refused_owners;
+#endif
+#ifdef PASSES_a_ring_of_owners
+inline ring<elements<record::bare<int*>, claim::single_writer>> accepted_owners;
+#endif
+
+#ifdef FAILS_a_ring_of_virtual_functions  // expect: copied as bytes
+inline ring<elements<record::sequenced<with_virtual>, claim::compare_exchange>>
+    refused_virtual_functions;
+#endif
+#ifdef PASSES_a_ring_of_virtual_functions
+inline ring<elements<record::sequenced<with_function>, claim::compare_exchange>>
+    accepted_virtual_functions;
+#endif
+
+#ifdef FAILS_a_ring_of_references  // expect: records of a ring are objects
+inline ring<elements<record::sequenced<int&>, claim::compare_exchange>> refused_references;
+#endif
+#ifdef PASSES_a_ring_of_references
+inline ring<elements<record::sequenced<int*>, claim::compare_exchange>> accepted_references;
+#endif
+
+#ifdef FAILS_a_ring_of_arrays  // expect: records of a ring are objects
+inline ring<elements<record::bare<int[4]>, claim::single_writer>> refused_arrays;
+#endif
+#ifdef PASSES_a_ring_of_arrays
+inline ring<elements<record::bare<int4>, claim::single_writer>> accepted_arrays;
+#endif
+
+#ifdef FAILS_a_ring_of_nothing  // expect: records of a ring are objects
+inline ring<elements<record::bare<void>, claim::single_writer>> refused_nothing;
+#endif
+#ifdef PASSES_a_ring_of_nothing
+inline ring<elements<record::bare<char>, claim::single_writer>> accepted_nothing;
+#endif
+
+#ifdef FAILS_a_ring_of_constants  // expect: neither const nor volatile
+inline ring<elements<record::bare<const int>, claim::single_writer>> refused_constants;
+#endif
+#ifdef PASSES_a_ring_of_constants
+inline ring<elements<record::bare<int>, claim::single_writer>> accepted_constants;
+#endif
+
+#ifdef FAILS_a_ring_of_volatile_numbers  // expect: neither const nor volatile
+inline ring<elements<record::sequenced<volatile int>, claim::compare_exchange>>
+    refused_volatile_numbers;
+#endif
+#ifdef PASSES_a_ring_of_volatile_numbers
+inline ring<elements<record::sequenced<int>, claim::compare_exchange>> accepted_volatile_numbers;
+#endif
+
+#ifdef FAILS_a_ring_of_atomics  // expect: copied and assigned
+inline ring<elements<record::sequenced<std::atomic<int>>, claim::compare_exchange>> refused_atomics;
+#endif
+#ifdef PASSES_a_ring_of_atomics
+inline ring<elements<record::sequenced<int>, claim::compare_exchange>> accepted_atomics;
+#endif
+
+#ifdef FAILS_a_ring_of_const_members  // expect: copied and assigned
+inline ring<elements<record::bare<with_const_member>, claim::single_writer>> refused_const_members;
+#endif
+#ifdef PASSES_a_ring_of_const_members
+inline ring<elements<record::bare<with_function>, claim::single_writer>> accepted_const_members;
+#endif
+
+#ifdef FAILS_a_ring_of_members_that_refer  // expect: copied and assigned
+inline ring<elements<record::sequenced<with_reference>, claim::compare_exchange>>
+    refused_members_that_refer;
+#endif
+#ifdef PASSES_a_ring_of_members_that_refer
+inline ring<elements<record::sequenced<with_pointer>, claim::compare_exchange>>
+    accepted_members_that_refer;
+#endif
+
+#ifdef FAILS_a_ring_of_made_of_something  // expect: default constructor
+inline ring<elements<record::bare<made_of_number>, claim::single_writer>> refused_made_of_something;
+#endif
+#ifdef PASSES_a_ring_of_made_of_something
+inline ring<elements<record::bare<with_pointer>, claim::single_writer>> accepted_made_of_something;
+#endif
+
+#ifdef FAILS_a_ring_of_aligned_to_two_lines  // expect: at most 64 bytes
+inline ring<elements<record::bare<aligned_to<128>>, claim::single_writer>>
+    refused_aligned_to_two_lines;
+#endif
+#ifdef PASSES_a_ring_of_aligned_to_two_lines
+inline ring<elements<record::bare<aligned_to<64>>, claim::single_writer>>
+    accepted_aligned_to_two_lines;
+#endif
+
+#ifdef FAILS_a_ring_of_aligned_to_two_lines_in_slots  // expect: at most 64 bytes
+inline ring<elements<record::sequenced<aligned_to<128>>, claim::compare_exchange>>
+    refused_aligned_to_two_lines_in_slots;
+#endif
+#ifdef PASSES_a_ring_of_aligned_to_two_lines_in_slots
+inline ring<elements<record::sequenced<aligned_to<64>>, claim::compare_exchange>>
+    accepted_aligned_to_two_lines_in_slots;
+#endif
+
+#ifdef FAILS_a_ring_of_undefined_types  // expect: declared and not defined
+inline ring<elements<record::bare<undefined>, claim::single_writer>> refused_undefined_types;
+#endif
+#ifdef PASSES_a_ring_of_undefined_types
+inline ring<elements<record::bare<with_pointer>, claim::single_writer>> accepted_undefined_types;
 #endif
 
 #ifdef FAILS_consuming_what_has_no_mark  // expect: cannot be consumed

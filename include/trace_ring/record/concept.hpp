@@ -58,21 +58,81 @@ enum class layout : std::uint32_t { bare = 1, sequenced = 2, sub_buffers = 3 };
 template <class T>
 concept copied_as_bytes = std::is_trivially_copyable_v<T> && std::is_object_v<T>;
 
+namespace impl {
+
+/// In place of an element that was refused, so that nothing but the sentence is said.
+struct refused {
+    constexpr refused() noexcept = default;
+    template <class... Values>
+    constexpr refused(const Values&...) noexcept {}  // implicit: as the element may be made
+};
+
+/// What may lie in a table. If T may not, one sentence says why.
+template <class T>
+struct element_of {
+    static constexpr bool is_object = std::is_object_v<T> && !std::is_array_v<T>;
+    static_assert(
+        is_object,
+        "trace_ring: records of a ring are objects: no references, functions or void, and "
+        "no arrays but std::array");
+    static constexpr bool is_plain = is_object && !std::is_const_v<T> && !std::is_volatile_v<T>;
+    static_assert(!is_object || is_plain,
+                  "trace_ring: records of a ring are written in place, so their type is neither "
+                  "const nor volatile");
+    static constexpr bool is_complete = is_plain && requires { sizeof(T); };
+    static_assert(!is_plain || is_complete,
+                  "trace_ring: the type of a ring's records is declared and not defined");
+    static constexpr bool is_bytes = [] {
+        if constexpr (is_complete) {
+            return std::is_trivially_copyable_v<T>;
+        } else {
+            return false;
+        }
+    }();
+    static_assert(
+        !is_complete || is_bytes,
+        "trace_ring: records of a ring are copied as bytes, so their type is trivially "
+        "copyable: no std::string, no container, no owner of anything, no virtual function");
+    static constexpr bool is_copied =
+        is_bytes && std::is_copy_constructible_v<T> && std::is_copy_assignable_v<T>;
+    static_assert(
+        !is_bytes || is_copied,
+        "trace_ring: records of a ring are copied and assigned, which their type does not "
+        "allow: no std::atomic, no const member, no reference");
+    static constexpr bool is_made = is_copied && std::is_default_constructible_v<T>;
+    static_assert(
+        !is_copied || is_made,
+        "trace_ring: records of a ring are read into default-constructed objects, so their "
+        "type has a default constructor");
+    static constexpr bool is_aligned = [] {
+        if constexpr (is_made) {
+            return alignof(T) <= 64;
+        } else {
+            return false;
+        }
+    }();
+    static_assert(
+        !is_made || is_aligned,
+        "trace_ring: records of a ring have an alignment of at most 64 bytes, a cache line");
+    using type = std::conditional_t<is_aligned, T, refused>;
+};
+
+}  // namespace impl
+
 /// Records of one type, contiguous: `capacity` times sizeof(T) bytes, and nothing else.
-template <copied_as_bytes T>
+template <class T>
 struct bare {
     using family = trace_ring::family::record;
-    using element = T;
+    using element = typename impl::element_of<T>::type;
     static constexpr layout kind = layout::bare;
 };
 
-/// Records of one type, each in a slot of whole 64-bit words behind its sequence word. T must be
-/// default-constructible: it is filled beside the slot, and stored word by word at its commit.
-template <copied_as_bytes T>
-requires std::is_default_constructible_v<T>
+/// Records of one type, each in a slot of whole 64-bit words behind its sequence word: filled
+/// beside the slot, and stored word by word at its commit.
+template <class T>
 struct sequenced {
     using family = trace_ring::family::record;
-    using element = T;
+    using element = typename impl::element_of<T>::type;
     static constexpr layout kind = layout::sequenced;
 };
 

@@ -78,6 +78,10 @@ public:
     /// cause; without exceptions see setup_error.hpp. If recorder_options::on_failure is
     /// record_nothing, it reports the error instead, and the recorder does nothing.
     explicit basic_recorder(const recorder_options& options);
+    /// For all else: says of what a recorder is made.
+    template <class... Given>
+    requires impl::no_options<basic_recorder, recorder_options, Given...>
+    explicit basic_recorder(Given&&...) noexcept { static_cast<void>(impl::made_of<Given...>()); }
     basic_recorder(const basic_recorder&) = delete;
     basic_recorder& operator=(const basic_recorder&) = delete;
     /// Closes the lanes of all threads of this process. No thread may be recording any more. What

@@ -89,6 +89,10 @@ public:
               own.lanes_.~cpu_lanes();
               own.retire_base_(static_cast<base*>(&own));
           })) {}
+    /// For all else: says of what a recorder is made.
+    template <class... Given>
+    requires impl::no_options<basic_recorder, recorder_options, Given...>
+    explicit basic_recorder(Given&&... given) noexcept : base(given...) {}
     basic_recorder(const basic_recorder&) = delete;
     basic_recorder& operator=(const basic_recorder&) = delete;
     ~basic_recorder() {

@@ -123,6 +123,10 @@ template <class Kind>
 class basic_recorder : public silent_recorder<Kind> {
 public:
     explicit basic_recorder(const recorder_options&) noexcept {}
+    /// For all else: says of what a recorder is made.
+    template <class... Given>
+    requires impl::no_options<basic_recorder, recorder_options, Given...>
+    explicit basic_recorder(Given&&...) noexcept { static_cast<void>(impl::made_of<Given...>()); }
     basic_recorder(const basic_recorder&) = delete;
     basic_recorder& operator=(const basic_recorder&) = delete;
     ~basic_recorder() {

@@ -70,8 +70,6 @@ protected:
             Ring::claim_policy::counts,
             "trace_ring: a claim that does not count positions has no readers: nothing tells "
             "its old entries from its new ones");
-        static_assert(std::is_default_constructible_v<element>,
-                      "trace_ring: records are read into default-constructed objects");
     }
 
     [[nodiscard]] position origin() const noexcept {

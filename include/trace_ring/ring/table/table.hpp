@@ -42,7 +42,7 @@ public:
     template <class... A>
     requires std::is_constructible_v<typename frame::storage_policy, A...>
     constexpr explicit table_ring(A&&... arguments) : frame(std::forward<A>(arguments)...) {
-        static_assert(alignof(element) <= storage::alignment);
+        static_assert(alignof(element) <= storage::alignment);  // record/concept.hpp refuses others
         if constexpr (claim::prepares<claim_policy>) {
             if (frame::storage().fresh()) {
                 access table{*this};
