@@ -101,7 +101,7 @@ struct told {
 template <class Begin, class What, class Check>
 void at_each_place(Begin&& begin, What&& what, Check&& check) {
     const test::folder scratch;
-    std::uint64_t places = 0;
+    std::size_t places = 0;
     for (bool happened = true; happened; ++places) {
         auto recorder = begin();
         const std::string file = scratch / ("snapshot" + std::to_string(places));

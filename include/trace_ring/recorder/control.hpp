@@ -13,6 +13,10 @@
 /// @endcode
 /// record, a request by the next thread that needs a sub-buffer.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -178,3 +182,4 @@ private:
 };
 
 }  // namespace trace_ring::inline v1
+#endif

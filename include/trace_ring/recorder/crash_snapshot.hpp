@@ -10,6 +10,10 @@
 ///   trace_ring::crash_snapshot at_crash(recorder, "orders.crash");
 /// @endcode
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <signal.h>
 
 #include <cerrno>
@@ -87,3 +91,4 @@ private:
 #endif
 
 }  // namespace trace_ring::inline v1
+#endif

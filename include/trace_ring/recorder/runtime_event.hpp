@@ -13,6 +13,10 @@
 ///   called.record(recorder, payload);
 /// @endcode
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -174,3 +178,4 @@ private:
 #endif
 
 }  // namespace trace_ring::inline v1
+#endif

@@ -5,6 +5,10 @@
 /// @file
 /// Counters of a recorder's own work, as `recorder.statistics()` returns them.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <cstdint>
 
 #include <trace_ring/recorder/file/options.hpp>
@@ -73,3 +77,4 @@ namespace impl {
 #endif
 
 }  // namespace trace_ring::inline v1
+#endif

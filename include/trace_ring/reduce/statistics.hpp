@@ -9,6 +9,10 @@
 ///   print(numbers.records, numbers.seconds(trace.time()));
 /// @endcode
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -163,3 +167,4 @@ template <class Observer = no_observer>
 }
 
 }  // namespace trace_ring::inline v1::reduce
+#endif

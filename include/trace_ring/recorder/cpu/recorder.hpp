@@ -27,6 +27,10 @@
 /// whose sequence fails again and again, as in a debugger that steps, and for threads that the C
 /// library did not register.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #if defined(TRACE_RING_DISABLE)
 #include <trace_ring/recorder/recorder.hpp>
 #else
@@ -375,4 +379,5 @@ static_assert(sizeof(basic_recorder<policies<claim::per_cpu>>) == impl::recorder
 }  // namespace trace_ring::inline v1
 
 #include <trace_ring/recorder/cpu/reservation.hpp>
+#endif
 #endif

@@ -22,6 +22,10 @@
 /// trimmed, and made whole again, under both alone. The header is replaced by one write, after all
 /// that it describes, so a process that is killed meanwhile leaves a complete file.
 
+#include <trace_ring/fwd.hpp>
+
+#if __cplusplus >= 202002L
+
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -306,3 +310,4 @@ inline bool trim(const std::string& file) {
 }
 
 }  // namespace trace_ring::inline v1
+#endif
