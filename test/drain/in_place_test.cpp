@@ -547,7 +547,9 @@ BOOST_AUTO_TEST_CASE(looks_while_short_threads_hand_on_their_lanes_miss_nothing)
         std::atomic<int> done{0};
         std::thread writer([&] {
             for (int i = 0; i < (holders != 0 ? 20 : 200); ++i) {
-                std::thread([&] { written += fill(recorder, written, 1 + i % 7U); }).join();
+                std::thread([&] {
+                    written += fill(recorder, written, 1 + static_cast<unsigned>(i) % 7U);
+                }).join();
             }
             done = 1;
         });

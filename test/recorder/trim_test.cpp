@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -261,6 +262,21 @@ BOOST_AUTO_TEST_CASE(other_names_and_the_mode_of_a_file_stay) {
     BOOST_TEST(account_in(moved).of(1) == test::first(300), boost::test_tools::per_element());
 }
 
+/// Whether MADV_DONTFORK does what it says.
+bool fork_leaves_out_pages() {
+    const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void* const page =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || ::madvise(page, bytes, MADV_DONTFORK) != 0) return false;
+    const pid_t child = test::start_child([&]() -> int {
+        unsigned char resident = 0;
+        return ::mincore(page, bytes, &resident) == 0 ? 1 : 0;
+    });
+    const bool left_out = test::wait_for(child) == 0;
+    ::munmap(page, bytes);
+    return left_out;
+}
+
 BOOST_AUTO_TEST_CASE(the_last_of_those_that_have_a_file_trims_it) {
     const test::folder folder;
     tr::recorder_options options{.file = folder / "a.trace"};
@@ -288,7 +304,9 @@ BOOST_AUTO_TEST_CASE(the_last_of_those_that_have_a_file_trims_it) {
     BOOST_TEST(is_long());
     ::close(end[1]);
     BOOST_TEST(test::wait_for(child) == 0);
-    BOOST_TEST(!is_long());
+    // Where a child inherits the page that holds its parent's lock, as under qemu-user, which takes
+    // MADV_DONTFORK and ignores it, the child is not the last to have the file.
+    if (fork_leaves_out_pages()) BOOST_TEST(!is_long());
     BOOST_TEST(account_in(options.file).of(1) == test::first(30), boost::test_tools::per_element());
 }
 
