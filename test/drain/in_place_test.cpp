@@ -17,10 +17,13 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <trace_ring/drain/session.hpp>
 #include <trace_ring/recorder/in_place/source.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
 
 #include <recorder/account.hpp>
 #include <recorder/scratch.hpp>
@@ -315,6 +318,88 @@ BOOST_AUTO_TEST_CASE(lanes_whose_entries_went_to_others_are_accounted_for_too) {
             }
         }
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_knows_what_was_consumed_of_lanes_whose_entries_went_to_others) {
+    const test::folder folder;
+    const std::string file = folder / "a.trace";
+    auto options = small(full_mode::overwrite_oldest, file);
+    options.lanes = 8;
+    tr::recorder recorder(options);
+    std::uint64_t written = 0;
+    const auto write_in_threads = [&](int threads, std::uint64_t each) {
+        for (int i = 0; i < threads; ++i)
+            std::thread([&] { written += fill(recorder, 0, each); }).join();
+    };
+    // Records and losses that a follower is told of which begins now.
+    const auto follow = [&] {
+        const auto trace = tr::reduce::trace_file::open(file);
+        auto cursor = trace.follow();
+        std::pair<std::uint64_t, std::uint64_t> sum{};
+        const auto take = [&] {
+            while (const auto* one = cursor.next()) {
+                if (std::holds_alternative<tr::reduce::record_view>(*one))
+                    sum.first += 1 + cursor.records().size();
+                else if (const auto* loss = std::get_if<tr::reduce::loss_item>(one))
+                    sum.second += loss->count;
+            }
+        };
+        take();
+        cursor.stop_following();
+        take();
+        return sum;
+    };
+    ledger got;
+    got.one_writer_a_lane = false;
+    std::uint64_t told = 0;  // to sessions, as lost
+    const auto check = [&](const char* when) {
+        const auto left = account_of(tr::reduce::trace_file::open(file));
+        const std::uint64_t lost = left.lost()[loss_cause::overwritten];
+        BOOST_TEST_CONTEXT(when) {
+            BOOST_TEST(left.lost().total() == lost);
+            BOOST_TEST(got.records() + told + left.read() + lost == written);
+            const auto [followed, missing] = follow();
+            BOOST_TEST(followed == left.read());
+            BOOST_TEST(missing == lost);
+        }
+        return lost;
+    };
+    {
+        tr::drain::session session(recorder);
+        for (int i = 0; i < 50; ++i) {
+            write_in_threads(1, 10);
+            session.for_each(got);
+        }
+        BOOST_TEST(check("while a session consumes all") == 0U);
+        session.finish(got);
+        BOOST_TEST(session.lost().total() == 0U);
+        BOOST_TEST(got.records() == written);
+    }
+    BOOST_TEST(check("after it") == 0U);
+    write_in_threads(14, 10);
+    BOOST_TEST(check("lanes have gone that left their records") == 0U);
+    write_in_threads(30, 2 * fit_in_512);
+    BOOST_TEST(check("lanes have gone whose records were overwritten") > 0U);
+    {
+        tr::drain::session session(recorder);
+        session.finish(got);
+        told += session.lost()[loss_cause::overwritten];
+        // Only the first part of each of these is consumed.
+        for (int i = 0; i < 3; ++i) {
+            write_in_threads(1, 4 * fit_in_512);
+            auto one = session.take();
+            BOOST_REQUIRE(one);
+            got(**one);
+            one->consume();
+        }
+    }
+    BOOST_TEST(check("a session has gone that had a part of some") == 0U);
+    write_in_threads(2, 0);
+    write_in_threads(8, 1);
+    check("they have gone as well");
+    write_in_threads(20, 2 * fit_in_512);
+    BOOST_TEST(check("and were overwritten in part") > 0U);
+    BOOST_TEST(got.strange == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_million_records_of_writers_that_wait_arrive_in_order_and_none_is_missing) {

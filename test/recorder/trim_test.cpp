@@ -277,6 +277,52 @@ bool fork_leaves_out_pages() {
     return left_out;
 }
 
+BOOST_AUTO_TEST_CASE(
+    a_trace_that_was_renamed_meanwhile_is_cut_and_what_has_its_name_is_not_touched) {
+    const test::folder folder;
+    const std::string file = folder / "a.trace";
+    tr::recorder_options options{.file = file};
+    options.exists = if_exists::rotate;
+    options.rotations = 2;
+    std::optional<tr::recorder> first(options);
+    fill(*first, 0, 1000);
+    const std::uint64_t whole = facts(file).bytes;
+    {
+        tr::recorder second(options);
+        const file_facts named = facts(file);
+        const file_facts rotated = facts(file + ".1");
+        BOOST_TEST(rotated.inode != named.inode);
+        BOOST_TEST(rotated.bytes == whole);
+        fill(second, 5000, 10);
+        {
+            const tr::control held(file + ".1");
+            first.reset();
+            BOOST_TEST(facts(file + ".1").bytes == whole);  // mapped
+        }
+        BOOST_TEST(facts(file + ".1").bytes < whole);
+        BOOST_TEST(facts(file).inode == named.inode);
+        BOOST_TEST(facts(file).bytes == named.bytes);
+        // Again, with nobody else there, and a third that takes the name.
+        first.emplace(options);
+        fill(second, 5010, 10);
+    }
+    const file_facts second = facts(file + ".1");
+    BOOST_TEST(second.bytes < whole / 8);
+    BOOST_TEST(second.allocated < whole / 8);
+    BOOST_TEST(facts(file).bytes == whole);
+    BOOST_TEST(account_in(file + ".1").read() == 20U);
+    BOOST_TEST(account_in(file + ".1").lost().total() == 0U);
+    BOOST_TEST(account_in(file + ".2").of(1) == test::first(1000),
+               boost::test_tools::per_element());
+    first.reset();
+    BOOST_TEST(entries(folder.path()) == 3U);
+    // Who joins it has room again.
+    options.file = file + ".1";
+    options.exists = if_exists::attach;
+    tr::recorder joined(options);
+    BOOST_TEST(facts(file + ".1").bytes == whole);
+}
+
 BOOST_AUTO_TEST_CASE(the_last_of_those_that_have_a_file_trims_it) {
     const test::folder folder;
     tr::recorder_options options{.file = folder / "a.trace"};

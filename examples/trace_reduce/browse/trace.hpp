@@ -84,6 +84,7 @@ public:
         lost_ = in.ring().folded_lost;
         lost_.add(trace_ring::loss_cause::refused, in.ring().refused_without_lane);
         std::uint64_t kept_of_others = 0;  // of lanes whose entries were given to others
+        const bool drained = in.ring().folded_undrained != in.ring().folded_written;
         for (auto& chain : found.chains) {
             for (const auto& link : chain.links) {
                 first_ = std::min(first_, link.base_time);
@@ -97,14 +98,16 @@ public:
             auto& end = chain.links.back();
             auto& begin = chain.links.front();
             if (lane == nullptr || !lane->listed) {
+                // If sessions consumed records of such lanes, the first of each may be among them.
                 if (look.complete(chain.lane, end)) kept_of_others += end.first + end.records;
+                if (drained && look.complete(chain.lane, begin)) kept_of_others -= begin.first;
             } else if (look.complete(chain.lane, begin) && begin.first > lane->drained) {
                 lost_.add(trace_ring::loss_cause::overwritten, begin.first - lane->drained);
             }
         }
-        if (in.ring().folded_written > kept_of_others) {
+        if (in.ring().folded_undrained > kept_of_others) {
             lost_.add(trace_ring::loss_cause::overwritten,
-                      in.ring().folded_written - kept_of_others);
+                      in.ring().folded_undrained - kept_of_others);
         }
         for (const auto& lane : file_.lanes()) {
             if (lane.listed) lost_ += lane.lost;

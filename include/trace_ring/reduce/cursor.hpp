@@ -276,6 +276,7 @@ private:
                                       wanted_of{*this}, ranges);
         if (first) {
             *strays_ = std::move(found.strays);
+            gone_ = gone_lanes(in_.ring());
             readers_.emplace_back(in_, nullptr, way_, follow_, unpack_);
             if (filter_.all_lanes()) {
                 unplaced::add_file(readers_.front(), in_, found.chains, *strays_, part, follow_);

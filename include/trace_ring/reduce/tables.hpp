@@ -140,6 +140,9 @@ public:
     }
     /// The same, but adds a lane that is not known: for records whose lane left the table.
     [[nodiscard]] const lane_info& note_lane(std::uint32_t number) { return add_lane(number); }
+    /// Says that records of a lane which left the table are not missing before this one, or are
+    /// reported with those of other lanes: how many of them sessions consumed is not known.
+    void excuse_lane(std::uint32_t number, position before) { add_lane(number).drained = before; }
 
     /// The lane as another thread recorded in it: the lane's number with that thread's identity. It
     /// stays where it is in memory. May be called by several threads at once.

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -54,11 +55,22 @@ public:
         struct ::stat64 status {};
         return ::stat64(path, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
     }
-    /// Closes it, and then calls `what(name, device, inode)` if it has a name.
+    /// Closes it, and then calls `what(name, descriptor, device, inode)` if it was given a name,
+    /// which may be another file's by now. The descriptor is a new one, without the locks that a
+    /// child of a fork may share with the kept one; -1 if none can be made.
     template <class What>
     void close_and(What&& what) noexcept {
+        if (name_.empty()) return reset();
+        const int saved = errno;
+        file_descriptor fd;
+        if (is_it(fd_.get())) {
+            char again[40];
+            std::snprintf(again, sizeof again, "/proc/self/fd/%d", fd_.get());
+            fd.reset(::open(again, O_RDWR | O_CLOEXEC | O_NONBLOCK));
+        }
+        errno = saved;
         reset();
-        if (!name_.empty()) what(name_.c_str(), device_, inode_);
+        what(name_.c_str(), fd.get(), device_, inode_);
     }
 
     /// Whether there is a file, whatever became of its descriptor.

@@ -10,8 +10,9 @@
 /// disk full, and tables for many threads. When the last process that has the file open closes it,
 /// it writes what is in use into a new file, with tables as long as needed, and gives that the name
 /// of the old one. Whoever has the old file open can read it to the end. If most of the file is in
-/// use, or a reader follows it, or no file can be made beside it, unused sub-buffers at the end are
-/// cut off instead. The header keeps the sizes from before (file_header::whole_...).
+/// use, or a reader follows it, or it was renamed, or no file can be made beside it, unused
+/// sub-buffers at the end are cut off instead. The header keeps the sizes from before
+/// (file_header::whole_...).
 /// @code
 ///   open:     header | tables ............... | sub-buffers ........................|
 ///   trimmed:  header | tables | sub-buffers |
@@ -167,6 +168,12 @@ private:
                                                 const used_parts& used) noexcept {
         // Other names of the file, and its owner, would be lost.
         if (status.st_nlink != 1 || status.st_uid != ::geteuid()) return EPERM;
+        const auto is_it = [&] {
+            struct ::stat64 now {};
+            return ::lstat64(name, &now) == 0 && now.st_dev == status.st_dev &&
+                   now.st_ino == status.st_ino;
+        };
+        if (!is_it()) return ENOENT;
         if (storage::exceeds_file_limit(0, fresh.bytes_for(used.sub_buffers))) return EFBIG;
         char made[PATH_MAX + 32];
         const int length = std::snprintf(made, sizeof made, "%s.trim.%llx", name,
@@ -182,27 +189,28 @@ private:
             status.st_gid == ::getegid() || ::fchown(to.get(), status.st_uid, status.st_gid) == 0;
         if (error == 0 && !same_group) error = EPERM;
         if (error == 0 && ::fchmod(to.get(), status.st_mode & 07777U) != 0) error = errno;
-        struct ::stat64 now {};
-        const bool is_it = ::lstat64(name, &now) == 0 && now.st_dev == status.st_dev &&
-                           now.st_ino == status.st_ino;
-        if (error == 0 && !is_it) error = ENOENT;
+        if (error == 0 && !is_it()) error = ENOENT;
         if (error == 0 && ::rename(made, name) != 0) error = errno;
         if (error != 0) ::unlink(made);
         return error;
     }
 };
 
-/// Trims the file of that name, if it is the one that has this inode there. 0 or the error.
-[[gnu::cold, gnu::noinline]] inline int trim_file(const char* name, dev_t device,
+/// Trims the file that has this inode: `fd`'s, else the one of that name. 0 or the error. A file
+/// that was renamed meanwhile is only cut: nobody is to lose what has its name now.
+[[gnu::cold, gnu::noinline]] inline int trim_file(const char* name, int fd, dev_t device,
                                                   ino64_t inode) noexcept {
     const int saved = errno;
-    const file_descriptor fd(::open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct ::stat64 status {};
-    int error = EBADF;
-    if (fd && ::fstat64(fd.get(), &status) == 0 && status.st_dev == device &&
-        status.st_ino == inode) {
-        error = trimmer::trim(name, fd.get(), status);
+    const auto is_it = [&](int open) {
+        return ::fstat64(open, &status) == 0 && status.st_dev == device && status.st_ino == inode;
+    };
+    file_descriptor named;
+    if (!is_it(fd)) {
+        named.reset(::open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        fd = named.get();
     }
+    const int error = is_it(fd) ? trimmer::trim(name, fd, status) : EBADF;
     errno = saved;
     return error;
 }

@@ -29,6 +29,12 @@ struct known_lane {
         }
         return of.lane_->listed ? std::max<position>(end, of.lane_->written) : end;
     }
+    /// How many records before that end are known of: all, but for those that tables::excuse_lane
+    /// leaves to the file's totals.
+    [[nodiscard]] static std::uint64_t count(const lane_reader& of) noexcept {
+        const position last = end(of);
+        return of.lane_->listed ? last : last - std::min<position>(last, of.lane_->drained);
+    }
     /// The losses that its sub-buffers reported, or will report; read forward.
     [[nodiscard]] static loss_counts lost(const lane_reader& of) noexcept {
         loss_counts all = of.told_;
@@ -68,6 +74,11 @@ struct known_lane {
 /// folded totals count their records; those beyond the known ones were lost before they were seen.
 class gone_lanes {
 public:
+    gone_lanes() = default;
+    /// From here on: `ring` as it is when the first sub-buffers are looked for.
+    explicit gone_lanes(const ring_info& ring)
+        : drained_(ring.folded_written - ring.folded_undrained) {}
+
     /// The same of the lanes that are still in the table (known_lane::tell_early).
     template <class Readers>
     [[nodiscard]] static bool tell_others(const tables& in, Readers& readers) {
@@ -89,7 +100,7 @@ public:
         for (const auto& reader : readers) {
             if (reader.lane() == nullptr || !in.is_gone(*reader.lane())) continue;
             if (!last && known_lane::is_pending(reader)) return false;
-            known.add(loss_cause::overwritten, known_lane::end(reader));
+            known.add(loss_cause::overwritten, known_lane::count(reader));
             const loss_counts lost = known_lane::lost(reader);
             for (const auto cause : counted_by_writers) known.add(cause, lost[cause]);
         }
@@ -102,13 +113,20 @@ public:
                 true, loss_item{cause, all - known[cause], 0, nullptr, 0, 0, {}});
             any = true;
         };
-        tell_beyond(loss_cause::overwritten, in.ring().folded_written);
+        // A session may have consumed records that are known here, and others that are not. What is
+        // lost is at most what no session answers for.
+        const auto& ring = in.ring();
+        tell_beyond(loss_cause::overwritten,
+                    (std::min)(ring.folded_written - drained_, ring.folded_undrained +
+                                                                   known[loss_cause::overwritten] -
+                                                                   told_[loss_cause::overwritten]));
         for (const auto cause : counted_by_writers)
             tell_beyond(cause, in.ring().folded_lost[cause]);
         return any;
     }
 
 private:
+    std::uint64_t drained_ = 0;  // records of gone lanes that sessions had answered for before
     loss_counts told_{};
 };
 
@@ -138,15 +156,24 @@ inline void place(lane_reader& reader, const chain& what) {
 
 /// Adds the losses that belong to no listed lane. `part`: the chains come from the index, which
 /// does not count losses. `follow`: gone_lanes reports the losses of lanes that are gone.
+/// How far sessions came in each lane that is gone is not known, only in all of them. If they
+/// consumed any of these records, those missing before a lane's first are no loss of that lane:
+/// what is lost of them is among the losses of no lane.
 inline void add_file(lane_reader& file, tables& in, std::vector<chain>& chains,
                      const std::vector<chain_link>& strays, bool part, bool follow) {
     const auto& ring = in.ring();
+    const bool drained = ring.folded_undrained != ring.folded_written;
     std::uint64_t kept = 0;
     loss_counts told;
     for (auto& chain : chains) {
         if (in.note_lane(chain.lane).listed) continue;
         if (part) (void)chain_scan(in).complete(chain.lane, chain.links.back());
         kept += chain.links.back().first + chain.links.back().records;
+        if (drained) {
+            if (part) (void)chain_scan(in).complete(chain.lane, chain.links.front());
+            kept -= chain.links.front().first;
+            in.excuse_lane(chain.lane, chain.links.front().first);
+        }
         told += told_by(chain);
     }
     for (const auto& stray : strays) {
@@ -158,7 +185,7 @@ inline void add_file(lane_reader& file, tables& in, std::vector<chain>& chains,
         if (all > less)
             file.add_unplaced(before, loss_item{cause, all - less, 0, nullptr, 0, 0, {}});
     };
-    if (!follow) add_all(true, loss_cause::overwritten, ring.folded_written, kept);
+    if (!follow) add_all(true, loss_cause::overwritten, ring.folded_undrained, kept);
     for (const auto cause : counted_by_writers) {
         if (!part && !follow) add_all(true, cause, ring.folded_lost[cause], told[cause]);
     }

@@ -235,7 +235,10 @@ struct ring_info {
         false;  ///< there are quotas: several rings, whose positions have no common order
     std::uint64_t folded_lanes = 0;    ///< lanes whose entries were given to others
     std::uint64_t folded_written = 0;  ///< records that these lanes wrote
-    loss_counts folded_lost{};         ///< records that they lost, by their own count
+    /// Those of them that no draining session consumed or was told of as lost: what readers have to
+    /// find, or to report as lost. At most `folded_written`.
+    std::uint64_t folded_undrained = 0;
+    loss_counts folded_lost{};  ///< records that they lost, by their own count
     /// The most writers at once, as counted when a record was lost because lanes or sub-buffers
     /// were too few, of the first ring and of each quota; 0: that never happened.
     std::array<std::uint32_t, layout::max_rings> writers{};
@@ -247,7 +250,12 @@ struct ring_info {
                    ring.capacity, offsetof(ring_state, refused_without_lane),
                    ring.refused_without_lane, offsetof(ring_state, types_without_room),
                    ring.types_without_room, offsetof(ring_state, folded_lanes), ring.folded_lanes,
-                   offsetof(ring_state, folded_written), ring.folded_written);
+                   offsetof(ring_state, folded_written), ring.folded_written,
+                   offsetof(ring_state, undrained), ring.folded_undrained);
+        // Negative for the moment between a session's count and that of the lane.
+        const bool negative = static_cast<std::int64_t>(ring.folded_undrained) < 0;
+        ring.folded_undrained =
+            negative ? 0 : (std::min)(ring.folded_undrained, ring.folded_written);
         words.read_losses(ring.folded_lost, offsetof(ring_state, folded_refused),
                           offsetof(ring_state, folded_too_long),
                           offsetof(ring_state, folded_nested),
