@@ -651,6 +651,65 @@ BOOST_AUTO_TEST_CASE(looks_while_short_threads_hand_on_their_lanes_miss_nothing)
     }
 }
 
+BOOST_AUTO_TEST_CASE(looks_account_for_lanes_that_were_overwritten_before_or_after_them) {
+    // Enough entries for all lanes, and so few that their entries go to others.
+    for (const bool folded : {false, true}) {
+        for (const std::uint64_t writers : {1U, 2U, 4U}) {
+            BOOST_TEST_CONTEXT("writers " << writers << ", folded " << folded) {
+                auto options = small(full_mode::overwrite_oldest);
+                if (folded) options.lanes = 16;
+                tr::recorder recorder(options);
+                std::uint64_t written = 0;
+                tr::drain::session session(recorder);
+                const auto nothing = [](const auto&) {};
+                const auto in_a_thread = [&](std::uint64_t count) {
+                    std::thread([&] { written += fill(recorder, written, count); }).join();
+                };
+                for (std::uint64_t i = 0; i < writers; ++i) {
+                    in_a_thread(3 * slots * fit_in_512 + i);
+                    if (i == 0) session.peek_each(nothing);
+                }
+                for (int i = 0; folded && i < 300; ++i) in_a_thread(1 + fit_in_512);
+                session.peek_each(nothing);
+                const test::hands_on trace(recorder);
+                BOOST_TEST((trace.ring().folded_lanes.load(tr::relaxed) > 0) == folded);
+                BOOST_TEST(session.records() + session.lost().total() <= written);
+                session.finish_records(nothing);
+                BOOST_TEST(session.records() + session.lost().total() == written);
+                session.finish_records(nothing);
+                BOOST_TEST(session.records() + session.lost().total() == written);
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_lost_behind_what_was_kept_is_told_by_this_session_and_the_next) {
+    tr::recorder recorder(small(full_mode::overwrite_oldest));
+    const auto nothing = [](const auto&) {};
+    std::atomic<int> step{0};
+    std::uint64_t first = 0, second = 0;
+    {
+        tr::drain::session session(recorder);
+        std::thread writer([&] {
+            first += fill(recorder, 0, 3 * fit_in_512);
+            step = 1;
+            wait_until(step, 2);
+            first += fill(recorder, first, 3 * slots * fit_in_512);
+        });
+        wait_until(step, 1);
+        session.peek_each(nothing);
+        BOOST_TEST(session.records() > 0U);
+        step = 2;
+        writer.join();
+        std::thread([&] { second += fill(recorder, 0, 3 * slots * fit_in_512); }).join();
+        session.finish_records(nothing);
+        BOOST_TEST(session.records() + session.lost().total() == first + second);
+    }
+    tr::drain::session session(recorder);
+    session.finish_records(nothing);
+    BOOST_TEST(session.records() + session.lost().total() == first);
+}
+
 BOOST_AUTO_TEST_CASE(records_of_a_sub_buffer_that_is_being_filled_come_once) {
     tr::recorder recorder(small(full_mode::overwrite_oldest));
     ledger got;

@@ -155,14 +155,16 @@ public:
     }
 
     [[nodiscard]] bool has(std::uint64_t slot) const noexcept { return of_.has(slot); }
-    /// Whether there is nothing more to be found at this moment.
-    [[nodiscard]] bool settled() const noexcept {
+    /// Whether there is nothing more to be found at this moment but what `had(place)`.
+    template <class Had>
+    [[nodiscard]] bool settled(Had&& had) const noexcept {
         if (of_.cursor->load(relaxed) >= next_) return false;  // relaxed: ask again later
         for (std::size_t i = 0; i < awaited_.size(); ++i) {
             const place wanted = awaited_[i];
             const auto now = look(wanted.slot);
             if (wanted.pos != no_position && now.pos >= wanted.pos &&
-                now.state == number(sub_buffer_state::closed)) {
+                now.state == number(sub_buffer_state::closed) &&
+                !had(place{wanted.slot, now.pos})) {
                 return false;
             }
         }
@@ -266,10 +268,11 @@ public:
         return oldest;
     }
 
-    /// Whether there is nothing more to be found at this moment.
-    [[nodiscard]] bool settled() const noexcept {
+    /// Whether there is nothing more to be found at this moment but what `had(place)`.
+    template <class Had>
+    [[nodiscard]] bool settled(Had&& had) const noexcept {
         for (std::size_t i = 0; i < count_; ++i) {
-            if (!all_[i].settled()) return false;
+            if (!all_[i].settled(had)) return false;
         }
         return true;
     }

@@ -119,20 +119,31 @@ public:
             if (state != layout::presence::departed || !lane.known) continue;
             const position newest = entry.newest.load(relaxed);     // relaxed, both: of a lane that
             const std::uint64_t end = entry.written.load(relaxed);  // has ended, after its state
-            if (newest == no_position || newest <= lane.last || end <= lane.expected) continue;
+            // One that was handed over last, and kept, may have been continued before it was lost.
+            if (newest == no_position || newest < lane.last || end <= lane.expected) continue;
             const std::uint64_t home = slot_of(newest, trace_.plan.sub_buffer_limit);
             if (home >= trace_.capacity()) continue;  // the entry is damaged
             // relaxed: it is there or not
             const auto there = stamped::from(trace_.sub_buffer(home).state.load(relaxed));
             if (there.pos <= newest || !settled()) continue;
             out.add(loss_cause::overwritten, end - lane.expected);
+            // What was kept is not answered for: the next session gets it, and what is lost behind.
+            const bool kept = lane.stored < lane.expected;
             lane.expected = end;
-            advance(lane, end);
+            if (!kept) advance(lane, end);
         }
-        if (static_cast<std::int64_t>(undrained) > 0 && settled()) {
-            out.add(loss_cause::overwritten, undrained);
-            ring.undrained.fetch_sub(undrained, relaxed);  // relaxed, to the end: counters
+        // Of these, this session handed over and kept some, or told them.
+        const std::uint64_t kept = kept_of_folded();
+        const std::uint64_t fresh = undrained - kept - told_undrained_;
+        if (static_cast<std::int64_t>(fresh) > 0 && settled()) {
+            out.add(loss_cause::overwritten, fresh);
+            told_undrained_ += fresh;
+            if (kept == 0) {
+                told_undrained_ = 0;
+                ring.undrained.fetch_sub(undrained, relaxed);  // relaxed: a counter
+            }
         }
+        // relaxed, to the end: counters
         out.add(loss_cause::refused, ring.untold_refused.exchange(0, relaxed));
         out.add(loss_cause::too_long, ring.untold_too_long.exchange(0, relaxed));
         out.add(loss_cause::nested, ring.untold_nested.exchange(0, relaxed));
@@ -162,6 +173,20 @@ private:
     [[nodiscard]] static bool in_table(const lane_progress& lane) noexcept {
         // relaxed: the number changes before anything else of an entry
         return lane.entry != nullptr && lane.entry->number.load(relaxed) == lane.number;
+    }
+    /// Records of folded lanes for which the session does not answer, though it handed them over or
+    /// told their loss. Linear in the lanes met. If one is folded just now, it may be too many: the
+    /// rest is told later.
+    [[nodiscard]] std::uint64_t kept_of_folded() const noexcept {
+        std::uint64_t sum = 0;
+        for (const lane_progress& lane : lanes_) {
+            // relaxed: after `undrained`, which is added to after this
+            if (!in_table(lane) ||
+                lane.entry->drained.load(relaxed) == layout::taken_from_sessions) {
+                sum += lane.expected - lane.stored;
+            }
+        }
+        return sum;
     }
     void advance(lane_progress& lane, position end) noexcept {
         if (end <= lane.stored) return;
@@ -239,8 +264,9 @@ private:
     trace_bytes trace_;
     bool first_;
     std::size_t recent_ = 0;
-    list_of<lane_progress> lanes_{};   ///< in the order in which they were met
-    list_of<std::uint32_t> places_{};  ///< by number: a power of two, at least half of it empty
+    std::uint64_t told_undrained_ = 0;  ///< of folded lanes, while some are kept
+    list_of<lane_progress> lanes_{};    ///< in the order in which they were met
+    list_of<std::uint32_t> places_{};   ///< by number: a power of two, at least half of it empty
 };
 
 }  // namespace trace_ring::inline v1::impl

@@ -108,7 +108,6 @@ public:
         search_.emplace(trace_);
         damaged_.clear();
         held_ = 0;
-        kept_ = false;
         open_pass_ = 0;
         words_.resize(trace_.plan.sub_buffer_bytes / 8);
     }
@@ -174,7 +173,6 @@ public:
     void keep(portion& what) noexcept {
         if (what.copied()) return;
         --held_;
-        kept_ = true;
         give_back({what.slot(), what.at()}, sub_buffer_state::closed);
     }
     template <class Visit>
@@ -214,7 +212,8 @@ public:
     /// lane; and records overwritten behind the last sub-buffer of a lane that has ended.
     [[nodiscard]] loss_counts rest() {
         if (process_ == 0) return {};
-        return lanes_->rest([this] { return !kept_ && held_ == 0 && search_->settled(); });
+        const auto had = [this](place kept) { return was_had(kept); };
+        return lanes_->rest([&] { return held_ == 0 && search_->settled(had); });
     }
 
 private:
@@ -329,7 +328,6 @@ private:
     std::optional<impl::closed_search> search_{};
     list_of<position> damaged_{};
     std::uint64_t held_ = 0;
-    bool kept_ = false;  ///< a sub-buffer was kept: not drained
     std::uint64_t open_pass_ = 0;
     list_of<std::uint64_t> words_{};
 };
