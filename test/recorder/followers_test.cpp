@@ -109,8 +109,8 @@ void write(tr::recorder& recorder, std::uint64_t who, std::uint64_t records, wri
             ++(all ? out.kept : out.refused);
         }
         if (all) {
-            BOOST_REQUIRE(!test::put(recorder, who, n));
-            ++out.nested;
+            // Boost.Test knows one thread: a record that is accepted makes the account wrong.
+            if (!test::put(recorder, who, n)) ++out.nested;
         }
         for (auto& each : open) {
             if (each) each.commit();
