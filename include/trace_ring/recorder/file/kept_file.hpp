@@ -67,6 +67,9 @@ public:
             char again[40];
             std::snprintf(again, sizeof again, "/proc/self/fd/%d", fd_.get());
             fd.reset(::open(again, O_RDWR | O_CLOEXEC | O_NONBLOCK));
+            // Nobody can open a file without a name any more, but many may have it mapped.
+            struct stat64 status {};
+            if (fd && (::fstat64(fd.get(), &status) != 0 || status.st_nlink == 0)) fd.reset();
         }
         errno = saved;
         reset();
