@@ -38,6 +38,10 @@ struct totalled : trace_ring::event<"counted", who, code, number> {
 };
 struct worked : trace_ring::span<"worked", who, code, number> {};
 
+struct answered
+    : trace_ring::span<"answered", number, trace_ring::results<trace_ring::field<"status", int>>> {
+};
+
 /// Records for each call: `own`, `shared`, `counted`, one reserved, and a span's two.
 inline constexpr std::uint64_t records_a_call = 6;
 
@@ -63,6 +67,13 @@ inline constexpr std::uint64_t records_a_call = 6;
     return accepted + 2;
 }
 
+/// A span with results, in any kind of recorder. Returns whether its end was accepted.
+template <class Recorder>
+[[maybe_unused]] static bool answer(Recorder& to, std::uint64_t n) {
+    auto span = to.template scope<answered>(n);
+    return span.end(static_cast<int>(n));
+}
+
 }  // namespace modules
 
 extern "C" {
@@ -72,4 +83,7 @@ using module_pause_type = void(trace_ring::recorder&);
 /// Of those that construct recorders.
 using module_make_type = trace_ring::recorder*();
 using module_unmake_type = void(trace_ring::recorder*);
+/// The same span into `first`, and then into a recorder by processor of its own. Returns how many
+/// records of that are not as they should be, or were not accepted.
+using module_answer_type = std::uint64_t(trace_ring::recorder& first, std::uint64_t count);
 }

@@ -233,6 +233,14 @@ BOOST_AUTO_TEST_CASE(many_libraries_record_that_construct_no_recorder_and_some_t
     BOOST_TEST(records == loaded.size() * modules::records_a_call);
 }
 
+BOOST_AUTO_TEST_CASE(a_type_with_another_registry_s_numbers_is_right_in_a_recorder_by_processor) {
+    const module host(MODULE_BY_CPU);
+    tr::recorder recorder({.size = 4 << 20});
+    BOOST_TEST(host.find<module_answer_type>("module_answer")(recorder, 100) == 0U);
+    const auto [data, size] = recorder.bytes();
+    BOOST_TEST(tr::reduce::trace_file::from({data, size}).damages().empty());
+}
+
 // A library that comes later may have its own state where another had it.
 BOOST_AUTO_TEST_CASE(libraries_and_their_recorders_come_and_go_under_others) {
     tr::recorder recorder({.size = 4 << 20});

@@ -238,10 +238,8 @@ private:
         if (!restartable()) return base::template put_end<E>(span);
         impl::event_state& type = impl::event_of<E>::state;
         const std::uint32_t header = end_header<E>(type);
-        if (impl::is_innermost_here(span) && record_word::id(header) != 0 &&
-            home_ == &impl::the_registry &&
-            rseq::append<timed, 0>(lanes_.table().of(impl::ring_of<E>), header, nullptr))
-            [[likely]] {
+        if (ends_here(header, span) && rseq::append<timed, 0>(lanes_.table().of(impl::ring_of<E>),
+                                                              header, nullptr)) [[likely]] {
             impl::leave_here(span);
             return true;
         }
@@ -255,6 +253,12 @@ private:
         return impl::write_values<typename E::end::given>::as_record(
             [&](const auto& record) { return end_staged(type, end_header<E>(type), record, span); },
             values...);
+    }
+    /// Whether an end with this header needs no more than a sequence.
+    [[nodiscard, gnu::always_inline]] bool ends_here(std::uint32_t header,
+                                                     const impl::open_span& span) const noexcept {
+        return impl::is_innermost_here(span) && record_word::id(header) != 0 &&
+               home_ == &impl::the_registry;
     }
     /// The header of an end without results.
     template <class E>
@@ -292,7 +296,7 @@ private:
         return staged(
             record, header, impl::most_result_bytes(max_record()),
             [&](std::uint32_t head, const std::uint64_t* words, std::uint32_t count) {
-                if (impl::is_innermost_here(span) && home_ == &impl::the_registry &&
+                if (ends_here(head, span) &&
                     rseq::append_words<timed>(lanes_.table().of(type.ring), head, words, count)) {
                     impl::leave_here(span);
                     return true;
