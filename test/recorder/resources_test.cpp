@@ -863,43 +863,50 @@ BOOST_AUTO_TEST_CASE(a_record_that_finds_others_left_open_asks_for_what_the_read
     });
 }
 
+namespace {
+
+/// Shuts the door behind the first record of a trace that then grows; it is one in memory if `file`
+/// is empty.
+template <class Shut>
+void let_grow(const std::string& file, Shut&& shut_the_door) {
+    auto options = growing(file);
+    options.exists = tr::if_exists::replace;
+    auto& recorder = *new tr::recorder(options);
+    test::put(recorder, 1, 0);
+    shut_the_door();
+    for (std::uint64_t n = 1; n < 20 * test::fit_in_512; ++n) {
+        if (!test::put(recorder, 1, n)) ::_exit(1);
+    }
+}
+/// Shuts the door before a writer waits for room, in vain.
+template <class Shut>
+void wait_for_room(Shut&& shut_the_door) {
+    auto options = small();
+    options.full = tr::full_mode::block;
+    options.block_for = 1ms;
+    auto& recorder = *new tr::recorder(options);
+    while (test::put(recorder, 1, 0)) {
+    }
+    shut_the_door();
+    if (test::put(recorder, 1, 1)) ::_exit(1);
+}
+
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(a_trace_that_grows_asks_for_what_the_readme_says) {
     const test::folder folder;
     const std::string file = folder / "a.trace";
     needs_exactly(
         "growing",
         {test::call_fstat, test::call_getrlimit, test::call_fallocate, test::call_madvise},
-        [&](auto&& shut_the_door) {
-            auto options = growing(file);
-            options.exists = tr::if_exists::replace;
-            auto& recorder = *new tr::recorder(options);
-            test::put(recorder, 1, 0);
-            shut_the_door();
-            for (std::uint64_t n = 1; n < 20 * test::fit_in_512; ++n) {
-                if (!test::put(recorder, 1, n)) ::_exit(1);
-            }
-        });
-    needs_exactly("growing in memory", {test::call_madvise}, [&](auto&& shut_the_door) {
-        auto& recorder = *new tr::recorder(growing());
-        test::put(recorder, 1, 0);
-        shut_the_door();
-        for (std::uint64_t n = 1; n < 20 * test::fit_in_512; ++n) {
-            if (!test::put(recorder, 1, n)) ::_exit(1);
-        }
-    });
+        [&](auto&& shut_the_door) { let_grow(file, shut_the_door); });
+    needs_exactly("growing in memory", {test::call_madvise},
+                  [](auto&& shut_the_door) { let_grow({}, shut_the_door); });
 }
 
 BOOST_AUTO_TEST_CASE(a_writer_that_waits_for_room_asks_for_what_the_readme_says) {
-    needs_exactly("waiting", {test::call_nanosleep}, [&](auto&& shut_the_door) {
-        auto options = small();
-        options.full = tr::full_mode::block;
-        options.block_for = 1ms;
-        auto& recorder = *new tr::recorder(options);
-        while (test::put(recorder, 1, 0)) {
-        }
-        shut_the_door();
-        if (test::put(recorder, 1, 1)) ::_exit(1);
-    });
+    needs_exactly("waiting", {test::call_nanosleep},
+                  [](auto&& shut_the_door) { wait_for_room(shut_the_door); });
 }
 
 namespace {
@@ -998,24 +1005,10 @@ void needs_none_but_listed(const std::string& when, Body&& body) {
 BOOST_AUTO_TEST_CASE(the_readme_has_every_call_by_the_name_that_a_filter_knows) {
     const test::folder folder;
     needs_none_but_listed("a trace grows", [&](auto&& shut_the_door) {
-        auto options = growing(folder / "a.trace");
-        auto& recorder = *new tr::recorder(options);
-        test::put(recorder, 1, 0);
-        shut_the_door();
-        for (std::uint64_t n = 1; n < 20 * test::fit_in_512; ++n) {
-            if (!test::put(recorder, 1, n)) ::_exit(1);
-        }
+        let_grow(folder / "a.trace", shut_the_door);
     });
-    needs_none_but_listed("a writer waits for room or a lane", [&](auto&& shut_the_door) {
-        auto options = small();
-        options.full = tr::full_mode::block;
-        options.block_for = 1ms;
-        auto& recorder = *new tr::recorder(options);
-        while (test::put(recorder, 1, 0)) {
-        }
-        shut_the_door();
-        if (test::put(recorder, 1, 1)) ::_exit(1);
-    });
+    needs_none_but_listed("a writer waits for room or a lane",
+                          [](auto&& shut_the_door) { wait_for_room(shut_the_door); });
     const std::string first =
         "a thread's first record, or a processor's where these have the lanes";
     for (const bool another_has_ended : {false, true}) {
