@@ -52,6 +52,17 @@ struct module {
     void* handle;
 };
 
+/// The C library gets a library's static thread-local words back only if no library that was loaded
+/// later still has some. So they are unloaded last first.
+struct loaded_modules : std::vector<std::unique_ptr<module>> {
+    loaded_modules() = default;
+    loaded_modules(const loaded_modules&) = delete;
+    loaded_modules& operator=(const loaded_modules&) = delete;
+    ~loaded_modules() {
+        while (!empty()) pop_back();
+    }
+};
+
 /// By MODULE_CODE - 1: guests that only record, one of them a plugin; two that could construct
 /// recorders and do not; hosts, which do, and one of them with words at no fixed place.
 const char* const paths[] = {MODULE_GUEST,    MODULE_HIDDEN, MODULE_PLUGIN,     MODULE_UMBRELLA,
@@ -145,7 +156,7 @@ struct everything {
             BOOST_TEST(trace.damages().empty());
         }
     }
-    std::vector<std::unique_ptr<module>> loaded;
+    loaded_modules loaded;
     std::vector<module_record_type*> codes;
     std::vector<tr::recorder*> recorders;
     std::vector<account> expected;
@@ -211,7 +222,7 @@ BOOST_AUTO_TEST_CASE(a_child_of_a_fork_records_by_the_code_of_all) {
 BOOST_AUTO_TEST_CASE(many_libraries_record_that_construct_no_recorder_and_some_that_do) {
     const test::folder folder;
     tr::recorder recorder({.size = 4 << 20});
-    std::vector<std::unique_ptr<module>> loaded;
+    loaded_modules loaded;
     const auto load = [&](const char* path, std::size_t copies) {
         for (std::size_t i = 0; i < copies; ++i) {
             const std::string copy = folder / (std::to_string(loaded.size()) + ".so");

@@ -14,6 +14,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <trace_ring/atomic.hpp>
+#include <trace_ring/position.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 #include <reduce/everything.hpp>
@@ -97,6 +98,50 @@ BOOST_AUTO_TEST_CASE(a_reading_that_is_replaced_meanwhile_is_never_a_mixture) {
     writer.join();
     BOOST_TEST(seen > 0U);
     BOOST_TEST(mixed == 0U);
+}
+
+// The first look at a header may read its first word before a claim and the others after it.
+BOOST_AUTO_TEST_CASE(a_sub_buffer_that_begins_meanwhile_is_not_damaged) {
+    file_builder b({.sub_buffers = 2});
+    const auto process = b.process(7);
+    const auto lane = b.lane(process, 8);
+    const std::uint64_t at = b.slot_at(b.open(lane, 1000));
+    const auto limit = b.plan().sub_buffer_limit;
+    std::atomic<bool> stop{false};
+    std::thread writer([&] {
+        const auto word = [&](std::uint64_t offset) -> auto& {
+            return trace_ring::word_at<std::uint64_t>(b.bytes().data(),
+                                                      static_cast<std::size_t>(offset));
+        };
+        const std::uint64_t first = word(at).load(trace_ring::relaxed);
+        auto state = trace_ring::stamped::from(word(at + 8).load(trace_ring::relaxed));
+        const auto become = [&](trace_ring::sub_buffer_state next) {
+            state.state = static_cast<unsigned>(next);
+            word(at + 8).store(state.word(), trace_ring::release);
+        };
+        const std::uint64_t cursor =
+            b.plan().ring + offsetof(trace_ring::layout::ring_state, cursor);
+        while (!stop.load()) {
+            state.pos += limit;
+            // relaxed: each reader looks at it once more before it believes in a fault
+            word(cursor).store(state.pos, trace_ring::relaxed);
+            become(trace_ring::sub_buffer_state::reset);
+            trace_ring::thread_fence(trace_ring::release);
+            word(at).store(0, trace_ring::relaxed);  // as in a slot that is claimed for the first time
+            word(at).store(first, trace_ring::relaxed);
+            become(trace_ring::sub_buffer_state::active);
+        }
+    });
+    for (int round = 0; round < 10'000; ++round) {
+        const auto file = reduce::trace_file::from(std::as_const(b).bytes());
+        for (auto cursor = file.forward(); const auto* item = cursor.next();) {
+            const auto* const loss = std::get_if<reduce::loss_item>(item);
+            if (loss != nullptr && loss->cause == trace_ring::loss_cause::damaged)
+                BOOST_ERROR(loss->what);
+        }
+    }
+    stop = true;
+    writer.join();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

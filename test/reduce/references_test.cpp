@@ -394,15 +394,24 @@ BOOST_AUTO_TEST_CASE(they_are_followed_while_they_are_written) {
         over = true;
     });
     std::vector<seen> all;
+    std::string others;
     const auto drain = [&] {
         while (const auto* item = cursor.next()) {
-            all.push_back(seen_in(std::get<reduce::record_view>(*item)));
+            if (const auto* record = std::get_if<reduce::record_view>(item)) {
+                all.push_back(seen_in(*record));
+            } else if (const auto* loss = std::get_if<reduce::loss_item>(item)) {
+                others += std::string(loss->what) + " x" + std::to_string(loss->count) + " at " +
+                          std::to_string(loss->at) + ' ' + std::to_string(int(loss->cause)) + ";";
+            } else {
+                others += "a clock's jump; ";
+            }
         }
     };
     while (!over) drain();
     other.join();
     cursor.stop_following();
     drain();
+    BOOST_TEST(others == "");
     check_same(all, from.all);
 }
 

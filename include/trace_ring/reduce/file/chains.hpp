@@ -66,25 +66,10 @@ public:
     /// Reads a link's header again, by a protocol that is consistent also while the header is
     /// written. False if another sub-buffer has replaced it.
     [[nodiscard]] bool complete(std::uint32_t lane, chain_link& link) const noexcept {
-        const std::uint64_t offset = in_.plan().bytes_for(link.slot);
-        const auto still_there = [&] {
-            std::uint64_t state = 0;
-            (void)in_.bytes().read(state_offset(offset), &state, 8);
-            const auto now = stamped::from(state);
-            return now.pos == link.pos &&
-                   now.state != static_cast<unsigned>(sub_buffer_state::free) &&
-                   now.state != static_cast<unsigned>(sub_buffer_state::reset);
-        };
-        if (!still_there()) return false;
-        // order: chain.look:A pairs with writer.begin:A, writer.end:A, reclaim.close:A,
-        // here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
-        thread_fence(acquire);
         sub_buffer_copy head;
         std::uint32_t magic = 0;
-        if (!in_.bytes().peek(offset, head, magic)) return false;
-        // order: chain.look:B pairs with claim:A, here.claim:A
-        thread_fence(acquire);
-        if (!still_there() || !is_sub_buffer_magic(magic) || head.lane != lane) return false;
+        if (!read_whole(in_.plan().bytes_for(link.slot), link.pos, head, magic)) return false;
+        if (!is_sub_buffer_magic(magic) || head.lane != lane) return false;
         take(head, link);
         raise(link, in_.time().eras());
         return true;
@@ -152,6 +137,9 @@ public:
     }
 
 private:
+    /// How often a header is read that is being replaced.
+    static constexpr int most_tries = 8;
+
     struct found {
         std::uint32_t lane = 0;
         chain_link link{};
@@ -292,6 +280,50 @@ private:
         return out.lane != 0 && right_slot(out.link.pos, slot);
     }
 
+    [[nodiscard]] stamped state_at(std::uint64_t offset) const noexcept {
+        std::uint64_t word = 0;  // if it cannot be read: vacant
+        (void)in_.bytes().read(state_offset(offset), &word, 8);
+        return stamped::from(word);
+    }
+    [[nodiscard]] static bool is_vacant(stamped now) noexcept {
+        return now.state == static_cast<unsigned>(sub_buffer_state::free) ||
+               now.state == static_cast<unsigned>(sub_buffer_state::reset);
+    }
+    /// Reads the header of the sub-buffer at `pos`, all words of which belong to it. False if the
+    /// sub-buffer is not there, or is replaced meanwhile.
+    [[nodiscard]] bool read_whole(std::uint64_t offset, position pos, sub_buffer_copy& head,
+                                  std::uint32_t& magic) const noexcept {
+        const auto still_there = [&] {
+            const stamped now = state_at(offset);
+            return now.pos == pos && !is_vacant(now);
+        };
+        if (!still_there()) return false;
+        // order: chain.look:A pairs with writer.begin:A, writer.end:A, reclaim.close:A,
+        // here.give_up:A, here.ready:A, here.close:A, here.close:B, here.give_up:B, reclaim.close:B
+        thread_fence(acquire);
+        if (!in_.bytes().peek(offset, head, magic)) return false;
+        // order: chain.look:B pairs with claim:A, here.claim:A
+        thread_fence(acquire);
+        return still_there();
+    }
+    /// Whether a first look at a header may have seen words from before and after a claim: a
+    /// sub-buffer that began while it was looked at is open, or newer than the tables.
+    [[nodiscard]] bool may_be_mixed(const sub_buffer_copy& head) const noexcept {
+        return head.state.state == static_cast<unsigned>(sub_buffer_state::active) ||
+               head.state.pos > in_.ring().cursor;
+    }
+    [[nodiscard]] link_fault fault_of(const sub_buffer_copy& head, std::uint32_t magic,
+                                      std::uint64_t slot) const noexcept {
+        if (head.state.state > static_cast<unsigned>(sub_buffer_state::reading))
+            return link_fault::state;
+        if (!right_slot(head.state.pos, slot) || beyond_cursor(head.state.pos, slot))
+            return link_fault::position;
+        if (!is_sub_buffer_magic(magic)) return link_fault::magic;
+        const bool sane = head.bytes >= sizeof(sub_buffer_header) && head.bytes % 8 == 0 &&
+                          head.bytes <= in_.plan().sub_buffer_bytes;
+        return sane ? link_fault::none : link_fault::length;
+    }
+
     /// False: the slot is empty. `out.lane` becomes 0 if the sub-buffer is damaged and the index
     /// does not know its lane either. `listed`: the last lane that was found in the table.
     [[nodiscard]] bool by_header(std::uint64_t offset, std::uint64_t slot, std::uint32_t& listed,
@@ -300,22 +332,20 @@ private:
         std::uint32_t magic = 0;
         auto& link = out.link;
         link.slot = slot;
-        if (!in_.bytes().peek(offset, head, magic)) return false;
-        const auto state = static_cast<sub_buffer_state>(head.state.state);
-        if (state == sub_buffer_state::free || state == sub_buffer_state::reset) return false;
+        if (!in_.bytes().peek(offset, head, magic) || is_vacant(head.state)) return false;
+        link.fault = fault_of(head, magic, slot);
+        for (int tries = 0; link.fault != link_fault::none || may_be_mixed(head); ++tries) {
+            // One that is being claimed, or was replaced each time, is like a vacant one: what it
+            // held has been overwritten.
+            const stamped now = state_at(offset);
+            if (tries == most_tries || is_vacant(now)) return false;
+            const bool whole = read_whole(offset, now.pos, head, magic);
+            link.fault = fault_of(head, magic, slot);
+            if (whole) break;
+        }
         out.lane = head.lane;
         link.pos = head.state.pos;
         take(head, link);
-        if (head.state.state > static_cast<unsigned>(sub_buffer_state::reading)) {
-            link.fault = link_fault::state;
-        } else if (!right_slot(head.state.pos, slot) || beyond_cursor(head.state.pos, slot)) {
-            link.fault = link_fault::position;
-        } else if (!is_sub_buffer_magic(magic)) {
-            link.fault = link_fault::magic;
-        } else if (head.bytes < sizeof(sub_buffer_header) || head.bytes % 8 != 0 ||
-                   head.bytes > in_.plan().sub_buffer_bytes) {
-            link.fault = link_fault::length;
-        }
         bool unlisted = head.lane == 0 || head.lane != listed;
         if (unlisted) {
             const auto* lane = in_.find_lane(head.lane);
