@@ -127,7 +127,8 @@ BOOST_AUTO_TEST_CASE(a_sub_buffer_that_begins_meanwhile_is_not_damaged) {
             word(cursor).store(state.pos, trace_ring::relaxed);
             become(trace_ring::sub_buffer_state::reset);
             trace_ring::thread_fence(trace_ring::release);
-            word(at).store(0, trace_ring::relaxed);  // as in a slot that is claimed for the first time
+            // As in a slot that is claimed for the first time. relaxed: see above
+            word(at).store(0, trace_ring::relaxed);
             word(at).store(first, trace_ring::relaxed);
             become(trace_ring::sub_buffer_state::active);
         }

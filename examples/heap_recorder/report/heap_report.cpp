@@ -88,6 +88,7 @@ int run(const options& wanted) {
     for (const auto& path : wanted.files) {
         try {
             auto& file = files.emplace_back(heap::read_profile(path, stacks, short_life));
+            if (!file.damages.empty()) status = bad_input;
             for (auto& process : file.processes) {
                 if (wanted.pids.empty() || std::find(wanted.pids.begin(), wanted.pids.end(),
                                                      process.pid) != wanted.pids.end()) {
@@ -177,7 +178,9 @@ int main(int argc, char** argv) {
     app.add_option("--color", wanted.colour, "When to use colour")
         ->check(CLI::IsMember({"auto", "always", "never"}))
         ->capture_default_str();
-    app.footer("Exit status: 0; 2 if a file is missing, damaged or no heap trace; 1 otherwise.");
+    app.footer(
+        "Exit status: 0; 2 if a file is missing, damaged (what can be read is reported) or no heap "
+        "trace; 1 otherwise.");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -84,7 +84,7 @@ public:
 
     explicit basic_recorder(const recorder_options& options)
         : base(options),
-          lanes_(core_or_none(), has_core() && impl::in_sequence<clock_policy>),
+          lanes_(base::words_.the_core, impl::in_sequence<clock_policy>),
           home_(restartable() ? &impl::the_registry : nullptr),
           retire_base_(std::exchange(base::retire_, [](void* which) noexcept {
               auto& own = *static_cast<basic_recorder*>(which);
@@ -156,12 +156,6 @@ private:
     friend class open_scope;
 
     static constexpr bool timed = !std::is_same_v<clock_policy, clock::none>;
-    [[nodiscard]] bool has_core() const noexcept { return base::words_.the_core != nullptr; }
-    /// A recorder that records nothing has no core, and without sequences none is used.
-    [[nodiscard]] impl::core& core_or_none() noexcept {
-        void* const there = has_core() ? static_cast<void*>(base::words_.the_core) : this;
-        return *static_cast<impl::core*>(there);
-    }
     template <class E>
     using record_of = impl::fields_record<typename E::signature>;
     /// The payload of a record in words that may stay in registers.
