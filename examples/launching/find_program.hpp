@@ -3,14 +3,17 @@
 #pragma once
 
 /// @file
-/// Where programs are.
+/// Where programs are, and how they are executed.
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +47,33 @@ namespace launching {
         if (is_file(path) && ::access(path.c_str(), X_OK) == 0) return path;
     }
     return {};
+}
+
+/// Whether a file is a program in the system's own format. Signal-safe.
+[[nodiscard]] inline bool is_elf(const char* path) noexcept {
+    const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+    char begin[4] = {};
+    const bool is = file >= 0 && ::read(file, begin, sizeof begin) == sizeof begin &&
+                    std::memcmp(begin, "\177ELF", sizeof begin) == 0;
+    if (file >= 0) ::close(file);
+    return is;
+}
+
+/// Executes a program in place of this process, as a shell does: sh runs a text without `#!`.
+/// execvp also gives sh a program for another machine or word size, which sh would run as a script.
+/// Returns only on failure, with errno set. Signal-safe.
+///
+/// @param path  path_of_program(words[0]), found before a fork
+inline void execute(const char* path, char* const* words) noexcept {
+    if (*path != 0) {
+        ::execv(path, words);
+        if (errno != ENOEXEC) return;
+        if (is_elf(path)) {
+            errno = ENOEXEC;
+            return;
+        }
+    }
+    ::execvp(words[0], words);
 }
 
 }  // namespace launching

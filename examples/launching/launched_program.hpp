@@ -19,6 +19,8 @@
 
 #include <trace_ring/policy/storage/mapping.hpp>
 
+#include "find_program.hpp"
+
 namespace launching {
 
 /// Its end kills the program, if it still runs.
@@ -30,6 +32,7 @@ public:
         words.reserve(command.size() + 1);
         for (const auto& each : command) words.push_back(const_cast<char*>(each.c_str()));
         words.push_back(nullptr);
+        const std::string path = path_of_program(name_);
         trace_ring::file_descriptor go_out;
         trace_ring::file_descriptor error_in;
         pipe(go_out, go_);
@@ -40,7 +43,7 @@ public:
             go_.reset();
             char byte = 0;
             if (::read(go_out.get(), &byte, 1) == 1) {
-                ::execvp(words[0], words.data());
+                execute(path.c_str(), words.data());
                 const int error = errno;
                 static_cast<void>(!::write(error_in.get(), &error, sizeof error));
             }

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -56,22 +57,28 @@ inline void write(const std::string& path, const std::string& text) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Whether programs of that many bits are built here: if not, that is said.
-[[nodiscard]] inline bool builds(int bits) {
+/// Whether programs of that many bits are built here, and whether they also run. If not, the reason
+/// is reported.
+[[nodiscard]] inline bool builds(int bits, bool and_runs = false) {
     const test::folder folder;
     const std::string source = folder / "main.cpp";
     write(source, "int main() {}\n");
     const std::string command = CXX_COMPILER " -m" + std::to_string(bits) + " " + source + " -o " +
                                 (folder / "main") + " > /dev/null 2>&1";
-    if (std::system(command.c_str()) == 0) return true;
-    trace_ring_test::cannot_run("the compiler builds no programs of " + std::to_string(bits) +
-                                " bits (Debian: g++-12-multilib)");
+    if (std::system(command.c_str()) != 0) {
+        trace_ring_test::cannot_run("the compiler builds no programs of " + std::to_string(bits) +
+                                    " bits (Debian: g++-12-multilib)");
+        return false;
+    }
+    if (!and_runs || std::system(((folder / "main") + " 2> /dev/null").c_str()) == 0) return true;
+    trace_ring_test::cannot_run("this kernel runs no programs of " + std::to_string(bits) +
+                                " bits");
     return false;
 }
-/// Whether there is this program of 32 bits, which the build makes where it can: if not, that is
-/// said.
-[[nodiscard]] inline bool is_built(const std::string& narrow_program) {
-    return !narrow_program.empty() || builds(32);
+[[nodiscard]] inline bool runs(int bits) {
+    static std::map<int, bool> known;
+    const auto at = known.find(bits);
+    return at != known.end() ? at->second : known.emplace(bits, builds(bits, true)).first->second;
 }
 
 /// Builds `program` for that many bits; false if no programs of these are built here. `language`:

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +23,7 @@
 
 #include <examples/clause_programs.hpp>
 #include <launching/find_program.hpp>
+#include <recorder/scratch.hpp>
 #include <trace_clauses/points/candidates.hpp>
 #include <trace_clauses/points/find_points.hpp>
 #include <trace_clauses/points/system_calls.hpp>
@@ -84,6 +86,25 @@ int main(int argc, char **) { return argc > 1 ? pause() : first_in_library(-1); 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(clause_search_test)
+
+BOOST_AUTO_TEST_CASE(a_text_is_executed_by_sh_and_a_program_for_another_machine_is_not) {
+    const test::folder folder;
+    const auto executed = [&](const std::string& text) {
+        std::string file = folder / "file";
+        write(file, text);
+        fs::permissions(file, fs::perms::owner_all);
+        const pid_t child = test::start_child([&] {
+            char* words[] = {file.data(), nullptr};
+            launching::execute(launching::path_of_program(file).c_str(), words);
+            return errno;
+        });
+        return test::wait_for(child);
+    };
+    BOOST_TEST(executed("exit 55\n") == 55);
+    BOOST_TEST(executed("#!/bin/sh\nexit 56\n") == 56);
+    BOOST_TEST(executed("\177ELF\nexit 57\n") == ENOEXEC);
+    BOOST_TEST(executed("#!/no/such/program\nexit 58\n") == ENOENT);
+}
 
 BOOST_AUTO_TEST_CASE(the_files_of_a_program_are_what_the_loader_says) {
     std::size_t compared = 0;

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <exporter/json_check.hpp>
+#include <proof.hpp>
 #include <recorder/scratch.hpp>
 #include <reduce/core/core_builder.hpp>
 #include <reduce/file_builder.hpp>
@@ -120,6 +122,9 @@ file_builder small_trace(std::uint64_t id, std::uint64_t records = 3) {
     return b;
 }
 
+/// How the child of `start` exits if the kernel does not run such programs.
+constexpr int not_executable = 126;
+
 /// Starts the program that crashes, in a folder; its core may be of any size.
 pid_t start(const char* program, const std::string& folder, const std::string& mode,
             const std::string& file) {
@@ -132,13 +137,13 @@ pid_t start(const char* program, const std::string& folder, const std::string& m
         ::setrlimit(RLIMIT_CORE, &most);
         const int said = ::open((folder + "/said").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
         ::dup2(said, 1);
-        if (::chdir(folder.c_str()) != 0) ::_exit(126);
+        if (::chdir(folder.c_str()) != 0) ::_exit(127);
         if (file.empty()) {
             ::execl(program, program, mode.c_str(), static_cast<char*>(nullptr));
         } else {
             ::execl(program, program, mode.c_str(), file.c_str(), static_cast<char*>(nullptr));
         }
-        ::_exit(127);
+        ::_exit(errno == ENOEXEC ? not_executable : 127);
     }
     return child;
 }
@@ -618,6 +623,10 @@ BOOST_AUTO_TEST_CASE(a_program_that_crashes_leaves_its_traces_in_the_kernels_cor
             int status = 0;
             const pid_t child = start(program, in, "abort", file);
             BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+            if (bits == 32 && WIFEXITED(status) && WEXITSTATUS(status) == not_executable) {
+                trace_ring_test::cannot_run("this kernel runs no programs of 32 bits");
+                continue;
+            }
             BOOST_REQUIRE(WIFSIGNALED(status));
             if (!WCOREDUMP(status)) {
                 BOOST_TEST_MESSAGE("this process may not leave cores");

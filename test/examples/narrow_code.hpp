@@ -13,9 +13,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +25,7 @@
 #include <stdexcept>
 #include <string>
 
+#include <proof.hpp>
 #include <recorder/scratch.hpp>
 
 // Copied to where 32-bit code reaches it, and run there with the address of a block in rdi: what
@@ -101,6 +104,23 @@ public:
         ::munmap(at(block), 4096);
     }
 
+    /// Whether 32-bit code runs in a 64-bit process here: some hypervisors have no such segment. If
+    /// not, that is reported. To be called before there is an object.
+    [[nodiscard]] static bool runs() {
+        static const bool known = [] {
+            const narrow_code code;
+            const ::pid_t child = ::fork();
+            if (child == 0) {
+                ::signal(SIGSEGV, SIG_DFL);  // the test framework handles it
+                code.run({}, {});
+                ::_exit(0);
+            }
+            int status = -1;
+            return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
+        }();
+        if (!known) trace_ring_test::cannot_run("this machine runs no 32-bit code in a process");
+        return known;
+    }
     [[nodiscard]] const std::string& file() const noexcept { return file_; }
     [[nodiscard]] static std::uint32_t target_offset() noexcept {
         return static_cast<std::uint32_t>(narrow_code_target - narrow_code_begin);

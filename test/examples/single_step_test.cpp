@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <string>
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include <branch_trace/step/single_step.hpp>
+#include <recorder/scratch.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 
 BOOST_AUTO_TEST_SUITE(single_steps)
@@ -42,15 +45,18 @@ std::string program(int bits, const std::string& name) {
     return STEPPED_PROGRAMS "/" + std::to_string(bits) + "/" + name;
 }
 
-/// The sizes that there are programs of, and that this tracer can step.
+/// The sizes that there are programs of, that run here, and that this tracer can step.
 std::vector<int> sizes() {
     std::vector<int> out;
     for (const int bits : {64, 32}) {
         if (bits == 64 && sizeof(void*) == 4) continue;
-        if (::access(program(bits, "known").c_str(), X_OK) == 0) {
-            out.push_back(bits);
-        } else {
+        const std::string known = program(bits, "known");
+        if (::access(known.c_str(), X_OK) != 0) {
             std::printf("skipped: the compiler makes no programs of %d bits\n", bits);
+        } else if (std::system((known + " 2> /dev/null").c_str()) != 0) {
+            std::printf("skipped: this kernel runs no programs of %d bits\n", bits);
+        } else {
+            out.push_back(bits);
         }
     }
     BOOST_REQUIRE(!out.empty());
@@ -441,6 +447,18 @@ BOOST_AUTO_TEST_CASE(a_program_that_cannot_be_executed_is_named_with_the_reason)
     BOOST_TEST(reason({"/nowhere/to/be/found"}) == ENOENT);
     BOOST_TEST(reason({"/"}) == EACCES);
     BOOST_TEST(reason({}) == EINVAL);
+    // A program for another machine is no script of sh, although its bytes could be read as one.
+    const test::folder folder;
+    const auto make = [&](const std::string& name, const std::string& text) {
+        std::ofstream(folder / name) << text;
+        ::chmod((folder / name).c_str(), 0700);
+        return folder / name;
+    };
+    const std::string foreign = make("foreign", "\177ELF\nexit 5\n");
+    BOOST_TEST(reason({foreign}) == ENOEXEC);
+    branch_trace::single_step script({make("script", "exit 5\n")});
+    static_cast<void>(run(script));
+    BOOST_TEST(WEXITSTATUS(script.status().value_or(0)) == 5);
 }
 
 BOOST_AUTO_TEST_CASE(a_32_bit_tracer_refuses_a_64_bit_program) {

@@ -75,6 +75,15 @@ const std::vector<std::string>& sources() {
     }();
     return found;
 }
+/// The known program, for each mode whose programs run here.
+const std::vector<std::string>& known_programs() {
+    static const std::vector<std::string> found = [] {
+        std::vector<std::string> all{CLAUSE_KNOWN_64};
+        if (clause_programs::runs(32)) all.emplace_back(CLAUSE_KNOWN_32);
+        return all;
+    }();
+    return found;
+}
 std::string contents(const std::string& file) {
     std::ifstream in(file);
     std::ostringstream all;
@@ -158,7 +167,7 @@ std::string clauses_of(std::string points) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(one_session_traces_both_modes_and_its_trace_reads_as_any_other) {
-    if (!clause_programs::is_built(CLAUSE_KNOWN_32) || !is_permitted("kernel")) return;
+    if (!clause_programs::runs(32) || !is_permitted("kernel")) return;
     const test::folder folder;
     const std::string trace = folder / "both.trace";
     // Copies, which no other test runs: all processes are traced.
@@ -189,7 +198,7 @@ BOOST_AUTO_TEST_CASE(one_session_traces_both_modes_and_its_trace_reads_as_any_ot
 }
 
 BOOST_AUTO_TEST_CASE(breakpoints_in_programs_of_both_modes_tell_what_these_print) {
-    if (!clause_programs::is_built(CLAUSE_KNOWN_32) || !is_permitted("ptrace")) return;
+    if (!clause_programs::runs(32) || !is_permitted("ptrace")) return;
     const test::folder folder;
     const std::string trace = folder / "both.trace";
     // Each waits for a line.
@@ -273,13 +282,11 @@ BOOST_AUTO_TEST_CASE(whom_the_kernel_refuses_has_breakpoints_instead_and_is_told
     std::filesystem::copy_file(TRACE_CLAUSES, tracer);
     const std::string nobody =
         "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all ";
-    const std::string programs[] = {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32};
     if (run(nobody + tracer + " --version").status != 0) {
         return trace_ring_test::cannot_run(
             "another user cannot be had here, or does not reach the programs");
     }
-    for (const auto& program : programs) {
-        if (program.empty()) continue;
+    for (const auto& program : known_programs()) {
         std::filesystem::copy_file(program, known,
                                    std::filesystem::copy_options::overwrite_existing);
         const std::string clause =
@@ -465,9 +472,8 @@ BOOST_AUTO_TEST_CASE(a_database_under_load_is_attached_to_and_goes_on_unharmed) 
 }
 
 BOOST_AUTO_TEST_CASE(probes_have_their_arguments_and_functions_their_own_types) {
-    for (const std::string program : {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32}) {
+    for (const std::string& program : known_programs()) {
         for (const auto& source : sources()) {
-            if (program.empty()) continue;
             const said probed = run(
                 tool(source +
                      "-e '@@usdt:*:clause_known*:shop:sold when arg0 < -1 { capture(arg0); }' -- " +
@@ -499,8 +505,7 @@ BOOST_AUTO_TEST_CASE(probes_have_their_arguments_and_functions_their_own_types) 
 
 BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
     if (!is_permitted("kernel")) return;
-    for (const std::string program : {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32}) {
-        if (program.empty()) continue;
+    for (const std::string& program : known_programs()) {
         const std::string bits = program.substr(program.size() - 2);
         // It opens its libraries, and then its maps.
         const said opened =
@@ -546,8 +551,7 @@ BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
 
 BOOST_AUTO_TEST_CASE(returns_that_are_not_seen_are_told_and_are_losses_of_the_trace) {
     if (!is_permitted("kernel")) return;
-    for (const std::string program : {CLAUSE_KNOWN_64, CLAUSE_KNOWN_32}) {
-        if (program.empty()) continue;
+    for (const std::string& program : known_programs()) {
         const test::folder folder;
         const std::string trace = folder / "deep.trace";
         const said made = run(tool("-o " + trace +
@@ -573,7 +577,7 @@ BOOST_AUTO_TEST_CASE(returns_that_are_not_seen_are_told_and_are_losses_of_the_tr
 }
 
 BOOST_AUTO_TEST_CASE(with_children_all_that_a_program_forks_is_traced_and_nothing_else) {
-    if (!clause_programs::is_built(CLAUSE_KNOWN_32) || !is_permitted("kernel")) return;
+    if (!clause_programs::runs(32) || !is_permitted("kernel")) return;
     const test::folder folder;
     const std::string known_64 = folder / "known.64";
     const std::string known_32 = folder / "known.32";

@@ -26,6 +26,8 @@
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/record/data_model.hpp>
 
+#include "../../launching/find_program.hpp"
+
 namespace branch_trace::impl {
 
 namespace record = trace_ring::record;
@@ -121,6 +123,7 @@ inline bool step(::pid_t thread, int signal) noexcept {
     arguments.reserve(command.size() + 1);
     for (const auto& one : command) arguments.push_back(const_cast<char*>(one.c_str()));
     arguments.push_back(nullptr);
+    const std::string path = launching::path_of_program(name);
 
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
@@ -138,7 +141,7 @@ inline bool step(::pid_t thread, int signal) noexcept {
         go_in.reset();
         char byte = 0;
         if (::read(go_out.get(), &byte, 1) == 1) {
-            ::execvp(arguments[0], arguments.data());
+            launching::execute(path.c_str(), arguments.data());
             const int error = errno;
             static_cast<void>(!::write(error_in.get(), &error, sizeof error));
         }
