@@ -18,9 +18,13 @@
 #if defined(TRACE_RING_ATOMICS_HEADER)
 #include TRACE_RING_ATOMICS_HEADER
 #else
+// Boost has template parameters named I, a macro of <complex.h>.
+#pragma push_macro("I")
+#undef I
 #include <boost/atomic/atomic.hpp>
 #include <boost/atomic/fences.hpp>
 #include <boost/atomic/ipc_atomic.hpp>
+#pragma pop_macro("I")
 
 namespace trace_ring::inline v1 {
 

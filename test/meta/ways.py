@@ -6,8 +6,8 @@
     ways.py macros|quick|libcxx|all INCLUDE -- COMPILER ARGUMENT...
 
 macros  All headers in INCLUDE, behind the macros that system headers, Qt, X11 and Windows define
-        under names that a program may also use. Whoever defines such macros has usually included the
-        C++ library before, and so has this.
+        under names that a program may also use. Code that defines such macros has usually included the
+        C++ library before, so this does too. Then again behind the system headers alone.
 quick   A program that uses the library's templates (uses.cpp), with the warnings that a strict user
         turns on, and with the options that change what the headers see. A few seconds.
 libcxx  The same program with libc++. Exits with 77 if that is not installed.
@@ -132,6 +132,12 @@ def check_macros(folder, command):
     done = compiles(command, before + "".join(f"#include <{name}>\n" for name in own))
     if done.returncode != 0:
         print(done.stderr)
+        return 1
+    # System headers may also come first, before what the library includes: Boost, for example, has
+    # template parameters that <complex.h> redefines.
+    done = compiles(command, included(SYSTEM) + "".join(f"#include <{name}>\n" for name in own))
+    if done.returncode != 0:
+        print(f"behind system headers alone:\n{done.stderr}")
         return 1
     for planted in PLANTED:
         if compiles(command, "#include <algorithm>" + MACROS + planted + "\n").returncode == 0:
