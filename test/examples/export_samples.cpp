@@ -318,6 +318,28 @@ file_builder lines() {
     return b;
 }
 
+/// A process that closed its trace, and one that was killed in the midst of two spans.
+file_builder killed() {
+    file_builder b;
+    b.clock_reading(0, 0, epoch);
+    const auto& request = b.event({1, "request", {{"id"}}, event_kind::span});
+    const auto& tick = b.event({2, "tick", {{"n"}}});
+    const auto closed = b.process(1, "closed"), gone = b.process(2, "gone");
+    b.put(b.plan().processes + closed * 128 + offsetof(layout::process_entry, departed), 30'000, 8);
+    b.put(b.plan().processes + gone * 128 + offsetof(layout::process_entry, root), closed, 4);
+    const auto whole = b.lane(closed, 1, "whole");
+    const auto first = b.lane(gone, 2, "first"), second = b.lane(gone, 3, "second");
+    for (const auto lane : {whole, first, second}) b.open(lane, 900);
+    add(b, whole, 1000, tick, {1});
+    add(b, first, 2000, request, {1}, record_word::begin);
+    add(b, second, 3000, request, {2}, record_word::begin);
+    add(b, second, 4000, request, {2}, record_word::end);
+    add(b, second, 5000, request, {3}, record_word::begin);
+    add(b, second, 8000, tick, {2});
+    add(b, whole, 20'000, tick, {3});
+    return b;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -333,6 +355,7 @@ int main(int argc, char** argv) {
     hostile().save(folder + "hostile.trace");
     times().save(folder + "times.trace");
     lines().save(folder + "lines.trace");
+    killed().save(folder + "killed.trace");
     big(5000).save(folder + "service.trace");
     file_builder no_clock;
     const auto& tick = no_clock.event({1, "tick", {{"n"}}});

@@ -198,7 +198,7 @@ def steer(page, trace_reduce):
           .startswith("request:begin"))
     check("the tooltip's fields", True, "id" + dict(span["fields"])["id"].__str__()
           in page.run("document.getElementById('tip').textContent"))
-    colour = page.run("""getComputedStyle([...document.querySelectorAll('#legend span')].find(
+    colour = page.run("""getComputedStyle([...document.querySelectorAll('#legend button')].find(
         s => s.textContent.startsWith('request')).querySelector('i')).backgroundColor""")
     rgb = "#%02x%02x%02x" % tuple(map(int, re.findall(r"\d+", colour)[:3]))
     check("a span has its colour", True, seen.near(place["x"] + 3, place["y"] + 2, rgb))
@@ -273,6 +273,18 @@ def lines(page, trace_reduce):
           [page.run(f"traceRing.record({i}).lines[0]").split("(")[1][:-1] for i in (0, 5)])
     flows = page.run("traceRing.flows()")
     check("a flow is an arrow", [[0, 6]], flows)
+    check("that is not drawn", [], page.run("traceRing.arrows()"))
+    # Nor is it by the selection of a record of another flow; but by that of either end.
+    for chosen, arrows in ((1, []), (0, flows), (6, flows), (4, flows), (-1, [])):
+        page.run(f"traceRing.select({chosen}, false)")
+        check(f"arrows of {chosen}", arrows, page.run("traceRing.arrows()"))
+    page.run("traceRing.selectRange(traceRing.record(6).time - 1, traceRing.record(6).time + 1)")
+    check("arrows of a range", flows, page.run("traceRing.arrows()"))
+    page.key("Escape")
+    check("no range", [], page.run("traceRing.arrows()"))
+    page.key("f", "f")
+    check("all arrows", (flows, "true"), (page.run("traceRing.arrows()"), page.run(
+        "document.getElementById('flows').getAttribute('aria-pressed')")))
     seen = picture(page, "lines")
     accent = page.run("getComputedStyle(document.documentElement).getPropertyValue('--accent').trim()")
     head = page.run("traceRing.placeOf(6)")
@@ -294,6 +306,79 @@ def lines(page, trace_reduce):
     page.run("traceRing.find('done').then(() => traceRing.jump(1))")
     check("what was found is not under a tip", "none",
           page.run("getComputedStyle(document.getElementById('tip')).display"))
+
+
+def legend(page, trace_reduce):
+    """Events are switched off and on."""
+    open_page(page, trace_reduce, "lines.trace")
+    whole = page.run("traceRing.rows()")
+    spans = sum(row["spans"] for row in whole)
+
+    def click(name, modifiers=0):
+        box = page.run(f"""[...document.querySelectorAll('#legend button')].find(
+            each => each.textContent.startsWith('{name}')).getBoundingClientRect().toJSON()""")
+        for what in ("mousePressed", "mouseReleased"):
+            page.mouse(what, box["x"] + 5, box["y"] + 5, button="left", clickCount=1, modifiers=modifiers)
+        page.settle()
+        return {each[0]: each[1] for each in page.run("""[...document.querySelectorAll('#legend button')].map(
+            each => [each.querySelector('b').textContent, each.getAttribute('aria-pressed') === 'true'])""")}
+    page.run("traceRing.select(0, false)")
+    check("one is off", {"request": False, "queue.depth": True, "done": True}, click("request"))
+    rows = page.run("traceRing.rows()")
+    check("no spans", (0, 0), (sum(row["spans"] for row in rows), sum(row["levels"] for row in rows)))
+    check("rows are lower", True, sum(row["h"] for row in rows) < sum(row["h"] for row in whole))
+    check("what is off is not selected", -1, page.run("traceRing.selected()"))
+    check("nor found", 0, page.run("traceRing.find('request')"))
+    check("nor counted", {"queue.depth": 3, "done": 1},
+          page.run("traceRing.selectRange(-1, 1e9).byEvent"))
+    page.key("f", "f")
+    check("nor does it have arrows", [], page.run("traceRing.arrows()"))
+    picture(page, "without requests")
+    check("curves are off", {"request": False, "queue.depth": False, "done": True}, click("queue.depth"))
+    check("no curves", 0, sum(len(row["series"]) for row in page.run("traceRing.rows()")))
+    check("all is on", {"request": True, "queue.depth": True, "done": True},
+          (click("request"), click("queue.depth"))[1])
+    check("as before", whole, page.run("traceRing.rows()"))
+    check("spans", spans, sum(row["spans"] for row in whole))
+    check("one alone", {"request": True, "queue.depth": False, "done": False}, click("request", 8))
+    check("and all", {"request": True, "queue.depth": True, "done": True}, click("request", 8))
+    check("as before, again", whole, page.run("traceRing.rows()"))
+    # The keys of other viewers.
+    page.mouse("mouseMoved", 600, 300)
+    view = "[traceRing.visible().a, traceRing.visible().b]"
+    for key, holds in (("w", lambda b, n: n[0] > b[0] and n[1] < b[1]), ("d", lambda b, n: n[0] > b[0]),
+                       ("a", lambda b, n: n[0] < b[0]), ("s", lambda b, n: n[0] < b[0] and n[1] > b[1])):
+        was = page.run(view)
+        page.key(key, key)
+        check(f"key {key}", True, holds(was, page.run(view)))
+
+
+def killed(page, trace_reduce):
+    """Where a process was killed, and in which spans."""
+    open_page(page, trace_reduce, "killed.trace")
+    rows = page.run("traceRing.rows()")
+    check("the last record of who was killed", [("whole", None), ("first", 7000), ("second", 7000)],
+          [(row["label"], row["broken"]) for row in rows])
+    told = page.run("""Array.from({length: traceRing.stats.records}, (_, i) =>
+        [traceRing.nameOf(i), traceRing.record(i).lines.at(-1)])""")
+    check("spans without an end last as long as their process", [
+        "its end is not known: shown for 6 \u00b5s, until its process was killed or crashed", "lasts 1 \u00b5s",
+        "its end is not known: shown for 3 \u00b5s, until its process was killed or crashed"],
+        [line for name, line in told if name == "request:begin"])
+    seen = picture(page, "killed")
+    lost = page.run("getComputedStyle(document.documentElement).getPropertyValue('--lost').trim()")
+    x = page.run("traceRing.xOf(7000)")
+    for row in (1, 2):
+        top = page.run(f"traceRing.rowTop({row})")
+        check(f"a line in row {row}", True, any(seen.near(x + 2 + d, top + rows[row]["h"] - 4, lost, 60)
+                                                for d in (0, 1, 2)))
+    top = page.run("traceRing.rowTop(0)")
+    check("not in that of who closed it", False, any(seen.near(x + 2 + d, top + rows[0]["h"] - 4, lost, 60)
+                                                     for d in (0, 1, 2)))
+    page.mouse("mouseMoved", x + 6, page.run("traceRing.rowTop(1)") + rows[1]["h"] - 3)
+    page.settle()
+    check("told of it", True, page.run("document.getElementById('tip').textContent").startswith(
+        "killed or crashedgone, process 2last record: "))
 
 
 def hostile(page, trace_reduce):
@@ -358,6 +443,8 @@ def main():
         steer(page, trace_reduce)
         losses(page, trace_reduce)
         lines(page, trace_reduce)
+        legend(page, trace_reduce)
+        killed(page, trace_reduce)
         hostile(page, trace_reduce)
         big(page, trace_reduce, samples)
     print(f"{compared} values compared: {len(FAILED)} differences")

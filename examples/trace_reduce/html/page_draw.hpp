@@ -44,6 +44,10 @@ const rows = [];
 const rowOfOwner = new Uint32Array(owners.length);
 const perClass = new Float64Array(classes.length);
 let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
+// Events that the legend switched off, by `type`; a record of one is not drawn, found or counted.
+const hidden = new Set();
+const isShown = i => !hidden.has(classes[what[i]].type);
+const lastOfOwner = new Float64Array(owners.length).fill(-Infinity);
 {
   const byLane = new Map(), byProcess = new Map();
   const newRow = (owner, counters) => {
@@ -61,9 +65,9 @@ let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
     rowOfOwner[i] = row.place;
   });
   // A counter is its process's, whichever thread counts.
-  const ofProcess = new Set(), counting = fieldsThatAre(COUNTER);
-  for (let i = 0; i < count; ++i) if (counting[what[i]].length) ofProcess.add(who[i]);
-  for (const i of ofProcess) {
+  const counters = new Set(), counting = fieldsThatAre(COUNTER);
+  for (let i = 0; i < count; ++i) if (counting[what[i]].length) counters.add(who[i]);
+  for (const i of counters) {
     const key = owners[i].file + ':' + owners[i].process;
     if (!byProcess.has(key)) byProcess.set(key, newRow(owners[i], true));
     owners[i].countersOf = byProcess.get(key);
@@ -89,6 +93,7 @@ let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
       continue;
     }
     ++row.n;
+    if (t > lastOfOwner[who[i]]) lastOfOwner[who[i]] = t;
     if (t < firstTime) firstTime = t;
     if (t > lastTime) lastTime = t;
     if (row.losses.length !== 0 && Number.isNaN(row.losses.at(-1).b)) {
@@ -130,7 +135,16 @@ let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
     if (Number.isNaN(loss.b)) loss.b = lastTime;
     if (loss.b < loss.a) [loss.a, loss.b] = [loss.b, loss.a];
   }
+  // A process that is gone has recorded nothing after its last record, so no span lasts longer.
+  const lastOf = new Map(), ofProcess = owner => owner.file + ':' + owner.process;
+  owners.forEach((owner, i) => {
+    if (owner.process !== null)
+      lastOf.set(ofProcess(owner), Math.max(lastOf.get(ofProcess(owner)) ?? -Infinity, lastOfOwner[i]));
+  });
   for (const row of rows) {
+    const last = row.owner.process === null ? -Infinity : lastOf.get(ofProcess(row.owner));
+    const gone = last > -Infinity && row.owner.end !== 'running';
+    row.broken = gone && row.owner.end === 'broken' ? last : NaN;
     // What is lost in one place, for whichever causes, is one gap.
     row.gaps = [];
     for (const loss of row.losses.slice().sort((a, b) => a.a - b.a || a.b - b.b)) {
@@ -143,51 +157,96 @@ let firstTime = Infinity, lastTime = -Infinity, lostCount = 0;
     row.gapReach = Float64Array.from(row.gaps, gap => reach = Math.max(reach, gap.b));
     row.levels.push(...row.apart);
     row.apart = null;
-    for (const level of row.levels) level.finish(lastTime);
+    for (const level of row.levels) level.finish(gone ? last : lastTime);
     for (const series of row.series) series.finish();
     [row.t, row.r] = inOrder([row.t.done(), row.r.done()]);
     row.open = null;
+    row.all = {t: row.t, r: row.r, levels: row.levels, series: row.series};
   }
 }
-// Arrows, by when they begin: from which record to which, and the farthest end up to each.
-const flows = {t: new Growing(Float64Array), from: new Growing(Uint32Array), to: new Growing(Uint32Array)};
+// Arrows, by when they begin: from which record to which, of which flow.
+const flows = {t: new Growing(Float64Array), from: new Growing(Uint32Array), to: new Growing(Uint32Array),
+  of: new Growing(Uint32Array)};
+const flowing = fieldsThatAre(FLOW), numberOfFlow = new Map();
 {
-  const last = new Map(), flowing = fieldsThatAre(FLOW);
+  const last = [];  // by the flow's number
   for (let i = 0; i < count; ++i) {
     for (const n of flowing[what[i]]) {
       for (const id of numbersOf(i, n)) {
-        const before = last.get(id);
-        if (before !== undefined) {
-          flows.t.push(time[before]);
-          flows.from.push(before);
+        let flow = numberOfFlow.get(id);
+        if (flow === undefined) numberOfFlow.set(id, flow = last.length);
+        else {
+          flows.t.push(time[last[flow]]);
+          flows.from.push(last[flow]);
           flows.to.push(i);
+          flows.of.push(flow);
         }
-        last.set(id, i);
+        last[flow] = i;
       }
     }
   }
-  const [t, from, to] = inOrder([flows.t.done(), flows.from.done(), flows.to.done()]);
+  const lists = inOrder([flows.t, flows.from, flows.to, flows.of].map(list => list.done()));
+  [flows.t, flows.from, flows.to, flows.of] = lists;
+}
+// The flows of a record, and of the other end of its span.
+function flowsOf(i) {
+  const all = new Set();
+  for (const record of mate[i] ? [i, mate[i] - 1] : [i]) {
+    for (const n of flowing[what[record]]) {
+      for (const id of numbersOf(record, n)) all.add(numberOfFlow.get(id));
+    }
+  }
+  return all;
+}
+// Those arrows that are drawn, and the farthest end up to each: all of them, or those of what is
+// selected. A thousand requests would cover all else.
+let arrows = null;
+function chooseArrows() {
+  const {selected, range} = state, {t, from, to, of} = flows;
+  const ids = !state.allFlows && selected >= 0 && what[selected] !== LOST ? flowsOf(selected) : new Set();
+  const within = i => range && time[i] >= range[0] && time[i] <= range[1];
+  const wanted = state.allFlows ? () => true : ids.size > 0 ? k => ids.has(of[k]) :
+    k => within(from[k]) || within(to[k]);
+  const all = [];
+  if (state.allFlows || ids.size > 0 || range) {
+    for (let k = 0; k < t.length; ++k) if (wanted(k) && isShown(from[k]) && isShown(to[k])) all.push(k);
+  }
   let farthest = -Infinity;
-  const reach = Float64Array.from(to, i => farthest = Math.max(farthest, time[i]));
-  Object.assign(flows, {t, from, to, reach});
+  arrows = {t: Float64Array.from(all, k => t[k]), from: Uint32Array.from(all, k => from[k]),
+    to: Uint32Array.from(all, k => to[k])};
+  arrows.reach = Float64Array.from(arrows.to, i => farthest = Math.max(farthest, time[i]));
 }
 const AXIS = 26, TICKS = 15, BAR = 18, GRAPH = 34, PAD = 5;
 let tall = 0;
-for (const row of rows) {
-  row.y = tall;
-  row.ticksY = PAD;
-  row.levelsY = PAD + TICKS;
-  row.seriesY = row.counters ? 38 : row.levelsY + row.levels.length * BAR;
-  row.h = Math.max(row.seriesY + row.series.length * (GRAPH + 2) + PAD, 38);
-  tall += row.h;
+// What the rows show, and where they are.
+function arrange() {
+  tall = 0;
+  for (const row of rows) {
+    Object.assign(row, row.all);
+    if (hidden.size > 0) {
+      const ticks = Array.from(row.r.keys()).filter(i => isShown(row.r[i]));
+      row.t = Float64Array.from(ticks, i => row.all.t[i]);
+      row.r = Uint32Array.from(ticks, i => row.all.r[i]);
+      row.levels = row.levels.map(level => level.only(isShown)).filter(level => level.r.length > 0);
+      row.series = row.series.filter(series => isShown(series.r[0]));
+    }
+    row.y = tall;
+    row.ticksY = PAD;
+    row.levelsY = PAD + TICKS;
+    row.seriesY = row.counters ? 38 : row.levelsY + row.levels.length * BAR;
+    row.h = Math.max(row.seriesY + row.series.length * (GRAPH + 2) + PAD, 38);
+    tall += row.h;
+  }
 }
+arrange();
 
 // --- The view -------------------------------------------------------------------------------
 const canvas = $('view'), ctx = canvas.getContext('2d');
 const GUTTER = 168;
 const margin = Math.max((lastTime - firstTime) * 0.01, 1);
 const view = {a: firstTime - margin, b: lastTime + margin, y: 0, width: 0, height: 0, dpr: 1};
-const state = {selected: -1, hover: -1, range: null, matches: new Float64Array(0)};
+const state = {selected: -1, range: null, matches: new Float64Array(0), allFlows: false, pointer: NaN};
+chooseArrows();
 let look = {};
 // Told apart with every kind of colour vision (after Okabe and Ito); vermilion is for losses.
 const colours = ['#56b4e9', '#e69f00', '#2fb58a', '#cc79a7', '#f0e442', '#5a8fd6', '#a9b1b9'];
@@ -333,12 +392,28 @@ function drawBars(bars) {
     const left = Math.max(x, GUTTER - 2), right = Math.min(x + wide, view.width + 2);
     ctx.fillStyle = colourOf(what[record]);
     ctx.fillRect(left, y, Math.max(right - left - (wide > 4 ? 0.75 : 0), 1), BAR - 2);
+    const torn = !mate[record];
+    if (torn && wide > 6 && x + wide <= view.width) drawTornEdge(x + wide, y);
     if (right - left < 26) continue;
-    const begin = Math.max(left, GUTTER), text = clipped(visible(classes[what[record]].name), right - begin - 8);
+    const begin = Math.max(left, GUTTER), name = classes[what[record]].name;
+    const text = clipped(visible(name) + (torn ? ' (no end)' : ''), right - begin - (torn ? 12 : 8));
     if (!text) continue;
     ctx.fillStyle = look['bar-text'];
     ctx.fillText(text, begin + 4, y + 12);
   }
+}
+// Of a span whose end is not in the page.
+function drawTornEdge(x, y) {
+  const h = BAR - 2, teeth = 4;
+  ctx.fillStyle = look.back;
+  ctx.beginPath();
+  ctx.moveTo(x + 1, y);
+  for (let n = 0; n < teeth; ++n) {
+    ctx.lineTo(x - 5, y + (n + 0.5) * h / teeth);
+    ctx.lineTo(x, y + (n + 1) * h / teeth);
+  }
+  ctx.lineTo(x + 1, y + h);
+  ctx.fill();
 }
 function markTicks(row, y, labels) {
   for (let i = lower(row.t, view.a); i < row.t.length && row.t[i] < view.b;) {

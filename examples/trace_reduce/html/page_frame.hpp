@@ -46,6 +46,24 @@ function drawGap(gap, y, h) {
   ctx.fillStyle = look.lost;
   ctx.fillText(text, left + 8, y + h / 2 + 4);
 }
+// Where a process recorded last that did not close its trace.
+const brokenX = row => xOf(row.broken) + 2;
+function drawBroken(row, y, isFirst) {
+  const x = Math.round(brokenX(row));
+  if (!(x >= GUTTER - 6 && x <= view.width + 6)) return;
+  ctx.fillStyle = ctx.strokeStyle = look.lost;
+  ctx.fillRect(x, y, 2, row.h);
+  ctx.lineWidth = 2;
+  for (const side of [-1, 1]) {
+    ctx.beginPath();
+    ctx.moveTo(x + 1 - 4 * side, y + 3);
+    ctx.lineTo(x + 1 + 4 * side, y + 11);
+    ctx.stroke();
+  }
+  const text = isFirst ? clipped(brokenText, view.width - x - 14) : '';
+  if (text) ctx.fillText(text, x + 9, y + 12);
+}
+const brokenText = 'killed or crashed';
 function drawAxis() {
   const room = Math.max(2, Math.floor((view.width - GUTTER) / 110)), span = view.b - view.a;
   let step = 10 ** Math.floor(Math.log10(span / room));
@@ -76,7 +94,7 @@ function drawMatches() {
   }
 }
 function drawSelected(i) {
-  if (i < 0 || what[i] === LOST) return;
+  if (i < 0 || what[i] === LOST || !isShown(i)) return;
   const row = rowOf(i), box = boxOf(i);
   if (box.x + box.w < GUTTER || box.x > view.width) return;
   const y = AXIS + row.y - view.y;
@@ -121,11 +139,12 @@ function drawScale(series, y) {
   ctx.font = font;
 }
 // From each record of a flow to the next: of those that begin in one pixel, the first few.
+// (chooseArrows says which flows.)
 function drawFlows() {
   ctx.strokeStyle = ctx.fillStyle = look.accent;
   ctx.lineWidth = 1;
   ctx.globalAlpha = 0.7;
-  const {t, from, to, reach} = flows;
+  const {t, from, to, reach} = arrows;
   let pixel = NaN, inPixel = 0;
   for (let i = lower(reach, view.a); i < t.length && t[i] < view.b; ++i) {
     if (time[to[i]] < view.a) continue;
@@ -201,6 +220,13 @@ function draw() {
       ctx.fillText(text, GUTTER + 6, top + 14);
     });
   }
+  const processes = new Set();
+  for (const [row, y] of seen) {
+    if (Number.isNaN(row.broken)) continue;
+    const process = row.owner.file + ':' + row.owner.process;
+    drawBroken(row, y, !processes.has(process));
+    processes.add(process);
+  }
   drawFlows();
   drawSelected(state.selected);
   if (state.range) {
@@ -257,7 +283,7 @@ function resize() {
 }
 
 // --- What is where --------------------------------------------------------------------------
-// {record}, {gap} or null, at a point of the canvas.
+// {record}, {gap}, {broken}, which is a row, or null, at a point of the canvas.
 function under(x, y) {
   if (x < GUTTER || y < AXIS) return null;
   const row = rows.find(r => y >= AXIS + r.y - view.y && y < AXIS + r.y + r.h - view.y);
@@ -291,10 +317,18 @@ function under(x, y) {
     const gap = row.gaps[i];
     if (x <= Math.max(xOf(gap.b), xOf(gap.a) + 5) + 2) return {gap};
   }
+  if (Math.abs(brokenX(row) + 1 - x) <= 5) return {broken: row};
   return null;
 }
 // What is told of a record or of what is lost in one place: {title, lines, fields}.
 function told(found) {
+  if (found.broken) {
+    const {owner, broken} = found.broken;
+    return {title: brokenText, lines: [(owner.program ? owner.program + ', ' : '') + 'process ' + owner.shownPid,
+      'last record: ' + dateOf(broken),
+      'It did not close its trace and does not run here: it was killed, it crashed, or this file is a copy.'],
+      fields: []};
+  }
   if (found.gap) {
     const {gap} = found, owner = owners[who[gap.losses[0].r]];
     return {title: gapText(gap), lines: [threadOf(owner),
@@ -312,14 +346,17 @@ function told(found) {
       'not after ' + dateOf(values.latest) + ' (within ' + length(values.latest - time[i]) + ')');
   }
   const {lasts} = boxOf(i), {how} = classes[what[i]];
-  if (lasts !== undefined) lines.push(mate[i] ? 'lasts ' + length(lasts, 6) : 'its end is not there');
+  if (lasts !== undefined && mate[i]) lines.push('lasts ' + length(lasts, 6));
+  else if (lasts !== undefined) lines.push('its end is not known: shown for ' + length(lasts, 6) +
+    (time[i] + lasts === rowOf(i).broken ? ', until its process was killed or crashed' : ''));
   if (how & END && !mate[i])
     lines.push(notNested.has(i) ? 'not nested: not known which it ends' : 'its begin is not there');
   if (how & END && mate[i] && owners[who[mate[i] - 1]] !== owner)
     lines.push('begun by ' + threadOf(owners[who[mate[i] - 1]]));
   const other = how & BEGIN && mate[i] ? mate[i] - 1 : i, end = classes[what[other]];
   if (end.results && end.how & END && end.how & BARE) lines.push('ended without results');
-  const results = other === i ? [] : valuesOf(other).fields;
+  // An end has the fields of its begin again, or results: then it is of another type.
+  const results = end.event === classes[what[i]].event ? [] : valuesOf(other).fields;
   return {title: nameOf(i), lines, fields: values.fields.concat(results)};
 }
 function element(tag, text, parent) {
@@ -349,8 +386,9 @@ function showTip(found, x, y) {
   placeTip(tip, [placeOf(found), state.selected < 0 ? null : placeOf({record: state.selected})], x, y);
 }
 // On the screen: of a record, or of what is lost in one place.
-function placeOf({record, gap}) {
+function placeOf({record, gap, broken}) {
   const at = canvas.getBoundingClientRect();
+  if (broken) return {x: at.x + brokenX(broken), y: at.y + AXIS + broken.y - view.y, w: 2, h: broken.h};
   if (record !== undefined && what[record] !== LOST) {
     const box = boxOf(record);
     return {x: at.x + box.x, y: at.y + AXIS + rowOf(record).y - view.y + box.y, w: box.w, h: box.h};

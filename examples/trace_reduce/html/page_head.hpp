@@ -56,8 +56,11 @@ footer { flex: none; border-top: 1px solid var(--line); padding: 6px 12px; displ
   gap: 16px; align-items: flex-start; height: 52px; }
 #legend { flex: 1; display: flex; flex-wrap: wrap; gap: 2px 14px; max-height: 44px;
   overflow-y: auto; }
-#legend span { display: inline-flex; gap: 6px; align-items: center; cursor: pointer;
-  white-space: nowrap; max-width: 320px; overflow: hidden; text-overflow: ellipsis; }
+#legend span, #legend button { display: inline-flex; gap: 6px; align-items: center; border: 0;
+  padding: 0; background: none; white-space: nowrap; max-width: 320px; overflow: hidden;
+  text-overflow: ellipsis; }
+#legend button[aria-pressed=false] { opacity: 0.45; text-decoration: line-through; }
+button[aria-pressed=true]#flows { border-color: var(--accent); color: var(--accent); }
 #legend i { width: 11px; height: 11px; border-radius: 2px; flex: none;
   border: 1px solid var(--shadow); }
 #legend i.lost { background: repeating-linear-gradient(45deg, var(--lost) 0 2px,
@@ -80,6 +83,7 @@ footer { flex: none; border-top: 1px solid var(--line); padding: 6px 12px; displ
   padding: 14px 22px; box-shadow: 0 6px 24px var(--shadow); }
 #help h1 { font-size: 15px; margin: 0 0 8px; }
 #help td { padding: 2px 22px 2px 0; }
+#help p { max-width: 560px; margin: 10px 0 0; color: var(--faint); }
 kbd { border: 1px solid var(--edge); border-radius: 4px; padding: 0 5px; background: var(--band);
   font: 12px ui-monospace, "DejaVu Sans Mono", monospace; }
 </style>
@@ -89,20 +93,27 @@ kbd { border: 1px solid var(--edge); border-radius: 4px; padding: 0 5px; backgro
 <span id="found" role="status"></span>
 <input id="search" type="search" placeholder="Search events and values   /" spellcheck="false"
  aria-label="Search events and values">
+<button id="flows" aria-pressed="false" title="Draw the arrows of all flows (f)">All flows</button>
 <button id="ask" aria-label="Help">?</button></header>
 <main><canvas id="view" tabindex="0" aria-label="Timeline"></canvas>
 <div id="help"><div><h1>Timeline</h1><table>
 <tr><td><kbd>wheel</kbd></td><td>zoom about the cursor; with <kbd>Shift</kbd> or over the names: scroll</td></tr>
 <tr><td><kbd>drag</kbd></td><td>move</td></tr>
 <tr><td><kbd>Shift</kbd> <kbd>drag</kbd></td><td>select a range: its duration, and what is in it</td></tr>
-<tr><td><kbd>click</kbd></td><td>select a record; on the legend: search for the event</td></tr>
+<tr><td><kbd>click</kbd></td><td>select a record, and draw its flows</td></tr>
+<tr><td><kbd>click</kbd> on the legend</td><td>hide or show an event; with <kbd>Shift</kbd>: show only this one, or all</td></tr>
+<tr><td><kbd>w</kbd> <kbd>s</kbd></td><td>zoom in and out about the cursor</td></tr>
+<tr><td><kbd>a</kbd> <kbd>d</kbd></td><td>move left and right</td></tr>
 <tr><td><kbd>&larr;</kbd> <kbd>&rarr;</kbd> <kbd>&uarr;</kbd> <kbd>&darr;</kbd></td><td>move</td></tr>
-<tr><td><kbd>+</kbd> <kbd>-</kbd></td><td>zoom</td></tr>
+<tr><td><kbd>+</kbd> <kbd>-</kbd></td><td>zoom about the middle</td></tr>
+<tr><td><kbd>f</kbd></td><td>draw the arrows of all flows, or only of what is selected</td></tr>
 <tr><td><kbd>/</kbd></td><td>search: a part of an event&#39;s name, or of name=value</td></tr>
 <tr><td><kbd>n</kbd> <kbd>N</kbd></td><td>next, previous match</td></tr>
 <tr><td><kbd>Home</kbd> <kbd>End</kbd></td><td>begin, end</td></tr>
 <tr><td><kbd>0</kbd></td><td>everything</td></tr>
-<tr><td><kbd>Esc</kbd></td><td>select nothing</td></tr></table></div></div></main>
+<tr><td><kbd>Esc</kbd></td><td>select nothing</td></tr></table>
+<p>A torn edge: the end of this span is not there. A line with a cross: the last record of a process
+that was killed or crashed. Hatched: records were lost.</p></div></div></main>
 <footer><div id="legend"></div><div id="status"></div></footer>
 <div id="tip"></div>
 )page";

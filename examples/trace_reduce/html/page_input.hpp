@@ -30,6 +30,7 @@ function scrollTo(y) {
 function tell(text) { $('status').textContent = text; }
 function select(i, move) {
   state.selected = i;
+  chooseArrows();
   if (i < 0) {
     tell('');
   } else {
@@ -53,10 +54,11 @@ function select(i, move) {
 function selectRange(a, b) {
   if (a > b) [a, b] = [b, a];
   state.range = [a, b];
+  chooseArrows();
   let records = 0, lost = 0;
   const found = new Map();
   for (let i = 0; i < count; ++i) {
-    if (what[i] === LOST || !(time[i] >= a && time[i] <= b)) continue;
+    if (what[i] === LOST || !(time[i] >= a && time[i] <= b) || !isShown(i)) continue;
     ++records;
     const name = classes[what[i]].name;
     found.set(name, (found.get(name) || 0) + 1);
@@ -71,7 +73,7 @@ function selectRange(a, b) {
 }
 
 // --- Search ---------------------------------------------------------------------------------
-// Records whose event's name, or `name=value` of a field, has the text in it. In slices, so that
+// Records that are shown and whose event's name, or `name=value` of a field, has the text in it. In slices, so that
 // the page stays alive meanwhile.
 const search = {text: '', found: new Growing(Uint32Array), done: true, at: -1, number: 0};
 function find(text) {
@@ -95,7 +97,9 @@ function find(text) {
       const until = performance.now() + 12;
       while (next < count) {
         const i = next++, kind = what[i];
-        if (byName[kind]) {
+        if (!isShown(i)) {
+          // not found
+        } else if (byName[kind]) {
           search.found.push(i);
         } else if (hasFields[kind]) {
           for (const [name, value] of valuesOf(i).fields) {
@@ -137,6 +141,38 @@ function jump(step) {
   return i;
 }
 
+// --- What is shown --------------------------------------------------------------------------
+function showEvents() {
+  arrange();
+  chooseArrows();
+  scrollTo(view.y);
+  showTip(null);
+  for (const [type, chip] of chips) chip.setAttribute('aria-pressed', String(!hidden.has(type)));
+  if (state.selected >= 0 && !isShown(state.selected)) select(-1);
+  if (search.text) find(search.text);
+}
+// Of the events of that type: `alone` shows only them, or all if they are shown alone.
+function toggle(type, alone) {
+  if (!alone) {
+    if (!hidden.delete(type)) hidden.add(type);
+  } else {
+    const others = [...chips.keys()].filter(each => each !== type);
+    const wasAlone = !hidden.has(type) && others.every(each => hidden.has(each));
+    hidden.clear();
+    if (!wasAlone) for (const each of others) hidden.add(each);
+  }
+  showEvents();
+}
+const chips = new Map();  // by type
+function drawAllFlows(on) {
+  state.allFlows = on;
+  $('flows').setAttribute('aria-pressed', String(on));
+  chooseArrows();
+  redraw();
+}
+$('flows').addEventListener('click', () => drawAllFlows(!state.allFlows));
+if (flows.t.length === 0) $('flows').remove();
+
 // --- Pointer and keys -----------------------------------------------------------------------
 let drag = null;
 canvas.addEventListener('wheel', event => {
@@ -154,6 +190,7 @@ canvas.addEventListener('pointerdown', event => {
 });
 canvas.addEventListener('pointermove', event => {
   const x = event.offsetX, y = event.offsetY;
+  state.pointer = x;
   if (!drag) {
     const found = under(x, y);
     canvas.style.cursor = found ? 'pointer' : 'default';
@@ -179,10 +216,13 @@ canvas.addEventListener('pointerup', event => {
   if (was.moved) return;
   state.range = null;
   const found = under(event.offsetX, event.offsetY);
-  select(found ? found.record ?? found.gap.losses[0].r : -1, false);
+  select(found && !found.broken ? found.record ?? found.gap.losses[0].r : -1, false);
 });
 canvas.addEventListener('pointercancel', () => { drag = null; });
-canvas.addEventListener('pointerleave', () => showTip(null));
+canvas.addEventListener('pointerleave', () => {
+  state.pointer = NaN;
+  showTip(null);
+});
 canvas.addEventListener('dblclick', event => zoomAbout(timeAt(event.offsetX), 0.25));
 const help = on => { $('help').style.display = on ? 'flex' : 'none'; };
 const helped = () => $('help').style.display === 'flex';
@@ -206,7 +246,11 @@ $('search').addEventListener('keydown', event => {
     canvas.focus();
   }
 });
+const zoom = factor => zoomAbout(state.pointer >= GUTTER ? timeAt(state.pointer) : (view.a + view.b) / 2, factor);
 const keys = {
+  w: () => zoom(0.7), s: () => zoom(1 / 0.7), a: () => pan(-0.15), d: () => pan(0.15),
+  W: () => keys.w(), S: () => keys.s(), A: () => keys.a(), D: () => keys.d(),
+  f: () => drawAllFlows(!state.allFlows),
   ArrowLeft: () => pan(-0.15), ArrowRight: () => pan(0.15),
   ArrowUp: () => scrollTo(view.y - 60), ArrowDown: () => scrollTo(view.y + 60),
   PageUp: () => scrollTo(view.y - view.height), PageDown: () => scrollTo(view.y + view.height),
@@ -239,25 +283,24 @@ document.addEventListener('keydown', event => {
   const shown = new Map();
   classes.forEach((kind, i) => {
     if (i === LOST || perClass[i] === 0) return;
-    const entry = shown.get(kind.type) || {kind, n: 0};
+    const entry = shown.get(kind.type) || {kind, n: 0, type: kind.type};
     entry.n += perClass[i];
     shown.set(kind.type, entry);
   });
-  const add = (name, n, colour, text) => {
-    const chip = element('span', '', $('legend')), box = element('i', '', chip);
+  const add = (name, n, colour, type) => {
+    const chip = element(type === undefined ? 'span' : 'button', '', $('legend')), box = element('i', '', chip);
     if (colour) box.style.background = colour; else box.className = 'lost';
     element('b', visible(name), chip).style.fontWeight = 'normal';
     element('em', n.toLocaleString('en'), chip);
-    if (text) {
-      chip.addEventListener('click', () => {
-        $('search').value = text;
-        find(text);
-      });
-    }
+    if (type === undefined) return;
+    chips.set(type, chip);
+    chip.setAttribute('aria-pressed', 'true');
+    chip.title = 'Hide or show; with Shift: only this, or all';
+    chip.addEventListener('click', event => toggle(type, event.shiftKey));
   };
-  if (lostCount || perClass[LOST]) add('lost', lostCount, null, '');
-  for (const {kind, n} of [...shown.values()].sort((a, b) => b.n - a.n).slice(0, 200)) {
-    add(kind.name, n, kind === classes[JUMP] || kind === classes[DATE] ? 'var(--lost)' : colours[kind.colour % colours.length], kind.name);
+  if (lostCount || perClass[LOST]) add('lost', lostCount, null);
+  for (const {kind, n, type} of [...shown.values()].sort((a, b) => b.n - a.n).slice(0, 200)) {
+    add(kind.name, n, kind === classes[JUMP] || kind === classes[DATE] ? 'var(--lost)' : colours[kind.colour % colours.length], type);
   }
 }
 new ResizeObserver(resize).observe(canvas);
@@ -273,6 +316,7 @@ window.traceRing = {
   rows: () => rows.map(row => ({label: nameOfRow(row), counters: row.counters, records: row.n, y: row.y, h: row.h,
     levels: row.levels.length, spans: row.levels.reduce((n, level) => n + level.s.length, 0),
     ticks: row.t.length, series: row.series.map(s => ({name: s.name, low: s.low, high: s.high, scale: s.scale})),
+    broken: Number.isNaN(row.broken) ? null : row.broken,
     losses: row.losses.map(l => ({cause: l.cause, count: l.count, a: l.a, b: l.b}))})),
   // Times of `n` frames, the pixels there: what a person waits for.
   frameMs(n = 20) {
@@ -292,6 +336,7 @@ window.traceRing = {
   record: i => ({...told({record: i}), time: time[i], date: dateOf(time[i]),
     row: rows.indexOf(rowOf(i))}),
   flows: () => Array.from(flows.t, (_, i) => [flows.from[i], flows.to[i]]),
+  arrows: () => Array.from(arrows.t, (_, i) => [arrows.from[i], arrows.to[i]]),
   found: () => ({n: search.found.n, at: search.at, done: search.done}),
   placeOf: i => placeOf({record: i}),
   xOf: t => canvas.getBoundingClientRect().x + xOf(t),

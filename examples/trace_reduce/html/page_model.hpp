@@ -245,8 +245,16 @@ class Level {  // spans of one depth: begins, ends, records, and time covered be
     this.e.a[at] = Math.max(t, this.s.a[at]);
   }
   finish(end) {
-    for (let i = 0; i < this.s.n; ++i) if (this.e.a[i] === Infinity) this.e.a[i] = end;
-    [this.s, this.e, this.r] = inOrder([this.s.done(), this.e.done(), this.r.done()]);
+    for (let i = 0; i < this.s.n; ++i) if (this.e.a[i] === Infinity) this.end(i, end);
+    return this.with(...inOrder([this.s.done(), this.e.done(), this.r.done()]));
+  }
+  // Only those spans whose records are wanted.
+  only(wants) {
+    const all = Array.from(this.r.keys()).filter(i => wants(this.r[i]));
+    return new Level().with(...[this.s, this.e, this.r].map(list => list.constructor.from(all, i => list[i])));
+  }
+  with(s, e, r) {
+    Object.assign(this, {s, e, r});
     this.reach = this.e;  // the farthest end up to each: sorted, whatever the clock did
     this.before = new Float64Array(this.s.length + 1);
     let last = -Infinity;
@@ -256,6 +264,7 @@ class Level {  // spans of one depth: begins, ends, records, and time covered be
       this.reach[i] = last;
       this.before[i + 1] = this.before[i] + this.e[i] - this.s[i];
     }
+    return this;
   }
 }
 class Series {  // a counter: values, and their least and greatest in groups of 16, 256, ...

@@ -14,8 +14,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <map>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -192,6 +194,22 @@ private:
         out += "</script>\n";
     }
 
+    /// Of a process that neither closed its trace nor runs: broken. Another machine's process does
+    /// not run here, nor does that of a copy that was made before its end.
+    [[nodiscard]] static const char* how_it_ended(const reduce::process_info& process) {
+        using trace_ring::layout::presence;
+        if (process.departed != 0) return "closed";
+        if (process.state != presence::live) return "broken";
+        std::ifstream in("/proc/" + std::to_string(process.pid) + "/stat");
+        std::string text;
+        std::getline(in, text);
+        const auto name_end = text.rfind(')');  // names may have any characters
+        if (name_end == text.npos) return "broken";
+        std::istringstream rest(text.substr(name_end + 1));
+        std::string word;
+        for (int field = 3; field <= 22; ++field) rest >> word;
+        return word == std::to_string(process.start) ? "running" : "broken";
+    }
     [[nodiscard]] std::uint32_t owner_of(source from, const reduce::lane_info* lane) {
         const auto [at, added] = known_owners_.try_emplace(
             {from, lane}, static_cast<std::uint32_t>(known_owners_.size()));
@@ -210,6 +228,9 @@ private:
         append_text(owners_, known ? processes[*who.process].name : std::string());
         owners_ += R"(,"shownPid":)";
         append_text(owners_, sources_[from].in->process_text(who));
+        owners_ += R"(,"end":")";
+        owners_ += known ? how_it_ended(processes[*who.process]) : "";
+        owners_ += '"';
         append_member(owners_, R"(,"tid":)", who.thread);
         append_member(owners_, R"(,"depth":)", who.depth);
         owners_ += who.listed ? R"(,"listed":true,"name":)" : R"(,"listed":false,"name":)";
@@ -282,6 +303,7 @@ private:
         append_text(classes_, record.known() ? type.name : "event#" + std::to_string(record.id()));
         append_member(classes_, R"(,"how":)", how);
         append_member(classes_, R"(,"kind":)", static_cast<std::uint64_t>(type.kind));
+        append_member(classes_, R"(,"event":)", type.number);
         append_member(classes_, R"(,"type":)", shared);
         append_member(classes_, R"(,"colour":)",
                       static_cast<std::uint64_t>(colour - colours_.begin()));
