@@ -18,10 +18,14 @@ struct csv_cell {
     bool quoted = false;
 
     friend bool operator==(const csv_cell&, const csv_cell&) = default;
-    /// The text that it stands for.
+    /// The text that it stands for: by the cell's content alone, as most readers of CSV do not say
+    /// whether a cell was in quotes.
     [[nodiscard]] std::string plain() const {
-        if (quoted) return text.starts_with('\'') ? text.substr(1) : text;
-        if (!text.starts_with("hex:")) throw std::runtime_error("csv: no text: " + text);
+        if (text.starts_with('\'')) return text.substr(1);
+        if (!text.starts_with("hex:")) {
+            if (!quoted) throw std::runtime_error("csv: no text: " + text);
+            return text;
+        }
         std::string out;
         for (std::size_t i = 4; i + 1 < text.size(); i += 2) {
             out += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));

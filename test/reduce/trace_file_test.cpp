@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -222,6 +224,55 @@ BOOST_AUTO_TEST_CASE(many_lanes_are_merged_by_time_and_backward_is_forward_rever
     }
     std::reverse(backward.lines.begin(), backward.lines.end());
     BOOST_TEST(forward.lines == backward.lines, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(records_of_one_time_come_by_their_lanes_numbers_and_backward_in_reverse) {
+    file_builder b({.sub_buffers = 64, .lanes = 8});
+    const auto process = b.process(1);
+    const auto& plain = b.event({1, "plain", {{"n"}}});
+    std::vector<std::uint32_t> lanes;
+    for (std::uint32_t i = 0; i < 7; ++i) lanes.push_back(b.lane(process, 10 + i));
+    std::mt19937_64 random(5);
+    // In the file they come in any order, and so they do at each time.
+    std::shuffle(lanes.begin(), lanes.end(), random);
+    for (const auto lane : lanes) b.open(lane, 100);
+    std::vector<std::array<std::uint64_t, 3>> expected;  // time, lane, and number in the lane
+    std::map<std::uint32_t, std::uint64_t> written;
+    for (std::uint64_t time = 1000; time < 1060; ++time) {
+        std::shuffle(lanes.begin(), lanes.end(), random);
+        for (const auto lane : lanes) {
+            for (std::uint64_t more = random() % 4; more != 0; --more) {
+                const std::uint64_t n = written[lane]++;
+                if (!b.record(lane, time, plain, {n})) {
+                    b.open(lane, time);
+                    BOOST_REQUIRE(b.record(lane, time, plain, {n}));
+                }
+                expected.push_back({time, lane, n});
+            }
+        }
+    }
+    std::sort(expected.begin(), expected.end());
+    const auto file = reduce::trace_file::from(b.bytes());
+    const auto read = [](reduce::cursor cursor, bool in_rows) {
+        std::vector<std::array<std::uint64_t, 3>> out;
+        const auto add = [&out](const reduce::record_view& record) {
+            std::uint64_t n = 0;
+            record.for_each_field([&n](const auto&, const auto& value) { n = value.u64(); });
+            out.push_back({record.time(), record.lane().number, n});
+        };
+        while (const auto* item = cursor.next()) {
+            add(std::get<reduce::record_view>(*item));
+            if (!in_rows) continue;
+            for (const auto& record : cursor.records()) add(record);
+        }
+        return out;
+    };
+    for (const bool in_rows : {false, true}) {
+        BOOST_TEST((read(file.forward(), in_rows) == expected));
+        auto backward = read(file.backward(), in_rows);
+        std::reverse(backward.begin(), backward.end());
+        BOOST_TEST((backward == expected));
+    }
 }
 
 /// Lanes that take turns of any length, with records of few kinds: also with texts, one of which is
