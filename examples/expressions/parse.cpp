@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include <boost/spirit/home/x3.hpp>
@@ -35,6 +38,14 @@ struct fault {
 
 /// Where the text begins.
 struct text_begin;
+/// How many values there are around the place that is parsed: a number.
+struct nesting;
+
+[[nodiscard]] fault too_deep(const char* at) {
+    return {at, 1,
+            "more than " + std::to_string(deepest_nesting) +
+                " parentheses, brackets, casts or members within each other"};
+}
 
 [[nodiscard]] bool is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -310,9 +321,8 @@ struct set_truth {
 };
 const auto add_sign = [](auto& context) {
     expression& all = x3::_val(context);
-    std::string signs = all.signs + *x3::_attr(context).begin();
     if (all.signs.empty()) set(context, {});
-    all.signs = std::move(signs);
+    all.signs += *x3::_attr(context).begin();
 };
 const auto finish_signs = [](auto& context) {
     expression& all = x3::_val(context);
@@ -321,14 +331,24 @@ const auto finish_signs = [](auto& context) {
     stretch_to(all, x3::_attr(context));
     all.parts.push_back(std::move(x3::_attr(context)));
 };
+/// A value that `->`, `.` or an index is behind: its tree may be as deep as the stack allows.
+void refuse_depth(const expression& of, const char* at) {
+    std::size_t depth = 0;
+    for (const expression* one = &of;
+         one->what == form::through || one->what == form::member || one->what == form::indexed;
+         one = &one->parts.front()) {
+        if (++depth == deepest_nesting) throw too_deep(at);
+    }
+}
 /// What is behind a value becomes a form around it, to the end of the token.
 template <form What>
 struct wraps {
     template <class Context>
     void operator()(Context& context) const {
         expression& all = x3::_val(context);
-        all = around(What, std::move(all));
         const auto token = view(x3::_attr(context));
+        refuse_depth(all, token.data());
+        all = around(What, std::move(all));
         all.word = std::string(token);
         const auto begin = x3::get<text_begin>(context);
         all.length = static_cast<std::size_t>(token.data() + token.size() - begin) - all.column;
@@ -337,6 +357,7 @@ struct wraps {
 const auto set_index = [](auto& context) {
     expression& all = x3::_val(context);
     expression& index = x3::_attr(context);
+    refuse_depth(all, x3::get<text_begin>(context) + index.column);
     all = around(form::indexed, std::move(all));
     all.length = index.column + index.length + 1 - all.column;
     all.parts.push_back(std::move(index));
@@ -365,6 +386,32 @@ const auto finish_cast = [](auto& context) {
 const auto single_equals = [](auto& context) {
     throw fault{x3::_attr(context).begin(), 1, "'=' alone: equal is written =="};
 };
+
+/// Bounds how deep the grammar calls itself: every value that lies within another is parsed by a
+/// rule that has this around it.
+template <class Subject>
+struct nested_parser : x3::unary_parser<Subject, nested_parser<Subject>> {
+    using x3::unary_parser<Subject, nested_parser<Subject>>::unary_parser;
+
+    template <class Iterator, class Context, class Rule, class Attribute>
+    bool parse(Iterator& first, const Iterator& last, const Context& context, Rule& rule,
+               Attribute& attribute) const {
+        struct level {
+            std::size_t& depth;
+            explicit level(std::size_t& of) : depth(of) { ++depth; }
+            level(const level&) = delete;
+            level& operator=(const level&) = delete;
+            ~level() { --depth; }
+        };
+        const level here(x3::get<nesting>(context).get());
+        if (here.depth > deepest_nesting + 1) throw too_deep(first);
+        return this->subject.parse(first, last, context, rule, attribute);
+    }
+};
+[[nodiscard]] auto nested(const auto& subject) {
+    return nested_parser<std::remove_cvref_t<decltype(x3::as_parser(subject))>>(
+        x3::as_parser(subject));
+}
 
 // --- The grammar ---------------------------------------------------------------------------------
 
@@ -475,7 +522,7 @@ const auto product_def = with_sign[take] >>
                             (x3::lit("<<") >> x3::attr('<'))[operate_by<form::product>{}] |
                             (x3::lit(">>") >> x3::attr('>'))[operate_by<form::product>{}]) >
                            with_sign[operand]);
-const auto with_sign_def = *x3::raw[x3::char_("~*-")][add_sign] >> with_cast[finish_signs];
+const auto with_sign_def = nested(*x3::raw[x3::char_("~*-")][add_sign] >> with_cast[finish_signs]);
 const auto with_cast_def =
     (x3::lit('(') >> type_name[begin_cast] >> ')' >> with_sign[finish_cast]) | primary[take];
 const auto type_name_def = x3::raw[&type_word >> +member_token >> *x3::lit('*')][set_type];
@@ -495,26 +542,6 @@ BOOST_SPIRIT_DEFINE(condition, all_of, negation, comparing, compared, sign, set_
                     atom)
 
 // --- Mistakes ------------------------------------------------------------------------------------
-
-/// Where parentheses go deeper than may be; null if they do not.
-[[nodiscard]] const char* too_deep(std::string_view text) {
-    std::size_t depth = 0;
-    char quote = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (quote != 0) {
-            if (c == '\\' && quote != '`') ++i;
-            if (c == quote) quote = 0;
-        } else if (c == '"' || c == '\'' || c == '`') {
-            quote = c;
-        } else if (c == '(' && ++depth > deepest_nesting) {
-            return text.data() + i;
-        } else if (c == ')' && depth != 0) {
-            --depth;
-        }
-    }
-    return nullptr;
-}
 
 [[nodiscard]] mistake misplaced(std::string_view text, const char* at, std::string_view expected) {
     const char* const end = text.data() + text.size();
@@ -547,7 +574,9 @@ template <class... Parsers>
 [[nodiscard]] expression parsed(std::string_view text, const char*& at, const Parsers&... what) {
     expression made;
     const char* const end = text.data() + text.size();
-    const auto whole = x3::with<text_begin>(text.data())[(x3::eps > ... > what)];
+    std::size_t depth = 0;
+    const auto whole = x3::with<text_begin>(
+        text.data())[x3::with<nesting>(std::ref(depth))[(x3::eps > ... > what)]];
     try {
         if (!x3::phrase_parse(at, end, whole, skipped, made)) throw misplaced(text, at, "a value");
     } catch (const x3::expectation_failure<const char*>& failure) {
@@ -563,11 +592,6 @@ void refuse_oversized(std::string_view text) {
     if (text.size() > longest_expression) {
         throw mistake{longest_expression, 1,
                       "longer than " + std::to_string(longest_expression) + " bytes"};
-    }
-    if (const char* const at = too_deep(text); at != nullptr) {
-        throw mistake{
-            static_cast<std::size_t>(at - text.data()), 1,
-            "more than " + std::to_string(deepest_nesting) + " parentheses within each other"};
     }
 }
 

@@ -47,7 +47,9 @@ using trace_ring::point::expression;
 using trace_ring::point::mistake;
 
 inline constexpr std::size_t longest_expression = 64 * 1024;  ///< bytes
-inline constexpr std::size_t deepest_nesting = 64;            ///< parentheses within each other
+/// Parentheses, brackets and casts within each other; and members and indexes, one behind the
+/// other.
+inline constexpr std::size_t deepest_nesting = 64;
 
 /// The expression, or what is wrong with it as a text. Throws std::bad_alloc only.
 [[nodiscard]] std::variant<expression, mistake> parse(std::string_view text);

@@ -16,8 +16,8 @@
 /// No way takes a lock.
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -82,37 +83,59 @@ struct stack_range {
     std::uintptr_t low = 0, high = 0;
 };
 
-/// The calling thread's stack. Allocates (glibc copies the thread's CPU set), once in a thread.
+/// The mapping that holds `at`, by /proc/self/maps; empty if that cannot be read. System calls
+/// only, no cancellation point, and little stack: it runs within an allocation, on any stack.
+[[nodiscard]] inline stack_range mapping_of(std::uintptr_t at) noexcept {
+    const auto file =
+        static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
+    if (file < 0) return {};
+    stack_range found, line;
+    // A line begins with the mapping's bounds, in hexadecimal: `begin-end rights ...`.
+    enum class part { begin, end, rest } reading = part::begin;
+    char text[256];
+    long got = 0;
+    while (found.high == 0 && (got = ::syscall(SYS_read, file, text, sizeof text)) != 0) {
+        if (got < 0 && errno != EINTR) break;
+        for (long i = 0; i < got && found.high == 0; ++i) {
+            const char c = text[i];
+            std::uintptr_t& bound = reading == part::begin ? line.low : line.high;
+            if (c == '\n') {
+                reading = part::begin;
+                line = {};
+            } else if (reading == part::rest) {
+                continue;
+            } else if (reading == part::begin && c == '-') {
+                reading = part::end;
+            } else if (reading == part::end && c == ' ') {
+                reading = part::rest;
+                if (line.low <= at && at < line.high) found = line;
+            } else {
+                bound = bound << 4 | static_cast<std::uintptr_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+            }
+        }
+    }
+    ::syscall(SYS_close, file);
+    return found;
+}
+
+/// The calling thread's stack; one that nothing is in if it is not known. Takes no lock and
+/// allocates nothing: pthread_getattr_np, whose lock the thread may hold when it allocates, would
+/// do both.
 [[nodiscard]] inline stack_range stack_of_this_thread() noexcept {
     if (::syscall(SYS_gettid) == ::getpid()) {
-        // Not by pthread_getattr_np, which would read and parse /proc/self/maps. What lies within
-        // the limit below the stack's end is kept free by the kernel for the stack to grow into.
+        // What lies within the limit below the stack's end is kept free by the kernel for the stack
+        // to grow into.
         const auto high = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
         rlimit limit{};
-        if (::getrlimit(RLIMIT_STACK, &limit) != 0) return {};
+        if (::getrlimit(RLIMIT_STACK, &limit) != 0) return {0, 1};
         constexpr rlim_t most = rlim_t{256} << 20;
         const auto bytes = static_cast<std::uintptr_t>(std::min(limit.rlim_cur, most));
         return {high > bytes ? high - bytes : 0, high};
     }
-    pthread_attr_t attributes;
-    if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return {};
-    void* low = nullptr;
-    std::size_t bytes = 0;
-    const int error = ::pthread_attr_getstack(&attributes, &low, &bytes);
-    ::pthread_attr_destroy(&attributes);
-    if (error != 0) return {};
-    const auto at = reinterpret_cast<std::uintptr_t>(low);
-    return {at, at + bytes};
-}
-
-/// Makes the C library bind what it calls there. At the first call that takes as much stack as a
-/// processor has registers, which a coroutine may not have.
-inline void bind_what_a_stack_is_asked_by() noexcept {
-    pthread_attr_t attributes;
-    const cpu_set_t processors{};
-    if (::pthread_attr_init(&attributes) != 0) return;
-    static_cast<void>(::pthread_attr_setaffinity_np(&attributes, sizeof processors, &processors));
-    ::pthread_attr_destroy(&attributes);
+    // glibc keeps a thread's own data, which pthread_self points at, at the top of its stack.
+    const auto top = static_cast<std::uintptr_t>(::pthread_self());
+    const stack_range mapping = mapping_of(top);
+    return mapping.high == 0 ? stack_range{0, 1} : stack_range{mapping.low, top};
 }
 
 /// `OnObject` is called with the dl_find_object of an address that was not seen before.

@@ -380,7 +380,6 @@ void tell(const std::vector<passed_function>& passed) {
             },
             nullptr);
         tell(passed);
-        bind_what_a_stack_is_asked_by();
         if (::pthread_atfork(before_fork, nullptr, in_child) != 0) {
             complain({"cannot follow fork: what a child inherits is guessed"});
         }

@@ -5,6 +5,7 @@
 /// Programs for heap_recorder.so to be preloaded into; the first argument says which.
 
 #include <dlfcn.h>
+#include <link.h>
 #include <malloc.h>
 #include <mcheck.h>
 #include <pthread.h>
@@ -159,6 +160,54 @@ int threads(int count, int steps) {
 /// Threads that end as soon as they began, one after the other.
 int short_threads(int count) {
     for (int i = 0; i < count; ++i) std::thread([] { std::free(get(10)); }).join();
+    return 0;
+}
+
+/// Threads whose first allocation is the C library's own, while it holds a lock: the thread's in
+/// pthread_getattr_np, the loader's in what dl_iterate_phdr calls and in dlopen. They end if the
+/// recorder takes none of these locks.
+int locked_threads(const char* library) {
+    std::thread([] {
+        pthread_attr_t attributes;
+        if (::pthread_getattr_np(::pthread_self(), &attributes) == 0)
+            ::pthread_attr_destroy(&attributes);
+        std::free(get(71));
+    }).join();
+    std::thread([] {
+        ::dl_iterate_phdr(
+            [](dl_phdr_info*, std::size_t, void*) {
+                // It has to end while this one is in the loader.
+                std::thread([] { std::free(get(72)); }).join();
+                std::free(get(73));
+                return 1;
+            },
+            nullptr);
+    }).join();
+    std::thread([library] {
+        void* const handle = ::dlopen(library, RTLD_NOW);
+        std::free(get(74));
+        if (handle != nullptr) ::dlclose(handle);
+    }).join();
+    // A stack that the program brings, in the midst of other memory.
+    constexpr std::size_t bytes = std::size_t{256} << 10;
+    auto* const memory = static_cast<unsigned char*>(
+        ::mmap(nullptr, 3 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setstack(&attributes, memory + bytes, bytes);
+    pthread_t thread{};
+    const int error = ::pthread_create(
+        &thread, &attributes,
+        [](void*) -> void* {
+            std::free(get(75));
+            return nullptr;
+        },
+        nullptr);
+    ::pthread_attr_destroy(&attributes);
+    if (error != 0) return 1;
+    ::pthread_join(thread, nullptr);
+    ::munmap(memory, 3 * bytes);
+    std::puts("done");
     return 0;
 }
 
@@ -459,6 +508,7 @@ int main(int argc, char** argv) {
     }
     if (what == "threads") return threads(8, 20000);
     if (what == "short_threads") return short_threads(500);
+    if (what == "locked_threads" && argc > 2) return locked_threads(argv[2]);
     if (what == "sequence") {
         if (std::getenv("MALLOC_TRACE") != nullptr) ::mtrace();
         sequence();

@@ -278,6 +278,25 @@ BOOST_AUTO_TEST_CASE(on_threads_that_end_as_soon_as_they_began) {
     BOOST_TEST(threads_of(found) == 501U);
 }
 
+BOOST_AUTO_TEST_CASE(on_threads_that_hold_the_c_library_s_locks) {
+    const folder scratch;
+    const traced found = agree({"timeout", "20", program, "locked_threads", HEAP_LIBRARY}, scratch);
+    BOOST_TEST(threads_of(found) >= 6U);
+    // Whole stacks: a thread's begin is in the C library.
+    std::map<std::uint64_t, std::size_t> depths;
+    for (const auto& file : scratch.files(".trace")) {
+        const auto trace = reduce::trace_file::open(file);
+        for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+            const auto* record = std::get_if<reduce::record_view>(item);
+            if (record == nullptr || record->name() != "malloc") continue;
+            const auto size = record->field("size").u64();
+            if (size >= 71 && size <= 75) depths[size] = record->field("stack").size();
+        }
+    }
+    BOOST_TEST(depths.size() == 5U);
+    for (const auto& [size, depth] : depths) BOOST_TEST(depth >= 3U, "block of " << size);
+}
+
 BOOST_AUTO_TEST_CASE(across_fork) {
     const folder scratch;
     const traced found = agree({program, "forks"}, scratch);
