@@ -19,6 +19,7 @@
 
 #include <trace_ring/recorder/control.hpp>
 #include <trace_ring/recorder/trim/trim.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
 
 #include "../shown.hpp"
 
@@ -78,6 +79,15 @@ int main(int count, char** arguments) {
         if (trim) {
             if (trace_ring::trim(file)) return 0;
             complain("trace-control", shown(file) + ": in use, not trimmed");
+            return 1;
+        }
+        // What was changed in a file that no program records into has no effect until one does.
+        if ((pause || resume || wants_snapshot) &&
+            !trace_ring::reduce::trace_file::open(file).live()) {
+            complain("trace-control", shown(file) + ": no program records into it: nothing to " +
+                                          (pause    ? "pause"
+                                           : resume ? "resume"
+                                                    : "ask for a snapshot"));
             return 1;
         }
         trace_ring::control control(file);

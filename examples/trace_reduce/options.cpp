@@ -8,9 +8,13 @@
 #include "position/when_text.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
 #include <iostream>
 #include <map>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "cptrap/choice.hpp"
 #include "position/offset_text.hpp"
@@ -24,7 +28,10 @@ constexpr const char* footer =
 % &, numbers, 10ms (ns us ms s min h), "texts". Names are the events' fields (NAME, or
 EVENT.NAME of one event alone; `odd name`, array[0]), and time (since the trace began), latest,
 ticks, event, thread and process (id or name), tid, pid, lane, position; and function, that in
-whose code its site lies: function == "main", function ~ "str*". What a record does not have is
+whose code its site lies: function == "main", function ~ "str*"; and duration, that of a span, as in
+duration > 10ms (a field of that name is meant instead, if there is one). A span is selected by
+either end and shown whole; with --follow an end is shown if its begin was, but not a begin whose
+end is still to come. What a record does not have is
 unknown, and does not select it, nor does its opposite. Whole numbers have 64 bits,
 stop at their limits, and compare as in mathematics; a comparison with a division by zero does
 not hold.
@@ -40,6 +47,39 @@ auto cptrap_set(Parse parse) {
         std::vector<bool> numbers;
         return parse(text, numbers);
     };
+}
+
+/// Ids alone are known from the tables. Names are asked of records, as in a condition: a thread
+/// may get its name late.
+void choose_threads(const std::vector<std::string>& threads, options& into) {
+    std::string any;
+    bool named = false;
+    for (const auto& each : threads) {
+        std::uint32_t id = 0;
+        const char* const end = each.data() + each.size();
+        const auto [stop, fault] = std::from_chars(each.data(), end, id);
+        const bool is_id = fault == std::errc() && stop == end;
+        if (each.empty()) throw CLI::ValidationError("--thread", "an empty name");
+        if (is_id) into.threads.push_back(id);
+        named = named || !is_id;
+        if (!any.empty()) any += " or ";
+        if (is_id) {
+            any += "tid == " + each;
+            continue;
+        }
+        any += "thread ~ \"";
+        for (const char c : each) {
+            if (c == '"' || c == '\\') any += '\\';
+            any += c;
+        }
+        any += '"';
+    }
+    if (!named) return;
+    if (!into.branches.empty()) {
+        throw CLI::ValidationError("--thread", "--branches takes the ids of threads, not names");
+    }
+    into.threads.clear();
+    into.where = into.where.empty() ? any : '(' + any + ") and (" + into.where + ')';
 }
 
 /// Throws if the format cannot bear what is asked of it.
@@ -94,20 +134,29 @@ bool parse(int argc, char** argv, options& into, int& status) {
                    "Only events whose names match, with * ? and [a-z]; may be given again")
         ->option_text("GLOB")
         ->allow_extra_args(false);
-    app.add_option("--thread", into.threads,
-                   "Only records of the thread with this id; may be given again")
-        ->option_text("ID")
+    std::vector<std::string> threads;
+    app.add_option("--thread", threads,
+                   "Only records of the thread with this id, or of those whose names match, with * "
+                   "? and [a-z]; may be given again")
+        ->option_text("ID|GLOB")
         ->allow_extra_args(false);
     auto* where =
         app.add_option("--where", into.where,
                        "Only records for which this holds, as in 'event ~ \"order.*\" and (price * "
-                       "2 > 1e6 or not urgent)'; see below")
+                       "2 > 1e6 or not urgent)'; a span of which one end fits is shown whole; see "
+                       "below")
             ->option_text("EXPR")
             ->check([](const std::string& text) {
                 return text.empty() ? std::string("--where: an empty condition") : std::string();
             });
     const auto is_place = [](const std::string& what) {
         spool_place place;
+        // A duration alone does not say from where it counts.
+        if (!parse_when(what) && !parse_spool_place(what, place).empty() &&
+            parse_when('+' + what)) {
+            return what + " says no direction: +" + what + " is after the beginning, -" + what +
+                   " before the end";
+        }
         return parse_when(what) || parse_spool_place(what, place).empty()
                    ? std::string()
                    : what + " is none of: " + std::string(forms_of_when) +
@@ -128,6 +177,11 @@ bool parse(int argc, char** argv, options& into, int& status) {
             ->option_text("FILE=SECONDS")
             ->allow_extra_args(false)
             ->check([](const std::string& what) {
+                if (position::is_too_large(what)) {
+                    return what +
+                           " is too large: an offset is at most 3200000000 seconds, about "
+                           "a hundred years";
+                }
                 return position::parse_offset(what)
                            ? std::string()
                            : what + " is no FILE=SECONDS, with up to nine decimal places";
@@ -288,6 +342,7 @@ bool parse(int argc, char** argv, options& into, int& status) {
     try {
         app.parse(argc, argv);
         check_format(into);
+        choose_threads(threads, into);
         // An empty text is not checked.
         if (*from && into.from.empty()) throw CLI::ValidationError("--from", is_place(""));
         if (*to && into.to.empty()) throw CLI::ValidationError("--to", is_place(""));

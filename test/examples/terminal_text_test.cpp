@@ -85,6 +85,25 @@ BOOST_AUTO_TEST_CASE(names_of_events_are_listed_without_what_they_command) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_request_to_a_program_that_has_ended_is_an_error) {
+    const test::folder folder;
+    const std::string file = folder / "ended.trace";
+    const auto ask = [&](const std::string& option) {
+        return run(TRACE_CONTROL " '" + file + "' " + option);
+    };
+    {
+        tr::recorder recorder{{.file = file, .size = 1 << 16}};
+        recorder.record<red>(1);
+        BOOST_TEST(ask("--pause").status == 0);
+        BOOST_TEST(ask("--resume").status == 0);
+    }
+    for (const std::string option : {"--pause", "--resume", "--snapshot"}) {
+        const auto refused = ask(option);
+        BOOST_TEST(refused.status == 1);
+        BOOST_TEST(has(refused, "ended.trace: no program records into it"));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(errors_quote_names_without_what_they_command) {
     const test::folder folder;
     const std::string file = folder / "\x1b[31mred\n\u202E";

@@ -59,6 +59,21 @@ struct match_rule {
     return out;
 }
 
+/// Whether it is FILE=SECONDS, but of more than a hundred years.
+[[nodiscard]] inline bool is_too_large(std::string_view text) {
+    const std::size_t equals = text.rfind('=');
+    if (equals == std::string_view::npos || parse_offset(text)) return false;
+    std::size_t digits = equals + 1;
+    if (digits < text.size() && (text[digits] == '-' || text[digits] == '+')) ++digits;
+    std::size_t end = digits;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+    // The same with one digit is well-formed.
+    std::string small(text.substr(0, digits));
+    small += '0';
+    small += text.substr(end);
+    return end != digits && parse_offset(small).has_value();
+}
+
 /// An event's name may have points in it: the field is what comes after the last. Nothing if it is
 /// no rule.
 [[nodiscard]] inline std::optional<match_rule> parse_match(std::string_view text) {

@@ -82,8 +82,7 @@ public:
             if (!time.known()) continue;
             for (const auto& reading : time.readings()) {  // the date may have been set back
                 const auto ns = static_cast<std::int64_t>(reading.realtime);
-                const auto sane = static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0));
-                offset_ = any ? (std::min)(offset_, sane) : sane;
+                offset_ = any ? (std::min)(offset_, ns) : ns;
                 any = true;
             }
             precision_ = (std::max)(
@@ -134,9 +133,8 @@ private:
     }
     /// A time as streams have it: relative to their begin, and not before it.
     [[nodiscard]] std::uint64_t stamp(std::int64_t ns) const noexcept {
-        return ns < 0 || static_cast<std::uint64_t>(ns) < offset_
-                   ? 0
-                   : static_cast<std::uint64_t>(ns) - offset_;
+        return ns < offset_ ? 0
+                            : static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(offset_);
     }
 
     void close(impl::ctf_stream& stream) {
@@ -182,7 +180,8 @@ private:
         }
         const std::int64_t time = time_ns(in, record.time());
         const std::uint64_t at = (std::max)(stamp(time), stream.last());
-        const bool late = time < 0 || at + offset_ != static_cast<std::uint64_t>(time);
+        const bool late =
+            at + static_cast<std::uint64_t>(offset_) != static_cast<std::uint64_t>(time);
         std::uint64_t kind = flavour_of(record, late);
         const std::size_t before = stream.size();
         const std::uint32_t number = class_of(in, record, kind);
@@ -338,7 +337,7 @@ private:
     text_buffer classes_{};
     std::uint32_t next_class_ = impl::ctf_jump + 1;
     std::uint64_t instances_ = 0;
-    std::uint64_t offset_ = 0;
+    std::int64_t offset_ = 0;  // negative before 1970
     std::uint64_t precision_ = 0;
     bool absolute_ = false;
     std::size_t waiting_ = 0;

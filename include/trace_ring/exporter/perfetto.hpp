@@ -20,8 +20,10 @@
 ///   double.
 /// - Flows are flow ids: records with the same id are tied in the order of time, also across files.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -48,6 +50,11 @@ public:
     void begin(text_buffer& out) {
         for (std::size_t i = 0; i < stage_.sources() && !dated_; ++i) {
             if (!stage_.dated(i)) continue;
+            // The format's times have no sign. Before 1970 there are no dates, and times count from
+            // the first reading.
+            shift_ = first_of_all();
+            if (shift_ < 0) break;
+            shift_ = 0;
             dated_ = true;
             const auto first = stage_.first_reading(i);
             proto::message(out, field::packet, [&] {
@@ -73,6 +80,15 @@ public:
     void end(text_buffer& out) { stage_.end(out); }
 
 private:
+    /// The earliest clock reading of the traces with dates, in nanoseconds since 1970.
+    [[nodiscard]] std::int64_t first_of_all() const noexcept {
+        std::int64_t first = (std::numeric_limits<std::int64_t>::max)();
+        for (std::size_t i = 0; i < stage_.sources(); ++i) {
+            if (!stage_.dated(i)) continue;
+            first = (std::min)(first, static_cast<std::int64_t>(stage_.first_reading(i).realtime));
+        }
+        return first;
+    }
     friend class viewer_stage<perfetto_writer>;
     using proto = impl::proto;
     using field = impl::perfetto::trace;
@@ -222,7 +238,10 @@ private:
         names_.clear();
         annotations_.clear();
         proto::message(out, field::packet, [&] {
-            proto::number(out, packet::time, static_cast<std::uint64_t>(mark.ns));
+            proto::number(out, packet::time,
+                          mark.ns < shift_ ? 0
+                                           : static_cast<std::uint64_t>(mark.ns) -
+                                                 static_cast<std::uint64_t>(shift_));
             proto::number(out, packet::sequence, first_sequence + mark.on->number);
             proto::number(
                 out, packet::sequence_flags,
@@ -329,6 +348,7 @@ private:
 
     viewer_stage<perfetto_writer> stage_;
     bool dated_ = false;
+    std::int64_t shift_ = 0;  // nanoseconds that become 0; negative or 0
     std::uint64_t last_uuid_ = 0;
     std::uint64_t next_iid_ = note_keys + 1;
     std::vector<std::uint64_t> process_uuids_{};

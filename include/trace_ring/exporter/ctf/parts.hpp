@@ -222,7 +222,7 @@ inline void append_tsdl_gaps(text_buffer& out) {
 }
 
 /// Appends the part before the events. Times are ns after `offset_ns`, since 1970 if `absolute`.
-inline void append_tsdl_head(text_buffer& out, std::uint64_t offset_ns, std::uint64_t precision_ns,
+inline void append_tsdl_head(text_buffer& out, std::int64_t offset_ns, std::uint64_t precision_ns,
                              bool absolute, bool several) {
     out += "/* CTF 1.8 */\n";
     for (const unsigned bits : {8U, 16U, 32U, 64U}) {
@@ -244,9 +244,10 @@ inline void append_tsdl_head(text_buffer& out, std::uint64_t offset_ns, std::uin
         "clock {\n    name = trace;\n    description = ";
     out += absolute ? "\"nanoseconds since 1970, by the trace's clock readings\""
                     : "\"ticks: what they are worth is not known\"";
-    constexpr std::uint64_t second = 1'000'000'000;
+    constexpr std::int64_t second = 1'000'000'000;
+    const std::int64_t rest = (offset_ns % second + second) % second;  // at most a second, upwards
     append(out, ";\n    freq = 1000000000;\n    precision = ", precision_ns,
-           ";\n    offset_s = ", offset_ns / second, ";\n    offset = ", offset_ns % second,
+           ";\n    offset_s = ", (offset_ns - rest) / second, ";\n    offset = ", rest,
            ";\n    absolute = ", absolute ? "true" : "false", ";\n};\n");
     out +=
         "typealias integer { size = 64; align = 8; map = clock.trace.value; } := instant;\n"

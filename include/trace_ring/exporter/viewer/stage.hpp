@@ -119,10 +119,10 @@ private:
         std::string what;
     };
 
-    // Limited to what every format can hold: a damaged file may have any number.
+    // Negative before 1970.
     [[nodiscard]] std::int64_t ns_of(std::uint64_t ticks) {
         const auto& time = sources_[from_].in->time();
-        if (time.known()) return std::max<std::int64_t>(time.realtime_ns(ticks), 0);
+        if (time.known()) return time.realtime_ns(ticks);
         return static_cast<std::int64_t>((std::min)(ticks, most_ns));
     }
 

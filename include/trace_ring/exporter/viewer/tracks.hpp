@@ -51,10 +51,11 @@ struct drawn_span {
 struct viewer_track {
     std::size_t number = 0;  ///< in the order in which they appeared
     const viewer_process* process = nullptr;
-    std::int32_t id = 0;              ///< the thread's, or a made-up one
-    bool is_thread = false;           ///< the id is the thread's
-    std::string name{};               ///< any bytes
-    std::int64_t newest = 0;          ///< ns of the record shown last
+    std::int32_t id = 0;     ///< the thread's, or a made-up one
+    bool is_thread = false;  ///< the id is the thread's
+    std::string name{};      ///< any bytes
+    /// Nanoseconds of the record shown last: before 1970 they are negative.
+    std::int64_t newest = (std::numeric_limits<std::int64_t>::min)();
     unsigned jumps = 0;               ///< clock jumps before it
     unsigned set_back = 0;            ///< dates set back before it
     std::vector<drawn_span> spans{};  ///< open on it, the innermost last
