@@ -471,6 +471,23 @@ BOOST_AUTO_TEST_CASE(a_database_under_load_is_attached_to_and_goes_on_unharmed) 
     }
 }
 
+BOOST_AUTO_TEST_CASE(scripts_of_thousands_of_declarations_take_no_more_than_their_length) {
+    if (sources().empty()) return;
+    const test::folder folder;
+    std::ofstream script(folder / "script");
+    script << "typedef int t0; struct s0 { t0 x; };";
+    for (int i = 1; i < 1500; ++i) {
+        script << "typedef t" << i - 1 << " t" << i << "; struct s" << i << " { struct s" << i - 1
+               << " m; };\n";
+    }
+    script << "@@uft:*:clause_known.64:handle:entry { count(); }\n";
+    script.close();
+    const said made = run("timeout 20 " TRACE_CLAUSES " " + sources()[0] + "-f " +
+                          (folder / "script") + " -- " CLAUSE_KNOWN_64 " -3");
+    BOOST_TEST(made.status == 0, made.text);
+    BOOST_TEST(made.text.find("3 ran") != std::string::npos, made.text);
+}
+
 BOOST_AUTO_TEST_CASE(probes_have_their_arguments_and_functions_their_own_types) {
     for (const std::string& program : known_programs()) {
         for (const auto& source : sources()) {

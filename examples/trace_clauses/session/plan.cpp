@@ -74,9 +74,11 @@ public:
         auto parsed = expressions::parse_script(text_);
         if (const auto* why = std::get_if<mistake>(&parsed)) refuse(*why);
         const auto& script = std::get<expressions::script>(parsed);
+        std::size_t declared = 0;  // up to there: one call takes all that follow one another
         for (const auto& each : script.declarations) {
+            if (each.column < declared) continue;
             try {
-                declare(text_, each.column, of_64_.table, of_32_.table);
+                declared = declare(text_, each.column, of_64_.table, of_32_.table);
             } catch (const declaration_error& why) {
                 throw script_error(why.what());
             }

@@ -245,9 +245,11 @@ inline void append_tsdl_head(text_buffer& out, std::int64_t offset_ns, std::uint
     out += absolute ? "\"nanoseconds since 1970, by the trace's clock readings\""
                     : "\"ticks: what they are worth is not known\"";
     constexpr std::int64_t second = 1'000'000'000;
-    const std::int64_t rest = (offset_ns % second + second) % second;  // at most a second, upwards
+    // Seconds are rounded down, so that the rest is not negative.
+    const std::int64_t seconds = offset_ns / second - (offset_ns % second < 0 ? 1 : 0);
+    const std::int64_t rest = offset_ns % second + (offset_ns % second < 0 ? second : 0);
     append(out, ";\n    freq = 1000000000;\n    precision = ", precision_ns,
-           ";\n    offset_s = ", (offset_ns - rest) / second, ";\n    offset = ", rest,
+           ";\n    offset_s = ", seconds, ";\n    offset = ", rest,
            ";\n    absolute = ", absolute ? "true" : "false", ";\n};\n");
     out +=
         "typealias integer { size = 64; align = 8; map = clock.trace.value; } := instant;\n"

@@ -316,7 +316,7 @@ private:
         leave_open(*jump.lane);
         leave(track);
         mark.on = &track;
-        mark.ns = track.newest;
+        mark.ns = (std::max)(track.newest, *origin_);  // it may have no record yet
         mark.name = "time goes back";
         note(note_key::back_ticks, jump.from - jump.time);
         note(note_key::position, jump.at);
@@ -332,7 +332,9 @@ private:
     void note_interval(const reduce::record_view& record, std::int64_t time) {
         if (const auto latest = record.latest()) {
             const std::int64_t until = ns_of(*latest);
-            note(note_key::later_ns, static_cast<std::uint64_t>(until > time ? until - time : 0));
+            note(note_key::later_ns,
+                 until > time ? static_cast<std::uint64_t>(until) - static_cast<std::uint64_t>(time)
+                              : 0);
         } else {
             note(note_key::later_ns, "unknown");
         }
