@@ -4,7 +4,8 @@
 
 /// @file
 /// The events of a heap trace: what heap_recorder.so writes and heap-report reads. An event that
-/// stands for a call bears the function's name; each call is one record.
+/// stands for a call bears the function's name; each call is one record. A call of one of glibc's
+/// other names, as __libc_malloc, is one of the function that it is the other name of.
 ///
 /// When a record is made: before the call for `free` and `delete`, after it for all others. So an
 /// address that one thread frees and another one gets is freed first in the trace, too. A `realloc`
@@ -45,6 +46,10 @@ struct reallocarray
 struct free : call<"free", address_field, stack_field> {};
 /// Without stacks a record of fixed length is enough, which takes half the time.
 struct free_alone : call<"free", address_field> {};
+struct free_sized : call<"free_sized", address_field, stack_field> {};
+struct free_sized_alone : call<"free_sized", address_field> {};
+struct free_aligned_sized : call<"free_aligned_sized", address_field, stack_field> {};
+struct free_aligned_sized_alone : call<"free_aligned_sized", address_field> {};
 struct posix_memalign
     : call<"posix_memalign", alignment_field, size_field, address_field, stack_field> {};
 struct aligned_alloc
@@ -74,6 +79,18 @@ struct recording : trace_ring::event<"recording", trace_ring::field<"unwind", st
                                      trace_ring::field<"depth", std::uint32_t>,
                                      trace_ring::field<"limit", std::uint64_t>> {};
 struct unrecorded : trace_ring::event<"unrecorded", trace_ring::field<"calls", std::uint64_t>> {};
+
+/// `object` was loaded so that its calls of `functions` (names, with commas) go elsewhere. Recorded
+/// at dlclose, or at the end of the program.
+struct bypassing : trace_ring::event<"bypassing", trace_ring::field<"functions", std::string_view>,
+                                     trace_ring::field<"object", std::string_view>> {};
+
+/// `process` is about to execute `file`, or has been started with it; 0: which process is not
+/// known. Why that will not be recorded, or empty. If it fails the thread's next record says so.
+struct exec : trace_ring::event<"exec", trace_ring::field<"process", std::uint32_t>,
+                                trace_ring::field<"file", std::string_view>,
+                                trace_ring::field<"obstacle", std::string_view>> {};
+struct exec_failed : trace_ring::event<"exec_failed", trace_ring::field<"error", std::int32_t>> {};
 
 /// Calls of `function` find that of `object`, the program most often, before the recorder's, so
 /// they are not recorded. What it takes from a function that is recorded is.

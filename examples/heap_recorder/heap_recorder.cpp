@@ -42,10 +42,14 @@
 
 #include <trace_ring/recorder/recorder.hpp>
 
+#include "bypass.hpp"
 #include "call_stack.hpp"
+#include "executions.hpp"
 #include "heap_events.hpp"
 #include "next_functions.hpp"
 #include "own_memory.hpp"
+#include "path_room.hpp"
+#include "recordable.hpp"
 #include "settings.hpp"
 
 // This library's own code lies between the two: what is called from there is the recorder's.
@@ -69,6 +73,7 @@ constinit thread_local thread_state here __attribute__((tls_model("initial-exec"
 
 constinit own_memory own;
 constinit next_functions next;
+constinit next_executions next_program;
 
 /// Marks a scope as the recorder's own work, or as the allocator's.
 class marked {
@@ -203,40 +208,6 @@ constinit object_set objects;
     return {};
 }
 
-/// Room for a path and a name, not on the stack, which may be a coroutine's.
-class path_room {
-public:
-    static constexpr std::size_t bytes = std::size_t{2} * PATH_MAX;
-
-    path_room() noexcept
-        : at_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
-    path_room(const path_room&) = delete;
-    path_room& operator=(const path_room&) = delete;
-    ~path_room() {
-        if (data() != nullptr) ::munmap(at_, bytes);
-    }
-    /// Null: there is no memory.
-    [[nodiscard]] char* data() const noexcept {
-        return at_ == MAP_FAILED ? nullptr : static_cast<char*>(at_);
-    }
-
-    /// The program's path; empty: it is not known.
-    [[nodiscard]] std::string_view program() const noexcept {
-        const ssize_t got = data() == nullptr ? 0 : ::readlink("/proc/self/exe", data(), PATH_MAX);
-        return {data(), got > 0 ? static_cast<std::size_t>(got) : 0};
-    }
-    /// `name` in the working directory.
-    [[nodiscard]] std::string_view absolute(std::string_view name) const noexcept {
-        if (data() == nullptr || ::getcwd(data(), PATH_MAX) == nullptr) return name;
-        std::size_t length = std::strlen(data());
-        data()[length++] = '/';
-        return {data(), length + name.copy(data() + length, bytes - length)};
-    }
-
-private:
-    void* at_;
-};
-
 void record_object(const dl_find_object& object, std::string_view path) noexcept {
     const auto start = reinterpret_cast<std::uintptr_t>(object.dlfo_map_start);
     const auto end = reinterpret_cast<std::uintptr_t>(object.dlfo_map_end);
@@ -279,7 +250,8 @@ void in_child() noexcept {
 
 /// Makes the trace file. An image that comes by exec has its predecessor's process id, so a file of
 /// that name may be there already: then a counter goes before the extension.
-void make_recorder(const settings& wanted) {
+/// Its name.
+[[nodiscard]] std::string make_recorder(const settings& wanted) {
     for (unsigned count = 0;; ++count) {
         const std::string file = numbered(wanted.file, count);
         if (count < 9999 && ::access(trace_ring::expand_file_name(file).c_str(), F_OK) == 0) {
@@ -294,7 +266,7 @@ void make_recorder(const settings& wanted) {
             options.full = trace_ring::full_mode::extend_then_discard;
             options.processes = 1024;
             new (recorder_storage) trace_ring::recorder(options);
-            return;
+            return trace_ring::expand_file_name(file);
         } catch (const std::system_error& error) {
             if (error.code().value() != EEXIST || count >= 9999) throw;
         }
@@ -311,14 +283,30 @@ struct passed_function {
 using free_function = void (*)(void*);
 constinit free_function free_of_program = nullptr;
 
+/// An operator's name as it stands in a source.
+[[nodiscard]] std::string readable_name(const char* name) {
+    if (std::strncmp(name, "_Z", 2) != 0) return name;
+    int status = -1;
+    char* const readable = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+    std::string text = readable == nullptr ? name : readable;
+    std::free(readable);
+    return text;
+}
+
+/// What the program finds of each recorded function, in their order: nothing is looked up later, as
+/// that would take away what dlerror() has to tell the program.
+constinit std::uintptr_t found_first[recorded_functions]{};
+
 /// Finds the allocator's functions now, not on the stack of whoever calls one first.
 [[nodiscard]] std::vector<passed_function> find_functions() {
     std::vector<passed_function> passed;
+    std::size_t number = 0;
     next.each_recorded([&](auto& function) {
         static_cast<void>(function.get());
         Dl_info info{};
         void* symbol = nullptr;
         void* const first = ::dlsym(RTLD_DEFAULT, function.name());
+        found_first[number++] = reinterpret_cast<std::uintptr_t>(first);
         if (is_own_code(reinterpret_cast<std::uintptr_t>(first)) ||
             ::dladdr1(first, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr ||
             static_cast<const ElfW(Sym)*>(symbol)->st_shndx == SHN_UNDEF) {
@@ -327,17 +315,11 @@ constinit free_function free_of_program = nullptr;
         if (function.name() == next.free.name()) {
             free_of_program = reinterpret_cast<free_function>(first);
         }
-        int status = -1;
-        std::string name = function.name();
-        if (name.starts_with('_')) {  // an operator's
-            char* const readable = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
-            if (readable != nullptr) name = readable;
-            std::free(readable);
-        }
-        passed.push_back({std::move(name), info.dli_fname});
+        passed.push_back({readable_name(function.name()), info.dli_fname});
     });
     static_cast<void>(next.set_new_handler.get());
     static_cast<void>(next.get_new_handler.get());
+    next_program.find();
     static_cast<void>(::dlerror());  // what was not found is nothing to the program
     return passed;
 }
@@ -353,6 +335,34 @@ void tell(const std::vector<passed_function>& passed) {
     complain({passed.back().object, " has its own ", names, ": calls of them are not recorded"});
 }
 
+/// Tells heap-record which file this process records to: "PID PATH" and a zero.
+void add_to_list(const std::string& list, const std::string& made) {
+    const path_room room;
+    std::string entry = std::to_string(::getpid()) + ' ';
+    entry += made.starts_with('/') ? std::string_view(made) : room.absolute(made);
+    entry += '\0';
+    const int file = ::open(list.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+    const ssize_t written = file < 0 ? -1 : ::write(file, entry.data(), entry.size());
+    const int error = errno;
+    if (file >= 0) ::close(file);
+    if (written != static_cast<ssize_t>(entry.size())) {
+        complain({list, ": ", std::strerror(error), "; heap-record is not told of ", made});
+    }
+}
+
+// Decided at set-up. The name is empty if LD_PRELOAD is not what preloads this library: then a
+// program without it may have it, too.
+constinit const char* own_name = "";
+
+void find_own_name(std::string_view preload) noexcept {
+    dl_find_object own_object{};
+    if (::_dl_find_object(const_cast<char*>(__ehdr_start), &own_object) != 0) return;
+    const char* const path = own_object.dlfo_link_map->l_name;
+    const char* const slash = std::strrchr(path, '/');
+    const char* const name = slash == nullptr ? path : slash + 1;
+    if (preload.find(name) != preload.npos) own_name = name;
+}
+
 [[nodiscard]] stage set_up() {
     std::string file;
     try {
@@ -363,7 +373,9 @@ void tell(const std::vector<passed_function>& passed) {
         unwind = wanted.depth == 0 ? unwind_by::none : wanted.unwind;
         depth = wanted.depth;
         free_depth = wanted.free_depth;
-        make_recorder(wanted);
+        const std::string made = make_recorder(wanted);
+        if (!wanted.list.empty()) add_to_list(wanted.list, made);
+        find_own_name(wanted.preload);
         recorder().record<event::recording>(unwind_names[static_cast<std::size_t>(unwind)],
                                             static_cast<std::uint32_t>(depth), wanted.limit);
         ::dl_iterate_phdr(
@@ -429,11 +441,132 @@ void tell(const std::vector<passed_function>& passed) {
     static_cast<void>(is_ready());
 }
 
+[[nodiscard]] bool is_recording() noexcept {
+    return stage_now.load(trace_ring::acquire) == static_cast<int>(stage::ready);
+}
+
+// --- What does not pass the recorder -----------------------------------------------------------
+
+constinit object_set bypassing;
+
+/// Records which of the functions an object calls elsewhere, once.
+void note_bypass(const char* path, std::uintptr_t bias, const ElfW(Dyn) * dynamic) {
+    std::string names;
+    each_function_called(dynamic, bias,
+                         [&](const char* name, std::uintptr_t own_function, std::uintptr_t where) {
+                             if (is_own_code(where)) return;
+                             std::uintptr_t first = 0;
+                             std::size_t number = 0;
+                             next.each_recorded([&](auto& function) {
+                                 if (std::strcmp(name, function.name()) == 0)
+                                     first = found_first[number];
+                                 ++number;
+                             });
+                             if (first == 0) return;  // none of these
+                             dl_find_object object{};
+                             if (::_dl_find_object(reinterpret_cast<void*>(where), &object) != 0)
+                                 return;
+                             const link_map& map = *object.dlfo_link_map;
+                             // The dynamic linker has not been asked; or what the program itself
+                             // has (passed_by).
+                             if ((where != own_function && map.l_ld == dynamic) || where == first)
+                                 return;
+                             const std::string readable = readable_name(name);
+                             if (names.find(readable) == names.npos) {
+                                 names.append(names.empty() ? "" : ", ").append(readable);
+                             }
+                         });
+    if (names.empty() || !bypassing.add(reinterpret_cast<std::uintptr_t>(dynamic))) return;
+    recorder().record<event::bypassing>(std::string_view(names), std::string_view(path));
+}
+
+void note_bypasses() {
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void*) {
+            for (const auto& segment : std::span(info->dlpi_phdr, info->dlpi_phnum)) {
+                if (segment.p_type != PT_DYNAMIC) continue;
+                const auto* const dynamic =
+                    reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + segment.p_vaddr);
+                note_bypass(info->dlpi_name, info->dlpi_addr, dynamic);
+            }
+            return 0;
+        },
+        nullptr);
+}
+
 [[gnu::destructor]] void end() {
+    const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
+    if (is_recording()) note_bypasses();
     const std::uint64_t calls = unrecorded_calls.load(trace_ring::relaxed);  // relaxed: a counter
     if (calls == 0 || !is_ready()) return;
     recorder().record<event::unrecorded>(calls);
 }
+
+// --- Programs that the program executes --------------------------------------------------------
+
+[[nodiscard]] const char* obstacle_to(const char* path, char* const* environment) noexcept {
+    if (!preloads(environment, own_name)) {
+        return "LD_PRELOAD in its environment does not name heap_recorder.so";
+    }
+    const auto& header = *reinterpret_cast<const ElfW(Ehdr)*>(__ehdr_start);
+    return obstacle_of(path, {header.e_ident[EI_CLASS], header.e_machine});
+}
+
+/// A call that executes a program in this process.
+[[gnu::noinline]] void note_exec(const executed_path& program, char* const* environment) noexcept {
+    if (!is_recording() || !program.is_there()) return;
+    const int kept = errno;
+    const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
+    const char* const obstacle = obstacle_to(program.path().data(), environment);
+    recorder().record<event::exec>(static_cast<std::uint32_t>(::getpid()), program.path(),
+                                   std::string_view(obstacle == nullptr ? "" : obstacle));
+    errno = kept;
+}
+/// It has come back, so it has failed; returns what it does.
+int note_exec_failed(int result) noexcept {
+    const int kept = errno;
+    const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
+    if (is_recording()) recorder().record<event::exec_failed>(kept);
+    errno = kept;
+    return result;
+}
+
+/// A call that executes one in a new process. What it will say is found out before it.
+class started_program {
+public:
+    started_program(const char* name, bool by_search, char* const* environment) noexcept
+        : program_(name, by_search),
+          obstacle_(!is_recording() || !program_.is_there()
+                        ? nullptr
+                        : obstacle_to(program_.path().data(), environment)) {}
+    void record(::pid_t process) const noexcept {
+        if (!is_recording()) return;
+        const int kept = errno;
+        const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
+        recorder().record<event::exec>(static_cast<std::uint32_t>(process), program_.path(),
+                                       std::string_view(obstacle_ == nullptr ? "" : obstacle_));
+        errno = kept;
+    }
+    /// Of one whose process is not known: only if it will not be recorded.
+    void record_obstacle() const noexcept {
+        if (obstacle_ != nullptr) record(0);
+    }
+
+private:
+    executed_path program_;
+    const char* obstacle_;
+};
+
+/// The words of execl and its like, up to the null, on the stack, as the C library does it.
+#define HEAP_WORDS(LIST, FIRST)                                                                   \
+    std::size_t count = 1;                                                                        \
+    va_list counted;                                                                              \
+    va_copy(counted, LIST);                                                                       \
+    for (const char* each = FIRST; each != nullptr; each = va_arg(counted, const char*)) ++count; \
+    va_end(counted);                                                                              \
+    auto** const words = static_cast<char**>(__builtin_alloca(count * sizeof(char*)));            \
+    words[0] = const_cast<char*>(FIRST);                                                          \
+    for (std::size_t i = 1; i < count; ++i) words[i] = va_arg(LIST, char*)
 
 // --- One call ----------------------------------------------------------------------------------
 
@@ -703,6 +836,69 @@ void run_new_handler() {
     news.running = running;
 }
 
+/// posix_spawn or posix_spawnp.
+[[nodiscard]] int spawned(next_executions::spawn* really, pid_t* process,
+                          const started_program& program, const char* name,
+                          const posix_spawn_file_actions_t* actions,
+                          const posix_spawnattr_t* attributes, char* const* words,
+                          char* const* environment) noexcept {
+    pid_t made = 0;
+    const int error = really(&made, name, actions, attributes, words, environment);
+    if (error == 0) {
+        if (process != nullptr) *process = made;
+        program.record(made);
+    }
+    return error;
+}
+
+// --- The functions of C, each by any of its names ----------------------------------------------
+
+[[gnu::always_inline]] inline void* traced_malloc(
+    const frame_registers& caller, std::size_t size,
+    next_function<void*(std::size_t)>& function) noexcept {
+    if (is_own(caller)) return allocate_own(size);
+    if (news.running != nullptr && is_within(here.inside, caller)) {
+        void* const block = call_next(caller, function, size);
+        news.running->from_malloc = block;
+        news.running->from_malloc_size = size;
+        return block;
+    }
+    return traced(
+        caller, [&] { return call_next(caller, function, size); },
+        [&](void* result, call_stack stack) {
+            recorder().record<event::malloc>(size, trace_ring::address(result), stack);
+        });
+}
+
+[[gnu::always_inline]] inline void* traced_calloc(
+    const frame_registers& caller, std::size_t count, std::size_t size,
+    next_function<void*(std::size_t, std::size_t)>& function) noexcept {
+    if (is_own(caller)) {
+        std::size_t bytes = 0;
+        if (__builtin_mul_overflow(count, size, &bytes)) return fail(ENOMEM);
+        return allocate_own(bytes);  // comes zeroed
+    }
+    return traced(
+        caller, [&] { return call_next(caller, function, count, size); },
+        [&](void* result, call_stack stack) {
+            recorder().record<event::calloc>(count, size, trace_ring::address(result), stack);
+        });
+}
+
+[[gnu::always_inline]] inline void* traced_realloc(
+    const frame_registers& caller, void* old, std::size_t size,
+    next_function<void*(void*, std::size_t)>& function) noexcept {
+    if (own.contains(old)) return own.resize(old, size);
+    if (is_own(caller) && old == nullptr) return allocate_own(size);
+    if (is_own(caller)) return call_next(caller, function, old, size);
+    return traced(
+        caller, [&] { return call_next(caller, function, old, size); },
+        [&](void* result, call_stack stack) {
+            recorder().record<event::realloc>(trace_ring::address(old), size,
+                                              trace_ring::address(result), stack);
+        });
+}
+
 }  // namespace
 }  // namespace heap
 
@@ -713,51 +909,58 @@ using namespace heap;  // NOLINT: what follows are the C library's names
 extern "C" {
 
 HEAP_EXPORT void* malloc(std::size_t size) noexcept {
-    const auto caller = HEAP_CALLER();
-    if (is_own(caller)) return allocate_own(size);
-    if (news.running != nullptr && is_within(here.inside, caller)) {
-        void* const block = call_next(caller, next.malloc, size);
-        news.running->from_malloc = block;
-        news.running->from_malloc_size = size;
-        return block;
-    }
-    return traced(
-        caller, [&] { return call_next(caller, next.malloc, size); },
-        [&](void* result, call_stack stack) {
-            recorder().record<event::malloc>(size, trace_ring::address(result), stack);
-        });
+    return traced_malloc(HEAP_CALLER(), size, next.malloc);
+}
+HEAP_EXPORT void* __libc_malloc(std::size_t size) noexcept {
+    return traced_malloc(HEAP_CALLER(), size, next.libc_malloc);
 }
 
 HEAP_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
-    const auto caller = HEAP_CALLER();
-    if (is_own(caller)) {
-        std::size_t bytes = 0;
-        if (__builtin_mul_overflow(count, size, &bytes)) return fail(ENOMEM);
-        return allocate_own(bytes);  // comes zeroed
-    }
-    return traced(
-        caller, [&] { return call_next(caller, next.calloc, count, size); },
-        [&](void* result, call_stack stack) {
-            recorder().record<event::calloc>(count, size, trace_ring::address(result), stack);
-        });
+    return traced_calloc(HEAP_CALLER(), count, size, next.calloc);
+}
+HEAP_EXPORT void* __libc_calloc(std::size_t count, std::size_t size) noexcept {
+    return traced_calloc(HEAP_CALLER(), count, size, next.libc_calloc);
 }
 
 HEAP_EXPORT void free(void* block) noexcept {
     if (own.contains(block)) return own.release(block);
     traced_free<event::free, event::free_alone>(HEAP_CALLER(), block, next.free);
 }
+HEAP_EXPORT void __libc_free(void* block) noexcept {
+    if (own.contains(block)) return own.release(block);
+    traced_free<event::free, event::free_alone>(HEAP_CALLER(), block, next.libc_free);
+}
+// Where the C library has none of these, only a program that looks for one at run time gets here.
+HEAP_EXPORT void cfree(void* block) noexcept {
+    if (own.contains(block)) return own.release(block);
+    traced_free<event::free, event::free_alone>(HEAP_CALLER(), block,
+                                                next.cfree.known() ? next.cfree : next.free);
+}
+HEAP_EXPORT void free_sized(void* block, std::size_t size) noexcept {
+    using event::free_sized, event::free_sized_alone;
+    if (own.contains(block)) return own.release(block);
+    if (next.free_sized.known()) {
+        traced_free<free_sized, free_sized_alone>(HEAP_CALLER(), block, next.free_sized, size);
+    } else {
+        traced_free<free_sized, free_sized_alone>(HEAP_CALLER(), block, next.free);
+    }
+}
+HEAP_EXPORT void free_aligned_sized(void* block, std::size_t alignment, std::size_t size) noexcept {
+    using event::free_aligned_sized, event::free_aligned_sized_alone;
+    if (own.contains(block)) return own.release(block);
+    if (next.free_aligned_sized.known()) {
+        traced_free<free_aligned_sized, free_aligned_sized_alone>(
+            HEAP_CALLER(), block, next.free_aligned_sized, alignment, size);
+    } else {
+        traced_free<free_aligned_sized, free_aligned_sized_alone>(HEAP_CALLER(), block, next.free);
+    }
+}
 
 HEAP_EXPORT void* realloc(void* old, std::size_t size) noexcept {
-    const auto caller = HEAP_CALLER();
-    if (own.contains(old)) return own.resize(old, size);
-    if (is_own(caller) && old == nullptr) return allocate_own(size);
-    if (is_own(caller)) return call_next(caller, next.realloc, old, size);
-    return traced(
-        caller, [&] { return call_next(caller, next.realloc, old, size); },
-        [&](void* result, call_stack stack) {
-            recorder().record<event::realloc>(trace_ring::address(old), size,
-                                              trace_ring::address(result), stack);
-        });
+    return traced_realloc(HEAP_CALLER(), old, size, next.realloc);
+}
+HEAP_EXPORT void* __libc_realloc(void* old, std::size_t size) noexcept {
+    return traced_realloc(HEAP_CALLER(), old, size, next.libc_realloc);
 }
 
 HEAP_EXPORT void* reallocarray(void* old, std::size_t count, std::size_t size) noexcept {
@@ -808,19 +1011,42 @@ HEAP_EXPORT void* memalign(std::size_t alignment, std::size_t size) noexcept {
                                            size);
 }
 
+HEAP_EXPORT void* __libc_memalign(std::size_t alignment, std::size_t size) noexcept {
+    return traced_aligned<event::memalign>(HEAP_CALLER(), alignment, size, next.libc_memalign,
+                                           alignment, size);
+}
+
 HEAP_EXPORT void* valloc(std::size_t size) noexcept {
     return traced_aligned<event::valloc>(HEAP_CALLER(), trace_ring::storage::machine_page_bytes(),
                                          size, next.valloc, size);
+}
+HEAP_EXPORT void* __libc_valloc(std::size_t size) noexcept {
+    return traced_aligned<event::valloc>(HEAP_CALLER(), trace_ring::storage::machine_page_bytes(),
+                                         size, next.libc_valloc, size);
 }
 
 HEAP_EXPORT void* pvalloc(std::size_t size) noexcept {
     return traced_aligned<event::pvalloc>(HEAP_CALLER(), trace_ring::storage::machine_page_bytes(),
                                           size, next.pvalloc, size);
 }
+HEAP_EXPORT void* __libc_pvalloc(std::size_t size) noexcept {
+    return traced_aligned<event::pvalloc>(HEAP_CALLER(), trace_ring::storage::machine_page_bytes(),
+                                          size, next.libc_pvalloc, size);
+}
 
 /// Code may be gone after this, and other code come in its place: what is known of it is forgotten.
 HEAP_EXPORT int dlclose(void* handle) noexcept {
     auto* const function = next.dlclose.get();
+    // Declared never to be null, which a program need not heed.
+    auto given = reinterpret_cast<std::uintptr_t>(handle);
+    asm("" : "+r"(given));
+    if (given != 0 && is_recording()) {
+        const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
+        const int kept = errno;
+        const auto& map = *reinterpret_cast<const link_map*>(given);  // glibc's handles are that
+        note_bypass(map.l_name, map.l_addr, map.l_ld);
+        errno = kept;
+    }
     const int result = function == nullptr ? -1 : function(handle);
     objects.remove_if([](std::uintptr_t start) {
         dl_find_object object{};
@@ -828,6 +1054,83 @@ HEAP_EXPORT int dlclose(void* handle) noexcept {
     });
     walker.forget();
     return result;
+}
+
+// --- exec and its like ---
+
+HEAP_EXPORT int execve(const char* path, char* const* words, char* const* environment) noexcept {
+    note_exec({path, false}, environment);
+    return note_exec_failed(next_program.execve.get()(path, words, environment));
+}
+HEAP_EXPORT int execv(const char* path, char* const* words) noexcept {
+    note_exec({path, false}, environ);
+    return note_exec_failed(next_program.execv.get()(path, words));
+}
+HEAP_EXPORT int execvp(const char* name, char* const* words) noexcept {
+    note_exec({name, true}, environ);
+    return note_exec_failed(next_program.execvp.get()(name, words));
+}
+HEAP_EXPORT int execvpe(const char* name, char* const* words, char* const* environment) noexcept {
+    note_exec({name, true}, environment);
+    return note_exec_failed(next_program.execvpe.get()(name, words, environment));
+}
+HEAP_EXPORT int fexecve(int file, char* const* words, char* const* environment) noexcept {
+    note_exec({file, ""}, environment);
+    return note_exec_failed(next_program.fexecve.get()(file, words, environment));
+}
+HEAP_EXPORT int execveat(int directory, const char* path, char* const* words,
+                         char* const* environment, int flags) noexcept {
+    note_exec({directory, path}, environment);
+    return note_exec_failed(
+        next_program.execveat.get()(directory, path, words, environment, flags));
+}
+HEAP_EXPORT int execl(const char* path, const char* first, ...) noexcept {
+    va_list list;
+    va_start(list, first);
+    HEAP_WORDS(list, first);
+    va_end(list);
+    note_exec({path, false}, environ);
+    return note_exec_failed(next_program.execv.get()(path, words));
+}
+HEAP_EXPORT int execlp(const char* name, const char* first, ...) noexcept {
+    va_list list;
+    va_start(list, first);
+    HEAP_WORDS(list, first);
+    va_end(list);
+    note_exec({name, true}, environ);
+    return note_exec_failed(next_program.execvp.get()(name, words));
+}
+HEAP_EXPORT int execle(const char* path, const char* first, ...) noexcept {
+    va_list list;
+    va_start(list, first);
+    HEAP_WORDS(list, first);
+    auto* const environment = va_arg(list, char* const*);
+    va_end(list);
+    note_exec({path, false}, environment);
+    return note_exec_failed(next_program.execve.get()(path, words, environment));
+}
+HEAP_EXPORT int posix_spawn(pid_t* process, const char* path,
+                            const posix_spawn_file_actions_t* actions,
+                            const posix_spawnattr_t* attributes, char* const* words,
+                            char* const* environment) {
+    return spawned(next_program.posix_spawn.get(), process, {path, false, environment}, path,
+                   actions, attributes, words, environment);
+}
+HEAP_EXPORT int posix_spawnp(pid_t* process, const char* name,
+                             const posix_spawn_file_actions_t* actions,
+                             const posix_spawnattr_t* attributes, char* const* words,
+                             char* const* environment) {
+    return spawned(next_program.posix_spawnp.get(), process, {name, true, environment}, name,
+                   actions, attributes, words, environment);
+}
+// These two execute the shell in a process that only they know.
+HEAP_EXPORT int system(const char* command) {
+    if (command != nullptr) started_program("/bin/sh", false, environ).record_obstacle();
+    return next_program.system.get()(command);
+}
+HEAP_EXPORT FILE* popen(const char* command, const char* mode) {
+    started_program("/bin/sh", false, environ).record_obstacle();
+    return next_program.popen.get()(command, mode);
 }
 
 }  // extern "C"

@@ -5,10 +5,9 @@
 /// @file
 /// The allocator's own functions: those that the program would call were the recorder not there.
 ///
-/// They are looked up with dlsym(RTLD_NEXT), not called as glibc's __libc_malloc and its like, so
-/// that a program with another allocator in a library (jemalloc, tcmalloc, another preload) keeps
-/// it: mixing two allocators would crash it. What the look-up itself allocates comes from the
-/// recorder's own memory.
+/// They are looked up with dlsym(RTLD_NEXT), each by its own name, so that a program with another
+/// allocator in a library (jemalloc, tcmalloc, another preload) keeps it: mixing two allocators
+/// would crash it. What the look-up itself allocates comes from the recorder's own memory.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -197,6 +196,18 @@ struct next_functions {
     next_function<void*(std::size_t, std::size_t)> memalign{"memalign", first_version};
     next_function<void*(std::size_t)> valloc{"valloc", first_version};
     next_function<void*(std::size_t)> pvalloc{"pvalloc", first_version};
+    // Of C23: not every C library has them, and free does the same.
+    next_function<void(void*, std::size_t)> free_sized{"free_sized"};
+    next_function<void(void*, std::size_t, std::size_t)> free_aligned_sized{"free_aligned_sized"};
+    // glibc's other names, for allocators that are put before its own; free's oldest one.
+    next_function<void*(std::size_t)> libc_malloc{"__libc_malloc", first_version};
+    next_function<void*(std::size_t, std::size_t)> libc_calloc{"__libc_calloc", first_version};
+    next_function<void*(void*, std::size_t)> libc_realloc{"__libc_realloc", first_version};
+    next_function<void(void*)> libc_free{"__libc_free", first_version};
+    next_function<void*(std::size_t, std::size_t)> libc_memalign{"__libc_memalign", first_version};
+    next_function<void*(std::size_t)> libc_valloc{"__libc_valloc", first_version};
+    next_function<void*(std::size_t)> libc_pvalloc{"__libc_pvalloc", first_version};
+    next_function<void(void*)> cfree{"cfree", first_version};
     next_operators<false> one;
     next_operators<true> array;
     next_operator<std::new_handler(std::new_handler)> set_new_handler{"_ZSt15set_new_handlerPFvvE"};
@@ -208,8 +219,17 @@ struct next_functions {
     constexpr void each_recorded(Visit visit) {
         visit(malloc), visit(calloc), visit(realloc), visit(reallocarray), visit(free);
         visit(posix_memalign), visit(aligned_alloc), visit(memalign), visit(valloc), visit(pvalloc);
+        visit(free_sized), visit(free_aligned_sized), visit(cfree);
+        visit(libc_malloc), visit(libc_calloc), visit(libc_realloc), visit(libc_free);
+        visit(libc_memalign), visit(libc_valloc), visit(libc_pvalloc);
         one.each(visit), array.each(visit);
     }
 };
+inline constexpr std::size_t recorded_functions = [] {
+    next_functions all;
+    std::size_t count = 0;
+    all.each_recorded([&count](auto&) { ++count; });
+    return count;
+}();
 
 }  // namespace heap

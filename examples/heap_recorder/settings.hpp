@@ -28,6 +28,9 @@ struct settings {
     unwind_by unwind = default_unwind;
     std::size_t depth = default_depth;
     std::size_t free_depth = default_free_depth;
+    /// A file to which the name of each trace is added, for heap-record; empty: none.
+    std::string list;
+    std::string preload;  ///< LD_PRELOAD
 };
 
 /// Writes one line to the standard error output, past stdio and in one piece.
@@ -69,13 +72,15 @@ inline void complain(std::initializer_list<std::string_view> parts) {
     return value << shift;
 }
 
-/// The process's environment as one block of NUL-terminated strings.
+/// What of the process's environment is read here, as one block of NUL-terminated strings.
 [[nodiscard]] inline std::string environment_block() {
     std::string all;
     if (environ != nullptr) {
         for (char** each = environ; *each != nullptr; ++each) {
             const std::string_view entry(*each);
-            if (entry.starts_with("TRACE_RING_")) all.append(entry).push_back('\0');
+            if (entry.starts_with("TRACE_RING_") || entry.starts_with("LD_PRELOAD=")) {
+                all.append(entry).push_back('\0');
+            }
         }
         return all;
     }
@@ -123,6 +128,8 @@ inline void find_program_name() {
         return {};
     };
     if (const auto text = variable("TRACE_RING_FILE"); !text.empty()) s.file = text;
+    s.list = variable("TRACE_RING_LIST");
+    s.preload = variable("LD_PRELOAD");
     if (const auto text = variable("TRACE_RING_LIMIT"); !text.empty()) {
         if (const auto bytes = parse_bytes(text); bytes && *bytes >= std::uint64_t{1} << 20) {
             s.limit = *bytes;

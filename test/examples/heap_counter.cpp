@@ -38,6 +38,8 @@ enum function {
     f_new,
     f_new_aligned,
     f_delete,
+    f_free_sized,
+    f_free_aligned_sized,
     functions
 };
 
@@ -206,6 +208,34 @@ EXPORT void* pvalloc(size_t size) noexcept {
     NEXT(pvalloc);
     return counted(f_pvalloc, [&] { return next_pvalloc(size); });
 }
+
+// Of C23. This C library need not have them.
+void free_sized(void* block, size_t size) noexcept;
+EXPORT void free_sized(void* block, size_t) noexcept {
+    NEXT(free);
+    counted(f_free_sized, [&] { next_free(block); });
+}
+void free_aligned_sized(void* block, size_t alignment, size_t size) noexcept;
+EXPORT void free_aligned_sized(void* block, size_t, size_t) noexcept {
+    NEXT(free);
+    counted(f_free_aligned_sized, [&] { next_free(block); });
+}
+
+// glibc's other names.
+#define OTHER_NAME(result, name, which, parameters, ...)                \
+    result __libc_##name parameters noexcept;                           \
+    EXPORT result __libc_##name parameters noexcept {                   \
+        static decltype(::__libc_##name)* target;                       \
+        auto* const really = next("__libc_" #name, target);             \
+        return counted(f_##which, [&] { return really(__VA_ARGS__); }); \
+    }
+OTHER_NAME(void*, malloc, malloc, (size_t size), size)
+OTHER_NAME(void*, calloc, calloc, (size_t n, size_t size), n, size)
+OTHER_NAME(void*, realloc, realloc, (void* old, size_t size), old, size)
+OTHER_NAME(void, free, free, (void* block), block)
+OTHER_NAME(void*, memalign, memalign, (size_t alignment, size_t size), alignment, size)
+OTHER_NAME(void*, valloc, valloc, (size_t size), size)
+OTHER_NAME(void*, pvalloc, pvalloc, (size_t size), size)
 
 }  // extern "C"
 

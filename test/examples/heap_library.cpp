@@ -15,3 +15,6 @@ const std::vector<int> numbers(1000);
 extern "C" void* allocate_in_library() {
     return std::malloc(88 + numbers.size());
 }
+extern "C" void release_in_library(void* block) {
+    std::free(block);
+}

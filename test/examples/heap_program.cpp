@@ -5,6 +5,8 @@
 /// Programs for heap_recorder.so to be preloaded into; the first argument says which.
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <malloc.h>
 #include <mcheck.h>
@@ -29,6 +31,17 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+// glibc's other names of its functions.
+extern "C" {
+void* __libc_malloc(std::size_t);                 // NOLINT: the C library's names, to the end
+void* __libc_calloc(std::size_t, std::size_t);    // NOLINT
+void* __libc_realloc(void*, std::size_t);         // NOLINT
+void __libc_free(void*);                          // NOLINT
+void* __libc_memalign(std::size_t, std::size_t);  // NOLINT
+void* __libc_valloc(std::size_t);                 // NOLINT
+void* __libc_pvalloc(std::size_t);                // NOLINT
+}
 
 namespace {
 
@@ -72,6 +85,32 @@ struct alignas(64) on_a_line {
     char bytes[64];
 };
 
+// C23's, and glibc's oldest, which this C library need not have: free does the same.
+using free_sized_function = void (*)(void*, std::size_t);
+using free_aligned_sized_function = void (*)(void*, std::size_t, std::size_t);
+
+template <class Function>
+Function looked_up(const char* name) {
+    return reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, name));
+}
+
+/// A block by each of the other names that the allocator's functions have.
+void other_names(std::size_t bytes) {
+    static const auto free_sized = looked_up<free_sized_function>("free_sized");
+    static const auto free_aligned_sized =
+        looked_up<free_aligned_sized_function>("free_aligned_sized");
+    if (free_sized != nullptr) free_sized(get(bytes), bytes);
+    if (free_aligned_sized != nullptr) {
+        free_aligned_sized(kept(std::aligned_alloc(64, 128)), 64, 128);
+    }
+    __libc_free(kept(__libc_malloc(bytes)));
+    std::free(kept(__libc_calloc(bytes, 2)));
+    __libc_free(kept(__libc_realloc(get(bytes), 2 * bytes)));
+    __libc_free(kept(__libc_memalign(256, bytes)));
+    std::free(kept(__libc_valloc(bytes)));
+    std::free(kept(__libc_pvalloc(bytes)));
+}
+
 /// Every function of the allocator in a random order, some blocks freed by other threads.
 void churn(std::uint32_t seed, int steps, std::vector<void*>& handed_over, std::mutex& lock) {
     asm volatile("" : : "r"(&in_thread) : "memory");
@@ -80,7 +119,7 @@ void churn(std::uint32_t seed, int steps, std::vector<void*>& handed_over, std::
     for (int i = 0; i < steps; ++i) {
         void*& slot = mine[(next_random(state) >> 8) % mine.size()];
         const std::size_t bytes = (next_random(state) >> 8) % 2000 + 1;
-        switch ((next_random(state) >> 8) % 12) {
+        switch ((next_random(state) >> 8) % 13) {
             case 0:
                 std::free(slot);
                 slot = get(bytes);
@@ -123,6 +162,9 @@ void churn(std::uint32_t seed, int steps, std::vector<void*>& handed_over, std::
                 break;
             case 9:
                 std::free(kept(::strdup("a string")));
+                break;
+            case 12:
+                if (bytes % 8 == 0) other_names(bytes);
                 break;
             case 10: {
                 const std::lock_guard hold(lock);
@@ -311,6 +353,85 @@ int execs(char** argv) {
     if (status != 0) return 1;
     ::execv(argv[0], arguments);
     return 127;
+}
+
+/// Executes a program by every function that can do that: 13 times, in each of which the
+/// environment says nothing of a preload; and twice in vain.
+int executes(const char* path) {
+    char* const words[] = {const_cast<char*>(path), nullptr};
+    char* const none[] = {nullptr};
+    const std::string folder(path, std::strrchr(path, '/'));
+    const char* const name = std::strrchr(path, '/') + 1;
+    const int file = ::open(path, O_RDONLY);
+    const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+    int failures = 0;
+    const auto waited = [&failures](pid_t child) {
+        int status = -1;
+        ::waitpid(child, &status, 0);
+        if (status != 0) ++failures;
+    };
+    ::setenv("PATH", ("/nowhere:" + folder).c_str(), 1);
+    if (::execv("/nowhere/at/all", words) != -1 || errno != ENOENT) return 1;
+    if (::execl(folder.c_str(), "a", "b", nullptr) != -1 || errno != EACCES) return 1;
+    pid_t child = 0;
+    if (::posix_spawn(&child, path, nullptr, nullptr, words, none) != 0) return 2;
+    waited(child);
+    if (::posix_spawnp(&child, name, nullptr, nullptr, words, none) != 0) return 2;
+    waited(child);
+    ::unsetenv("LD_PRELOAD");
+    for (int way = 0; way < 9; ++way) {
+        child = ::fork();
+        if (child == 0) {
+            switch (way) {
+                case 0:
+                    ::execve(path, words, none);
+                    break;
+                case 1:
+                    ::execv(path, words);
+                    break;
+                case 2:
+                    ::execvp(name, words);
+                    break;
+                case 3:
+                    ::execvpe(name, words, none);
+                    break;
+                case 4:
+                    ::fexecve(file, words, none);
+                    break;
+                case 5:
+                    ::execveat(directory, name, words, none, 0);
+                    break;
+                case 6:
+                    ::execl(path, "one", "two", "three", nullptr);
+                    break;
+                case 7:
+                    ::execlp(name, "one", nullptr);
+                    break;
+                default:
+                    ::execle(path, "one", "two", nullptr, none);
+                    break;
+            }
+            ::_exit(127);
+        }
+        waited(child);
+    }
+    if (std::system(path) != 0) ++failures;
+    FILE* const from = ::popen(path, "r");
+    if (from == nullptr || ::pclose(from) != 0) ++failures;
+    return failures;
+}
+
+/// A library with calls of its own to the C library, past any preload.
+int deep_binding(const char* library) {
+    void* const handle = ::dlopen(library, RTLD_NOW | RTLD_DEEPBIND);
+    if (handle == nullptr) return 1;
+    const auto give = reinterpret_cast<void* (*)()>(::dlsym(handle, "allocate_in_library"));
+    const auto take = reinterpret_cast<void (*)(void*)>(::dlsym(handle, "release_in_library"));
+    for (int i = 0; i < 7; ++i) std::free(give());
+    void* const other = get(50'000);
+    for (int i = 0; i < 5; ++i) take(get(70'000));
+    take(other);
+    return 0;
 }
 
 /// Libraries come and go in some threads while others allocate.
@@ -516,6 +637,8 @@ int main(int argc, char** argv) {
     }
     if (what == "forks") return forks();
     if (what == "execs") return execs(argv);
+    if (what == "executes" && argc > 2) return executes(argv[2]);
+    if (what == "deep_binding" && argc > 2) return deep_binding(argv[2]);
     if (what == "dlopens" && argc > 2) return dlopens(argv[2]);
     if (what == "signals") return signals();
     if (what == "operators") return operators(200);

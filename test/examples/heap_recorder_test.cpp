@@ -8,10 +8,12 @@
 /// The counter is preloaded behind the recorder: every call of the program passes both, and what
 /// the recorder allocates for itself passes neither.
 
+#include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +31,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -897,6 +900,179 @@ BOOST_AUTO_TEST_CASE(a_damaged_heap_trace_is_reported_on_and_never_a_crash,
         BOOST_TEST((report.status == 0 || report.status == 2),
                    "exit status " << report.status << ": " << report.err);
     }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- What does not pass the recorder -----------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(what_is_not_recorded_is_said_to_be_so)
+
+/// One line, without the breaks that the width of a page makes.
+[[nodiscard]] std::string report_of(const std::string& trace, const folder& scratch) {
+    return run({HEAP_REPORT, trace}, {{"COLUMNS", "2000"}}, scratch).out;
+}
+
+[[nodiscard]] bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+BOOST_AUTO_TEST_CASE(calls_of_an_object_that_is_bound_past_the_recorder) {
+    const folder scratch;
+    const std::string trace = scratch.file("deep.trace");
+    const outcome ran = run({program, "deep_binding", HEAP_LIBRARY}, recording_to(trace), scratch);
+    BOOST_TEST(ran.status == 0, ran.err);
+    heap::stack_table stacks;
+    auto file = heap::read_profile(trace, stacks, 1'000'000);
+    BOOST_TEST_REQUIRE(file.processes.size() == 1U);
+    const auto& sums = file.processes[0].heap.sums();
+    BOOST_TEST(sums.unknown_frees == 7U);
+    BOOST_TEST(sums.unseen_ends == 4U);  // the fifth, and another block, seem to live on
+    BOOST_TEST(sums.reused == 4U);
+    const std::string text = report_of(trace, scratch);
+    BOOST_TEST(contains(text, "by " HEAP_LIBRARY ": they go to another object's"), text);
+    BOOST_TEST(contains(text, "where 7 blocks came from that were freed"), text);
+    BOOST_TEST(contains(text, "the end of 4 blocks, whose addresses were handed out again"), text);
+    // There is one thread: no realloc was overtaken.
+    BOOST_TEST(!contains(text, "before their realloc"), text);
+}
+
+BOOST_AUTO_TEST_CASE(programs_that_are_executed_whatever_function_does_it) {
+    const folder scratch;
+    const std::string trace = scratch.file("executes.trace");
+    const outcome ran = run({program, "executes", HEAP_KNOWN}, recording_to(trace), scratch);
+    BOOST_TEST(ran.status == 0, ran.err);
+    heap::stack_table stacks;
+    const auto file = heap::read_profile(trace, stacks, 1'000'000);
+    std::size_t known = 0, shells = 0;
+    for (const auto& each : file.executions) {
+        BOOST_TEST(contains(each.obstacle, "LD_PRELOAD in its environment"), each.obstacle);
+        if (each.path == HEAP_KNOWN) ++known;
+        if (each.path == "/bin/sh") ++shells;
+        BOOST_TEST((each.pid == 0) == (each.path == "/bin/sh"));
+    }
+    BOOST_TEST(known == 11U);
+    BOOST_TEST(shells == 2U);
+    BOOST_TEST(file.executions.size() == known + shells);  // none of those that failed
+    const std::string text = report_of(trace, scratch);
+    BOOST_TEST(contains(text, "executes.trace: not recorded: " HEAP_KNOWN " (process "), text);
+    BOOST_TEST(contains(text, "and 3 more programs that are not recorded"), text);
+    // A program that has executed another one says so itself.
+    const auto replaced = std::count_if(file.processes.begin(), file.processes.end(),
+                                        [](const auto& p) { return p.executed == HEAP_KNOWN; });
+    BOOST_TEST(replaced == 9);
+}
+
+// heap-record
+
+/// A copy of a program, changed so that the preload does not get into it.
+[[nodiscard]] std::string changed_copy(const folder& scratch, const std::string& name,
+                                       void (*change)(std::string&)) {
+    std::string bytes = contents(HEAP_KNOWN);
+    change(bytes);
+    const std::string path = scratch.file(name);
+    std::ofstream(path, std::ios::binary) << bytes;
+    fs::permissions(path, fs::perms::owner_all);
+    return path;
+}
+
+[[nodiscard]] std::string linker_of(const std::string& bytes) {
+    const auto at = bytes.find("/ld-linux");
+    const auto begin = bytes.rfind('\0', at) + 1;
+    return bytes.substr(begin, bytes.find('\0', at) - begin);
+}
+
+BOOST_AUTO_TEST_CASE(heap_record_looks_at_the_program_before_it_runs_it) {
+    const folder scratch;
+    const variables here{{"TMPDIR", scratch.file("")}};
+    const auto refused = [&](const std::string& path, const std::string& why) {
+        const outcome ran = run({HEAP_RECORD, "--", path}, here, scratch, scratch.file("."));
+        BOOST_TEST(ran.status == 125, ran.err);
+        BOOST_TEST(ran.err.starts_with("heap-record: " + path + " cannot be recorded: " + why),
+                   ran.err);
+        BOOST_TEST(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
+    };
+    const std::string musl = changed_copy(scratch, "musl", [](std::string& bytes) {
+        const std::string linker = linker_of(bytes);
+        std::string other = "/lib/ld-musl.so";
+        other.resize(linker.size());
+        bytes.replace(bytes.find(linker), linker.size(), other);
+    });
+    refused(musl, "its dynamic linker is not glibc's");
+    const std::string alone = changed_copy(scratch, "alone", [](std::string& bytes) {
+        using header = std::conditional_t<sizeof(void*) == 8, Elf64_Ehdr, Elf32_Ehdr>;
+        using segment = std::conditional_t<sizeof(void*) == 8, Elf64_Phdr, Elf32_Phdr>;
+        auto* const of = reinterpret_cast<header*>(bytes.data());
+        auto* const segments = reinterpret_cast<segment*>(bytes.data() + of->e_phoff);
+        for (int i = 0; i < of->e_phnum; ++i) {
+            if (segments[i].p_type == PT_INTERP) segments[i].p_type = PT_NULL;
+        }
+    });
+    refused(alone, "it is linked statically");
+    refused(changed_copy(scratch, "other", [](std::string& bytes) { bytes[18] ^= 1; }),
+            "it is for another word size or machine");
+    // Of a script its interpreter counts.
+    const std::string script = scratch.file("script");
+    std::ofstream(script) << "#! " << alone << " -x\n";
+    fs::permissions(script, fs::perms::owner_all);
+    refused(script, "it is linked statically");
+    if (::getuid() == 0) {  // who else may make a program that gets another user's rights?
+        const std::string user = changed_copy(scratch, "user", [](std::string&) {});
+        BOOST_TEST(::chown(user.c_str(), 1, 0) == 0);
+        BOOST_TEST(::chmod(user.c_str(), 04755) == 0);
+        refused(user, "it is set-user-ID");
+        const std::string group = changed_copy(scratch, "group", [](std::string&) {});
+        BOOST_TEST(::chown(group.c_str(), 0, 1) == 0);
+        BOOST_TEST(::chmod(group.c_str(), 02755) == 0);
+        refused(group, "it is set-group-ID");
+    }
+    BOOST_TEST(scratch.files(".trace").empty());
+    // What a recorded program executes is looked at, too.
+    const outcome shell = run({HEAP_RECORD, "--quiet", "--", "/bin/sh", "-c",
+                               alone + " 2>/dev/null; " + HEAP_KNOWN + "; exit 7"},
+                              here, scratch, scratch.file("."));
+    BOOST_TEST(shell.status == 7, shell.err);
+    BOOST_TEST(contains(shell.err, alone + " is not recorded: it is linked statically"), shell.err);
+    BOOST_TEST(contains(shell.err, "/heap.heap_known."), shell.err);
+    BOOST_TEST(scratch.files(".trace").size() == 2U);
+    BOOST_TEST(scratch.files("heap-record-").empty());
+}
+
+// present: recorded, executed
+BOOST_AUTO_TEST_CASE(heap_record_ends_with_the_report_and_the_program_s_exit_status) {
+    const folder scratch;
+    const auto recorded_by = [&](std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), HEAP_RECORD);
+        return run(arguments, {{"COLUMNS", "200"}}, scratch, scratch.file("."));
+    };
+    const outcome spoke = recorded_by({"-o", "%e.%p.trace", "--", program, "speak"});
+    BOOST_TEST(spoke.status == 42, spoke.err);
+    BOOST_TEST(spoke.out == "said\n");
+    const auto traces = scratch.files(".trace");
+    BOOST_TEST_REQUIRE(traces.size() == 1U);
+    const std::string name = fs::path(traces[0]).filename().string();
+    BOOST_TEST(contains(spoke.err, "heap-record: "), spoke.err);
+    BOOST_TEST(contains(spoke.err, "/" + name + "\n"), spoke.err);
+    BOOST_TEST(contains(spoke.err, "heap_program (process "), spoke.err);
+    BOOST_TEST(contains(spoke.err, "never freed"), spoke.err);
+    // The same as heap-report's.
+    const outcome report = run({HEAP_REPORT, traces[0]}, {{"COLUMNS", "200"}}, scratch);
+    BOOST_TEST(spoke.err.ends_with(report.out), spoke.err);
+    BOOST_TEST(recorded_by({"--quiet", "--", "/bin/sh", "-c", "kill -TERM $$"}).status == 143);
+    BOOST_TEST(recorded_by({"--", "no-such-program"}).status == 127);
+    BOOST_TEST(recorded_by({"--", "/dev/null"}).status == 126);
+    BOOST_TEST(recorded_by({"--recorder", "/nowhere/x.so", "--", "true"}).status == 125);
+    BOOST_TEST(recorded_by({"--recorder", "/dev/null", "--", "true"}).status == 125);
+    BOOST_TEST(recorded_by({"--stack", "33", "--", "true"}).status == 125);
+    BOOST_TEST(recorded_by({"--limit", "5", "--", "true"}).status == 125);
+    BOOST_TEST(recorded_by({"--unwind", "magic", "--", "true"}).status == 125);
+    BOOST_TEST(recorded_by({}).status == 125);
+    BOOST_TEST(recorded_by({"--help"}).status == 0);
+    BOOST_TEST(recorded_by({"--version"}).status == 0);
+    // A recorder that cannot record: that is said, and the program runs.
+    const outcome nowhere = recorded_by({"-o", "/nowhere/at/all.trace", "--", program, "speak"});
+    BOOST_TEST(nowhere.status == 42);
+    BOOST_TEST(contains(nowhere.err, " recorded nothing: "), nowhere.err);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -131,6 +131,18 @@ BOOST_AUTO_TEST_CASE(frees_of_null_and_of_unknown_addresses_are_counted_apart) {
     BOOST_TEST(l.sums().allocations == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(ends_that_no_record_tells_are_counted) {
+    heap::ledger l;
+    for (int i = 0; i < 3; ++i) l.allocated(1, one, 0x100, 10, here);
+    BOOST_TEST(l.sums().unseen_ends == 2U);
+    BOOST_TEST(l.sums().live_bytes == 10U);
+    l.freed(2, 0x100);
+    l.freed(3, 0x100);  // of a block that another allocator handed out
+    BOOST_TEST(l.sums().unknown_frees == 1U);
+    BOOST_TEST(l.sums().unseen_ends == 2U);
+    BOOST_TEST(l.sums().live_bytes == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(an_address_handed_on_inside_a_realloc_is_no_unknown_free) {
     heap::ledger l;
     l.allocated(1, one, 0x100, 10, here);
@@ -140,6 +152,7 @@ BOOST_AUTO_TEST_CASE(an_address_handed_on_inside_a_realloc_is_no_unknown_free) {
     BOOST_TEST(l.sums().live_bytes == 50U);
     BOOST_TEST(l.sums().live_blocks == 2U);
     BOOST_TEST(l.sums().reused == 1U);
+    BOOST_TEST(l.sums().unseen_ends == 0U);
     l.freed(4, 0x100);
     l.freed(5, 0x200);
     BOOST_TEST(l.sums().live_bytes == 0U);

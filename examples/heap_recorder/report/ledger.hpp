@@ -12,6 +12,8 @@
 /// - realloc to zero bytes that returns null has freed its block, as glibc does.
 /// - A moving realloc gives its old address back before its record is made. Another thread may be
 ///   handed that address first: the block is then over, and the realloc that still names it is its.
+/// - Where no such realloc follows, and for a free of an address that nothing recorded gave out, a
+///   call has not passed the recorder: these are counted, and live bytes may be wrong by them.
 
 #include <array>
 #include <bit>
@@ -61,6 +63,7 @@ struct heap_sums {
     std::uint64_t null_frees = 0;     ///< free(nullptr)
     std::uint64_t unknown_frees = 0;  ///< of addresses that no record gave out
     std::uint64_t reused = 0;         ///< handed out again before the end of the old block was seen
+    std::uint64_t unseen_ends = 0;    ///< of these, those whose end was not seen afterwards either
     std::uint64_t short_lived = 0;    ///< blocks freed within the limit
     std::uint64_t short_lived_bytes = 0;
     std::uint64_t inherited_blocks = 0;
@@ -98,7 +101,7 @@ public:
         if (address == 0) {
             ++sums_.null_frees;
         } else if (!remove(time, address)) {
-            if (!take_reused(address)) ++sums_.unknown_frees;
+            ++sums_.unknown_frees;
         }
         settle(time);
     }
@@ -184,6 +187,7 @@ private:
         size_bytes_[size_class] += bytes;
         if (live_.contains(address)) {
             ++sums_.reused;
+            ++sums_.unseen_ends;
             ++reused_[address];
             remove(time, address);
         }
@@ -224,6 +228,7 @@ private:
         const auto found = reused_.find(address);
         if (found == reused_.end()) return false;
         if (--found->second == 0) reused_.erase(found);
+        --sums_.unseen_ends;
         return true;
     }
 

@@ -33,7 +33,10 @@ struct known_event {
         forked,
         recording,
         lost,
-        passed_by
+        passed_by,
+        bypassing,
+        exec,
+        exec_failed
     };
     what is = what::unknown;
     call_kind call{};
@@ -54,6 +57,9 @@ struct known_event {
     if (type.name == "recording") known.is = known_event::what::recording;
     if (type.name == "unrecorded") known.is = known_event::what::lost;
     if (type.name == "passed_by") known.is = known_event::what::passed_by;
+    if (type.name == "bypassing") known.is = known_event::what::bypassing;
+    if (type.name == "exec") known.is = known_event::what::exec;
+    if (type.name == "exec_failed") known.is = known_event::what::exec_failed;
     known.size = type.find("size");
     known.count = type.find("count");
     known.address = type.find("address");
@@ -89,6 +95,11 @@ public:
         for (process_profile& each : out_.processes) {
             each.perhaps_lost = lost_by_nobody_;
             each.damages = out_.damages.size();
+        }
+        for (auto& [by, what] : executions_) {
+            if (by == nullptr) continue;  // it failed
+            if (what.pid == by->pid) by->executed = what.path;
+            out_.executions.push_back(std::move(what));
         }
         return std::move(out_);
     }
@@ -217,6 +228,23 @@ private:
                 profile.passed_by.emplace_back(record.field("function").text(),
                                                record.field("object").text());
                 break;
+            case known_event::what::bypassing:
+                profile.bypassing.emplace_back(record.field("functions").text(),
+                                               record.field("object").text());
+                break;
+            case known_event::what::exec:
+                last_of_[record.lane().number] = executions_.size();
+                executions_.push_back({&profile,
+                                       {static_cast<std::uint32_t>(record.field("process").u64()),
+                                        std::string(record.field("file").text()),
+                                        std::string(record.field("obstacle").text())}});
+                break;
+            case known_event::what::exec_failed:
+                if (const auto last = last_of_.find(record.lane().number); last != last_of_.end()) {
+                    executions_[last->second].by = nullptr;
+                    last_of_.erase(last);
+                }
+                break;
             default:
                 break;
         }
@@ -227,7 +255,7 @@ private:
         process_profile& profile = *process.profile;
         ++profile.calls[record.lane().thread][static_cast<std::size_t>(event.call)];
         const std::uint64_t address = record.field(event.address).u64();
-        if (event.call == call_kind::free || event.call == call_kind::operator_delete) {
+        if (frees(event.call)) {
             profile.heap.freed(time, address);
             return;
         }
@@ -287,6 +315,12 @@ private:
     std::map<std::uint32_t, fork_key> fork_of_;
     std::set<fork_key> wanted_forks_;
     std::map<fork_key, fork_state> forks_;
+    struct executed_by {
+        process_profile* by;  // null: it failed
+        execution what;
+    };
+    std::vector<executed_by> executions_;
+    std::unordered_map<std::uint32_t, std::size_t> last_of_;  // by lane
     std::vector<known_event> known_;
     std::vector<std::uint64_t> addresses_;
 };

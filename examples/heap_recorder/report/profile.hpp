@@ -38,12 +38,22 @@ enum class call_kind : std::uint8_t {
     operator_new,
     operator_new_aligned,
     operator_delete,
+    free_sized,
+    free_aligned_sized,
 };
-inline constexpr std::size_t call_kinds = 13;
+inline constexpr std::size_t call_kinds = 15;
 inline constexpr std::array<std::string_view, call_kinds> call_names{
-    "malloc",        "calloc",   "realloc", "reallocarray", "free", "posix_memalign",
-    "aligned_alloc", "memalign", "valloc",  "pvalloc",      "new",  "new_aligned",
-    "delete"};
+    "malloc",        "calloc",     "realloc",
+    "reallocarray",  "free",       "posix_memalign",
+    "aligned_alloc", "memalign",   "valloc",
+    "pvalloc",       "new",        "new_aligned",
+    "delete",        "free_sized", "free_aligned_sized"};
+
+/// Whether a call gives a block back.
+[[nodiscard]] constexpr bool frees(call_kind kind) noexcept {
+    return kind == call_kind::free || kind == call_kind::operator_delete ||
+           kind == call_kind::free_sized || kind == call_kind::free_aligned_sized;
+}
 
 using call_counts = std::array<std::uint64_t, call_kinds>;
 
@@ -68,6 +78,10 @@ struct process_profile {
     std::uint64_t unrecorded = 0;
     /// Functions of which no call is recorded, and whose they are.
     std::vector<std::pair<std::string, std::string>> passed_by;
+    /// Functions that an object calls elsewhere, and the object.
+    std::vector<std::pair<std::string, std::string>> bypassing;
+    /// The program by which it has replaced itself in the end; empty: none.
+    std::string executed;
     trace_ring::loss_counts lost;  ///< in its lanes
     std::uint64_t first_loss = 0;  ///< nanoseconds since 1970; 0: nothing is lost
     std::uint64_t perhaps_lost =
@@ -86,6 +100,13 @@ struct process_profile {
     }
 };
 
+/// A program that a recorded one has executed, in its own place or as a child.
+struct execution {
+    std::uint32_t pid = 0;  ///< whose program it is from then on; 0: not known
+    std::string path;
+    std::string obstacle;  ///< why it is not recorded; empty: it is
+};
+
 /// What one file holds.
 struct file_profile {
     std::string file;
@@ -93,6 +114,7 @@ struct file_profile {
     std::uint64_t unreadable = 0;  ///< records that cannot be told
     trace_ring::loss_counts lost;  ///< all of it, with what concerns no process
     std::vector<std::string> damages;
+    std::vector<execution> executions;
     std::deque<process_profile> processes;  ///< in the order of their first records
 };
 

@@ -131,6 +131,37 @@ void about(const process_profile& p, page& out) {
                         names, printable(p.passed_by.back().second)),
             true);
     }
+    for (const auto& [functions, object] : p.bypassing) {
+        out.entry("NOT SEEN",
+                  fmt::format("calls of {} by {}: they go to another object's, past the recorder "
+                              "(RTLD_DEEPBIND does that)",
+                              printable(functions), printable(object)),
+                  true);
+    }
+    if (s.unknown_frees + s.unseen_ends != 0) {
+        std::string text;
+        if (s.unknown_frees != 0) {
+            text = fmt::format(
+                "where {} came from that {} freed: another allocator's, or handed "
+                "out by calls that do not pass the recorder",
+                blocks_text(s.unknown_frees), s.unknown_frees == 1 ? "was" : "were");
+        }
+        if (s.unseen_ends != 0) {
+            text += fmt::format(
+                "{}the end of {}, whose {} handed out again: freed by calls that "
+                "do not pass the recorder, as perhaps others that are told as "
+                "never freed",
+                text.empty() ? "" : "; ", blocks_text(s.unseen_ends),
+                s.unseen_ends == 1 ? "address was" : "addresses were");
+        }
+        if (!p.complete()) text += ", or their records are lost";
+        out.entry("NOT SEEN", text, true);
+    }
+    if (!p.executed.empty()) {
+        out.entry("in the end", fmt::format("executed {}, another program: what was live then went "
+                                            "with its memory",
+                                            printable(p.executed)));
+    }
     out.entry("peak",
               fmt::format("{} in {} at {}", bytes_text(s.peak_bytes), blocks_text(s.peak_blocks),
                           time_text(s.peak_time < p.begin ? 0 : s.peak_time - p.begin)));
@@ -164,9 +195,8 @@ void about(const process_profile& p, page& out) {
             odd += fmt::format("{}{} {}", odd.empty() ? "" : ", ", count_text(count), what);
     };
     add(s.null_frees, "frees of null");
-    add(s.unknown_frees, "frees of unknown addresses");
     add(s.failed, "failed");
-    add(s.reused, "addresses handed out before their realloc was recorded");
+    add(s.reused - s.unseen_ends, "addresses handed out before their realloc was recorded");
     if (!odd.empty()) out.entry("of these", odd);
 }
 
@@ -313,6 +343,17 @@ std::string shortcomings(const file_profile& file, const text_style& style) {
             fmt::format("{}: {} records cannot be told", file.file, count_text(file.unreadable)));
     }
     constexpr std::size_t most = 10;
+    std::size_t unrecorded = 0;
+    for (const execution& each : file.executions) {
+        if (each.obstacle.empty() || ++unrecorded > most) continue;
+        out.warning(fmt::format("{}: not recorded: {}{}: {}", file.file, printable(each.path),
+                                each.pid == 0 ? "" : fmt::format(" (process {})", each.pid),
+                                printable(each.obstacle)));
+    }
+    if (unrecorded > most) {
+        out.warning(fmt::format("{}: and {} more programs that are not recorded", file.file,
+                                unrecorded - most));
+    }
     for (std::size_t i = 0; i < std::min(file.damages.size(), most); ++i) {
         out.warning(fmt::format("{}: {}", file.file, file.damages[i]));
     }
