@@ -184,8 +184,7 @@ void tell_missing(const std::vector<trace_list::entry>& made, ::pid_t first,
         // absent: recorded, executed (examples/heap_recorder_test)
         complain(own, of.recorded == 0
                           ? fmt::format("process {} recorded nothing: {}", process, of.names)
-                          : fmt::format("process {} executed {} programs, of which {} recorded "
-                                        "nothing: {}",
+                          : fmt::format("process {} executed {} programs, {} without a trace: {}",
                                         process, of.executed, of.executed - of.recorded, of.names));
     }
 }
