@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <system_error>
@@ -32,6 +33,8 @@ BOOST_AUTO_TEST_SUITE(single_steps)
 
 #ifndef STEPPED_PROGRAMS
 #define STEPPED_PROGRAMS "/tmp/stepped"
+#define STEPPED_SIGNALS_64 ""
+#define STEPPED_SIGNALS_32 ""
 #endif
 
 namespace tr = trace_ring;
@@ -272,6 +275,47 @@ BOOST_AUTO_TEST_CASE(handlers_are_entered_and_left_by_records_of_their_own) {
                 BOOST_TEST(WEXITSTATUS(stepped.status().value_or(0)) == 2);
             }
         }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_trap_flag_is_seen_only_by_a_program_that_has_set_it) {
+    for (const int bits : sizes()) {
+        for (const bool follow : {false, true}) {
+            BOOST_TEST_CONTEXT(bits << " bits, children followed: " << follow) {
+                const std::string name = program(bits, "sees_flags");
+                const int alone = std::system(name.c_str());
+                BOOST_TEST(WIFEXITED(alone));
+                BOOST_TEST(WEXITSTATUS(alone) > 0);   // its own flag has brought it signals
+                BOOST_TEST(WEXITSTATUS(alone) < 16);  // and the processor has no other
+                branch_trace::single_step stepped({name}, {.follow_forks = follow});
+                static_cast<void>(run(stepped));
+                BOOST_TEST(stepped.status().value_or(-1) == alone);
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_program_prints_of_flags_and_signals_what_it_prints_alone) {
+    for (const int bits : sizes()) {
+        const std::string name = bits == 64 ? STEPPED_SIGNALS_64 : STEPPED_SIGNALS_32;
+        if (name.empty()) {
+            std::printf("skipped: no C library for programs of %d bits\n", bits);
+            continue;
+        }
+        const test::folder folder;
+        const auto printed = [&folder] {
+            std::ifstream in(folder / "out");
+            return std::string(std::istreambuf_iterator<char>(in), {});
+        };
+        BOOST_REQUIRE(std::system((name + " " + (folder / "out")).c_str()) == 0);
+        const std::string alone = printed();
+        BOOST_TEST(alone.find("seen 0, unmasked 0\n") != std::string::npos, alone);
+        branch_trace::single_step stepped({name, folder / "out"});
+        while (!stepped.ended()) {
+            stepped.read(x86::visiting{[](const branch&) {}, [](const x86::branch_gap&) {}});
+        }
+        BOOST_TEST(stepped.status().value_or(-1) == 0);
+        BOOST_TEST(printed() == alone);
     }
 }
 

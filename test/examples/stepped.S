@@ -230,6 +230,148 @@ handler:
 restorer:
     CALL(15, 173)
 
+// Looks for a trap flag that it has not set: in what pushf pushes, behind a system call and in its
+// child, and in the frames of signals, one of which comes instead of a popf. Then it sets the flag
+// itself, by popf and in a frame. The code is how many SIGTRAPs came, and 32 for each flag seen; and
+// 16 if its own was not.
+BEGIN(sees_flags)
+    pushf
+    pop %A
+    call look
+    pushfw
+    popw %ax
+    call look
+    mov %ss, %ecx
+    mov %ecx, %ss                    // no step ends here
+    pushf
+    pop %A
+    call look
+    pushf
+    popf
+    pushf
+    pop %A
+    call look
+    CALL(39, 20)                     // getpid
+    call look_behind_call
+    CALL(57, 2)                      // fork
+    test %eax, %eax
+    jnz 1f
+    call look_behind_call
+    pushf
+    pop %A
+    call look
+    mov seen, %B
+    CALL(231, 252)
+1:  mov %eax, %edi
+    mov %eax, %ebx
+    mov $kept, %C
+    mov $0, %D
+    mov $0, %E
+    CALL(61, 114)                    // wait4
+    mov kept, %eax
+    shr $8, %eax
+    add %eax, seen
+    mov $10, %B
+    mov $action_looks, %C
+    call install_this
+    mov $5, %B
+    mov $action_counts, %C
+    call install_this
+    mov $12, %B
+    mov $action_traps, %C
+    call install_this
+    mov $10, %ecx
+    call raise
+    mov $10, %C
+    CALL(39, 20)
+    mov %A, %B
+    mov $10, %C
+    mov $NR(62, 37), %eax
+    pushf
+    ENTER
+    popf                             // the signal is there first
+#if !defined(__x86_64__)
+    mov $10, %B
+    mov $action_looks_short, %C      // a frame of the older kind
+    call install_this
+    mov $10, %ecx
+    call raise
+#endif
+    pushf
+    orl $0x100, (%SP)
+    popf
+    nop
+    pushf
+    mov (%SP), %edx
+    andl $~0x100, (%SP)
+    popf
+    test $0x100, %edx
+    jnz 2f
+    orl $16, called
+2:  mov $12, %ecx
+    call raise
+    nop
+    nop
+    pushf
+    andl $~0x100, (%SP)
+    popf
+    mov seen, %eax
+    shl $5, %eax
+    or called, %eax
+    mov %A, %B
+    CALL(231, 252)
+look:
+    test $0x100, %eax
+    jz 1f
+    incl seen
+1:  ret
+look_behind_call:
+#if defined(__x86_64__)
+    mov %r11, %A
+    call look
+#endif
+    ret
+raise:
+    mov %ecx, number
+    CALL(39, 20)
+    mov %A, %B
+    mov number, %C
+    CALL(62, 37)
+    ret
+install_this:
+    mov $0, %D
+    mov $8, %E
+    CALL(13, 174)
+    ret
+looks:
+#if defined(__x86_64__)
+    mov 176(%rdx), %eax
+#else
+    mov 12(%esp), %edx
+    mov 84(%edx), %eax
+#endif
+    call look
+    ret
+looks_short:
+    mov 72(%SP), %eax
+    call look
+    ret
+counts:
+    incl called
+    ret
+traps:
+#if defined(__x86_64__)
+    orl $0x100, 176(%rdx)
+#else
+    mov 12(%esp), %edx
+    orl $0x100, 84(%edx)
+#endif
+    ret
+restorer_short:
+    pop %A
+    mov $119, %eax
+    ENTER
+
 // Nine conditional branches, then a load from nowhere.
 BEGIN(crashes)
     mov $10, %ecx
@@ -291,9 +433,25 @@ page:
 action:
 #if defined(__x86_64__)
     .quad handler, 0x04000000, restorer, 0
+action_looks:
+    .quad looks, 0x04000000, restorer, 0
+action_counts:
+    .quad counts, 0x04000000, restorer, 0
+action_traps:
+    .quad traps, 0x04000000, restorer, 0
 #else
     .long handler, 0x04000004, restorer, 0, 0
+action_looks:
+    .long looks, 0x04000004, restorer, 0, 0
+action_counts:
+    .long counts, 0x04000004, restorer, 0, 0
+action_traps:
+    .long traps, 0x04000004, restorer, 0, 0
+action_looks_short:
+    .long looks_short, 0x04000000, restorer_short, 0, 0
 #endif
+seen:   .long 0, 0
+number: .long 0, 0
 called: .long 0, 0
 kept:   .long 0, 0
 left:   .long 2

@@ -696,6 +696,70 @@ BOOST_AUTO_TEST_CASE(without_a_program_the_machines_libraries_and_system_calls_a
     BOOST_TEST(run(tool("-e '@@syscall:*:open:entry { count(); }'")).status == 125);
 }
 
+BOOST_AUTO_TEST_CASE(a_breakpoint_where_the_flags_are_stored_shows_no_trap_flag) {
+    if (!is_permitted("ptrace")) return;
+    const test::folder folder;
+    // A second thread, so that instructions are executed elsewhere where they can be.
+    const std::string source = R"(
+        #include <pthread.h>
+        #include <stdio.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        extern "C" long pushes(void), pushes_word(void), calls(void), forks(void);
+        asm(R"x(
+        .text
+        .globl pushes, pushes_word, calls, forks
+        .type pushes, @function
+        .type pushes_word, @function
+        .type calls, @function
+        .type forks, @function
+        pushes: pushfq
+            pop %rax
+            ret
+            .size pushes, . - pushes
+        pushes_word: pushfw
+            popw %ax
+            ret
+            .size pushes_word, . - pushes_word
+        calls: syscall
+            mov %r11, %rax
+            ret
+            .size calls, . - calls
+        forks: syscall
+            ret
+            .size forks, . - forks
+        )x");
+        void* waits(void*) { for (;;) pause(); }
+        int main(int count, char**) {
+            pthread_t other;
+            if (count > 1) pthread_create(&other, 0, waits, 0);
+            printf("%ld %ld", pushes() & 0x100, pushes_word() & 0x100);
+            unsigned long flags = 0;
+            long child = 0;
+            asm volatile("mov $39, %%eax; call calls" : "=a"(flags) : : "rcx", "r11", "memory");
+            printf(" %lu", flags & 0x100);
+            fflush(stdout);
+            asm volatile("mov $57, %%eax; call forks; mov %%r11, %1"
+                         : "=a"(child), "=r"(flags) : : "rcx", "r11", "memory");
+            if (child == 0) _exit((flags & 0x100) != 0);
+            int status = 0;
+            waitpid(static_cast<int>(child), &status, 0);
+            printf(" %lu %d\n", flags & 0x100, status);
+        })";
+    const std::string program = folder / "flags";
+    if (!clause_programs::build(program, source, "c++", 64, "-O0 -pthread -mno-red-zone")) return;
+    BOOST_TEST(clause_programs::printed(program) == "0 0 0 0 0\n");
+    const std::string script = folder / "script";
+    std::ofstream(script) << "@@uft:*:flags:pushes:entry, @@uft:*:flags:pushes_word:entry, "
+                             "@@uft:*:flags:calls:entry, @@uft:*:flags:forks:entry { count(); }\n";
+    for (const char* const more : {"", " more"}) {
+        const said made = run(tool("--source ptrace -f " + script + " -- " + program + more));
+        BOOST_TEST(made.status == 0);
+        BOOST_TEST(made.text.find("0 0 0 0 0\n") != std::string::npos, made.text);
+        BOOST_TEST(made.text.find("4 ran, ") != std::string::npos, made.text);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_program_that_is_run_has_its_exit_status_and_its_output) {
     for (const auto& source : sources()) {
         const said made = run(

@@ -40,10 +40,14 @@ struct branch_instruction {
     what is = what::unreadable;
     branch_kind kind = branch_kind::unknown;
     test by = test::flags;
-    std::uint8_t length = 0;      ///< in bytes; only of may_branch and enters_kernel
+    std::uint8_t length = 0;      ///< in bytes; only of may_branch, enters_kernel and delays_trap
     std::uint8_t condition = 0;   ///< of test::flags: the low four bits of the opcode
     bool count_is_short = false;  ///< of the other tests: the register is half as wide
     bool changes_mode = false;    ///< a far branch: what follows may be code of the other model
+    /// What it does with the processor's flags as a whole.
+    enum class flags : std::uint8_t { leaves, stores, loads };
+    flags does = flags::leaves;
+    bool delays_trap = false;  ///< a step does not end behind it, but behind the next one
 };
 
 namespace impl {
@@ -90,7 +94,10 @@ public:
             case 0xCB:
                 return far_transfer(branch_kind::function_return);
             case 0xCF:
-                return far_transfer(branch_kind::interrupt_return);
+                return {.is = what::does_branch,
+                        .kind = branch_kind::interrupt_return,
+                        .changes_mode = true,
+                        .does = branch_instruction::flags::loads};
             case 0x9A:
                 return wide_ ? none() : far_transfer(branch_kind::call);
             case 0xEA:
@@ -108,6 +115,16 @@ public:
             case 0xCE:
             case 0xF1:
                 return raises();
+            case 0x9C:
+                return {.is = what::no_branch, .does = branch_instruction::flags::stores};
+            case 0x9D:
+                return {.is = what::no_branch, .does = branch_instruction::flags::loads};
+            case 0x17:
+                return wide_ ? none() : delays();
+            case 0x8E:
+                if (!there(1)) return {};
+                if ((next() & 0xF8U) == 0xD0) return delays();  // mov of a register to ss
+                return none();
             default:
                 return {.is = what::no_branch};
         }
@@ -134,6 +151,10 @@ private:
     }
     static constexpr branch_instruction raises() noexcept {
         return {.is = what::raises, .kind = branch_kind::exception};
+    }
+    [[nodiscard]] constexpr branch_instruction delays() const noexcept {
+        return {
+            .is = what::no_branch, .length = static_cast<std::uint8_t>(at_), .delays_trap = true};
     }
     [[nodiscard]] constexpr branch_instruction enters() const noexcept {
         return {.is = what::enters_kernel,

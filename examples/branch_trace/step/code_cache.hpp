@@ -53,6 +53,16 @@ public:
         return slot.what;
     }
 
+    /// Whether the instruction there, a system call by `at`, is one in memory: for whoever lets the
+    /// process run up to it.
+    [[nodiscard]] bool is_still_system_call(::pid_t process, std::uint64_t at,
+                                            record::program_mode mode) {
+        std::array<std::byte, longest_instruction> code{};
+        const auto bytes = std::span(code).first(this->at(process, at, mode).length);
+        return copy(process, at, bytes) &&
+               decode_branch(bytes, at, mode).is == branch_instruction::what::enters_kernel;
+    }
+
     /// Whatever was mapped may be another thing now.
     void forget() {
         pages_.clear();

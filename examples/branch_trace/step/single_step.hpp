@@ -23,7 +23,8 @@
 ///   branch_trace::single_step program({"gzip", "file"});
 ///   while (!program.ended()) program.read(visitor);
 /// @endcode
-/// It takes some 20 microseconds an instruction, which the kernel takes.
+/// It takes some 20 microseconds an instruction, which the kernel takes. The program does not see
+/// the trap flag that steps it, and one that sets it itself gets its SIGTRAP.
 
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -49,6 +50,7 @@
 #include "code_cache.hpp"
 #include "stepped_threads.hpp"
 #include "traced_program.hpp"
+#include "trap_flag.hpp"
 
 namespace branch_trace {
 
@@ -158,6 +160,7 @@ public:
 
 private:
     using what = branch_instruction::what;
+    static constexpr int at_system_call = SIGTRAP | 0x80;  // PTRACE_O_TRACESYSGOOD
 
     using stepped = impl::stepped_thread;
     /// What one stop has brought.
@@ -168,7 +171,8 @@ private:
     };
 
     [[nodiscard]] static long trace_options(const step_options& options) noexcept {
-        const long always = PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE;
+        const long always =
+            PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD;
         return options.follow_forks ? always | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK : always;
     }
 
@@ -178,6 +182,7 @@ private:
         const int signal = WSTOPSIG(status);
         switch (status >> 16) {
             case 0:
+                if (signal == at_system_call) return at_kernel(one, out);
                 if (signal == SIGTRAP) return trapped(one, out);
                 return signalled(one, signal, out);
             case PTRACE_EVENT_EXEC:
@@ -192,6 +197,7 @@ private:
                     stepped& other = threads_.add(born, thread ? one.process : born,
                                                   same ? one.code : std::make_shared<code_cache>());
                     other.leaves = !thread && !options_.follow_forks;
+                    other.own_trap = one.own_trap;
                 }
                 return true;
             case PTRACE_EVENT_STOP:
@@ -212,6 +218,25 @@ private:
         }
     }
 
+    /// A system call enters the kernel, or leaves it.
+    [[nodiscard]] bool at_kernel(stepped& one, found& out) {
+        if (!one.entered) {
+            one.entered = true;
+            one.own_trap_on_return = impl::returns_to_trap_flag(one.tid, one.mode);
+            one.mask.show(one.process, one.tid);
+            return true;
+        }
+        std::uint64_t now = 0;
+        if (!impl::peek(one.tid, impl::user_area::ip, now)) return false;
+        one.entered = false;
+        one.mask.hide(one.tid);
+        if (impl::is_restarted(one.tid)) return true;
+        if (now != one.ip) executed(one, now, out);
+        one.signalled = false;
+        one.ip = now;
+        return true;
+    }
+
     /// A step's end, or a SIGTRAP of the program's own.
     [[nodiscard]] bool trapped(stepped& one, found& out) {
         constexpr int by_step = 2, by_system_call = 1, by_handler = SIGTRAP;  // si_code
@@ -224,10 +249,24 @@ private:
                 branch(one.signal_from, now,
                        one.by_itself ? branch_kind::exception : branch_kind::signal));
             static_cast<void>(impl::read_mode(one.tid, one.mode));
+            if (!one.own_trap) impl::hide_trap_flag_in_frame(one.tid, one.mode);
+            one.own_trap = false;
+            one.mask.hide(one.tid);
         } else if (info.si_code == by_step) {
+            const bool is_its_own = one.own_trap;
             executed(one, now, out);
+            if (is_its_own && one.mask.is_hidden()) {
+                one.mask.show(one.process, one.tid);  // the next one kills it, as it should
+            } else if (is_its_own) {
+                one.ip = one.signal_from = now;
+                one.by_itself = one.signalled = true;
+                out.signal = SIGTRAP;
+                return true;
+            }
         } else if (info.si_code == by_system_call) {
             if (now != one.ip) executed(one, now, out);
+            if (!one.own_trap) impl::hide_trap_flag_in_r11(one.tid);
+            one.mask.hide(one.tid);
         } else {
             return signalled(one, SIGTRAP, out);
         }
@@ -240,6 +279,15 @@ private:
     void executed(stepped& one, std::uint64_t now, found& out) {
         ++steps_;
         const branch_instruction& was = one.code->at(one.tid, one.ip, one.mode);
+        if (was.delays_trap && now != one.ip + was.length) {  // the next one, too, is executed
+            one.ip += was.length;
+            return executed(one, now, out);
+        }
+        if (was.does == branch_instruction::flags::stores && !one.own_trap) {
+            impl::hide_pushed_trap_flag(one.tid);
+        } else if (was.does == branch_instruction::flags::loads) {
+            one.own_trap = impl::has_set_trap_flag(one.tid);
+        }
         switch (was.is) {
             case what::no_branch:
             case what::unreadable:
@@ -278,6 +326,8 @@ private:
         if (known && (number & none) == none && now != one.ip + was.length) {
             put(out, one, branch(one.ip, now, branch_kind::interrupt_return));
             static_cast<void>(impl::read_mode(one.tid, one.mode));
+            one.own_trap = one.own_trap_on_return;
+            if (one.own_trap) impl::set_own_trap_flag(one.tid);
             return;
         }
         const branch record(one.ip, now, branch_kind::system_call);  // `was` ends with the cache
@@ -293,6 +343,16 @@ private:
             return false;
         const bool sent = info.si_code <= 0;
         if (signal == SIGURG && sent && info.si_pid == own_) return true;  // of `stop`
+        if (signal == SIGTRAP && one.mask.is_hidden()) {
+            if (sent) {
+                one.mask.hold(info);
+                return true;
+            }
+            // An int3 that the program does not survive: once more, with the mask as it is.
+            impl::poke(one.tid, impl::user_area::ip, one.ip);
+            one.mask.show(one.process, one.tid);
+            return true;
+        }
         one.by_itself = !sent && (signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE ||
                                   signal == SIGILL || signal == SIGTRAP || signal == SIGSYS);
         one.signal_from = one.ip;
@@ -312,6 +372,9 @@ private:
         one.ip = now;
         one.signalled = true;
         out.signal = signal;
+        if (one.mask.is_hidden() && impl::has_handler(one.process, signal)) {
+            one.mask.show(one.process, one.tid);  // for the handler's frame
+        }
         return true;
     }
 
@@ -326,8 +389,11 @@ private:
                 put(out, was, branch::only_from(was.ip, branch_kind::system_call));
             }
         }
+        one.entered = was.entered;
         threads_.remove_others(one);
         one.code = std::make_shared<code_cache>();
+        one.own_trap = false;
+        one.mask.reset();
         begin(one, out);
     }
 
@@ -341,6 +407,8 @@ private:
                 "single_step", "a 32-bit tracer cannot step a 64-bit program", EOPNOTSUPP);
         }
         one.begins = false;
+        if (!one.leaves) one.mask.hide(one.tid);
+        if (!one.own_trap) impl::hide_trap_flag_in_r11(one.tid);
         put(out, one, branch::only_to(one.ip));
     }
 
@@ -364,9 +432,17 @@ private:
     }
 
     // --- The threads -----------------------------------------------------------------------------
-    void go_on(stepped& one, int signal) noexcept {
-        awake_.store(one.tid, relaxed);                  // relaxed: as in stop
-        static_cast<void>(impl::step(one.tid, signal));  // if it is gone: its end is told next
+    void go_on(stepped& one, int signal) {
+        awake_.store(one.tid, relaxed);  // relaxed: as in stop
+        // A system call without the trap flag, which it would leave in a register, a child in its.
+        const bool by_kernel =
+            one.entered || (signal == 0 && !one.begins &&
+                            one.code->at(one.tid, one.ip, one.mode).is == what::enters_kernel &&
+                            one.code->is_still_system_call(one.tid, one.ip, one.mode));
+        if (by_kernel && !one.entered && !one.own_trap) impl::take_trap_flag(one.tid);
+        // If it is gone: its end is told next.
+        static_cast<void>(by_kernel ? impl::go_to_system_call(one.tid)
+                                    : impl::step(one.tid, signal));
     }
 
     step_options options_;

@@ -22,6 +22,7 @@
 #include <trace_ring/record/data_model.hpp>
 
 #include "code_cache.hpp"
+#include "trap_mask.hpp"
 
 namespace branch_trace::impl {
 
@@ -38,6 +39,10 @@ struct stepped_thread {
     bool signalled = false;  ///< a signal was passed on, and nothing has happened since
     bool by_itself = false;  ///< the instruction brought the signal about
     bool leaves = false;     ///< another's process, that is not to be followed
+    bool entered = false;    ///< it is in the system call at `ip`
+    trap_mask mask;
+    bool own_trap = false;            ///< the program has set the trap flag itself
+    bool own_trap_on_return = false;  ///< and so it will be after the handler's return
 };
 
 /// All for the one thread that is their tracer.

@@ -38,13 +38,18 @@ struct user_area {
 #if defined(__x86_64__)
     static constexpr std::size_t ip = offsetof(::user_regs_struct, rip);
     static constexpr std::size_t call = offsetof(::user_regs_struct, orig_rax);
+    static constexpr std::size_t result = offsetof(::user_regs_struct, rax);
     static constexpr std::size_t flags = offsetof(::user_regs_struct, eflags);
     static constexpr std::size_t count = offsetof(::user_regs_struct, rcx);
+    static constexpr std::size_t stack = offsetof(::user_regs_struct, rsp);
+    static constexpr std::size_t syscall_flags = offsetof(::user_regs_struct, r11);
 #else
     static constexpr std::size_t ip = offsetof(::user_regs_struct, eip);
     static constexpr std::size_t call = offsetof(::user_regs_struct, orig_eax);
+    static constexpr std::size_t result = offsetof(::user_regs_struct, eax);
     static constexpr std::size_t flags = offsetof(::user_regs_struct, eflags);
     static constexpr std::size_t count = offsetof(::user_regs_struct, ecx);
+    static constexpr std::size_t stack = offsetof(::user_regs_struct, esp);
 #endif
 };
 static_assert(offsetof(::user, regs) == 0);
@@ -55,6 +60,10 @@ static_assert(offsetof(::user, regs) == 0);
     if (word == -1 && errno != 0) return false;
     out = static_cast<unsigned long>(word);
     return true;
+}
+
+inline void poke(::pid_t thread, std::size_t offset, std::uint64_t value) noexcept {
+    static_cast<void>(::ptrace(PTRACE_POKEUSER, thread, offset, static_cast<unsigned long>(value)));
 }
 
 /// Whether the thread executes 32- or 64-bit code: by how long its registers are.
@@ -80,9 +89,25 @@ static_assert(offsetof(::user, regs) == 0);
 inline bool step(::pid_t thread, int signal) noexcept {
     return ::ptrace(PTRACE_SINGLESTEP, thread, nullptr, static_cast<long>(signal)) == 0;
 }
+/// Goes on to where the next system call enters the kernel, or from there to where it leaves it.
+inline bool go_to_system_call(::pid_t thread) noexcept {
+    return ::ptrace(PTRACE_SYSCALL, thread, nullptr, nullptr) == 0;
+}
 
 [[nodiscard]] inline bool is_thread_of(::pid_t process, ::pid_t thread) noexcept {
     return ::syscall(SYS_tgkill, process, thread, 0) == 0;
+}
+
+/// At the end of a system call: whether it was interrupted and will be entered again, unless a
+/// handler is called.
+[[nodiscard]] inline bool is_restarted(::pid_t thread) noexcept {
+    std::uint64_t number = 0, result = 0;
+    if (!peek(thread, user_area::call, number) || !peek(thread, user_area::result, result) ||
+        static_cast<std::int32_t>(number) == -1) {  // a handler's return
+        return false;
+    }
+    const auto error = -static_cast<std::int32_t>(result);
+    return (error >= 512 && error <= 514) || error == 516;  // ERESTARTSYS and its like
 }
 
 /// Whether a system call, by its number in either table, may have mapped memory anew. Some that

@@ -19,7 +19,9 @@
 #include <span>
 #include <string>
 
+#include "../../branch_trace/step/branch_instruction.hpp"
 #include "../../branch_trace/step/traced_program.hpp"
+#include "../../branch_trace/step/trap_flag.hpp"
 #include "by_hand.hpp"
 #include "movable.hpp"
 
@@ -94,7 +96,7 @@ bool traced_thread::step_elsewhere(thread_registers& registers, const breakpoint
     const std::uint64_t here = registers.rip;
     registers.rip = there;
     if (set_registers(registers)) {
-        step();
+        step(registers, of);
         if (get_registers(registers) && registers.rip - there < before.size()) {
             registers.rip += here - there;
             static_cast<void>(set_registers(registers));
@@ -108,12 +110,17 @@ void traced_thread::step_in_place(const thread_registers& registers, const break
     const std::uint64_t here = registers.rip;
     if (!set_registers(registers)) return;
     memory->lift(here, of);
-    step();
+    step(registers, of);
     memory->lower(here);
 }
 
-void traced_thread::step() {
-    while (::ptrace(PTRACE_SINGLESTEP, tid, nullptr, nullptr) == 0) {
+void traced_thread::step(const thread_registers& registers, const breakpoint& of) {
+    using branch_trace::branch_instruction;
+    const auto was = branch_trace::decode_branch(of.code, registers.rip, mode_of(registers));
+    const bool has_own_trap = (registers.eflags & branch_trace::impl::trap_flag) != 0;
+    // A system call is followed into the kernel only: it may wait there, and stores the flags.
+    const bool enters = was.is == branch_instruction::what::enters_kernel;
+    while (::ptrace(enters ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, tid, nullptr, nullptr) == 0) {
         int now = 0;
         if (wait_for(tid, now, 0) != tid) return;
         if (!WIFSTOPPED(now) || (event_of(now) != 0 && event_of(now) != PTRACE_EVENT_STOP)) {
@@ -124,7 +131,12 @@ void traced_thread::step() {
         const int signal = WSTOPSIG(now);
         ::siginfo_t info{};
         const bool by_itself = read_signal(tid, info) && info.si_code > 0;
-        if (signal == SIGTRAP && by_itself) return;
+        if (signal == SIGTRAP && by_itself) {
+            if (was.does == branch_instruction::flags::stores && !has_own_trap) {
+                branch_trace::impl::hide_pushed_trap_flag(tid);
+            }
+            return;
+        }
         signals.push_back(signal);
         if (by_itself &&
             (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE))

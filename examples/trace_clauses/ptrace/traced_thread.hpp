@@ -66,8 +66,9 @@ struct traced_thread {
     void go_on() noexcept;
 
 private:
-    /// One instruction, or less if that raises a signal: it is given to it when it goes on.
-    void step();
+    /// One instruction, or less if that raises a signal: it is given to it when it goes on. Of a
+    /// system call only the way into the kernel.
+    void step(const thread_registers& registers, const breakpoint& of);
 };
 
 }  // namespace trace_clauses

@@ -1,0 +1,165 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// The trap flag of a program that is stepped: the processor's way to step, and nothing that the
+/// program may see unless it has set the flag itself. The kernel hides it in a signal's frame, but
+/// not where the processor stores the flags: in the word that pushf pushes, and in r11 by syscall.
+/// (Intel SDM volume 2, PUSHF and SYSCALL; the frames: Linux, arch/x86/include/asm/sigframe.h,
+/// uapi/asm/sigcontext.h.)
+///
+/// Each function is for a thread that is stopped; if it is gone meanwhile, nothing happens.
+
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <trace_ring/record/data_model.hpp>
+
+#include "traced_program.hpp"
+
+namespace branch_trace::impl {
+
+inline constexpr std::uint64_t trap_flag = 0x100;
+
+/// The flags in memory: of all of them, the byte that holds the trap flag.
+class flags_in_memory {
+public:
+    /// `flags` is where the word of flags begins, whatever its size.
+    flags_in_memory(::pid_t thread, std::uint64_t flags) noexcept
+        : thread_(thread), at_(flags + 1) {}
+
+    [[nodiscard]] bool has_trap_flag() const noexcept {
+        std::uint8_t byte = 0;
+        return copy(&byte, false) && (byte & trap_flag >> 8) != 0;
+    }
+    void clear_trap_flag() const noexcept {
+        std::uint8_t byte = 0;
+        if (!copy(&byte, false) || (byte & trap_flag >> 8) == 0) return;
+        byte = static_cast<std::uint8_t>(byte & ~(trap_flag >> 8));
+        static_cast<void>(copy(&byte, true));
+    }
+
+private:
+    [[nodiscard]] bool copy(std::uint8_t* byte, bool writes) const noexcept {
+        if (at_ > UINTPTR_MAX) return false;
+        ::iovec own{byte, 1};
+        ::iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at_)), 1};
+        return (writes ? ::process_vm_writev : ::process_vm_readv)(thread_, &own, 1, &other, 1,
+                                                                   0) == 1;
+    }
+    ::pid_t thread_;
+    std::uint64_t at_;
+};
+
+[[nodiscard]] inline bool read_word(::pid_t thread, std::uint64_t at, std::uint32_t& out) noexcept {
+    if (at > UINTPTR_MAX) return false;
+    ::iovec own{&out, sizeof out};
+    ::iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), sizeof out};
+    return ::process_vm_readv(thread, &own, 1, &other, 1, 0) == sizeof out;
+}
+
+/// Right behind a popf or an iret: whether the program has set the flag itself by it.
+[[nodiscard]] inline bool has_set_trap_flag(::pid_t thread) noexcept {
+    std::uint64_t flags = 0;
+    return peek(thread, user_area::flags, flags) && (flags & trap_flag) != 0;
+}
+/// Takes away the flag of a program that has not set it: from a popf on, the kernel takes the
+/// flag by which it steps for the program's.
+inline void take_trap_flag(::pid_t thread) noexcept {
+    std::uint64_t flags = 0;
+    if (peek(thread, user_area::flags, flags) && (flags & trap_flag) != 0) {
+        poke(thread, user_area::flags, flags & ~trap_flag);
+    }
+}
+/// Tells the kernel that it has: which it cannot know after a return from a handler.
+inline void set_own_trap_flag(::pid_t thread) noexcept {
+    std::uint64_t flags = 0;
+    if (peek(thread, user_area::flags, flags)) poke(thread, user_area::flags, flags | trap_flag);
+}
+
+/// After a pushf.
+inline void hide_pushed_trap_flag(::pid_t thread) noexcept {
+    std::uint64_t stack = 0;
+    if (peek(thread, user_area::stack, stack)) flags_in_memory(thread, stack).clear_trap_flag();
+}
+
+/// After a syscall, which leaves the flags in r11 and where it returns to in rcx.
+inline void hide_trap_flag_in_r11([[maybe_unused]] ::pid_t thread) noexcept {
+#if defined(__x86_64__)
+    std::uint64_t flags = 0, rcx = 0, ip = 0;
+    if (peek(thread, user_area::syscall_flags, flags) && (flags & trap_flag) != 0 &&
+        peek(thread, user_area::count, rcx) && peek(thread, user_area::ip, ip) && rcx == ip) {
+        poke(thread, user_area::syscall_flags, flags & ~trap_flag);
+    }
+#endif
+}
+
+/// Where a frame of each kind has the flags.
+struct signal_frame {
+    static constexpr std::uint64_t context64 = 8;     // behind the return address
+    static constexpr std::uint64_t flags64 = 176;     // in the context
+    static constexpr std::uint64_t r11_64 = 64;       // in the context
+    static constexpr std::uint64_t rcx_64 = 152;      // in the context
+    static constexpr std::uint64_t ip_64 = 168;       // in the context
+    static constexpr std::uint64_t flags32 = 8 + 64;  // of a handler without siginfo
+    static constexpr std::uint64_t context32 = 16 + 128;
+    static constexpr std::uint64_t flags_in_context32 = 20 + 64;
+};
+
+/// At the first instruction of a handler, of which the frame is on top of the stack. The kernel
+/// takes the flag for the program's if the signal came instead of a popf or an iret.
+inline void hide_trap_flag_in_frame(::pid_t thread, record::program_mode mode) noexcept {
+    using frame = signal_frame;
+    std::uint64_t stack = 0;
+    if (!peek(thread, user_area::stack, stack)) return;
+    if (mode == record::program_mode::lp64) {
+        const std::uint64_t context = stack + frame::context64;
+        flags_in_memory(thread, context + frame::flags64).clear_trap_flag();
+        std::uint64_t rcx = 0, ip = 0;
+        const auto read = [&](std::uint64_t at, std::uint64_t& out) {
+            std::uint32_t low = 0, high = 0;
+            const bool is = read_word(thread, at, low) && read_word(thread, at + 4, high);
+            out = std::uint64_t{high} << 32 | low;
+            return is;
+        };
+        if (read(context + frame::rcx_64, rcx) && read(context + frame::ip_64, ip) && rcx == ip) {
+            flags_in_memory(thread, context + frame::r11_64).clear_trap_flag();  // of a syscall
+        }
+        return;
+    }
+    std::uint32_t info = 0, context = 0;
+    const bool is_read =
+        read_word(thread, stack + 8, info) && read_word(thread, stack + 12, context);
+    if (!is_read) return;
+    const bool has_info = info == stack + 16 && context == stack + frame::context32;
+    flags_in_memory(thread, has_info ? context + frame::flags_in_context32 : stack + frame::flags32)
+        .clear_trap_flag();
+}
+
+/// At the entry of a system call: whether that is a handler's return to flags with the trap flag.
+[[nodiscard]] inline bool returns_to_trap_flag(::pid_t thread, record::program_mode mode) noexcept {
+    using frame = signal_frame;
+    constexpr std::uint64_t rt_sigreturn64 = 15, sigreturn32 = 119, rt_sigreturn32 = 173;
+    std::uint64_t number = 0, stack = 0;
+    if (!peek(thread, user_area::call, number) || !peek(thread, user_area::stack, stack)) {
+        return false;
+    }
+    if (mode == record::program_mode::lp64) {
+        return number == rt_sigreturn64 &&
+               flags_in_memory(thread, stack + frame::flags64).has_trap_flag();
+    }
+    // The handler's own return has taken the return address, and the other kind's stub the number.
+    if (number == sigreturn32) {
+        return flags_in_memory(thread, stack - 8 + frame::flags32).has_trap_flag();
+    }
+    return number == rt_sigreturn32 &&
+           flags_in_memory(thread, stack - 4 + frame::context32 + frame::flags_in_context32)
+               .has_trap_flag();
+}
+
+}  // namespace branch_trace::impl
