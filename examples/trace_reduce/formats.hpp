@@ -22,6 +22,7 @@
 #include <trace_ring/exporter/perfetto.hpp>
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/exporter/text/append.hpp>
+#include <trace_ring/exporter/text/span_length.hpp>
 #include <trace_ring/exporter/viewer/roles.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables.hpp>
@@ -48,7 +49,9 @@ public:
                             exporter::address_names* places) = 0;
     /// What stands before the first item.
     virtual void begin(exporter::text_buffer& out) = 0;
-    virtual void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what) = 0;
+    /// `took`: of the span that the record ends; null: not known.
+    virtual void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what,
+                        const exporter::span_length* took) = 0;
     /// Makes it whole.
     virtual void end(exporter::text_buffer& out) = 0;
     /// Gives it its name, where the output does not.
@@ -60,8 +63,9 @@ template <class Writer>
 class line_format : public format {
 public:
     void begin(exporter::text_buffer&) final {}
-    void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what) final {
-        writers_[from].append(out, what);
+    void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what,
+                const exporter::span_length* took) final {
+        writers_[from].append(out, what, took);
     }
     void end(exporter::text_buffer&) final {}
 
@@ -124,8 +128,13 @@ public:
         return writer_.add(in, name);
     }
     void begin(exporter::text_buffer& out) override { writer_.begin(out); }
-    void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what) override {
-        writer_.append(out, from, what);
+    void append(exporter::text_buffer& out, std::size_t from, const reduce::item& what,
+                [[maybe_unused]] const exporter::span_length* took) override {
+        if constexpr (requires { writer_.append(out, from, what, took); }) {
+            writer_.append(out, from, what, took);
+        } else {  // it draws spans
+            writer_.append(out, from, what);
+        }
     }
     void end(exporter::text_buffer& out) override { writer_.end(out); }
 
@@ -145,7 +154,8 @@ public:
         return writer_.add(in, name);
     }
     void begin(exporter::text_buffer&) override { writer_.begin(); }
-    void append(exporter::text_buffer&, std::size_t from, const reduce::item& what) override {
+    void append(exporter::text_buffer&, std::size_t from, const reduce::item& what,
+                const exporter::span_length*) override {
         writer_.append(from, what);
     }
     void end(exporter::text_buffer&) override { writer_.end(); }

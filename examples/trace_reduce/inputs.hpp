@@ -18,7 +18,9 @@
 #include <vector>
 
 #include <trace_ring/exporter/text.hpp>
+#include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/source.hpp>
+#include <trace_ring/reduce/span/pairs.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
 #include "../shown.hpp"
@@ -92,6 +94,13 @@ public:
         number_ = to.add(file_.about(), file_.name(), wanted.symbols ? &names() : nullptr);
     }
     void start(const options& wanted) {
+        const auto& types = file_.event_types();
+        // Backward an end comes before its begin.
+        times_spans_ =
+            !wanted.backward && shows_lengths(wanted.format) &&
+            (wanted.follow || std::any_of(types.begin(), types.end(), [](const auto& type) {
+                 return type.kind == trace_ring::event_kind::span;
+             }));
         cursor_.emplace(wanted.follow     ? file_.follow(what_)
                         : wanted.backward ? file_.backward(what_)
                                           : file_.forward(what_));
@@ -114,7 +123,10 @@ public:
         return file_.time().order_ns(reduce::time_of(*item_));
     }
 
-    void append(exporter::text_buffer& out) { shown_by_->append(out, number_, *item_); }
+    void append(exporter::text_buffer& out) {
+        const auto took = times_spans_ ? length_of_ended() : std::nullopt;
+        shown_by_->append(out, number_, *item_, took ? &*took : nullptr);
+    }
 
     /// What is wrong with the tables.
     void judge_tables() {
@@ -131,6 +143,31 @@ public:
     }
 
 private:
+    struct nothing {};
+
+    [[nodiscard]] static bool shows_lengths(output_format in) noexcept {
+        return in == output_format::text || in == output_format::json || in == output_format::csv;
+    }
+    /// If the item at hand ends a span whose begin was shown.
+    [[nodiscard]] std::optional<exporter::span_length> length_of_ended() {
+        if (const auto* loss = std::get_if<reduce::loss_item>(item_)) {
+            if (loss->lane != nullptr) open_.gap(*loss->lane, [](const auto&) {});
+        } else if (const auto* jump = std::get_if<reduce::clock_jump>(item_)) {
+            if (jump->lane != nullptr) open_.gap(*jump->lane, [](const auto&) {});
+        } else if (const auto& record = std::get<reduce::record_view>(*item_); !record.known()) {
+            return std::nullopt;
+        } else if (record.begins()) {
+            open_.begin(record, {}, [](const auto&) {});
+        } else if (record.ends()) {
+            const auto begun = open_.end(record, [](const auto&) {}).begun;
+            if (begun && record.time() >= begun->time) {
+                return exporter::span_length{record.time() - begun->time,
+                                             begun->interval || record.interval()};
+            }
+        }
+        return std::nullopt;
+    }
+
     void judge() {
         if (const auto* loss = std::get_if<reduce::loss_item>(item_)) {
             if (loss->cause == trace_ring::loss_cause::damaged) {
@@ -153,6 +190,8 @@ private:
     std::optional<reduce::cursor> cursor_;
     const reduce::item* item_ = nullptr;
     std::size_t judged_ = 0;
+    bool times_spans_ = false;
+    reduce::span_pairs<nothing> open_;
 };
 
 /// Reads what can be read of each and complains of the rest.

@@ -97,7 +97,7 @@ void check_format(const options& wanted) {
             throw CLI::ValidationError(name + "takes no file in later: not with --retry");
         }
         if (wanted.statistics && !facts.statistics) {
-            throw CLI::ValidationError(name + "has no statistics: --stats is text or json");
+            throw CLI::ValidationError(name + "has no statistics: --stats is text, json or csv");
         }
         if (facts.folder && wanted.output.empty()) {
             throw CLI::ValidationError(name + "makes a folder: it needs --output DIR");

@@ -31,7 +31,7 @@ struct format_facts {
 inline constexpr format_facts known_formats[] = {
     {"text", output_format::text, true, true, true, true, false, false},
     {"json", output_format::json, true, true, true, true, false, false},
-    {"csv", output_format::csv, true, true, false, false, false, false},
+    {"csv", output_format::csv, true, true, false, true, false, false},
     {"chrome", output_format::chrome, false, true, false, false, true, false},
     {"perfetto", output_format::perfetto, false, true, false, false, true, false},
     {"ctf", output_format::ctf, false, false, false, false, false, true},

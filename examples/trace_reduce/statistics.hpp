@@ -14,11 +14,24 @@
 #include <trace_ring/exporter/text.hpp>
 #include <trace_ring/reduce/trace_file.hpp>
 
+#include "measure/measures.hpp"
+#include "measure/pass.hpp"
+
 namespace trace_reduce {
 
 namespace reduce = trace_ring::reduce;
 namespace exporter = trace_ring::exporter;
 using exporter::text_buffer;
+
+/// How often an event came: a span once, whether both of its ends are there or one.
+template <class Event>
+[[nodiscard]] std::uint64_t count_of(const Event& event, const measure::pass& measured) {
+    if (event.type == nullptr || event.type->whole().kind != trace_ring::event_kind::span) {
+        return event.records;
+    }
+    const auto* const of = measured.of(event.type);
+    return of == nullptr ? event.records : of->spans();
+}
 
 namespace in_text {
 
@@ -75,9 +88,35 @@ inline void print_unfinished(text_buffer& out, const reduce::trace_file& file,
     }
 }
 
+/// The spans that took longest.
+inline void print_slowest(text_buffer& out, const reduce::trace_file& file,
+                          const measure::pass& measured, exporter::text_writer& times) {
+    if (measured.slowest().empty()) return;
+    const auto& time = file.time();
+    print(out, "\n  %s  began, event, thread: the slowest spans\n",
+          time.known() ? "        duration" : "  duration, ticks");
+    for (const auto& each : measured.slowest()) {
+        const char* const mark = each.uncertain ? "~" : "";
+        if (time.known()) {
+            print(out, "  %1s%13.9f s  ", mark, time.ns(static_cast<double>(each.ticks)) / 1e9);
+        } else {
+            print(out, "  %1s%15llu  ", mark, wide(each.ticks));
+        }
+        times.append_time(out, each.begun);
+        out += ' ';
+        print_name(out, each.type->name);
+        if (each.lane.listed) {
+            print(out, " %s/%u ", file.about().process_text(each.lane).c_str(), each.lane.thread);
+            print_name(out, each.lane.name);
+        }
+        out += '\n';
+    }
+}
+
 /// `times` shows them as the records' lines would.
 inline void show(text_buffer& out, const reduce::trace_file& file,
-                 const reduce::trace_statistics& sum, exporter::text_writer& times) {
+                 const reduce::trace_statistics& sum, const measure::pass& measured,
+                 exporter::text_writer& times) {
     const auto& time = file.time();
     print_name(out, file.name());
     print(out, "\n  records   %llu, %llu bytes\n", wide(sum.records), wide(sum.bytes));
@@ -121,9 +160,10 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
     }
     if (!time.consistent()) out += ", which contradict each other: the clock jumped";
     if (sum.clock_jumps != 0) print(out, ", %llu jumps", wide(sum.clock_jumps));
-    out += "\n\n       records           bytes  share           total  event\n";
+    out += "\n\n         count         records           bytes  share           total  event\n";
     for (const auto& event : sum.events) {
-        print(out, "%14llu  %14llu  %4.1f%%  ", wide(event.records), wide(event.bytes),
+        print(out, "%14llu  %14llu  %14llu  %4.1f%%  ", wide(count_of(event, measured)),
+              wide(event.records), wide(event.bytes),
               sum.records == 0
                   ? 0.0
                   : 100.0 * static_cast<double>(event.records) / static_cast<double>(sum.records));
@@ -156,6 +196,7 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         }
         out += '\n';
     }
+    print_slowest(out, file, measured, times);
     print_unfinished(out, file, times);
 }
 
@@ -179,7 +220,7 @@ inline void lost(text_buffer& out, const trace_ring::loss_counts& counts) {
 }
 
 inline void show(text_buffer& out, const reduce::trace_file& file,
-                 const reduce::trace_statistics& sum) {
+                 const reduce::trace_statistics& sum, const measure::pass& measured) {
     const auto& time = file.time();
     out += R"({"kind":"statistics","file":)";
     exporter::impl::append_json_string(out, file.name());
@@ -217,6 +258,7 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         } else {
             exporter::impl::append_json_string(out, event.type->name);
         }
+        member(out, R"(,"count":)", count_of(event, measured));
         member(out, R"(,"records":)", event.records);
         member(out, R"(,"bytes":)", event.bytes);
         if (event.total) member(out, R"(,"total":)", *event.total);
@@ -244,6 +286,24 @@ inline void show(text_buffer& out, const reduce::trace_file& file,
         member(out, R"(,"records":)", lane.records);
         member(out, R"(,"bytes":)", lane.bytes);
         lost(out, lane.lost);
+        out += '}';
+    }
+    out += R"(],"slowest":[)";
+    between = "";
+    for (const auto& each : measured.slowest()) {
+        out += between;
+        between = ",";
+        out += R"({"event":)";
+        exporter::impl::append_json_string(out, each.type->name);
+        member(out, R"(,"duration_ticks":)", each.ticks);
+        if (time.known()) {
+            out += R"(,"duration_ns":)";
+            exporter::impl::append_json_floating(out, time.ns(static_cast<double>(each.ticks)));
+        }
+        if (each.uncertain) out += R"(,"uncertain":true)";
+        member(out, R"(,"began_ticks":)", each.begun);
+        member(out, R"(,"end_lane":)", each.lane.number);
+        member(out, R"(,"end_position":)", each.at);
         out += '}';
     }
     out += R"(],"unfinished":[)";

@@ -4,6 +4,7 @@
 /// @file
 /// trace-reduce: a span is selected by either end and shown whole.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -117,7 +118,117 @@ BOOST_AUTO_TEST_CASE(every_format_has_both_ends) {
     const auto csv = shown({"--where", "id < 3", "--format", "csv"}).text;
     BOOST_TEST(count(csv, "\n") == 5U);  // with its header
     const auto stats = shown({"--where", "id < 3", "--stats", "--fields"}).text;
-    BOOST_TEST(count(stats, "duration") == 1U);
+    BOOST_TEST(count(stats, "(duration)") == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_a_span_says_how_long_it_took) {
+    const auto lengths = [](const std::string& text, const std::string& before,
+                            const std::string& behind) {
+        std::string found;
+        for (std::size_t at = text.find(before); at != text.npos; at = text.find(before, at + 1)) {
+            const std::size_t begin = at + before.size();
+            found += text.substr(begin, text.find(behind, begin) - begin) + ' ';
+        }
+        return found;
+    };
+    for (const std::vector<std::string>& more :
+         {std::vector<std::string>{}, {"--follow", "--until-closed"}, {"--jobs", "3"}}) {
+        BOOST_TEST(lengths(shown(more).text, "end (duration ", ")") == "100ns 300ns 100ns ");
+        // The end of request 2 says first where that began.
+        BOOST_TEST(lengths(shown(more).text, " of lane 1) (duration ", ")") == "500ns ");
+    }
+    const auto json = shown({"--format", "json"}).text;
+    BOOST_TEST(lengths(json, "\"duration_ns\":", ",") == "100 300 500 100 ");
+    BOOST_TEST(lengths(json, "\"duration_ticks\":", ",") == "100 300 500 100 ");
+    std::istringstream csv(shown({"--format", "csv"}).text);
+    std::string line;
+    std::getline(csv, line);
+    const auto column = [&line](const std::string& name) {
+        return static_cast<std::size_t>(std::count(
+            line.begin(), line.begin() + static_cast<std::ptrdiff_t>(line.find(name)), ','));
+    };
+    const std::size_t ns = column("duration_ns");
+    std::string found;
+    while (std::getline(csv, line)) {
+        std::istringstream cells(line);  // none of these has a comma in it
+        std::string cell;
+        for (std::size_t i = 0; i <= ns; ++i) std::getline(cells, cell, ',');
+        if (!cell.empty()) found += cell + ' ';
+    }
+    BOOST_TEST(found == "100 300 500 100 ");
+    // What a range cuts off, and what comes backward, is not known.
+    BOOST_TEST(lengths(shown({"--from", "1:1"}).text, "(duration ", ")") ==
+               "100ns 500ns 100ns ");
+    BOOST_TEST(count(shown({"--backward"}).text, "duration") == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(statistics_count_a_span_once_and_tell_the_slowest) {
+    const auto text = shown({"--stats", "--time", "relative"}).text;
+    const auto says = [&text](const std::string& part) { return text.find(part) != text.npos; };
+    BOOST_TEST(says("             4               7 "), text);  // request: one without its end
+    BOOST_TEST(says("             2               3 "), text);  // part: one without its begin
+    BOOST_TEST(says("             1               1 "), text);  // tick
+    const auto slowest = text.substr(std::min(text.find("the slowest spans"), text.size()));
+    std::string order;
+    std::istringstream lines(slowest);
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line) && !line.empty()) {
+        std::istringstream words(line);
+        std::string seconds, unit, began, event;
+        words >> seconds >> unit >> began >> event;
+        order += seconds + ' ' + event + ' ';
+    }
+    BOOST_TEST(order ==
+               "0.000000500 request 0.000000300 request 0.000000100 part "
+               "0.000000100 request ");
+    const auto json = shown({"--stats", "--format", "json"}).text;
+    BOOST_TEST(count(json, "{\"event\":\"request\",\"count\":4,\"records\":7,") == 1U, json);
+    BOOST_TEST(count(json,
+                     "{\"event\":\"request\",\"duration_ticks\":500,\"duration_ns\":500,"
+                     "\"began_ticks\":2000,") == 1U,
+               json);
+    BOOST_TEST(count(shown({"--stats", "--fields"}).text, "request: 4 spans, ") == 1U);
+    BOOST_TEST(count(shown({"--stats", "--top", "1"}).text, "request 1200/") == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(statistics_are_told_as_values_with_commas_too) {
+    const auto rows = [](const std::string& text, const std::string& kind) {
+        return count("\n" + text, "\n" + kind + ",");
+    };
+    const auto plain = shown({"--stats", "--format", "csv"}).text;
+    BOOST_TEST(plain.starts_with("kind,file,event,field,unit,by,value,lane,"), plain);
+    BOOST_TEST(rows(plain, "trace") == 1U);
+    BOOST_TEST(rows(plain, "event") == 3U);
+    BOOST_TEST(rows(plain, "lane") == 2U);
+    BOOST_TEST(rows(plain, "slowest") == 4U);
+    BOOST_TEST(count(plain, "\"request\",,,,,,,,,4,7,") == 1U, plain);
+    // As many cells in each row as there are names.
+    std::istringstream lines(plain);
+    std::string line;
+    std::getline(lines, line);
+    const auto columns = count(line, ",");
+    while (std::getline(lines, line)) BOOST_TEST(count(line, ",") == columns, line);
+    const auto more = shown({"--stats", "--format", "csv", "--fields", "--by", "thread",
+                             "--histogram", "request.*"})
+                          .text;
+    BOOST_TEST(rows(more, "group") == 2U);
+    BOOST_TEST(rows(more, "field") > 5U);
+    BOOST_TEST(rows(more, "bucket") > 2U);
+    const auto groups = shown({"--stats", "--format", "csv", "--by", "event"}).text;
+    BOOST_TEST(rows(groups, "group") == 3U);
+    BOOST_TEST(count(groups, "\n") == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(statistics_by_groups_are_these_alone) {
+    const auto text = shown({"--stats", "--by", "event"}).text;
+    BOOST_TEST(count(text, "by event") == 1U);
+    BOOST_TEST(count(text, "request") == 1U);
+    BOOST_TEST(count(text, "clock") == 0U);
+    BOOST_TEST(count(text, "lane") == 0U);
+    BOOST_TEST(count(text, "\n") == 6U, text);  // the file, a blank, a head, three events
+    // Figures of fields come with all the rest.
+    BOOST_TEST(count(shown({"--stats", "--by", "event", "--fields"}).text, "  clock  ") == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(a_condition_on_durations_selects_whole_spans) {

@@ -34,6 +34,7 @@
 #include "../position/ranges.hpp"
 #include "../progress.hpp"
 #include "../statistics.hpp"
+#include "../statistics_csv.hpp"
 #include "../where/functions.hpp"
 #include "../where/select.hpp"
 
@@ -151,20 +152,17 @@ public:
 
     void count() try {
         const std::size_t columns = on_.to.columns();
+        if (wanted_.format == output_format::csv) {
+            in_csv::statistics_rows::show_header(on_.to.text());
+        }
         for (const auto& each : from_) {
             if (on_.interrupted != 0) return;
-            text_buffer found;  // beyond the plain statistics
-            const auto sum = measured(*each, columns, found);
+            measure::pass measures(wanted_.measures, each->file().about());
+            const auto sum = measured(*each, measures);
             each->complain_of(sum);
-            auto& out = on_.to.text();
-            if (wanted_.format == output_format::json) {
-                in_json::show(out, each->file(), sum);
-                out += found.view();
-            } else {
-                exporter::text_writer times(each->file().time(), {.time = wanted_.time});
-                in_text::show(out, each->file(), sum, times);
-                out += found.view();
-                if (each != from_.back()) out += '\n';
+            show(*each, sum, measures, columns);
+            if (wanted_.format == output_format::text && each != from_.back()) {
+                on_.to.text() += '\n';
             }
             on_.to.flush();
         }
@@ -259,35 +257,56 @@ private:
         print_items();
     }
 
-    /// Counts, and shows what was measured on the way, if that was asked for, in `into`.
-    reduce::trace_statistics measured(input& from, std::size_t columns, text_buffer& into) {
-        const auto counted = [&](auto&& observer) {
-            auto& file = from.file();
-            const auto& types = file.event_types();
-            const bool spans = wanted_.measures.values() &&
-                               std::any_of(types.begin(), types.end(), [](const auto& type) {
-                                   return type.kind == trace_ring::event_kind::span;
-                               });
-            // A span may have ended in another lane.
-            return file.statistics(from.what(),
-                                   told_on(told_, file.about(), on_.interrupted, observer),
-                                   spans ? reduce::merging::by_time : reduce::merging::by_lane);
-        };
-        if (!wanted_.measures.any()) return counted(reduce::no_observer());
-        const auto& time = from.file().time();
-        measure::pass measures(wanted_.measures, from.file().about());
-        auto sum = counted(measures);
+    /// Counts, and measures what is asked for on the way.
+    [[nodiscard]] reduce::trace_statistics measured(input& from, measure::pass& measures) {
+        auto& file = from.file();
+        const auto& tables = file.about();
+        const auto& types = file.event_types();
+        const bool spans = std::any_of(types.begin(), types.end(), [](const auto& type) {
+            return type.kind == trace_ring::event_kind::span;
+        });
+        // An event without a field is not looked at, unless its spans are to be paired. These may
+        // have ended in another lane, but that is rare, and known.
+        const bool by_time =
+            spans && (wanted_.measures.values() || tables.ring().ended_elsewhere ||
+                      std::any_of(tables.lanes().begin(), tables.lanes().end(),
+                                  [](const auto& lane) { return lane.cpu.has_value(); }));
+        if (!spans && !wanted_.measures.any()) {
+            reduce::no_observer nothing;
+            return file.statistics(from.what(), told_on(told_, tables, on_.interrupted, nothing),
+                                   reduce::merging::by_lane);
+        }
+        auto sum = file.statistics(from.what(), told_on(told_, tables, on_.interrupted, measures),
+                                   by_time ? reduce::merging::by_time : reduce::merging::by_lane);
         measures.finish();
+        return sum;
+    }
+
+    void show(input& from, const reduce::trace_statistics& sum, const measure::pass& measures,
+              std::size_t columns) {
+        auto& out = on_.to.text();
+        const auto& file = from.file();
+        const auto& time = file.time();
         const double seconds = time.known() ? sum.seconds(time) : 0;
         if (wanted_.format == output_format::json) {
-            measure::json_report(into, wanted_.measures, from.file().name(), seconds, time.known())
+            in_json::show(out, file, sum, measures);
+            measure::json_report(out, wanted_.measures, file.name(), seconds, time.known())
                 .show(measures);
-        } else {
-            measure::text_report(into, wanted_.measures, columns, sum.records, seconds,
-                                 time.known())
-                .show(measures);
+            return;
         }
-        return sum;
+        if (wanted_.format == output_format::csv) {
+            in_csv::statistics_rows(out, file, wanted_.measures).show(sum, measures);
+            return;
+        }
+        exporter::text_writer times(time, {.time = wanted_.time});
+        if (wanted_.measures.only_groups()) {
+            in_text::print_name(out, file.name());
+            out += '\n';
+        } else {
+            in_text::show(out, file, sum, measures, times);
+        }
+        measure::text_report(out, wanted_.measures, columns, sum.records, seconds, time.known())
+            .show(measures);
     }
 
     inputs& from_;

@@ -202,9 +202,15 @@ private:
         out_ += indent;
         out_ += escaped(type.name);
         out_ += ": ";
+        if (type.kind == trace_ring::event_kind::span) {
+            out_ += std::to_string(of.spans());
+            out_ += of.spans() == 1 ? " span" : " spans";
+            out_ += rate(of.spans());
+            out_ += " (";
+        }
         out_ += std::to_string(of.records);
         out_ += of.records == 1 ? " record" : " records";
-        out_ += rate(of.records);
+        out_ += type.kind == trace_ring::event_kind::span ? ")" : rate(of.records);
         out_ += '\n';
         std::vector<row> rows{{"  field", "type", "count", "min", "max", "mean"}};
         for (const auto& each : percentiles) rows[0].emplace_back(each.name);

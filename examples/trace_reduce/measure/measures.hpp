@@ -35,7 +35,7 @@ namespace trace_reduce::measure {
 
 namespace reduce = trace_ring::reduce;
 
-/// What is asked beyond the plain statistics.
+/// What is asked beyond the plain statistics. Spans are paired in any case.
 struct question {
     bool fields = false;                    ///< of all events' fields and spans
     std::string by;                         ///< groups: thread, lane, process, event, or a field
@@ -44,6 +44,8 @@ struct question {
     std::size_t rows = 10;                  ///< of groups and values
 
     [[nodiscard]] bool any() const noexcept { return fields || !by.empty() || !histograms.empty(); }
+    /// Only groups are asked for: the plain statistics are left out.
+    [[nodiscard]] bool only_groups() const noexcept { return !by.empty() && !values(); }
     /// It is about values, and so about how long spans took.
     [[nodiscard]] bool values() const noexcept { return fields || !histograms.empty(); }
 };
@@ -178,6 +180,10 @@ struct event_measure {
     std::uint64_t unpaired = 0;    ///< begins without an end, ends without a begin
     std::uint64_t not_nested = 0;  ///< ends of which it is not known what they end
 
+    /// Each once, whether both of its ends are there or one.
+    [[nodiscard]] std::uint64_t spans() const noexcept {
+        return durations.count() + unpaired + not_nested;
+    }
     void add(const event_measure& other) {
         records += other.records;
         if (fields.size() < other.fields.size()) fields.resize(other.fields.size());
@@ -215,5 +221,15 @@ struct group {
     }
 };
 using groups = frequent<group>;
+
+/// A span, when it has ended.
+struct ended_span {
+    const reduce::event_type* type = nullptr;
+    std::uint64_t ticks = 0;  ///< that it took
+    std::uint64_t begun = 0;
+    bool uncertain = false;
+    reduce::lane_info lane{};  ///< where it has ended
+    std::uint64_t at = 0;      ///< the end's position
+};
 
 }  // namespace trace_reduce::measure

@@ -86,6 +86,14 @@ public:
 
     [[nodiscard]] const event_measures& events() const noexcept { return all_; }
     [[nodiscard]] const groups& by_groups() const noexcept { return groups_; }
+    /// The spans that took longest, at most as many as there are rows; the longest first, of equals
+    /// the one that ended first.
+    [[nodiscard]] const std::vector<ended_span>& slowest() const noexcept { return slowest_; }
+    /// The measures of an event; null: none of its records came.
+    [[nodiscard]] const event_measure* of(const reduce::event_type* type) const {
+        const auto at = type == nullptr ? all_.end() : all_.find(&type->whole());
+        return at == all_.end() ? nullptr : &at->second;
+    }
 
 private:
     enum class by { none, thread, lane, process, event, field };
@@ -120,7 +128,7 @@ private:
             if (each == nullptr) continue;
             for (const auto& field : each->fields) how.fields.push_back(wanted(field.name));
         }
-        how.durations = type.kind == trace_ring::event_kind::span && wanted(duration_name);
+        how.durations = type.kind == trace_ring::event_kind::span;
         how.any = what_.fields || how.durations ||
                   std::find(how.fields.begin(), how.fields.end(), true) != how.fields.end();
         if (by_ == by::field) how.by = type.find_named(by_field_);
@@ -172,6 +180,7 @@ private:
         const auto span = pair(record, {});
         if (!span) return;
         add_duration(record, *span, of_event);
+        note_slow(record, *span);
         if (of_group != nullptr) add_duration(record, *span, *of_group);
     }
     static void add_fields(const reduce::record_view& record, const plan& how,
@@ -206,6 +215,7 @@ private:
         add_fields(record, how, *of_event, of_group);
         if (!span) return;
         add_duration(record, *span, *of_event);
+        note_slow(record, *span);
         if (of_group != nullptr) add_duration(record, *span, *of_group);
     }
     static void append_value(std::string& out, const reduce::field_value& value) {
@@ -264,11 +274,25 @@ private:
         if (span.interval || end.interval()) ++into.uncertain;
     }
 
+    void note_slow(const reduce::record_view& end, const begun_span& span) {
+        const std::uint64_t ticks = end.time() - span.time;
+        if (slowest_.size() >= what_.rows) {
+            if (slowest_.empty() || ticks <= slowest_.back().ticks) return;
+            slowest_.pop_back();
+        }
+        const auto at =
+            std::upper_bound(slowest_.begin(), slowest_.end(), ticks,
+                             [](std::uint64_t a, const ended_span& b) { return a > b.ticks; });
+        slowest_.insert(at, {span.type, ticks, span.time, span.interval || end.interval(),
+                             end.lane(), end.position()});
+    }
+
     const question& what_;
     const reduce::tables& in_;
     by by_;
     std::string by_field_;
     std::vector<plan> plans_;  // by the event type's number
+    std::vector<ended_span> slowest_;
     event_measures all_;
     groups groups_;
     reduce::span_pairs<std::string> open_;

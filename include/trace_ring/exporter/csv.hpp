@@ -7,8 +7,8 @@
 /// under one header row:
 /// @code
 ///   kind,time_ns,ticks,interval,latest_ns,latest_ticks,lane,position,pid,process,tid,thread,depth,
-///   event,id,span,began_lane,began_position,cause,count,offset,from_ticks,step_ns,fault,raw,
-///   cut,"order.sent.id","order.sent.price",more
+///   event,id,span,began_lane,began_position,duration_ns,duration_ticks,duration_interval,cause,
+///   count,offset,from_ticks,step_ns,fault,raw,cut,"order.sent.id","order.sent.price",more
 /// @endcode
 /// - `kind` is record, loss or clock_jump. The other columns are as in exporter/json.hpp, and empty
 ///   where they do not apply. With several files, `file` is the second column.
@@ -40,6 +40,7 @@
 #include <vector>
 
 #include <trace_ring/exporter/json.hpp>
+#include <trace_ring/exporter/text/span_length.hpp>
 #include <trace_ring/reduce/filter.hpp>
 #include <trace_ring/reduce/tables.hpp>
 
@@ -120,20 +121,44 @@ public:
         }
         out += ",more\r\n";
     }
-    void append(text_buffer& out, std::size_t from, const reduce::item& what) {
+    /// `took`: of the span that the record ends.
+    void append(text_buffer& out, std::size_t from, const reduce::item& what,
+                const span_length* took = nullptr) {
         source& its = sources_[from];
-        std::visit([&](const auto& one) { append_item(out, its, one); }, what);
+        std::visit([&](const auto& one) { append_item(out, its, one, took); }, what);
         out += "\r\n";
     }
     static void end(text_buffer&) {}
 
 private:
-    static constexpr std::string_view fixed[] = {
-        "time_ns",    "ticks",          "interval", "latest_ns", "latest_ticks",
-        "lane",       "position",       "pid",      "process",   "tid",
-        "thread",     "depth",          "event",    "id",        "span",
-        "began_lane", "began_position", "cause",    "count",     "offset",
-        "from_ticks", "step_ns",        "fault",    "raw",       "cut"};
+    static constexpr std::string_view fixed[] = {"time_ns",
+                                                 "ticks",
+                                                 "interval",
+                                                 "latest_ns",
+                                                 "latest_ticks",
+                                                 "lane",
+                                                 "position",
+                                                 "pid",
+                                                 "process",
+                                                 "tid",
+                                                 "thread",
+                                                 "depth",
+                                                 "event",
+                                                 "id",
+                                                 "span",
+                                                 "began_lane",
+                                                 "began_position",
+                                                 "duration_ns",
+                                                 "duration_ticks",
+                                                 "duration_interval",
+                                                 "cause",
+                                                 "count",
+                                                 "offset",
+                                                 "from_ticks",
+                                                 "step_ns",
+                                                 "fault",
+                                                 "raw",
+                                                 "cut"};
 
     /// The number of a fixed column; no other name compiles.
     [[nodiscard]] static consteval std::size_t cell(std::string_view name) {
@@ -204,7 +229,8 @@ private:
         number(out, cell("ticks"), ticks);
     }
 
-    void append_item(text_buffer& out, source& its, const reduce::record_view& record) {
+    void append_item(text_buffer& out, source& its, const reduce::record_view& record,
+                     const span_length* took) {
         row(out, its, "record");
         time(out, its, record.time());
         if (record.interval()) {
@@ -235,6 +261,15 @@ private:
         if (const auto place = record.began()) {
             number(out, cell("began_lane"), place->lane);
             number(out, cell("began_position"), place->at);
+        }
+        if (took != nullptr) {
+            const auto& clock = its.in->time();
+            if (clock.known()) number(out, cell("duration_ns"), took->ns(clock));
+            number(out, cell("duration_ticks"), took->ticks);
+            if (took->interval) {
+                to(out, cell("duration_interval"));
+                out += "true";
+            }
         }
         if (!record.fault().empty()) {
             text(out, cell("fault"), record.fault());
@@ -314,7 +349,8 @@ private:
         }
     }
 
-    void append_item(text_buffer& out, const source& its, const reduce::loss_item& loss) {
+    void append_item(text_buffer& out, const source& its, const reduce::loss_item& loss,
+                     const span_length*) {
         row(out, its, "loss");
         if (loss.lane != nullptr) {
             time(out, its, loss.time);
@@ -329,7 +365,8 @@ private:
         }
         to_end(out);
     }
-    void append_item(text_buffer& out, const source& its, const reduce::clock_jump& jump) {
+    void append_item(text_buffer& out, const source& its, const reduce::clock_jump& jump,
+                     const span_length*) {
         row(out, its, "clock_jump");
         time(out, its, jump.time);
         if (jump.lane != nullptr) {

@@ -17,7 +17,9 @@
 /// - `time_ns` is nanoseconds since 1970; it is left out if the clock is not known. `ticks` is the
 ///   trace's clock.
 /// - `process` is the process's number in the trace's table: two may have the same pid.
-/// - `span` is "begin" or "end"; `began` is the record that began the span, if the end says so.
+/// - `span` is "begin" or "end"; `began` is the record that began the span, if the end says so;
+///   `duration_ticks` and `duration_ns` are how long it took, if that is given, and
+///   `duration_interval` is true if that is not exact.
 /// - `cut` lists the fields that were cut.
 /// - `interval` is true if the clock was not read for the record: it was written after `ticks` and,
 ///   if they are given, before `latest_ticks` and `latest_ns`.
@@ -50,6 +52,7 @@
 #include <vector>
 
 #include <trace_ring/exporter/text/append.hpp>
+#include <trace_ring/exporter/text/span_length.hpp>
 #include <trace_ring/reduce/item.hpp>
 
 namespace trace_ring::inline v1::exporter {
@@ -231,13 +234,14 @@ public:
         append(own_, what);
         out += own_.view();
     }
-    void append(text_buffer& out, const reduce::item& what) {
-        std::visit([&](const auto& one) { append_item(out, one); }, what);
+    /// `took`: of the span that the record ends.
+    void append(text_buffer& out, const reduce::item& what, const span_length* took = nullptr) {
+        std::visit([&](const auto& one) { append_item(out, one, took); }, what);
         out += "}\n";
     }
 
 private:
-    void append_item(text_buffer& out, const reduce::record_view& record) {
+    void append_item(text_buffer& out, const reduce::record_view& record, const span_length* took) {
         impl::append(out, R"({"kind":"record")", file_);
         append_time(out, record.time());
         if (record.interval()) {
@@ -267,6 +271,11 @@ private:
         if (const auto place = record.began()) {
             impl::append(out, R"(,"began":{"lane":)", place->lane, R"(,"position":)", place->at,
                          '}');
+        }
+        if (took != nullptr) {
+            impl::append(out, R"(,"duration_ticks":)", took->ticks);
+            if (time_->known()) impl::append(out, R"(,"duration_ns":)", took->ns(*time_));
+            if (took->interval) out += R"(,"duration_interval":true)";
         }
         if (record.lacks_results()) out += R"(,"results":false)";
         if (!record.fault().empty()) {
@@ -299,7 +308,7 @@ private:
         if (!cut_.empty()) impl::append(out, R"(,"cut":[)", cut_.view(), ']');
     }
 
-    void append_item(text_buffer& out, const reduce::loss_item& loss) const {
+    void append_item(text_buffer& out, const reduce::loss_item& loss, const span_length*) const {
         impl::append(out, R"({"kind":"loss")", file_, R"(,"cause":")", to_string(loss.cause),
                      R"(","count":)", loss.count);
         if (loss.lane != nullptr) {
@@ -316,7 +325,7 @@ private:
             impl::append_json_string(out, loss.what);
         }
     }
-    void append_item(text_buffer& out, const reduce::clock_jump& jump) const {
+    void append_item(text_buffer& out, const reduce::clock_jump& jump, const span_length*) const {
         impl::append(out, R"({"kind":"clock_jump")", file_);
         if (jump.lane != nullptr) {
             impl::append(out, R"(,"lane":)", jump.lane->number, R"(,"position":)", jump.at);

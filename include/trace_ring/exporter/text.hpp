@@ -9,11 +9,13 @@
 ///   2024-05-01 12:34:56.123456901 [1234 worker] request:begin url="GET /"
 ///   2024-05-01 12:34:56.123457388 [1234 worker+1] event#7 raw=0102030405060708
 ///   2024-05-01 12:34:56.123458012 [1234 worker] request:end (began at 42 of lane 5) status=200
+///   2024-05-01 12:34:56.123459377 [1234 worker] query:end (duration 1.25ms)
 ///   -- 1234 records lost: overwritten (lane 3, from position 0)
 /// @endcode
 /// An end says where its span began only if that is not the open span that began last in its lane,
-/// and `(no results)` if the span has results in its type and ended without them. Durations have
-/// their unit: `latency=12ms`.
+/// and `(no results)` if the span has results in its type and ended without them. How long a span
+/// took stands there if it is given, `~` before it if it is not exact. Durations have their unit:
+/// `latency=12ms`.
 /// `+1`: recorded inside a record that was open on the same thread. Strings are quoted; control
 /// characters and bytes that are not UTF-8 appear as \xNN, so that no file can send commands to a
 /// terminal. `"abc"...` was cut, `~` before the thread marks a time that is a lower bound,
@@ -34,6 +36,7 @@
 #include <vector>
 
 #include <trace_ring/exporter/text/append.hpp>
+#include <trace_ring/exporter/text/span_length.hpp>
 #include <trace_ring/exporter/text/time_text.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/tables/timeline.hpp>
@@ -82,9 +85,10 @@ public:
         append(own_, what);
         out += own_.view();
     }
-    void append(text_buffer& out, const reduce::item& what) {
+    /// `took`: of the span that the record ends.
+    void append(text_buffer& out, const reduce::item& what, const span_length* took = nullptr) {
         if (!file_.empty()) out.end_at(file_.put(out.room(file_.room())));
-        std::visit([&](const auto& one) { append_item(out, one); }, what);
+        std::visit([&](const auto& one) { append_item(out, one, took); }, what);
         out += '\n';
     }
 
@@ -173,7 +177,7 @@ private:
         }
     };
 
-    void append_item(text_buffer& out, const reduce::record_view& record) {
+    void append_item(text_buffer& out, const reduce::record_view& record, const span_length* took) {
         const impl::piece& thread = text_of(record.lane());
         colour(out, "\x1b[2m");
         // Asks for room once, for the parts that each record has: the pointer stays in a register.
@@ -195,7 +199,19 @@ private:
         }
         append_event(out, record);
         colour(out, "\x1b[0m");
+        if (took != nullptr) [[unlikely]]
+            append_length(out, *took);
         append_fields(out, record);
+    }
+    void append_length(text_buffer& out, const span_length& took) const {
+        out += took.interval ? " (duration ~" : " (duration ";
+        const reduce::timeline& line = time_.line();
+        if (options_.time == time_format::raw || !line.known()) {
+            impl::append(out, took.ticks, " ticks)");
+        } else {
+            impl::append_length(out, took.ns(line));
+            out += ')';
+        }
     }
 
     void append_place_name(text_buffer& out, const reduce::field_value& value,
@@ -259,7 +275,7 @@ private:
         }
     }
 
-    void append_item(text_buffer& out, const reduce::loss_item& loss) const {
+    void append_item(text_buffer& out, const reduce::loss_item& loss, const span_length*) const {
         const bool damaged = loss.cause == loss_cause::damaged;
         colour(out, "\x1b[31m");
         out += "-- ";
@@ -272,7 +288,7 @@ private:
         if (loss.lane != nullptr) append_place(out, *loss.lane, ", from position ", loss.at);
         colour(out, "\x1b[0m");
     }
-    void append_item(text_buffer& out, const reduce::clock_jump& jump) {
+    void append_item(text_buffer& out, const reduce::clock_jump& jump, const span_length*) {
         colour(out, "\x1b[31m");
         if (jump.lane == nullptr) {
             out += jump.anew ? "-- the clock began anew" : "-- the clock jumps";
