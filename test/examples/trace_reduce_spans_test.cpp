@@ -157,8 +157,7 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_span_says_how_long_it_took) {
     }
     BOOST_TEST(found == "100 300 500 100 ");
     // What a range cuts off, and what comes backward, is not known.
-    BOOST_TEST(lengths(shown({"--from", "1:1"}).text, "(duration ", ")") ==
-               "100ns 500ns 100ns ");
+    BOOST_TEST(lengths(shown({"--from", "1:1"}).text, "(duration ", ")") == "100ns 500ns 100ns ");
     BOOST_TEST(count(shown({"--backward"}).text, "duration") == 0U);
 }
 
