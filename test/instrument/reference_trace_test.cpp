@@ -6,6 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -388,6 +389,42 @@ BOOST_AUTO_TEST_CASE(a_full_buffer_stops_the_program) {
     BOOST_TEST(one.table.counts().stops > 0);
     BOOST_TEST(one.table.counts().stopped_ns > 0);
     BOOST_TEST(most < 300'000);
+}
+
+// Who takes what a dead thread left has to know which of it may be in the trace already.
+BOOST_AUTO_TEST_CASE(what_was_being_recorded_when_it_was_killed_is_told_apart) {
+    traced one({.places = 40, .drained = true});
+    const trace_ring::recorder ring({.file = one.file,
+                                     .size = 8 * 32768,
+                                     .sub_buffer_bytes = 32768,
+                                     .full = trace_ring::full_mode::block});
+    reader from(one.file);
+    std::FILE* const pipe =
+        ::popen(("echo $$; exec env " + one.command("row 300000")).c_str(), "re");
+    BOOST_REQUIRE(pipe != nullptr);
+    int process = 0;
+    BOOST_REQUIRE(std::fscanf(pipe, "%d", &process) == 1);
+    // It waits for room, as nobody drains: by sleeping again and again.
+    const auto sleeps = [process] {
+        std::ifstream in("/proc/" + std::to_string(process) + "/stat");
+        std::string text;
+        std::getline(in, text);
+        return text.find(") S ") != std::string::npos;
+    };
+    for (int seen = 0; seen < 200; ::usleep(1000)) seen += sleeps() ? 1 : 0;
+    BOOST_REQUIRE(::kill(process, SIGKILL) == 0);
+    static_cast<void>(::pclose(pipe));
+    from.finish();
+    std::size_t in_flight = 0;
+    one.table.take_left(true, [&](const left_references& each) {
+        if (each.may_be_recorded) in_flight += each.all.size();
+        return from.add(each);
+    });
+    BOOST_TEST(in_flight > 0U);
+    BOOST_TEST(from.gaps() == 0);
+    const auto all = from.all();
+    BOOST_REQUIRE_EQUAL(all.size(), 1);
+    require_row(all.begin()->second, 0, 0x10000000, all.begin()->second.size() / 3);
 }
 
 // What is drained is used again and again, and was populated before.

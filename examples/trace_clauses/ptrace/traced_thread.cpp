@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -19,7 +20,6 @@
 #include <span>
 #include <string>
 
-#include "../../branch_trace/step/branch_instruction.hpp"
 #include "../../branch_trace/step/traced_program.hpp"
 #include "../../branch_trace/step/trap_flag.hpp"
 #include "by_hand.hpp"
@@ -36,6 +36,21 @@ using branch_trace::impl::read_signal;
     const std::string all{std::istreambuf_iterator<char>(in), {}};
     const std::size_t behind = all.rfind(')');
     return behind == std::string::npos || behind + 2 >= all.size() ? ' ' : all[behind + 2];
+}
+
+/// Behind the prefixes; of those that begin with 0x0F, and of int, with the byte that follows.
+[[nodiscard]] unsigned opcode_of(std::span<const std::byte> code, bool wide) noexcept {
+    const auto at = [code](std::size_t i) {
+        return i < code.size() ? std::to_integer<unsigned>(code[i]) : 0U;
+    };
+    constexpr unsigned prefixes[] = {0x66, 0x67, 0xF0, 0xF2, 0xF3, 0x2E,
+                                     0x36, 0x3E, 0x26, 0x64, 0x65};
+    std::size_t i = 0;
+    while (std::find(std::begin(prefixes), std::end(prefixes), at(i)) != std::end(prefixes) ||
+           (wide && (at(i) & 0xF0U) == 0x40)) {
+        ++i;
+    }
+    return at(i) == 0x0F || at(i) == 0xCD ? at(i) << 8 | at(i + 1) : at(i);
 }
 }  // namespace
 
@@ -115,11 +130,10 @@ void traced_thread::step_in_place(const thread_registers& registers, const break
 }
 
 void traced_thread::step(const thread_registers& registers, const breakpoint& of) {
-    using branch_trace::branch_instruction;
-    const auto was = branch_trace::decode_branch(of.code, registers.rip, mode_of(registers));
+    const unsigned opcode = opcode_of(of.code, word_bytes_of(registers) == 8);
     const bool has_own_trap = (registers.eflags & branch_trace::impl::trap_flag) != 0;
     // A system call is followed into the kernel only: it may wait there, and stores the flags.
-    const bool enters = was.is == branch_instruction::what::enters_kernel;
+    const bool enters = opcode == 0x0F05 || opcode == 0x0F34 || opcode == 0xCD80;
     while (::ptrace(enters ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, tid, nullptr, nullptr) == 0) {
         int now = 0;
         if (wait_for(tid, now, 0) != tid) return;
@@ -132,7 +146,8 @@ void traced_thread::step(const thread_registers& registers, const breakpoint& of
         ::siginfo_t info{};
         const bool by_itself = read_signal(tid, info) && info.si_code > 0;
         if (signal == SIGTRAP && by_itself) {
-            if (was.does == branch_instruction::flags::stores && !has_own_trap) {
+            constexpr unsigned pushf = 0x9C;
+            if (opcode == pushf && !has_own_trap) {
                 branch_trace::impl::hide_pushed_trap_flag(tid);
             }
             return;
