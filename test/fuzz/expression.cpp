@@ -32,7 +32,7 @@ namespace {
 namespace reduce = trace_ring::reduce;
 namespace where = trace_ring::reduce::where;
 
-constexpr std::size_t longest = 4096;
+constexpr std::size_t longest = std::size_t{64} << 10;
 
 std::vector<buffer> seeds() {
     std::vector<buffer> out;
@@ -51,6 +51,13 @@ std::vector<buffer> seeds() {
           "@@a:b:c { capture((unsigned char)arg0 in {1, 3..5}, ((short *)arg1)[arg2 % 7], "
           "ustack(2)); }"}) {
         out.emplace_back(text.begin(), text.end());
+    }
+    // Nested so deep that a reader which follows comes to the end of its stack.
+    for (const std::string_view each : {"(", "(int)", "!", "not ", "-", "a[", "((int *)", "f(", "*",
+                                        "@@begin when (", "struct s { ", "1 + (2 * "}) {
+        buffer deep;
+        while (deep.size() < longest) deep.insert(deep.end(), each.begin(), each.end());
+        out.push_back(std::move(deep));
     }
     out.emplace_back(500, static_cast<std::uint8_t>('('));
     out.emplace_back(500, static_cast<std::uint8_t>('-'));
@@ -172,7 +179,12 @@ void mutate(buffer& what, dice& random) {
             what.erase(place, place + static_cast<std::ptrdiff_t>(length));
         } else if (what.size() < longest) {
             const std::string_view token = tokens[random.below(std::size(tokens))];
-            what.insert(place, token.begin(), token.end());
+            std::size_t copies = random.below(400) == 0 ? random.below(4000) : 1;
+            buffer inserted;
+            for (; copies != 0; --copies) {
+                inserted.insert(inserted.end(), token.begin(), token.end());
+            }
+            what.insert(place, inserted.begin(), inserted.end());
         }
     }
 }

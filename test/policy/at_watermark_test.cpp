@@ -415,6 +415,26 @@ BOOST_AUTO_TEST_CASE(a_writer_that_finds_no_room_tells) {
     BOOST_TEST(blocked.control().notified.word.load(trace_ring::relaxed) == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(what_passes_a_mark_before_it_is_armed_is_seen_by_a_second_look) {
+    trace_ring::ring<in_bare<notify::at_watermark<notify::records(4)>>> ring;
+    auto consumer = ring.consumer();
+    int looks = 0;
+    const auto written_meanwhile = [&] {
+        const auto now = consumer.standing();
+        // Nobody is told of these: the mark is armed only behind them.
+        if (looks++ == 0) {
+            for (std::uint64_t i = 1; i <= 6; ++i) put(ring, i);
+        }
+        return now;
+    };
+    BOOST_TEST(!ring.notifier().arm(ring.control().notified, written_meanwhile));
+    BOOST_TEST(looks == 2);
+    // Without them it is armed.
+    while (consumer.next().is_record()) {
+    }
+    BOOST_TEST(ring.notifier().arm(ring.control().notified, [&] { return consumer.standing(); }));
+}
+
 BOOST_AUTO_TEST_CASE(a_callback_may_record_itself) {
     struct watched : policies<record::bare<sample>, claim::single_writer, bare_here,
                               notify::at_watermark<notify::records(2), notify::by_callback>> {};
