@@ -179,7 +179,7 @@ void mutate(buffer& what, dice& random) {
             what.erase(place, place + static_cast<std::ptrdiff_t>(length));
         } else if (what.size() < longest) {
             const std::string_view token = tokens[random.below(std::size(tokens))];
-            std::size_t copies = random.below(400) == 0 ? random.below(4000) : 1;
+            std::size_t copies = random.below(1500) == 0 ? random.below(4000) : 1;
             buffer inserted;
             for (; copies != 0; --copies) {
                 inserted.insert(inserted.end(), token.begin(), token.end());
