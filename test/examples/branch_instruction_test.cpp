@@ -182,4 +182,38 @@ BOOST_AUTO_TEST_CASE(counts_are_as_wide_as_the_address_size_says) {
     BOOST_TEST(!branch_trace::condition_held(least, 0, 0x8000, narrow));
 }
 
+BOOST_AUTO_TEST_CASE(what_delays_a_trap_is_known_with_its_length_whatever_its_operand) {
+    const auto length = [](std::initializer_list<unsigned> bytes, program_mode mode) {
+        const auto it = decode(bytes, mode);
+        BOOST_TEST((it.is == what::no_branch));
+        return it.delays_trap ? int{it.length} : 0;
+    };
+    for (const auto mode : {wide, narrow}) {
+        BOOST_TEST(length({0x8E, 0xD0}, mode) == 2);                          // mov ss, of eax,
+        BOOST_TEST(length({0x66, 0x8E, 0xD1}, mode) == 3);                    // cx,
+        BOOST_TEST(length({0x8E, 0x10}, mode) == 2);                          // [eax],
+        BOOST_TEST(length({0x8E, 0x50, 1}, mode) == 3);                       // [eax+1],
+        BOOST_TEST(length({0x8E, 0x90, 1, 2, 3, 4}, mode) == 6);              // [eax+...],
+        BOOST_TEST(length({0x8E, 0x15, 1, 2, 3, 4}, mode) == 6);              // [...],
+        BOOST_TEST(length({0x8E, 0x14, 0x24}, mode) == 3);                    // [esp],
+        BOOST_TEST(length({0x8E, 0x54, 0x24, 1}, mode) == 4);                 // [esp+1],
+        BOOST_TEST(length({0x8E, 0x94, 0x24, 1, 2, 3, 4}, mode) == 7);        // [esp+...],
+        BOOST_TEST(length({0x8E, 0x14, 0x25, 1, 2, 3, 4}, mode) == 7);        // [...] by SIB,
+        BOOST_TEST(length({0x36, 0x8E, 0x14, 0x0D, 1, 2, 3, 4}, mode) == 8);  // ss:[ecx+...]
+        BOOST_TEST(length({0x8E, 0xD8}, mode) == 0);                          // mov ds
+        BOOST_TEST(length({0x8C, 0xD0}, mode) == 0);                          // mov of ss
+        BOOST_TEST((decode({0x8E, 0x90, 1, 2, 3}, mode).is == what::unreadable));
+        BOOST_TEST((decode({0x8E, 0x14}, mode).is == what::unreadable));
+        BOOST_TEST((decode({0x8E}, mode).is == what::unreadable));
+    }
+    BOOST_TEST(length({0x41, 0x8E, 0x50, 1}, wide) == 4);
+    BOOST_TEST(length({0x67, 0x8E, 0x14, 0x24}, wide) == 4);
+    BOOST_TEST(length({0x67, 0x8E, 0x14}, narrow) == 3);  // [si]
+    BOOST_TEST(length({0x67, 0x8E, 0x16, 1, 2}, narrow) == 5);
+    BOOST_TEST(length({0x67, 0x8E, 0x50, 1}, narrow) == 4);
+    BOOST_TEST(length({0x67, 0x8E, 0x90, 1, 2}, narrow) == 5);
+    BOOST_TEST(length({0x17}, narrow) == 1);  // pop ss
+    BOOST_TEST(length({0x17}, wide) == 0);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -246,6 +246,34 @@ BEGIN(sees_flags)
     pushf
     pop %A
     call look
+    mov %ss, %ecx
+    mov %ecx, number
+    lea number, %A
+    mov (%A), %ss                    // nor behind such of memory
+    pushf
+    pop %A
+    call look
+    lea number - 8, %A
+    mov 8(%A), %ss
+    pushf
+    pop %A
+    call look
+#if defined(__x86_64__)
+    mov number(%rip), %ss
+    pushf
+    pop %A
+    call look
+    mov $39, %eax
+    mov number, %ss
+    syscall
+    call look_behind_call
+#else
+    push %ss
+    pop %ss
+    pushf
+    pop %A
+    call look
+#endif
     pushf
     popf
     pushf

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -20,8 +21,12 @@
 
 #if defined(__x86_64__)
 #define STACK "(%%rsp)"
+#define WORD_A "%%rax"
+#define RETURN "iretq"
 #else
 #define STACK "(%%esp)"
+#define WORD_A "%%eax"
+#define RETURN "iret"
 #endif
 
 namespace {
@@ -94,8 +99,10 @@ int main(int, char** arguments) {
     if (std::freopen(arguments[1], "w", stdout) == nullptr) return 1;
     std::setvbuf(stdout, nullptr, _IOFBF, 4096);
     handle(SIGTRAP, on_trap, 0);
-    for (int i = 0; i < 3; ++i) asm volatile("int3");
+    for (int i = 0; i < 3; ++i) asm volatile("int3" : : : "memory");
     std::printf("int3: %d\n", traps);
+    for (int i = 0; i < 3; ++i) asm volatile(".byte 0xF1" : : : "memory");  // int1
+    std::printf("int1: %d\n", traps);
 
     // A thread that blocks the signal of each step, and gets some of its own.
     sigset_t trap, now;
@@ -142,6 +149,30 @@ int main(int, char** arguments) {
     const auto got = static_cast<int>(::read(ends[0], &byte, 1));
     std::printf("restarted: %d, child %x\n", got, static_cast<unsigned>(waited(writer)));
 
+    // A signal that is ignored interrupts a fork only where a tracer looks at it.
+    ::signal(SIGALRM, SIG_IGN);
+    alarm_in(1000, 1000);
+    int flagged = 0;
+    for (int i = 0; i < 200; ++i) {
+        unsigned long behind = 0;
+#if defined(__x86_64__)
+        long child = 0;
+        asm volatile("syscall; mov %%r11, %1"
+                     : "=a"(child), "=r"(behind)
+                     : "a"(SYS_fork)
+                     : "rcx", "r11", "memory");
+        if (child == 0) ::_exit((behind & trap_flag) != 0);
+#else
+        const long child = ::fork();
+        asm volatile("pushf; pop %0" : "=r"(behind) : : "memory");
+        if (child == 0) ::_exit((behind & trap_flag) != 0);
+#endif
+        if ((behind & trap_flag) != 0) ++flagged;
+        if (waited(static_cast<pid_t>(child)) != 0) ++flagged;
+    }
+    alarm_in(0, 0);
+    std::printf("forks: %d\n", flagged);
+
     // What sets the flag itself.
     unsigned long flags = 0;
     asm volatile("pushf; orl $0x100, " STACK
@@ -150,6 +181,26 @@ int main(int, char** arguments) {
                  :
                  : "memory", "cc");
     std::printf("own: %d traps, %d in frames, pushed %lu\n", traps, own_flags, flags & trap_flag);
+    // The same unseen by the kernel, behind an instruction that delays the trap, and by an iret.
+    asm volatile("mov %%ss, %%eax; pushf; orl $0x100, " STACK
+                 "; mov %%eax, %%ss; popf; nop; nop; pushf; andl $~0x100, " STACK
+                 "; mov %%eax, %%ss; popf; nop"
+                 :
+                 :
+                 : "eax", "memory", "cc");
+    std::printf("own, delayed: %d traps, %d in frames\n", traps, own_flags);
+    unsigned long stack = 0, segment = 0;
+    asm volatile(
+        "mov %%ss, %k1; mov %%esp, %k0"
+#if defined(__x86_64__)
+        "; mov %%rsp, %q0; push %q1; push %q0"
+#endif
+        "; pushf; orl $0x100, " STACK "; mov %%cs, %k1; push " WORD_A
+        "; call 1f; jmp 2f; 1: " RETURN "; 2: nop; nop; pushf; andl $~0x100, " STACK "; popf"
+        : "=&d"(stack), "=&a"(segment)
+        :
+        : "memory", "cc");
+    std::printf("own, by iret: %d traps, %d in frames\n", traps, own_flags);
     std::printf("ends: %x %x\n", static_cast<unsigned>(in_child([&trap] {
                     ::sigprocmask(SIG_BLOCK, &trap, nullptr);
                     asm volatile("int3");

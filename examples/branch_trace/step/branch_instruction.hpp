@@ -122,9 +122,7 @@ public:
             case 0x17:
                 return wide_ ? none() : delays();
             case 0x8E:
-                if (!there(1)) return {};
-                if ((next() & 0xF8U) == 0xD0) return delays();  // mov of a register to ss
-                return none();
+                return move_to_segment();
             default:
                 return {.is = what::no_branch};
         }
@@ -155,6 +153,29 @@ private:
     [[nodiscard]] constexpr branch_instruction delays() const noexcept {
         return {
             .is = what::no_branch, .length = static_cast<std::uint8_t>(at_), .delays_trap = true};
+    }
+    /// A move to ss delays the trap, from a register or from memory.
+    [[nodiscard]] constexpr branch_instruction move_to_segment() noexcept {
+        constexpr unsigned stack_segment = 2;
+        if (!there(1)) return {};
+        const unsigned operand = next();
+        if ((operand >> 3 & 7U) != stack_segment) return none();
+        const unsigned how = operand >> 6;
+        const unsigned base = operand & 7U;
+        std::size_t behind = how == 1 ? 1 : 0;  // of a displacement
+        if (short_address_ && !wide_) {         // an address of 16 bits has no SIB byte
+            if (how == 2 || (how == 0 && base == 6)) behind = 2;
+        } else if (how != 3) {
+            unsigned without_base = base;
+            if (base == 4) {
+                if (!there(1)) return {};
+                without_base = next() & 7U;
+            }
+            if (how == 2 || (how == 0 && without_base == 5)) behind = 4;
+        }
+        if (!there(behind)) return {};
+        at_ += behind;
+        return delays();
     }
     [[nodiscard]] constexpr branch_instruction enters() const noexcept {
         return {.is = what::enters_kernel,

@@ -85,6 +85,7 @@ public:
         // It is stopped already; what `read` finds first is where it begins.
         found begun;
         executed_anew(one, begun);
+        one.entered = true;  // execve has yet to return
         for (std::size_t i = 0; i < begun.count; ++i) first_records_.push_back(begun.records[i]);
         go_on(one, 0);
     }
@@ -222,6 +223,7 @@ private:
     [[nodiscard]] bool at_kernel(stepped& one, found& out) {
         if (!one.entered) {
             one.entered = true;
+            one.restarts = false;
             one.own_trap_on_return = impl::returns_to_trap_flag(one.tid, one.mode);
             one.mask.show(one.process, one.tid);
             return true;
@@ -230,7 +232,8 @@ private:
         if (!impl::peek(one.tid, impl::user_area::ip, now)) return false;
         one.entered = false;
         one.mask.hide(one.tid);
-        if (impl::is_restarted(one.tid)) return true;
+        one.restarts = impl::is_restarted(one.tid);
+        if (one.restarts) return true;
         if (now != one.ip) executed(one, now, out);
         one.signalled = false;
         one.ip = now;
@@ -244,6 +247,7 @@ private:
         std::uint64_t now = 0;
         if (!impl::read_signal(one.tid, info) || !impl::peek(one.tid, impl::user_area::ip, now))
             return false;  // killed: its end is told next
+        one.restarts = false;
         if (info.si_code == by_handler) {
             put(out, one,
                 branch(one.signal_from, now,
@@ -263,7 +267,7 @@ private:
                 out.signal = SIGTRAP;
                 return true;
             }
-        } else if (info.si_code == by_system_call) {
+        } else if (info.si_code == by_system_call && !has_raised_trap(one, now)) {
             if (now != one.ip) executed(one, now, out);
             if (!one.own_trap) impl::hide_trap_flag_in_r11(one.tid);
             one.mask.hide(one.tid);
@@ -275,14 +279,27 @@ private:
         return true;
     }
 
+    /// Of two instructions that were executed in one step, as no step ends behind the first, that
+    /// one is passed.
+    void pass_delaying(stepped& one, std::uint64_t now) {
+        for (;;) {
+            const branch_instruction& was = one.code->at(one.tid, one.ip, one.mode);
+            if (!was.delays_trap || now == one.ip || now == one.ip + was.length) return;
+            ++steps_;
+            one.ip += was.length;
+        }
+    }
+    /// Whether a SIGTRAP like that behind a system call is int1's.
+    [[nodiscard]] bool has_raised_trap(stepped& one, std::uint64_t now) {
+        pass_delaying(one, now);
+        return now != one.ip && one.code->at(one.tid, one.ip, one.mode).is == what::raises;
+    }
+
     /// The instruction at `one.ip` was executed, and `now` is next.
     void executed(stepped& one, std::uint64_t now, found& out) {
+        pass_delaying(one, now);
         ++steps_;
         const branch_instruction& was = one.code->at(one.tid, one.ip, one.mode);
-        if (was.delays_trap && now != one.ip + was.length) {  // the next one, too, is executed
-            one.ip += was.length;
-            return executed(one, now, out);
-        }
         if (was.does == branch_instruction::flags::stores && !one.own_trap) {
             impl::hide_pushed_trap_flag(one.tid);
         } else if (was.does == branch_instruction::flags::loads) {
@@ -434,15 +451,35 @@ private:
     // --- The threads -----------------------------------------------------------------------------
     void go_on(stepped& one, int signal) {
         awake_.store(one.tid, relaxed);  // relaxed: as in stop
-        // A system call without the trap flag, which it would leave in a register, a child in its.
-        const bool by_kernel =
-            one.entered || (signal == 0 && !one.begins &&
-                            one.code->at(one.tid, one.ip, one.mode).is == what::enters_kernel &&
-                            one.code->is_still_system_call(one.tid, one.ip, one.mode));
-        if (by_kernel && !one.entered && !one.own_trap) impl::take_trap_flag(one.tid);
+        const bool by_kernel = goes_by_kernel(one, signal);
+        if (by_kernel) {
+            if (!one.entered && !one.own_trap) impl::take_trap_flag(one.tid);
+        } else if (!one.own_trap && loads_flags_unseen(one)) {
+            // As behind any other popf, the flag is the program's then if it is set.
+            impl::set_own_trap_flag(one.tid);
+        }
         // If it is gone: its end is told next.
-        static_cast<void>(by_kernel ? impl::go_to_system_call(one.tid)
+        static_cast<void>(by_kernel ? impl::go_to_system_call(one.tid, signal)
                                     : impl::step(one.tid, signal));
+    }
+    /// Whether what is next is a system call. It is entered and left without the trap flag, which
+    /// would be seen in a register, also by the child that it makes.
+    [[nodiscard]] bool goes_by_kernel(stepped& one, int signal) {
+        if (one.entered) return true;
+        if (one.begins) return false;
+        const bool is_call =
+            one.restarts || (one.code->at(one.tid, one.ip, one.mode).is == what::enters_kernel &&
+                             one.code->is_still_system_call(one.tid, one.ip, one.mode));
+        // A handler is stepped. Other signals stop it, or do nothing.
+        return is_call && (signal == 0 || !impl::has_handler(one.process, signal));
+    }
+    /// Whether a popf, or an iret, is executed in one step with the instruction before it. The
+    /// kernel, which looks at the first only, would take the flag for the tracer's.
+    [[nodiscard]] bool loads_flags_unseen(stepped& one) {
+        const branch_instruction& first = one.code->at(one.tid, one.ip, one.mode);
+        if (!first.delays_trap) return false;
+        const std::uint64_t behind = one.ip + first.length;  // `first` may end with the next
+        return one.code->at(one.tid, behind, one.mode).does == branch_instruction::flags::loads;
     }
 
     step_options options_;

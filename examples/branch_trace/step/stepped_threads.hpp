@@ -40,6 +40,8 @@ struct stepped_thread {
     bool by_itself = false;  ///< the instruction brought the signal about
     bool leaves = false;     ///< another's process, that is not to be followed
     bool entered = false;    ///< it is in the system call at `ip`
+    bool restarts =
+        false;  ///< that was interrupted, and is entered anew unless a handler is called
     trap_mask mask;
     bool own_trap = false;            ///< the program has set the trap flag itself
     bool own_trap_on_return = false;  ///< and so it will be after the handler's return

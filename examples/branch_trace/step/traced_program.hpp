@@ -90,8 +90,8 @@ inline bool step(::pid_t thread, int signal) noexcept {
     return ::ptrace(PTRACE_SINGLESTEP, thread, nullptr, static_cast<long>(signal)) == 0;
 }
 /// Goes on to where the next system call enters the kernel, or from there to where it leaves it.
-inline bool go_to_system_call(::pid_t thread) noexcept {
-    return ::ptrace(PTRACE_SYSCALL, thread, nullptr, nullptr) == 0;
+inline bool go_to_system_call(::pid_t thread, int signal) noexcept {
+    return ::ptrace(PTRACE_SYSCALL, thread, nullptr, static_cast<long>(signal)) == 0;
 }
 
 [[nodiscard]] inline bool is_thread_of(::pid_t process, ::pid_t thread) noexcept {
