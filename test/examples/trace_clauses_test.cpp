@@ -760,6 +760,133 @@ BOOST_AUTO_TEST_CASE(a_breakpoint_where_the_flags_are_stored_shows_no_trap_flag)
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_program_that_steps_itself_does_the_same_with_breakpoints_in_its_way) {
+    if (!is_permitted("ptrace")) return;
+    const test::folder folder;
+    // It prints each of its SIGTRAPs, with the place and the flag in the frame. A second thread, if
+    // asked for, so that instructions are executed elsewhere where they can be.
+    const std::string source = R"(
+        #include <pthread.h>
+        #include <setjmp.h>
+        #include <signal.h>
+        #include <stdio.h>
+        #include <ucontext.h>
+        #include <unistd.h>
+        extern "C" char pushes[], computes[], moves[], stacks[], stacks_memory[], traps[], pops[];
+        asm(R"x(
+        .text
+        .macro begin name
+        .globl \name
+        .type \name, @function
+        \name:
+        .endm
+        .macro end name
+        .size \name, . - \name
+        .endm
+        begin pushes
+            push %rbp
+            nop
+            pop %rbp
+            ret
+        end pushes
+        begin computes
+            adc $1, %ecx
+            ret
+        end computes
+        begin moves
+            mov $39, %eax
+            syscall
+            ret
+        end moves
+        begin stacks
+            mov %ecx, %ss
+            pushfq
+            pop %rax
+            ret
+        end stacks
+        begin stacks_memory
+            mov (%rdx), %ss
+            pushfq
+            pop %rax
+            ret
+        end stacks_memory
+        begin traps
+            .byte 0xF1
+            ret
+        end traps
+        begin pops
+            popfq
+            ret
+        end pops
+        )x");
+        struct { int code; long offset; unsigned long flag; } log[100];
+        volatile int logged;
+        void on_trap(int, siginfo_t* info, void* context) {
+            const auto& r = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+            const long offset = r[REG_RIP] - reinterpret_cast<long>(pushes);
+            if (offset < 0 || offset > 64 || logged == 100) return;  // of main
+            log[logged] = {info->si_code, offset, r[REG_EFL] & 0x100UL};
+            logged = logged + 1;
+        }
+        sigjmp_buf back;
+        volatile unsigned long faulted = 7;
+        void on_fault(int, siginfo_t*, void* context) {
+            faulted = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] & 0x100;
+            siglongjmp(back, 1);
+        }
+        void handle(int signal, void (*handler)(int, siginfo_t*, void*)) {
+            struct sigaction action {};
+            action.sa_sigaction = handler;
+            action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+            sigaction(signal, &action, 0);
+        }
+        void* waits(void*) { for (;;) pause(); }
+        int main(int count, char**) {
+            pthread_t other;
+            if (count > 1) pthread_create(&other, 0, waits, 0);
+            static char bytes[65536];
+            stack_t alternate{};
+            alternate.ss_sp = bytes;
+            alternate.ss_size = sizeof bytes;
+            sigaltstack(&alternate, 0);
+            handle(SIGTRAP, on_trap);
+            handle(SIGSEGV, on_fault);
+            handle(SIGBUS, on_fault);
+            asm volatile("pushfq; orl $0x100, (%%rsp); popfq\n"
+                         "call pushes; call computes; call moves\n"
+                         "pushfq; andl $~0x100, (%%rsp); popfq"
+                         : : : "rax", "rcx", "r11", "memory", "cc");
+            asm volatile("call traps" : : : "memory");
+            unsigned long flags = 0, more = 0;
+            static unsigned short segment;
+            asm volatile("mov %%ss, %%ecx; mov %%cx, %1; call stacks"
+                         : "=a"(flags), "=m"(segment) : : "rcx", "memory");
+            asm volatile("call stacks_memory" : "=a"(more) : "d"(&segment), "m"(segment) : "memory");
+            if (sigsetjmp(back, 1) == 0)
+                asm volatile("mov $64, %%esp; jmp pops" : : : "memory");
+            for (int i = 0; i < logged; ++i)
+                printf("%d:%ld:%lu ", log[i].code, log[i].offset, log[i].flag);
+            printf("pushed %lu %lu, popped %lu\n", flags & 0x100, more & 0x100, faulted);
+        })";
+    const std::string program = folder / "steps";
+    if (!clause_programs::build(program, source, "c++", 64, "-O0 -pthread -mno-red-zone")) return;
+    const std::string alone = clause_programs::printed(program);
+    BOOST_TEST(alone.find("pushed 0 0, popped 0\n") != std::string::npos, alone);
+    BOOST_TEST(alone.find("2:1:256 ") != std::string::npos, alone);  // of its own step
+    BOOST_TEST(alone.find("1:") != std::string::npos, alone);        // of int1
+    const std::string script = folder / "script";
+    std::ofstream(script) << "@@uft:*:steps:pushes:entry, @@uft:*:steps:computes:entry, "
+                             "@@uft:*:steps:moves:entry, @@uft:*:steps:stacks:entry, "
+                             "@@uft:*:steps:stacks_memory:entry, @@uft:*:steps:traps:entry, "
+                             "@@uft:*:steps:pops:entry { count(); }\n";
+    for (const char* const more : {"", " more"}) {
+        const said made = run(tool("--source ptrace -f " + script + " -- " + program + more));
+        BOOST_TEST(made.status == 0);
+        BOOST_TEST(made.text.find(alone) != std::string::npos, made.text << "; alone: " << alone);
+        BOOST_TEST(made.text.find("7 ran, ") != std::string::npos, made.text);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_program_that_is_run_has_its_exit_status_and_its_output) {
     for (const auto& source : sources()) {
         const said made = run(

@@ -258,6 +258,11 @@ private:
                 operand(constant);
                 return compute(static_cast<arithmetic>(number_ & 7U), number(constant), bytes_);
             }
+            case 0x17: {  // pop ss
+                const auto top = wide_ ? std::nullopt : load(now_.rsp, 4);
+                now_.rsp = cut(now_.rsp + 4, 4);
+                return is_stack_segment(top);
+            }
             case 0x85: {
                 operand(0);
                 const auto was = value(bytes_);
@@ -281,6 +286,9 @@ private:
                 if (in_register_) return false;
                 set(number_, address_);
                 return true;
+            case 0x8E:  // mov to ss
+                operand(0);
+                return number_ == 2 && is_stack_segment(value(2));
             case 0x90:
                 return rex_ == 0;
             case 0xC7:
@@ -294,6 +302,11 @@ private:
             default:
                 return false;
         }
+    }
+    /// Whether ss is that already. A step would not end behind such an instruction: it would show
+    /// the trap flag to the next one, or meet the breakpoint there.
+    [[nodiscard]] bool is_stack_segment(const std::optional<std::uint64_t>& selector) const {
+        return selector && cut(*selector, 2) == cut(now_.ss, 2);
     }
     [[nodiscard]] bool two_bytes() {
         const unsigned opcode = byte();

@@ -30,6 +30,11 @@ namespace {
 
 using branch_trace::impl::read_signal;
 
+/// Whether the program steps itself: a trap flag that a stopped thread has is its own.
+[[nodiscard]] bool steps_itself(const thread_registers& of) noexcept {
+    return (of.eflags & branch_trace::impl::trap_flag) != 0;
+}
+
 /// R, S, D, Z and so on; a space if there is no such thread.
 [[nodiscard]] char state_of(::pid_t tid) {
     std::ifstream in("/proc/" + std::to_string(tid) + "/stat");
@@ -82,7 +87,7 @@ bool traced_thread::set_registers(const thread_registers& from) const noexcept {
 bool traced_thread::met_breakpoint(thread_registers& into) const {
     ::siginfo_t info{};
     if (memory == nullptr || !get_registers(into) || memory->at(into.rip - 1) == nullptr ||
-        !read_signal(tid, info) || info.si_code <= 0) {
+        !read_signal(tid, info) || info.si_code != SI_KERNEL) {  // an int3
         return false;
     }
     --into.rip;
@@ -90,6 +95,7 @@ bool traced_thread::met_breakpoint(thread_registers& into) const {
 }
 
 bool traced_thread::pass_by_hand(thread_registers& registers, const breakpoint& of) const {
+    if (steps_itself(registers)) return false;  // by a signal behind the instruction
     struct {
         ::pid_t pid;
         [[nodiscard]] bool read(std::uint64_t at, std::span<std::byte> into) const noexcept {
@@ -105,8 +111,8 @@ bool traced_thread::pass_by_hand(thread_registers& registers, const breakpoint& 
 bool traced_thread::step_elsewhere(thread_registers& registers, const breakpoint& of) {
     const std::uint64_t there = memory->entry();
     std::array<std::byte, breakpoint::most_code> before{};
-    if (there == 0 || !is_movable(of.code, mode_of(registers)) || !memory->read(there, before) ||
-        !memory->write(there, of.code))
+    if (there == 0 || steps_itself(registers) || !is_movable(of.code, mode_of(registers)) ||
+        !memory->read(there, before) || !memory->write(there, of.code))
         return false;
     const std::uint64_t here = registers.rip;
     registers.rip = there;
@@ -131,7 +137,7 @@ void traced_thread::step_in_place(const thread_registers& registers, const break
 
 void traced_thread::step(const thread_registers& registers, const breakpoint& of) {
     const unsigned opcode = opcode_of(of.code, word_bytes_of(registers) == 8);
-    const bool has_own_trap = (registers.eflags & branch_trace::impl::trap_flag) != 0;
+    const bool has_own_trap = steps_itself(registers);
     // A system call is followed into the kernel only: it may wait there, and stores the flags.
     const bool enters = opcode == 0x0F05 || opcode == 0x0F34 || opcode == 0xCD80;
     while (::ptrace(enters ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, tid, nullptr, nullptr) == 0) {
@@ -146,16 +152,25 @@ void traced_thread::step(const thread_registers& registers, const breakpoint& of
         ::siginfo_t info{};
         const bool by_itself = read_signal(tid, info) && info.si_code > 0;
         if (signal == SIGTRAP && by_itself) {
-            constexpr unsigned pushf = 0x9C;
+            constexpr int by_step = 2;  // si_code
+            constexpr unsigned pushf = 0x9C, int1 = 0xF1, int_3 = 0xCD03;
             if (opcode == pushf && !has_own_trap) {
                 branch_trace::impl::hide_pushed_trap_flag(tid);
+            }
+            // An exception of the instruction, or the end of the program's own step: that signal is
+            // the one to go on with.
+            if (opcode == int1 || opcode == int_3 || (info.si_code == by_step && has_own_trap)) {
+                signals.insert(signals.begin(), signal);
             }
             return;
         }
         signals.push_back(signal);
         if (by_itself &&
-            (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE))
+            (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE)) {
+            // A popf has not been executed: the kernel would take the flag for the program's.
+            if (!has_own_trap) branch_trace::impl::take_trap_flag(tid);
             return;
+        }
     }
 }
 
