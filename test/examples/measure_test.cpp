@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(results_of_spans_stand_behind_their_fields_with_their_units
     }
     const std::string shown = measured("--fields " + file.path());
     for (const char* const each :
-         {"handled: 11 spans, ", "\n  id            i32      11  ",
+         {"handled: 11 spans, ", " (22 records)\n", "\n  id            i32      11  ",
           "\n  status        i32      10  ", "\n  latency [ms]  i64      10  ",
           "\n  (duration)    ns       11 "}) {
         BOOST_TEST(shown.find(each) != std::string::npos, each << " in " << shown);
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(spans_that_do_not_nest_have_their_own_lengths) {
     b.save(file.path());
     const std::string shown = measured("--fields --by id " + file.path());
     for (const char* const each :
-         {"id 1:\n\n  request: 1 span, 8695652/s (2 records)\n    field       type  count  min",
+         {"id 1:\n\n  request: 2 records, 17391304/s\n    field       type  count  min",
           "(duration)  ns        1   20   20    20", "(duration)  ns        1  100  100   100",
           "(duration)  ns        1   30   30    30"}) {
         BOOST_TEST(shown.find(each) != std::string::npos, shown);
@@ -395,7 +395,7 @@ BOOST_AUTO_TEST_CASE(the_program_groups_records) {
                "(none)              6  66.7%  30000000     48\n"
                "(2 others)          3  33.3%  15000000    144\n");
     const std::string fields = measured("--by event --fields " + file.path());
-    BOOST_TEST(fields.find("\nevent request:\n\n  request: ") != std::string::npos);
+    BOOST_TEST(fields.find("\nevent request:\n\n  request: 6 records") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(the_program_draws_histograms) {

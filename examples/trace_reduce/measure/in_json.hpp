@@ -162,7 +162,7 @@ private:
         start(nullptr);
         text_member("type", in_ns_ ? "ns" : "ticks");
         figures(of.durations);
-        member("spans", of.spans());
+        if (group == nullptr) member("spans", of.spans());  // as in the text
         member("uncertain", of.uncertain);
         member("unpaired", of.unpaired);
         member("not_nested", of.not_nested);

@@ -194,15 +194,20 @@ private:
             return a->second.records != b->second.records ? a->second.records > b->second.records
                                                           : a->first->number < b->first->number;
         });
-        for (const auto* each : order) show_event(*each->first, each->second, indent);
+        // Of a group it is not known how many spans have lost an end.
+        for (const auto* each : order) {
+            const bool counts_spans =
+                indent.empty() && each->first->kind == trace_ring::event_kind::span;
+            show_event(*each->first, each->second, indent, counts_spans);
+        }
     }
     void show_event(const reduce::event_type& type, const event_measure& of,
-                    std::string_view indent) {
+                    std::string_view indent, bool counts_spans) {
         out_ += '\n';
         out_ += indent;
         out_ += escaped(type.name);
         out_ += ": ";
-        if (type.kind == trace_ring::event_kind::span) {
+        if (counts_spans) {
             out_ += std::to_string(of.spans());
             out_ += of.spans() == 1 ? " span" : " spans";
             out_ += rate(of.spans());
@@ -210,7 +215,7 @@ private:
         }
         out_ += std::to_string(of.records);
         out_ += of.records == 1 ? " record" : " records";
-        out_ += type.kind == trace_ring::event_kind::span ? ")" : rate(of.records);
+        out_ += counts_spans ? ")" : rate(of.records);
         out_ += '\n';
         std::vector<row> rows{{"  field", "type", "count", "min", "max", "mean"}};
         for (const auto& each : percentiles) rows[0].emplace_back(each.name);
