@@ -26,6 +26,7 @@
 #include "../shown.hpp"
 #include "followed_name.hpp"
 #include "formats.hpp"
+#include "measure/measures.hpp"
 #include "names/code_names.hpp"
 #include "options.hpp"
 #include "reading/threads.hpp"
@@ -94,13 +95,9 @@ public:
         number_ = to.add(file_.about(), file_.name(), wanted.symbols ? &names() : nullptr);
     }
     void start(const options& wanted) {
-        const auto& types = file_.event_types();
         // Backward an end comes before its begin.
-        times_spans_ =
-            !wanted.backward && shows_lengths(wanted.format) &&
-            (wanted.follow || std::any_of(types.begin(), types.end(), [](const auto& type) {
-                 return type.kind == trace_ring::event_kind::span;
-             }));
+        times_spans_ = !wanted.backward && shows_lengths(wanted.format) &&
+                       (wanted.follow || measure::has_spans(file_));
         cursor_.emplace(wanted.follow     ? file_.follow(what_)
                         : wanted.backward ? file_.backward(what_)
                                           : file_.forward(what_));

@@ -233,12 +233,6 @@ private:
     }
 
     void show_groups(const measure::groups& all) {
-        std::uint64_t rest = all.forgotten();
-        std::uint64_t rest_bytes = all.rest().bytes;
-        for (const auto& each : all.top(all.size())) {
-            rest += each.what->count;
-            rest_bytes += each.what->value.bytes;
-        }
         const auto top = all.top(what_.rows);
         for (const auto& each : top) {
             text(column::by, what_.by);
@@ -246,13 +240,12 @@ private:
             number(column::records, each.what->count);
             number(column::bytes, each.what->value.bytes);
             end_row("group");
-            rest -= each.what->count;
-            rest_bytes -= each.what->value.bytes;
         }
-        if (rest != 0) {
+        const measure::unlisted_groups others(all, what_.rows);
+        if (others.records != 0) {
             text(column::by, what_.by);
-            number(column::records, rest);
-            number(column::bytes, rest_bytes);
+            number(column::records, others.records);
+            number(column::bytes, others.bytes);
             end_row("group");
         }
         if (!what_.fields) return;

@@ -261,12 +261,8 @@ private:
     [[nodiscard]] reduce::trace_statistics measured(input& from, measure::pass& measures) {
         auto& file = from.file();
         const auto& tables = file.about();
-        const auto& types = file.event_types();
-        const bool spans = std::any_of(types.begin(), types.end(), [](const auto& type) {
-            return type.kind == trace_ring::event_kind::span;
-        });
-        // An event without a field is not looked at, unless its spans are to be paired. These may
-        // have ended in another lane, but that is rare, and known.
+        const bool spans = measure::has_spans(file);
+        // Reading by lane is faster. Of spans it needs both ends in one lane, which the file knows.
         const bool by_time =
             spans && (wanted_.measures.values() || tables.ring().ended_elsewhere ||
                       std::any_of(tables.lanes().begin(), tables.lanes().end(),

@@ -170,12 +170,6 @@ private:
     }
 
     void show_groups(const groups& all) {
-        std::uint64_t records = all.forgotten();
-        std::uint64_t bytes = all.rest().bytes;
-        for (const auto& each : all.top(all.size())) {
-            records += each.what->count;
-            bytes += each.what->value.bytes;
-        }
         const auto show = [&](const std::string_view* name, std::uint64_t count,
                               std::uint64_t length, std::uint64_t missed) {
             begin("group");
@@ -194,10 +188,9 @@ private:
         const auto top = all.top(what_.rows);
         for (const auto& each : top) {
             show(&each.name, each.what->count, each.what->value.bytes, each.what->missed);
-            records -= each.what->count;
-            bytes -= each.what->value.bytes;
         }
-        if (records != 0) show(nullptr, records, bytes, 0);
+        const unlisted_groups others(all, what_.rows);
+        if (others.records != 0) show(nullptr, others.records, others.bytes, 0);
         if (!what_.fields) return;
         for (const auto& each : top) {
             for (const auto& [type, of] : each.what->value.events) {

@@ -258,9 +258,7 @@ private:
         const auto top = all.top(what_.rows);
         std::vector<row> rows{
             {"by " + escaped(what_.by), "", "records", "share", "rate/s", "bytes"}};
-        std::uint64_t records = 0;
         std::uint64_t missed = 0;
-        group shown_ones;
         const auto add = [&](std::string name, std::uint64_t count, std::uint64_t bytes) {
             rows.push_back(
                 {std::move(name), "", std::to_string(count), percent(count, records_),
@@ -270,21 +268,13 @@ private:
         };
         for (const auto& each : top) {
             add(escaped(each.name), each.what->count, each.what->value.bytes);
-            records += each.what->count;
             missed = std::max(missed, each.what->missed);
         }
-        std::uint64_t others = all.forgotten();
-        std::uint64_t bytes = all.rest().bytes;
-        for (const auto& each : all.top(all.size())) {
-            others += each.what->count;
-            bytes += each.what->value.bytes;
-        }
-        others -= records;
-        for (const auto& each : top) bytes -= each.what->value.bytes;
-        if (others != 0) {
+        const unlisted_groups others(all, what_.rows);
+        if (others.records != 0) {
             add(all.exact() ? "(" + std::to_string(all.size() - top.size()) + " others)"
                             : "(all others)",
-                others, bytes);
+                others.records, others.bytes);
         }
         out_ += '\n';
         table(rows, "");

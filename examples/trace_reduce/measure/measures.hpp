@@ -11,6 +11,7 @@
 /// - Groups: by thread, lane, process, event, or the value of the field of a name.
 /// Memory is bounded: `most_words` here, `most_groups` in pass.hpp, and of spans that are open.
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,7 @@
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
 #include <trace_ring/reduce/tables/dictionary.hpp>
+#include <trace_ring/reduce/trace_file.hpp>
 
 #include "frequent.hpp"
 #include "numbers.hpp"
@@ -221,6 +223,28 @@ struct group {
     }
 };
 using groups = frequent<group>;
+
+/// What the groups hold together that are not among the first `rows`.
+struct unlisted_groups {
+    std::uint64_t records = 0;
+    std::uint64_t bytes = 0;
+
+    unlisted_groups(const groups& all, std::size_t rows)
+        : records(all.forgotten()), bytes(all.rest().bytes) {
+        const auto each = all.top(all.size());
+        for (std::size_t i = rows; i < each.size(); ++i) {
+            records += each[i].what->count;
+            bytes += each[i].what->value.bytes;
+        }
+    }
+};
+
+/// Whether the trace has an event of spans.
+[[nodiscard]] inline bool has_spans(const reduce::trace_file& in) {
+    const auto& types = in.event_types();
+    return std::any_of(types.begin(), types.end(),
+                       [](const auto& type) { return type.kind == trace_ring::event_kind::span; });
+}
 
 /// A span, when it has ended.
 struct ended_span {

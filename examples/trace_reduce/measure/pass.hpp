@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/exporter/text/span_length.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/reduce/item.hpp>
 #include <trace_ring/reduce/item/record_view.hpp>
@@ -27,6 +28,8 @@
 #include "measures.hpp"
 
 namespace trace_reduce::measure {
+
+namespace exporter = trace_ring::exporter;
 
 class pass {
 public:
@@ -177,11 +180,7 @@ private:
              event_measure* of_group) {
         add_fields(record, how, of_event, of_group);
         if (!how.durations) return;
-        const auto span = pair(record, {});
-        if (!span) return;
-        add_duration(record, *span, of_event);
-        note_slow(record, *span);
-        if (of_group != nullptr) add_duration(record, *span, *of_group);
+        if (const auto span = pair(record, {})) add_span(record, *span, of_event, of_group);
     }
     static void add_fields(const reduce::record_view& record, const plan& how,
                            event_measure& of_event, event_measure* of_group) {
@@ -213,10 +212,7 @@ private:
         }
         if (of_event == nullptr) return;
         add_fields(record, how, *of_event, of_group);
-        if (!span) return;
-        add_duration(record, *span, *of_event);
-        note_slow(record, *span);
-        if (of_group != nullptr) add_duration(record, *span, *of_group);
+        if (span) add_span(record, *span, *of_event, of_group);
     }
     static void append_value(std::string& out, const reduce::field_value& value) {
         if (value.is_text()) {
@@ -264,18 +260,20 @@ private:
         }
         return std::nullopt;
     }
-    void add_duration(const reduce::record_view& end, const begun_span& span,
-                      event_measure& into) const {
-        const std::uint64_t ticks = end.time() - span.time;
-        into.durations.add(in_.time().known()
-                               ? static_cast<std::uint64_t>(std::clamp(
-                                     in_.time().ns(static_cast<double>(ticks)) + 0.5, 0.0, 9.2e18))
-                               : ticks);
-        if (span.interval || end.interval()) ++into.uncertain;
+    void add_span(const reduce::record_view& end, const begun_span& span, event_measure& of_event,
+                  event_measure* of_group) {
+        const exporter::span_length length{end.time() - span.time, span.interval || end.interval()};
+        add_duration(length, of_event);
+        if (of_group != nullptr) add_duration(length, *of_group);
+        note_slow(end, span, length);
     }
-
-    void note_slow(const reduce::record_view& end, const begun_span& span) {
-        const std::uint64_t ticks = end.time() - span.time;
+    void add_duration(const exporter::span_length& length, event_measure& into) const {
+        into.durations.add(in_.time().known() ? length.ns(in_.time()) : length.ticks);
+        if (length.interval) ++into.uncertain;
+    }
+    void note_slow(const reduce::record_view& end, const begun_span& span,
+                   const exporter::span_length& length) {
+        const std::uint64_t ticks = length.ticks;
         if (slowest_.size() >= what_.rows) {
             if (slowest_.empty() || ticks <= slowest_.back().ticks) return;
             slowest_.pop_back();
@@ -283,8 +281,8 @@ private:
         const auto at =
             std::upper_bound(slowest_.begin(), slowest_.end(), ticks,
                              [](std::uint64_t a, const ended_span& b) { return a > b.ticks; });
-        slowest_.insert(at, {span.type, ticks, span.time, span.interval || end.interval(),
-                             end.lane(), end.position()});
+        slowest_.insert(at,
+                        {span.type, ticks, span.time, length.interval, end.lane(), end.position()});
     }
 
     const question& what_;
