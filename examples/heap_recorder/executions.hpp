@@ -70,12 +70,12 @@ public:
             search();
             return;
         }
-        path_ = *name == '/' ? std::string_view(name) : full_.absolute(name);
+        path_ = full_.absolute(name);
     }
     /// What a descriptor is open on, or a path that is relative to it.
     executed_path(int directory, const char* name) noexcept : name_(name) {
         if (*name == '/' || directory == AT_FDCWD) {
-            path_ = *name == '/' ? std::string_view(name) : full_.absolute(name);
+            path_ = full_.absolute(name);
             return;
         }
         char link[40];
@@ -115,7 +115,7 @@ private:
                 if (end != 0) to[end++] = '/';
                 std::memcpy(to + end, name_, length + 1);
                 if (::access(to, X_OK) == 0) {
-                    path_ = *to == '/' ? std::string_view(to) : full_.absolute(to);
+                    path_ = full_.absolute(to);
                     return;
                 }
             }

@@ -115,6 +115,10 @@ private:
 enum class stage : int { unset, setting_up, ready, untraced };
 constinit trace_ring::atomic<int> stage_now{static_cast<int>(stage::unset)};
 
+[[nodiscard]] bool is_recording() noexcept {
+    return stage_now.load(trace_ring::acquire) == static_cast<int>(stage::ready);
+}
+
 alignas(trace_ring::recorder) constinit std::byte recorder_storage[sizeof(trace_ring::recorder)]{};
 
 // Not destroyed: it records until the process is gone.
@@ -225,7 +229,7 @@ void record_object(const dl_find_object& object, std::string_view path) noexcept
     if (name == nullptr || *name == '\0') {  // the program itself
         record_object(object, path_room().program());
     } else {
-        record_object(object, *name == '/' ? std::string_view(name) : path_room().absolute(name));
+        record_object(object, path_room().absolute(name));
     }
     errno = kept;
 }
@@ -236,14 +240,14 @@ struct note_new_object {
 constinit stack_walker<note_new_object> walker{note_new_object{}};
 
 void before_fork() noexcept {
-    if (stage_now.load(trace_ring::acquire) != static_cast<int>(stage::ready)) return;
+    if (!is_recording()) return;
     const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
     here.fork_number = forks.fetch_add(1, trace_ring::relaxed) + 1;  // relaxed: a number
     recorder().record<event::fork>(here.fork_number);
 }
 
 void in_child() noexcept {
-    if (stage_now.load(trace_ring::acquire) != static_cast<int>(stage::ready)) return;
+    if (!is_recording()) return;
     const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
     recorder().record<event::forked>(here.fork_number);
 }
@@ -339,7 +343,7 @@ void tell(const std::vector<passed_function>& passed) {
 void add_to_list(const std::string& list, const std::string& made) {
     const path_room room;
     std::string entry = std::to_string(::getpid()) + ' ';
-    entry += made.starts_with('/') ? std::string_view(made) : room.absolute(made);
+    entry += room.absolute(made);
     entry += '\0';
     const int file = ::open(list.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
     const ssize_t written = file < 0 ? -1 : ::write(file, entry.data(), entry.size());
@@ -431,7 +435,7 @@ void find_own_name(std::string_view preload) noexcept {
 }
 
 [[nodiscard]] bool is_ready() noexcept {
-    return stage_now.load(trace_ring::acquire) == static_cast<int>(stage::ready) ||
+    return is_recording() ||
            (stage_now.load(trace_ring::acquire) != static_cast<int>(stage::untraced) && begin());
 }
 
@@ -439,10 +443,6 @@ void find_own_name(std::string_view preload) noexcept {
 [[gnu::constructor]] void start() {
     const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
     static_cast<void>(is_ready());
-}
-
-[[nodiscard]] bool is_recording() noexcept {
-    return stage_now.load(trace_ring::acquire) == static_cast<int>(stage::ready);
 }
 
 // --- What does not pass the recorder -----------------------------------------------------------
@@ -512,14 +512,21 @@ void note_bypasses() {
     return obstacle_of(path, {header.e_ident[EI_CLASS], header.e_machine});
 }
 
-/// A call that executes a program in this process.
-[[gnu::noinline]] void note_exec(const executed_path& program, char* const* environment) noexcept {
-    if (!is_recording() || !program.is_there()) return;
+/// `obstacle`: null if there is none.
+void record_exec(::pid_t process, const executed_path& program, const char* obstacle) noexcept {
     const int kept = errno;
     const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
-    const char* const obstacle = obstacle_to(program.path().data(), environment);
-    recorder().record<event::exec>(static_cast<std::uint32_t>(::getpid()), program.path(),
+    recorder().record<event::exec>(static_cast<std::uint32_t>(process), program.path(),
                                    std::string_view(obstacle == nullptr ? "" : obstacle));
+    errno = kept;
+}
+/// A call that executes a program in this process.
+[[gnu::noinline]] void note_exec(const executed_path& program, char* const* environment) noexcept {
+    if (!is_recording()) return;
+    const int kept = errno;
+    if (program.is_there()) {
+        record_exec(::getpid(), program, obstacle_to(program.path().data(), environment));
+    }
     errno = kept;
 }
 /// It has come back, so it has failed; returns what it does.
@@ -540,12 +547,7 @@ public:
                         ? nullptr
                         : obstacle_to(program_.path().data(), environment)) {}
     void record(::pid_t process) const noexcept {
-        if (!is_recording()) return;
-        const int kept = errno;
-        const marked mine(here.own, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
-        recorder().record<event::exec>(static_cast<std::uint32_t>(process), program_.path(),
-                                       std::string_view(obstacle_ == nullptr ? "" : obstacle_));
-        errno = kept;
+        if (is_recording()) record_exec(process, program_, obstacle_);
     }
     /// Of one whose process is not known: only if it will not be recorded.
     void record_obstacle() const noexcept {

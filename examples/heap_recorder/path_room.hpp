@@ -37,9 +37,10 @@ public:
         const ssize_t got = data() == nullptr ? 0 : ::readlink("/proc/self/exe", data(), PATH_MAX);
         return {data(), got > 0 ? static_cast<std::size_t>(got) : 0};
     }
-    /// `name` in the working directory. Relative as it is if that is not known.
+    /// `name` in the working directory; as it is, if that is not known or it is absolute.
     [[nodiscard]] std::string_view absolute(std::string_view name) const noexcept {
-        if (data() == nullptr || ::getcwd(data(), PATH_MAX) == nullptr) return name;
+        if (name.starts_with('/') || data() == nullptr || ::getcwd(data(), PATH_MAX) == nullptr)
+            return name;
         std::size_t length = std::strlen(data());
         data()[length++] = '/';
         return {data(), length + name.copy(data() + length, bytes - length - 1)};

@@ -47,6 +47,12 @@ struct open_file {
     }
 };
 
+/// As far as the machine the headers of both classes are the same.
+[[nodiscard]] inline target_machine made_for(const Elf32_Ehdr& header) noexcept {
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
+    return {header.e_ident[EI_CLASS], header.e_machine};
+}
+
 /// Why the dynamic linker that the program asks for loads no library of this C library.
 template <class Header, class Segment>
 [[nodiscard]] const char* obstacle_in_linker(int file, std::string_view path) noexcept {
@@ -102,12 +108,9 @@ template <class Header, class Segment>
 /// What an ELF file is made for; of another file 0.
 [[nodiscard]] inline target_machine made_for(const char* path) noexcept {
     const impl::open_file file(path);
-    Elf32_Ehdr header{};  // as far as the machine both classes have the same
-    if (!impl::read_at(file.descriptor, &header, sizeof header, 0) ||
-        std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
-        return {};
-    }
-    return {header.e_ident[EI_CLASS], header.e_machine};
+    Elf32_Ehdr header{};
+    if (!impl::read_at(file.descriptor, &header, sizeof header, 0)) return {};
+    return impl::made_for(header);
 }
 
 /// Why the program in this file is not recorded by a library that is made for `library`, however it
@@ -119,21 +122,24 @@ template <class Header, class Segment>
     char begin[256]{};
     const ssize_t got = ::pread(file.descriptor, begin, sizeof begin - 1, 0);
     if (got < 4) return nullptr;
-    if (const char* const rights = impl::obstacle_in_rights(file.descriptor); rights != nullptr) {
-        if (begin[0] != '#') return rights;  // those of a script do not count
-    }
-    if (begin[0] == '#' && begin[1] == '!') {
+    if (begin[0] == '#') {
+        if (begin[1] != '!') return nullptr;
         constexpr unsigned most = 5;  // as the kernel
         std::size_t from = 2;
         while (begin[from] == ' ' || begin[from] == '\t') ++from;
         begin[from + std::strcspn(begin + from, " \t\n")] = '\0';
         return depth < most ? obstacle_of(begin + from, library, depth + 1) : nullptr;
     }
-    if (std::memcmp(begin, ELFMAG, SELFMAG) != 0) return nullptr;
-    if (made_for(path) != library) {
+    // Those of a script do not count.
+    if (const char* const rights = impl::obstacle_in_rights(file.descriptor)) return rights;
+    Elf32_Ehdr header{};
+    std::memcpy(&header, begin, sizeof header);
+    const target_machine own = impl::made_for(header);
+    if (own == target_machine{}) return nullptr;
+    if (own != library) {
         return "it is for another word size or machine than heap_recorder.so";
     }
-    return begin[EI_CLASS] == ELFCLASS64
+    return own.word_class == ELFCLASS64
                ? impl::obstacle_in_linker<Elf64_Ehdr, Elf64_Phdr>(file.descriptor, path)
                : impl::obstacle_in_linker<Elf32_Ehdr, Elf32_Phdr>(file.descriptor, path);
 }

@@ -225,10 +225,7 @@ int record(options& wanted) {
     heap::report_outcome outcome;
     if (!made.empty()) {
         for (const auto& each : made) wanted.report.files.push_back(each.trace);
-        std::FILE* const out = wanted.quiet ? std::fopen("/dev/null", "w") : stderr;
-        if (out == nullptr) throw trace_ring::setup_error("/dev/null", "cannot be opened", errno);
-        outcome = heap::report_on(wanted.report, own, out);
-        if (wanted.quiet) std::fclose(out);
+        outcome = heap::report_on(wanted.report, own, wanted.quiet ? nullptr : stderr);
     }
     if (wanted.quiet) tell_obstacles(outcome);
     tell_missing(made, program.process(), name, outcome);

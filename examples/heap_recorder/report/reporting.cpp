@@ -59,6 +59,45 @@ void write_picture(const std::string& path, const std::vector<process_profile*>&
     if (!out) throw std::runtime_error(path + ": cannot be written");
 }
 
+void write_text(const report_options& wanted, const std::deque<file_profile>& files,
+                const std::vector<process_profile*>& chosen, const stack_table& stacks,
+                std::FILE* out) {
+    text_style style;
+    style.width = terminal_width(out);
+    style.colour =
+        wanted.colour == "always" || (wanted.colour == "auto" && ::isatty(::fileno(out)) != 0 &&
+                                      std::getenv("NO_COLOR") == nullptr);
+    style.top = wanted.top;
+    style.calls = wanted.calls;
+
+    symbolizer symbols;
+    std::string text;
+    for (const auto& file : files) text += shortcomings(file, style);
+    if (chosen.size() > 1) {
+        text += overview({chosen.begin(), chosen.end()}, style) + '\n';
+    }
+    auto in_full = chosen;
+    if (in_full.size() > wanted.processes && wanted.pids.empty()) {
+        // Those that allocated most, in the order of their beginnings.
+        std::stable_sort(in_full.begin(), in_full.end(), [](const auto* a, const auto* b) {
+            return a->heap.sums().allocated_bytes > b->heap.sums().allocated_bytes;
+        });
+        in_full.resize(wanted.processes);
+        std::stable_sort(in_full.begin(), in_full.end(),
+                         [](const auto* a, const auto* b) { return a->begin < b->begin; });
+    }
+    for (auto* process : in_full) {
+        text += report(*process, stacks, symbols, style) + '\n';
+    }
+    for (const auto& [path, problem] : symbols.problems()) {
+        text += fmt::format("No names from {}: {}\n", path, problem);
+    }
+    if (!text.empty() && text.ends_with("\n\n")) text.pop_back();
+    if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0) {
+        throw std::runtime_error("the report cannot be written");
+    }
+}
+
 }  // namespace
 
 void add_report_options(CLI::App& app, report_options& into) {
@@ -80,7 +119,6 @@ void add_report_options(CLI::App& app, report_options& into) {
 
 report_outcome report_on(const report_options& wanted, const char* program, std::FILE* out) {
     stack_table stacks;
-    symbolizer symbols;
     report_outcome outcome;
     auto& files = outcome.files;
     std::vector<process_profile*> chosen;
@@ -108,40 +146,8 @@ report_outcome report_on(const report_options& wanted, const char* program, std:
     }
     std::stable_sort(chosen.begin(), chosen.end(),
                      [](const auto* a, const auto* b) { return a->begin < b->begin; });
-    text_style style;
-    style.width = terminal_width(out);
-    style.colour =
-        wanted.colour == "always" || (wanted.colour == "auto" && ::isatty(::fileno(out)) != 0 &&
-                                      std::getenv("NO_COLOR") == nullptr);
-    style.top = wanted.top;
-    style.calls = wanted.calls;
-
-    std::string text;
-    for (const auto& file : files) text += shortcomings(file, style);
-    if (chosen.size() > 1) {
-        text += overview({chosen.begin(), chosen.end()}, style) + '\n';
-    }
-    auto in_full = chosen;
-    if (in_full.size() > wanted.processes && wanted.pids.empty()) {
-        // Those that allocated most, in the order of their beginnings.
-        std::stable_sort(in_full.begin(), in_full.end(), [](const auto* a, const auto* b) {
-            return a->heap.sums().allocated_bytes > b->heap.sums().allocated_bytes;
-        });
-        in_full.resize(wanted.processes);
-        std::stable_sort(in_full.begin(), in_full.end(),
-                         [](const auto* a, const auto* b) { return a->begin < b->begin; });
-    }
-    for (auto* process : in_full) {
-        text += report(*process, stacks, symbols, style) + '\n';
-    }
     outcome.has_processes = !chosen.empty();
-    for (const auto& [path, problem] : symbols.problems()) {
-        text += fmt::format("No names from {}: {}\n", path, problem);
-    }
-    if (!text.empty() && text.ends_with("\n\n")) text.pop_back();
-    if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0) {
-        throw std::runtime_error("the report cannot be written");
-    }
+    if (out != nullptr) write_text(wanted, files, chosen, stacks, out);
     if (!wanted.svg.empty() && !chosen.empty()) write_picture(wanted.svg, chosen);
     return outcome;
 }

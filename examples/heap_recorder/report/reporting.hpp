@@ -39,8 +39,9 @@ struct report_outcome {
     bool has_processes = false;
 };
 
-/// Reads the files and writes the report to `out`, and the picture if one is wanted. `program` is
-/// whose complaints these are. Throws std::runtime_error if the output cannot be written.
+/// Reads the files and writes the report to `out` (null: none), and the picture if one is wanted.
+/// `program` is whose complaints these are. Throws std::runtime_error if the output cannot be
+/// written.
 [[nodiscard]] report_outcome report_on(const report_options& wanted, const char* program,
                                        std::FILE* out);
 
