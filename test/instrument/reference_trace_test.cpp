@@ -169,6 +169,18 @@ struct traced {
         return from.all();
     }
 
+    /// For a trace that is made here, not by the program.
+    trace_ring::recorder_options ring_of(std::uint64_t sub_buffers,
+                                         trace_ring::full_mode full) const {
+        constexpr std::uint32_t bytes = 32768;
+        trace_ring::recorder_options options;
+        options.file = file;
+        options.size = sub_buffers * bytes;
+        options.sub_buffer_bytes = bytes;
+        options.full = full;
+        return options;
+    }
+
     test::folder folder;
     std::string file = folder / "trace";
     table_file table;
@@ -360,10 +372,7 @@ BOOST_AUTO_TEST_CASE(tracing_that_feeds_itself_is_told) {
 // W3: writers stop while nothing is drained, and go on with the next reference.
 BOOST_AUTO_TEST_CASE(a_full_buffer_stops_the_program) {
     traced one({.places = 40, .drained = true});
-    const trace_ring::recorder ring({.file = one.file,
-                                     .size = 8 * 32768,
-                                     .sub_buffer_bytes = 32768,
-                                     .full = trace_ring::full_mode::block});
+    const trace_ring::recorder ring(one.ring_of(8, trace_ring::full_mode::block));
     reader from(one.file);
     std::atomic<bool> ended = false;
     const std::string command = one.command("row 300000");
@@ -394,10 +403,7 @@ BOOST_AUTO_TEST_CASE(a_full_buffer_stops_the_program) {
 // Who takes what a dead thread left has to know which of it may be in the trace already.
 BOOST_AUTO_TEST_CASE(what_was_being_recorded_when_it_was_killed_is_told_apart) {
     traced one({.places = 40, .drained = true});
-    const trace_ring::recorder ring({.file = one.file,
-                                     .size = 8 * 32768,
-                                     .sub_buffer_bytes = 32768,
-                                     .full = trace_ring::full_mode::block});
+    const trace_ring::recorder ring(one.ring_of(8, trace_ring::full_mode::block));
     reader from(one.file);
     std::FILE* const pipe =
         ::popen(("echo $$; exec env " + one.command("row 300000")).c_str(), "re");
@@ -430,10 +436,7 @@ BOOST_AUTO_TEST_CASE(what_was_being_recorded_when_it_was_killed_is_told_apart) {
 // What is drained is used again and again, and was populated before.
 BOOST_AUTO_TEST_CASE(tracing_takes_no_page_fault) {
     traced one({.places = 40, .drained = true});
-    const trace_ring::recorder ring({.file = one.file,
-                                     .size = 32 * 32768,
-                                     .sub_buffer_bytes = 32768,
-                                     .full = trace_ring::full_mode::block});
+    const trace_ring::recorder ring(one.ring_of(32, trace_ring::full_mode::block));
     reader from(one.file);
     std::atomic<bool> ended = false;
     const std::string printed = one.folder / "printed";
@@ -458,10 +461,7 @@ BOOST_AUTO_TEST_CASE(tracing_takes_no_page_fault) {
 // W4: who must not stop is traced with gaps that are told.
 BOOST_AUTO_TEST_CASE(without_stops_gaps_are_told) {
     traced one({.places = 40, .drained = false});
-    const trace_ring::recorder ring({.file = one.file,
-                                     .size = 8 * 32768,
-                                     .sub_buffer_bytes = 32768,
-                                     .full = trace_ring::full_mode::discard_newest});
+    const trace_ring::recorder ring(one.ring_of(8, trace_ring::full_mode::discard_newest));
     one.run("row 300000");
     reader from(one.file);
     from.finish();

@@ -14,6 +14,7 @@
 #include <trace_ring/x86/branch_source.hpp>
 
 #include "condition_codes.hpp"
+#include "instruction_prefix.hpp"
 
 namespace branch_trace {
 
@@ -62,15 +63,9 @@ public:
         for (;; ++at_) {
             if (!there(1)) return {};
             const unsigned byte = peek();
-            if (byte == 0x66) {
-                short_operand_ = true;
-            } else if (byte == 0x67) {
-                short_address_ = true;
-            } else if (byte != 0xF0 && byte != 0xF2 && byte != 0xF3 && byte != 0x2E &&
-                       byte != 0x36 && byte != 0x3E && byte != 0x26 && byte != 0x64 &&
-                       byte != 0x65 && !(wide_ && (byte & 0xF0U) == 0x40)) {
-                break;
-            }
+            if (!is_prefix(byte, wide_)) break;
+            short_operand_ = short_operand_ || byte == 0x66;
+            short_address_ = short_address_ || byte == 0x67;
         }
         const unsigned opcode = next();
         if ((opcode & 0xF0U) == 0x70) return conditional(opcode, 1);

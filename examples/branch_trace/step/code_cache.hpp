@@ -7,7 +7,6 @@
 /// mapped anew.
 
 #include <sys/types.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
@@ -24,11 +23,13 @@
 
 #include <trace_ring/record/data_model.hpp>
 
+#include "../../launching/process_memory.hpp"
 #include "branch_instruction.hpp"
 
 namespace branch_trace {
 
 namespace record = trace_ring::record;
+using launching::read_memory;
 
 /// One for each address space. Code in pages that the process may write is read anew each time;
 /// that of others is taken to be the same until `forget`, which is for whenever the process has
@@ -59,7 +60,7 @@ public:
                                             record::program_mode mode) {
         std::array<std::byte, longest_instruction> code{};
         const auto bytes = std::span(code).first(this->at(process, at, mode).length);
-        return copy(process, at, bytes) &&
+        return read_memory(process, at, bytes) &&
                decode_branch(bytes, at, mode).is == branch_instruction::what::enters_kernel;
     }
 
@@ -111,7 +112,7 @@ private:
             const page& of = load(process, number);
             if (of.writable) {
                 lasting = false;
-                if (!copy(process, from, std::span(code).subspan(got, size))) break;
+                if (!read_memory(process, from, std::span(code).subspan(got, size))) break;
             } else if (of.there) {
                 for (std::size_t i = 0; i < size; ++i) code[got + i] = of.bytes[offset + i];
             } else {
@@ -132,7 +133,7 @@ private:
             read_maps(process);
             const std::uint64_t first = number * page_bytes;
             of->writable = is_writable(first);
-            of->there = !of->writable && copy(process, first, of->bytes);
+            of->there = !of->writable && read_memory(process, first, of->bytes);
         }
         return *of;
     }
@@ -168,15 +169,6 @@ private:
                 writable_.push_back({first, end});
             }
         }
-    }
-
-    [[nodiscard]] static bool copy(::pid_t process, std::uint64_t from,
-                                   std::span<std::byte> to) noexcept {
-        if (from > UINTPTR_MAX) return false;
-        ::iovec own{to.data(), to.size()};
-        ::iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(from)), to.size()};
-        return ::process_vm_readv(process, &own, 1, &other, 1, 0) ==
-               static_cast<::ssize_t>(to.size());
     }
 
     std::vector<known> known_;

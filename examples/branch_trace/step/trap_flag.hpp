@@ -13,13 +13,14 @@
 
 #include <sys/ptrace.h>
 #include <sys/types.h>
-#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <trace_ring/record/data_model.hpp>
 
+#include "../../launching/process_memory.hpp"
 #include "traced_program.hpp"
 
 namespace branch_trace::impl {
@@ -34,33 +35,27 @@ public:
         : thread_(thread), at_(flags + 1) {}
 
     [[nodiscard]] bool has_trap_flag() const noexcept {
-        std::uint8_t byte = 0;
-        return copy(&byte, false) && (byte & trap_flag >> 8) != 0;
+        std::byte byte{};
+        return launching::read_memory(thread_, at_, {&byte, 1}) && (byte & bit) != std::byte{};
     }
     void clear_trap_flag() const noexcept {
-        std::uint8_t byte = 0;
-        if (!copy(&byte, false) || (byte & trap_flag >> 8) == 0) return;
-        byte = static_cast<std::uint8_t>(byte & ~(trap_flag >> 8));
-        static_cast<void>(copy(&byte, true));
+        std::byte byte{};
+        if (!launching::read_memory(thread_, at_, {&byte, 1}) || (byte & bit) == std::byte{}) {
+            return;
+        }
+        byte &= ~bit;
+        static_cast<void>(launching::write_memory(thread_, at_, {&byte, 1}));
     }
 
 private:
-    [[nodiscard]] bool copy(std::uint8_t* byte, bool writes) const noexcept {
-        if (at_ > UINTPTR_MAX) return false;
-        ::iovec own{byte, 1};
-        ::iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at_)), 1};
-        return (writes ? ::process_vm_writev : ::process_vm_readv)(thread_, &own, 1, &other, 1,
-                                                                   0) == 1;
-    }
+    static constexpr std::byte bit{trap_flag >> 8};
     ::pid_t thread_;
     std::uint64_t at_;
 };
 
-[[nodiscard]] inline bool read_word(::pid_t thread, std::uint64_t at, std::uint32_t& out) noexcept {
-    if (at > UINTPTR_MAX) return false;
-    ::iovec own{&out, sizeof out};
-    ::iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), sizeof out};
-    return ::process_vm_readv(thread, &own, 1, &other, 1, 0) == sizeof out;
+template <class Word>
+[[nodiscard]] bool read_word(::pid_t thread, std::uint64_t at, Word& out) noexcept {
+    return launching::read_memory(thread, at, std::as_writable_bytes(std::span(&out, 1)));
 }
 
 /// Right behind a popf or an iret: whether the program has set the flag itself by it.
@@ -121,13 +116,8 @@ inline void hide_trap_flag_in_frame(::pid_t thread, record::program_mode mode) n
         const std::uint64_t context = stack + frame::context64;
         flags_in_memory(thread, context + frame::flags64).clear_trap_flag();
         std::uint64_t rcx = 0, ip = 0;
-        const auto read = [&](std::uint64_t at, std::uint64_t& out) {
-            std::uint32_t low = 0, high = 0;
-            const bool is = read_word(thread, at, low) && read_word(thread, at + 4, high);
-            out = std::uint64_t{high} << 32 | low;
-            return is;
-        };
-        if (read(context + frame::rcx_64, rcx) && read(context + frame::ip_64, ip) && rcx == ip) {
+        if (read_word(thread, context + frame::rcx_64, rcx) &&
+            read_word(thread, context + frame::ip_64, ip) && rcx == ip) {
             flags_in_memory(thread, context + frame::r11_64).clear_trap_flag();  // of a syscall
         }
         return;

@@ -20,7 +20,6 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -31,6 +30,7 @@
 
 #include "../../launching/exit_status.hpp"
 #include "../../launching/launched_program.hpp"
+#include "../../launching/process_memory.hpp"
 #include "../../launching/signals.hpp"
 #include "../../shown.hpp"
 #include "../call_stack.hpp"
@@ -120,10 +120,8 @@ void preload(const std::string& recorder) {
 }
 
 [[nodiscard]] bool still_runs(::pid_t process) {
-    std::ifstream in(fmt::format("/proc/{}/stat", process));
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    const auto name_end = text.rfind(')');  // the state follows: "1234 (name) S ..."
-    return name_end != text.npos && name_end + 2 < text.size() && text[name_end + 2] != 'Z';
+    const char state = launching::state_of(process);
+    return state != ' ' && state != 'Z';
 }
 
 /// Runs the program to its end; how it ended, as waitpid(2) says it.

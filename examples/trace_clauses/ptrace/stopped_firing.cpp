@@ -45,18 +45,6 @@ constexpr std::array<field, 6> arguments_64{&thread_registers::rdi, &thread_regi
 
 }  // namespace
 
-bool read_memory(::pid_t process, std::uint64_t at, std::span<std::byte> into) noexcept {
-    ::iovec own{into.data(), into.size()};
-    ::iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), into.size()};
-    return ::process_vm_readv(process, &own, 1, &other, 1, 0) ==
-           static_cast<::ssize_t>(into.size());
-}
-bool write_memory(::pid_t process, std::uint64_t at, std::span<const std::byte> from) noexcept {
-    ::iovec own{const_cast<std::byte*>(from.data()), from.size()};
-    ::iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), from.size()};
-    return ::process_vm_writev(process, &own, 1, &other, 1, 0) ==
-           static_cast<::ssize_t>(from.size());
-}
 std::optional<std::uint64_t> read_word(::pid_t process, std::uint64_t at,
                                        std::size_t bytes) noexcept {
     std::uint64_t value = 0;

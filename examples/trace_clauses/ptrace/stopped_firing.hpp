@@ -23,11 +23,14 @@
 #include <trace_ring/point/machine/run.hpp>
 #include <trace_ring/record/data_model.hpp>
 
+#include "../../launching/process_memory.hpp"
 #include "../firings/firing_record.hpp"
 
 namespace trace_clauses {
 
 namespace point = trace_ring::point;
+using launching::read_memory;
+using launching::write_memory;
 
 /// All 64 bits of them are told, of 32-bit programs, too.
 using thread_registers = ::user_regs_struct;
@@ -40,12 +43,6 @@ using thread_registers = ::user_regs_struct;
 [[nodiscard]] inline std::size_t word_bytes_of(const thread_registers& of) noexcept {
     return mode_of(of) == trace_ring::record::program_mode::lp64 ? 8 : 4;
 }
-/// Reads all of `into` in the memory of a process; false if that is not all there.
-[[nodiscard]] bool read_memory(::pid_t process, std::uint64_t at,
-                               std::span<std::byte> into) noexcept;
-/// Writes it; false if that is not permitted to the process itself.
-[[nodiscard]] bool write_memory(::pid_t process, std::uint64_t at,
-                                std::span<const std::byte> from) noexcept;
 /// A word of the program's, of 4 or 8 bytes.
 [[nodiscard]] std::optional<std::uint64_t> read_word(::pid_t process, std::uint64_t at,
                                                      std::size_t bytes) noexcept;

@@ -10,18 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <fstream>
-#include <iterator>
 #include <span>
-#include <string>
 
+#include "../../branch_trace/step/instruction_prefix.hpp"
 #include "../../branch_trace/step/traced_program.hpp"
 #include "../../branch_trace/step/trap_flag.hpp"
+#include "../../launching/process_memory.hpp"
 #include "by_hand.hpp"
 #include "movable.hpp"
 
@@ -35,26 +33,13 @@ using branch_trace::impl::read_signal;
     return (of.eflags & branch_trace::impl::trap_flag) != 0;
 }
 
-/// R, S, D, Z and so on; a space if there is no such thread.
-[[nodiscard]] char state_of(::pid_t tid) {
-    std::ifstream in("/proc/" + std::to_string(tid) + "/stat");
-    const std::string all{std::istreambuf_iterator<char>(in), {}};
-    const std::size_t behind = all.rfind(')');
-    return behind == std::string::npos || behind + 2 >= all.size() ? ' ' : all[behind + 2];
-}
-
 /// Behind the prefixes; of those that begin with 0x0F, and of int, with the byte that follows.
 [[nodiscard]] unsigned opcode_of(std::span<const std::byte> code, bool wide) noexcept {
     const auto at = [code](std::size_t i) {
         return i < code.size() ? std::to_integer<unsigned>(code[i]) : 0U;
     };
-    constexpr unsigned prefixes[] = {0x66, 0x67, 0xF0, 0xF2, 0xF3, 0x2E,
-                                     0x36, 0x3E, 0x26, 0x64, 0x65};
     std::size_t i = 0;
-    while (std::find(std::begin(prefixes), std::end(prefixes), at(i)) != std::end(prefixes) ||
-           (wide && (at(i) & 0xF0U) == 0x40)) {
-        ++i;
-    }
+    while (branch_trace::is_prefix(at(i), wide)) ++i;
     return at(i) == 0x0F || at(i) == 0xCD ? at(i) << 8 | at(i + 1) : at(i);
 }
 }  // namespace
@@ -185,7 +170,7 @@ bool traced_thread::stop() {
         static_cast<void>(await_child(std::chrono::milliseconds(1)));
         // In the kernel, or the first thread of a process, which has ended before the others.
         if (tries % 16 == 15) {
-            const char state = state_of(tid);
+            const char state = launching::state_of(tid);
             if (state == 'Z' || state == 'X' || (state == 'D' && tries > 100)) return false;
         }
     }
