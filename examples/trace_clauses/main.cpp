@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -96,6 +98,27 @@ struct own_firing {
     [[nodiscard]] static std::size_t stack(std::span<std::uint64_t>) noexcept { return 0; }
 };
 
+/// The kernel would end a program that returns where its return probe does not expect it.
+void refuse_if_stacks_move(const plan& of) {
+    std::string why = of.moves_stacks;
+    const char* const tunables = std::getenv("GLIBC_TUNABLES");
+    if (why.empty() && tunables != nullptr && std::strstr(tunables, "x86_shstk=on") != nullptr)
+        why = "programs have shadow stacks (GLIBC_TUNABLES)";
+    for (const auto& each : of.points) {
+        if (!why.empty() || each.at.part != function_part::exit || each.at.process <= 0) continue;
+        std::ifstream in("/proc/" + std::to_string(each.at.process) + "/status");
+        for (std::string line; std::getline(in, line);) {
+            if (line.starts_with("x86_Thread_features:") && line.find("shstk") != std::string::npos)
+                why = "the process has shadow stacks";
+        }
+        break;
+    }
+    if (!why.empty()) {
+        throw kernel_refusal("no exit points by the kernel: " + why +
+                             ", and its return probes could end the program");
+    }
+}
+
 class session {
 public:
     session(const options& wanted, const plan& of) : wanted_(wanted), plan_(of) {
@@ -104,6 +127,7 @@ public:
             source_ = std::make_unique<source_of<ptrace_source>>(
                 of.code, wanted.command.empty() ? from::now : from::next_program);
         } else {
+            refuse_if_stacks_move(of);
             source_ = std::make_unique<source_of<kernel_source>>(of.code, wanted.ring);
         }
         if (!wanted.output.empty()) {
@@ -236,6 +260,12 @@ private:
     std::chrono::steady_clock::time_point shown_at_{};
 };
 
+[[nodiscard]] planning planning_for(const options& wanted, ::pid_t process) {
+    return {.process = process,
+            .has_all_registers = wanted.from == options::source::ptrace,
+            .assumes_abi = wanted.assume_abi,
+            .leaves_out = wanted.leave_out};
+}
 [[nodiscard]] candidates files_for(const options& wanted) {
     if (!wanted.command.empty()) return files_of_program(wanted.command.front());
     if (wanted.process != 0) return files_of_process(wanted.process);
@@ -244,7 +274,7 @@ private:
 
 int trace_program(const options& wanted, const std::string& script) {
     launched_program program(wanted.command);
-    const plan made = make_plan(script, files_for(wanted), program.process());
+    const plan made = make_plan(script, files_for(wanted), planning_for(wanted, program.process()));
     session running(wanted, made);
     running.begin();
     const signal_taker taking(
@@ -259,7 +289,8 @@ int trace_program(const options& wanted, const std::string& script) {
 }
 
 int trace_others(const options& wanted, const std::string& script) {
-    const plan made = make_plan(script, files_for(wanted), wanted.all ? -1 : wanted.process);
+    const plan made = make_plan(script, files_for(wanted),
+                                planning_for(wanted, wanted.all ? -1 : wanted.process));
     for (const int each : {SIGINT, SIGTERM, SIGHUP}) std::signal(each, interrupt);
     session running(wanted, made);
     running.begin();
@@ -291,7 +322,7 @@ int run(const options& wanted) {
     }
     const std::string script = script_of(wanted);
     if (wanted.dump) {
-        const plan made = make_plan(script, files_for(wanted), wanted.process);
+        const plan made = make_plan(script, files_for(wanted), planning_for(wanted, wanted.process));
         for (std::uint32_t i = 0; i < made.code_of.size(); ++i)
             dump(std::cout, made.code, i, made.clauses[made.code_of[i].clause].text);
         return 0;

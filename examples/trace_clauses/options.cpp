@@ -37,6 +37,12 @@ bool parse(int argc, char** argv, options& into, int& status) {
     app.add_flag("--children", into.children,
                  "Traces what PROGRAM, or PID from now on, forks, too, and what that forks")
         ->excludes(all);
+    app.add_flag("--assume-abi", into.assume_abi,
+                 "Reads arguments and results of functions that are not exported where the ABI has "
+                 "them, although an optimizer may have chosen other places");
+    app.add_flag("--leave-out", into.leave_out,
+                 "Leaves out, with a note, clauses that have no point, or ask for what is not "
+                 "available; otherwise they are errors");
     app.add_option(
            "-o,--output", into.output,
            "The trace file for what is captured; an older trace of that name is replaced. Without "

@@ -33,6 +33,8 @@ struct options {
     ::pid_t process = 0;           ///< 0: none
     bool all = false;
     bool children = false;
+    bool assume_abi = false;
+    bool leave_out = false;
     double interval = 0;  ///< seconds; 0: at the end only
     std::string list{};
     bool dump = false;

@@ -19,6 +19,7 @@
 
 #include <point/naive.hpp>
 #include <trace_clauses/language/compile.hpp>
+#include <trace_clauses/types/calling_convention.hpp>
 
 BOOST_AUTO_TEST_SUITE(clause_language)
 
@@ -100,6 +101,18 @@ test::fake_firing process(program_mode mode, const tc::type_table& types, tc::ty
     std::memcpy(&made.memory[200], "/tmp/orders", 12);
     made.arguments = {made.base, std::uint64_t{0xFFFFFFFF}, made.base + 200,
                       std::uint64_t{1} << 40};
+    // Where the ABI has them, of a function that is known.
+    if (is_wide(mode)) {
+        made.registers = {{5, made.base}, {4, 0xFFFFFFFF}, {1, made.base + 200},
+                          {2, std::uint64_t{1} << 40}, {0, ~std::uint64_t{4}}};
+    } else {
+        constexpr std::size_t top = 228;
+        made.registers = {{4, made.base + top}, {0, 0xFFFFFFFB}};
+        std::size_t n = top;
+        for (const std::uint64_t each : {made.base, std::uint64_t{0xFFFFFFFF}, made.base + 200,
+                                         std::uint64_t{0}, std::uint64_t{0x100}})
+            put(n += 4, each, 4);
+    }
     made.words[point::context_word::returned] = is_wide(mode) ? ~std::uint64_t{4} : 0xFFFFFFFB;
     made.words[point::context_word::bits] = is_wide(mode) ? 64 : 32;
     made.words[point::context_word::process] = 4711;
@@ -153,6 +166,7 @@ result run(const std::string& script, program_mode mode, bool declared = true,
     types.constant("FULL", -7);
     types.constant("n", 77);
     function.returns = types.of(c_type::integer);
+    tc::settle_places(types, function, {});
     try {
         made.code = tc::compile(script, std::get<expressions::script>(parsed).clauses.at(0),
                                 {.types = types,

@@ -68,10 +68,14 @@ public:
     [[nodiscard]] bool is_wide() const noexcept { return mode_ == program_mode::lp64; }
     [[nodiscard]] std::int32_t bits() const noexcept { return is_wide() ? 64 : 32; }
 
-    /// By DWARF's number.
+    /// As code.hpp numbers them.
     void reg(std::size_t number) {
         const bool there = number < (is_wide() ? registers_64.size() : registers_32.size());
-        if (!there) return to_.move(bpf::r1, 0);
+        if (!there) {
+            // Of vectors, or of the x87: the kernel does not tell them.
+            to_.compute(BPF_ADD, faults, 1);
+            return to_.move(bpf::r1, 0);
+        }
         saved_word(is_wide() ? registers_64[number] : registers_32[number]);
     }
     /// The process, in the high half, and the thread that fires, into r0.

@@ -159,8 +159,12 @@ private:
     stored_field store_number(const expression& of, stored_field made) {
         const operand found = values_.without_code([&] { return values_.compile(of); });
         const type is = values_.types().of(found);
+        if (found.is == operand::kind::placed &&
+            (is.is == type::kind::real || is.is == type::kind::array)) {
+            return store_placed(of, std::move(made));
+        }
         if (found.is == operand::kind::object && is.is == type::kind::real) {
-            if (is.size.bytes > 8) refuse(of, "a long double");
+            need_field(of, is);
             static_cast<void>(values_.compile(of));
             made.type = is.size.bytes == 4 ? field_type::f32 : field_type::f64;
             made.offset = place(of, static_cast<std::uint32_t>(is.size.bytes), 8);
@@ -169,13 +173,13 @@ private:
             return made;
         }
         if (found.is == operand::kind::object && is.is == type::kind::array &&
-            values_.types()[is.of].is == type::kind::integer) {
-            const integer_type element = values_.types().integer_of(is.of);
+            is_number(values_.types()[is.of])) {
             if (is.count == 0 || is.size.bytes > point::most_output)
                 refuse(of, "an array of unknown size");
             static_cast<void>(values_.compile(of));
-            made.type = values_.types().stored_as(element);
+            made.type = element_of(is);
             made.form = field_form::array;
+            need_field(of, values_.types()[is.of]);
             made.count = static_cast<std::uint32_t>(is.count);
             made.offset = place(of, static_cast<std::uint32_t>(is.size.bytes), 8);
             code_.append({op::store_bytes, 0, static_cast<std::uint16_t>(is.size.bytes),
@@ -191,6 +195,42 @@ private:
         code_.append({op::store, static_cast<std::uint8_t>(point::width::u64), 0,
                       static_cast<std::int32_t>(made.offset)});
         return made;
+    }
+
+    /// What is in registers, element by element.
+    stored_field store_placed(const expression& of, stored_field made) {
+        operand found = values_.compile(of);
+        const type is = values_.types().of(found);
+        const bool many = is.is == type::kind::array;
+        const type element = many ? values_.types()[is.of] : is;
+        if (!is_number(element)) refuse(of, "an array of what is no number, in registers");
+        need_field(of, element);
+        const auto bytes = static_cast<std::uint32_t>(element.size.bytes);
+        made.count = many ? static_cast<std::uint32_t>(is.count) : 1;
+        made.form = many ? field_form::array : field_form::scalar;
+        made.type = many ? element_of(is) : bytes == 4 ? field_type::f32 : field_type::f64;
+        made.offset = place(of, bytes * made.count, 8);
+        for (std::uint32_t i = 0; i < made.count; ++i) {
+            values_.push_placed(of, found, bytes);
+            code_.append({op::store, static_cast<std::uint8_t>(integer_type{static_cast<std::uint8_t>(bytes), false}.width()),
+                          0, static_cast<std::int32_t>(made.offset + i * bytes)});
+            found.offset += bytes;
+        }
+        return made;
+    }
+    [[nodiscard]] static bool is_number(const type& of) noexcept {
+        return of.is == type::kind::integer || of.is == type::kind::real;
+    }
+    /// How a trace stores an array's elements.
+    [[nodiscard]] field_type element_of(const type& array) {
+        const type& element = values_.types()[array.of];
+        if (element.is == type::kind::real)
+            return element.size.bytes == 4 ? field_type::f32 : field_type::f64;
+        return values_.types().stored_as(values_.types().integer_of(array.of));
+    }
+    static void need_field(const expression& of, const type& is) {
+        if (is.is == type::kind::real && is.size.bytes > 8)
+            refuse(of, "a long double, of which no field holds all digits");
     }
 
     std::string_view text_;

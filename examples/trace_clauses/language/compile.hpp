@@ -59,6 +59,10 @@ struct environment {
     bool at_return = false;
     const std::vector<usdt_argument>* probe = nullptr;  ///< where a probe has its arguments
     bool at_system_call = false;  ///< its arguments are known where it returns, too
+    /// Whoever fires also tells its vector and x87 registers.
+    bool has_all_registers = false;
+    /// Undeclared arguments and results are where the ABI has whole numbers; else nobody knows.
+    bool keeps_to_abi = true;
     /// What the program's enumerations call so; the script's are in `types`.
     std::function<std::optional<enumerator>(const std::string&)> value{};
 };

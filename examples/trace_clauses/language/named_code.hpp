@@ -69,7 +69,7 @@ public:
         if (in_.declared != nullptr) {
             const auto& all = in_.declared->parameters;
             for (std::size_t n = 0; n < all.size(); ++n) {
-                if (all[n].name == name) return argument(of, n);
+                if (all[n].name == name) return argument(of, n, false);
             }
         }
         if (const auto value = enumerated(of, std::string(name))) return constant(*value);
@@ -96,32 +96,149 @@ public:
         return types_.number(value >= INT32_MIN && value <= INT32_MAX ? as_int : as_long_long);
     }
     void narrow_address() { code_.narrow({types_.address_bytes(), false}); }
+    /// Leaves `bytes`, 8 at most, of what is in registers, with zeros above them.
+    void push_placed(const expression& of, const operand& from, std::uint64_t bytes) {
+        std::uint64_t begin = 0;  // of the piece
+        std::uint64_t done = 0;
+        for (const value_piece& each : from.place->pieces) {
+            const std::uint64_t end = begin + each.bytes;
+            const std::uint64_t first = std::max(begin, from.offset + done);
+            const std::uint64_t last = std::min(end, from.offset + bytes);
+            if (first < last && first == from.offset + done) {
+                push_piece(of, each, first - begin, last - first);
+                if (done != 0) {
+                    code_.constant(8 * done);
+                    code_.append({op::shift_left});
+                    code_.append({op::bit_or});
+                }
+                done += last - first;
+            }
+            begin = end;
+        }
+        if (done != bytes) refuse(of, "a part of it is nowhere");
+    }
 
 private:
     using op = point::op;
 
     operand returned(const expression& of) {
         if (!in_.at_return) refuse(of, "'retval' is known where a function or system call exits");
+        if (in_.declared != nullptr) {
+            if (in_.declared->returns == type_table::nothing())
+                refuse(of, "what it returns has no value");
+            return at_place(of, in_.declared->returns, in_.declared->result, "what it returns");
+        }
+        if (!in_.at_system_call) need_abi(of);
         code_.append({op::context, static_cast<std::uint8_t>(point::context_word::returned)});
-        if (in_.declared == nullptr) {
-            const type_id made = types_.table().of(point::c_type::long_integer);
-            code_.narrow(types_.integer_of(made));
-            return {operand::kind::number, made, {}};
-        }
-        return typed(of, in_.declared->returns, "what it returns");
+        const type_id made = types_.table().of(point::c_type::long_integer);
+        code_.narrow(types_.integer_of(made));
+        return {operand::kind::number, made, {}};
     }
-    /// The word on top has this declared type.
-    operand typed(const expression& of, type_id declared, const std::string& what) {
+    void need_abi(const expression& of) const {
+        if (in_.keeps_to_abi) return;
+        refuse(of,
+               "nothing tells where it is: there is no debug information, and the function is not "
+               "exported (--assume-abi takes the usual place)");
+    }
+    /// What is in a known place: the address of what is in memory, else nothing.
+    operand at_place(const expression& of, type_id declared, const value_place& place,
+                     const std::string& what) {
+        if (!place.known()) refuse(of, what + " is not available: " + place.why_not);
+        const value_piece& first = place.pieces[0];
+        const bool in_memory =
+            place.pieces.size() == 1 && first.is == value_piece::kind::memory;
         const type& is = types_[declared];
-        if (is.is == type::kind::nothing) refuse(of, what + " has no value");
-        if (is.is == type::kind::real)
-            refuse(of, what + " is a floating-point number, in another register");
-        if (is.is == type::kind::structure || is.size.bytes > types_.address_bytes()) {
-            refuse(of,
-                   what + " is " + types_.shown(declared) + ", which one register does not hold");
+        const bool is_word = (is.is == type::kind::integer || is.is == type::kind::pointer) &&
+                             is.size.bytes <= 8;
+        if (is_word) {
+            const integer_type as = types_.integer_of(declared);
+            if (in_memory && first.through.empty() && first.offset >= 0) {
+                code_.append({op::reg, first.number});
+                code_.load(as, static_cast<std::uint64_t>(first.offset));
+            } else {
+                push_placed(of, {operand::kind::placed, declared, {}, &place, 0}, is.size.bytes);
+                code_.narrow(as);
+            }
+            return {operand::kind::number, declared, {}};
         }
-        code_.narrow(types_.integer_of(declared));
-        return {operand::kind::number, declared, {}};
+        if (in_memory) {
+            push_address(first);
+            return {operand::kind::object, declared, {}};
+        }
+        return {operand::kind::placed, declared, {}, &place, 0};
+    }
+    void push_address(const value_piece& of) {
+        code_.append({op::reg, of.number});
+        add(of.offset);
+        for (const std::int64_t each : of.through) {
+            code_.load({types_.address_bytes(), false});
+            add(each);
+        }
+    }
+    void add(std::int64_t offset) {
+        if (offset != 0) {
+            code_.constant(static_cast<std::uint64_t>(offset));
+            code_.append({op::add});
+        }
+        narrow_address();
+    }
+    /// The whole of a piece, 8 bytes at most, as a word.
+    void push_piece(const expression& of, const value_piece& piece, std::uint64_t from,
+                    std::uint64_t bytes) {
+        using kind = value_piece::kind;
+        switch (piece.is) {
+            case kind::lost:
+                refuse(of, "it is optimized out, or that part of it is");
+            case kind::constant:
+                code_.constant(static_cast<std::uint64_t>(piece.offset));
+                break;
+            case kind::computed:
+                push_address(piece);
+                break;
+            case kind::memory:
+                push_address(piece);
+                add(static_cast<std::int64_t>(from));
+                // Of odd sizes, byte by byte.
+                load_bytes(of, bytes);
+                return;
+            case kind::reg:
+                code_.append({op::reg, piece.number});
+                break;
+            case kind::vector:
+            case kind::x87:
+                need_all_registers(of);
+                if (piece.is == kind::x87) {
+                    code_.append({op::reg, static_cast<std::uint8_t>(
+                                               (bytes == 4 ? point::x87_as_float
+                                                           : point::x87_as_double) +
+                                               piece.number)});
+                    return;
+                }
+                code_.append({op::reg, static_cast<std::uint8_t>(
+                                           (piece.upper ? point::vector_upper_halves
+                                                        : point::vector_registers) +
+                                           piece.number)});
+                break;
+        }
+        if (from != 0) {
+            code_.constant(8 * from);
+            code_.append({op::shift_right_unsigned});
+        }
+        if (bytes < 8) {
+            code_.constant((std::uint64_t{1} << 8 * bytes) - 1);
+            code_.append({op::bit_and});
+        }
+    }
+    void load_bytes(const expression& of, std::uint64_t bytes) {
+        if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
+            refuse(of, "a part of it that no word holds");
+        code_.load({static_cast<std::uint8_t>(bytes), false});
+    }
+    void need_all_registers(const expression& of) const {
+        if (in_.has_all_registers) return;
+        refuse(of,
+               "it is in a register for floating-point numbers, which the kernel does not tell "
+               "(--source ptrace does)");
     }
     /// Of a probe: where its authors have left it.
     operand probe_argument(const expression& of, std::size_t n) {
@@ -170,46 +287,33 @@ private:
         code_.narrow(as);
         return types_.number(as);
     }
-    operand argument(const expression& of, std::size_t n) {
+    operand argument(const expression& of, std::size_t n, bool by_number = true) {
         if (in_.probe != nullptr) return probe_argument(of, n);
         if (in_.at_system_call && n >= 6) refuse(of, "a system call has 6 arguments at most");
         if (in_.at_return && !in_.at_system_call)
             refuse(of, "arguments are known where a function is entered");
         if (in_.declared == nullptr) {
+            if (!in_.at_system_call) need_abi(of);
             read_argument(of, n);
             const type_id made = types_.table().of(point::c_type::long_integer, false);
             code_.narrow(types_.integer_of(made));
             return {operand::kind::number, made, {}};
         }
         const auto& all = in_.declared->parameters;
+        if (by_number && in_.declared->lacks_arguments) {
+            refuse(of, "the debug information does not list all arguments of the function: call "
+                       "them by name");
+        }
         if (n >= all.size()) {
-            refuse(of, "the function has " + std::to_string(all.size()) + " arguments");
+            refuse(of, in_.declared->is_variadic
+                           ? "the function takes further arguments, whose types and places nobody "
+                             "tells; it has " +
+                                 std::to_string(all.size()) + " that are declared"
+                           : "the function has " + std::to_string(all.size()) + " arguments");
         }
-        // Where it is, by those before it: 64-bit programs have floating-point ones in other
-        // registers, and 32-bit programs a long long in two words.
-        const bool wide = types_.table().mode() == program_mode::lp64;
-        std::size_t place = 0;
-        for (std::size_t i = 0; i < n; ++i) {
-            const type& before = types_[all[i].type];
-            if (wide && before.is == type::kind::real) continue;
-            if (wide && before.is == type::kind::structure) {
-                refuse(of, "an argument behind a structure, whose place is not known");
-            }
-            place += wide ? 1
-                          : static_cast<std::size_t>(
-                                std::max<std::uint64_t>(before.size.bytes + 3, 4) / 4);
-        }
-        const type& is = types_[all[n].type];
-        if (!wide && is.is == type::kind::integer && is.size.bytes == 8) {
-            read_argument(of, place);
-            read_argument(of, place + 1);
-            code_.constant(32);
-            code_.append({op::shift_left});
-            code_.append({op::bit_or});
-            return {operand::kind::number, all[n].type, {}};
-        }
-        if (is.is == type::kind::integer || is.is == type::kind::pointer) read_argument(of, place);
-        return typed(of, all[n].type, "argument " + std::to_string(n));
+        const std::string what =
+            "argument " + std::to_string(n) + (all[n].name.empty() ? "" : ", '" + all[n].name + "',");
+        return at_place(of, all[n].type, all[n].place, what);
     }
     void read_argument(const expression& of, std::size_t place) {
         if (place >= point::most_arguments) {

@@ -22,15 +22,18 @@
 
 namespace trace_clauses {
 
-/// What an expression has left on the stack: one word.
+/// What an expression has left on the stack: one word, or none.
 struct operand {
     enum class kind : std::uint8_t {
         number,  ///< the value, extended to 64 bits as its type says
         object,  ///< its address
+        placed,  ///< nothing: the object is in registers, in `place`
     };
     kind is = kind::number;
     type_id type = 0;
-    point::bit_field bits{};  ///< of an object, width 0: all of it
+    point::bit_field bits{};             ///< of an object, width 0: all of it
+    const value_place* place = nullptr;  ///< which outlives the compilation
+    std::uint64_t offset = 0;            ///< of the object, in its place
 };
 
 /// Whole numbers by what C's conversions ask of them.

@@ -77,28 +77,42 @@ public:
         }
     }
     /// A whole number or a pointer; the address of an array's first element.
-    operand value(const expression& of) {
-        operand made = compile(of);
+    operand value(const expression& of) { return value_of(of, compile(of)); }
+    /// The same of what has been compiled.
+    operand value_of(const expression& of, const operand& made) {
         if (made.is == operand::kind::number) return made;
+        const bool placed = made.is == operand::kind::placed;
         const type& is = types_.of(made);
         switch (is.is) {
             case type::kind::integer:
             case type::kind::pointer:
                 if (is.size.bytes > 8) refuse(of, "a number of more than 8 bytes");
                 if (made.bits.width != 0) {
-                    code_.load({made.bits.bytes, false});
+                    if (placed) {
+                        names_.push_placed(of, made, made.bits.bytes);
+                    } else {
+                        code_.load({made.bits.bytes, false});
+                    }
                     code_.extract(made.bits, is.is_signed);
+                } else if (placed) {
+                    names_.push_placed(of, made, is.size.bytes);
+                    code_.narrow(types_.integer_of(made.type));
                 } else {
                     code_.load(types_.integer_of(made.type));
                 }
                 return {operand::kind::number, made.type, {}};
             case type::kind::array:
+                if (placed) refuse(of, "it is in registers: name an element, or capture all");
                 return {operand::kind::number, types_.table().pointer_to(is.of), {}};
             case type::kind::real:
                 refuse(of, "floating-point numbers can be captured, and not computed with");
             case type::kind::structure:
                 refuse(of, "a structure: name a member of it");
             case type::kind::nothing:
+                if (is.passed == type::passing::whole)
+                    refuse(of, "a number of more than 8 bytes: cast it to a smaller type");
+                if (is.passed == type::passing::real)
+                    refuse(of, "a floating-point number of a type that no field has");
                 break;
         }
         refuse(of, "it has no value that is known");
@@ -127,6 +141,11 @@ public:
                            " is needed");
         }
         return static_cast<std::uint32_t>(of.value.real());
+    }
+
+    /// Leaves `bytes`, 8 at most, of what is in registers, with zeros above them.
+    void push_placed(const expression& of, const operand& from, std::uint64_t bytes) {
+        names_.push_placed(of, from, bytes);
     }
 
     /// What `what` returns; the code that it makes is dropped.
@@ -190,11 +209,10 @@ private:
         const std::string_view name = rest.substr(0, dot);
         operand made =
             of.what == form::name ? names_.word(of, name) : names_.argument_named(of, of.word);
-        while (rest.size() > name.size() && dot != std::string_view::npos) {
-            rest.remove_prefix(std::min(rest.find('.'), rest.size() - 1) + 1);
-            const std::size_t end = rest.find('.');
+        for (std::size_t end = dot; end != std::string_view::npos;) {
+            rest.remove_prefix(end + 1);
+            end = rest.find('.');
             made = member_of(of, made, rest.substr(0, end));
-            if (end == std::string_view::npos) break;
         }
         return made;
     }
@@ -225,6 +243,10 @@ private:
             }
             refuse(of, said);
         }
+        if (object.is == operand::kind::placed) {
+            return {operand::kind::placed, found->type, found->bits, object.place,
+                    object.offset + offset};
+        }
         if (offset != 0) {
             code_.constant(offset);
             code_.append({op::add});
@@ -246,7 +268,17 @@ private:
         }
         const expression& at = of.what == form::element ? base : of.parts[0];
         const expression& which = of.what == form::element ? index : of.parts[1];
-        const operand pointer = value(at);
+        const operand array = compile(at);
+        if (array.is == operand::kind::placed && types_.of(array).is == type::kind::array) {
+            const type is = types_.of(array);
+            const std::uint32_t number =
+                constant(which, 0, static_cast<std::uint32_t>(std::max<std::uint64_t>(
+                                       std::min<std::uint64_t>(is.count, 64), 1) -
+                                   1));
+            return {operand::kind::placed, is.of, {}, array.place,
+                    array.offset + number * types_[is.of].size.bytes};
+        }
+        const operand pointer = value_of(at, array);
         const type pointed = types_.of(pointer);
         if (pointed.is != type::kind::pointer) {
             refuse(at, "an element of " + types_.shown(pointer.type) +
@@ -343,7 +375,20 @@ private:
     operand cast(const expression& of) {
         const auto found = find_type(types_.table(), of.word);
         if (!found) refuse(of, "there is no type '" + of.word + "'");
-        const operand from = value(of.parts[0]);
+        operand from = compile(of.parts[0]);
+        const type& cast_from = types_.of(from);
+        if (cast_from.is == type::kind::nothing && cast_from.passed == type::passing::whole &&
+            cast_from.size.bytes > 8) {
+            // Of a larger number, the low half.
+            if (from.is == operand::kind::placed) {
+                names_.push_placed(of, from, 8);
+            } else {
+                code_.load(as_ulong_long);
+            }
+            from = types_.number(as_ulong_long);
+        } else {
+            from = value_of(of.parts[0], from);
+        }
         const type& to = types_[*found];
         if (to.is != type::kind::integer && to.is != type::kind::pointer) {
             refuse(of, "a cast to " + types_.shown(*found) + ", which is no number and no pointer");

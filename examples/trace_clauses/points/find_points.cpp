@@ -206,6 +206,12 @@ std::vector<point_finder::opened_file> point_finder::objects(const specification
     return found;
 }
 
+const char* point_finder::exit_refusal(const program_file& in, const program_function& of) {
+    auto& exits = exits_[&in];
+    if (exits == nullptr) exits = std::make_unique<exit_points>(in);
+    return exits->refusal(of);
+}
+
 point_finder::result point_finder::find_functions(const specification& what) {
     need_fields(what, 5, "@@uft:PROCESS:OBJECT:FUNCTION:entry, or exit");
     const auto process = process_of(what);
@@ -214,10 +220,17 @@ point_finder::result point_finder::find_functions(const specification& what) {
     result found;
     const auto all = objects(what, found);
     const std::size_t notes_of_files = found.notes.size();  // those that cannot be read
+    std::map<std::string, std::vector<std::string>> refused;  // exits, by the cause
     for (const opened_file& each : all) {
         for (const auto& match : each.file->functions(glob)) {
             for (const bool at_return : {false, true}) {
                 if (!(at_return ? at.exit : at.entry)) continue;
+                if (at_return) {
+                    if (const char* const why = exit_refusal(*each.file, *match.function)) {
+                        refused[why].push_back(match.name);
+                        continue;
+                    }
+                }
                 trace_point made;
                 made.fields = {"uft", std::string(what.fields()[1]), each.name, match.name,
                                at_return ? "exit" : "entry"};
@@ -227,6 +240,7 @@ point_finder::result point_finder::find_functions(const specification& what) {
                 made.at_return = at_return;
                 made.process = process;
                 made.address = match.function->address;
+                made.is_local = match.function->is_local;
                 made.program = each.file;
                 found.points.push_back(std::move(made));
             }
@@ -246,6 +260,13 @@ point_finder::result point_finder::find_functions(const specification& what) {
                 "'*" +
                 std::string(first) + "*' may find it");
         }
+    }
+    for (const auto& [why, names] : refused) {
+        const bool many = names.size() > 1;
+        found.notes.push_back(
+            "no exit point at " + in_quotes(names.front()) +
+            (many ? " and " + std::to_string(names.size() - 1) + " more" : std::string()) + ": " +
+            why);
     }
     if (!found.points.empty()) return found;
     if (found.notes.size() > notes_of_files) throw std::runtime_error(found.notes.back());

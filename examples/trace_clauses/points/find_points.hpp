@@ -30,6 +30,7 @@
 #include <trace_ring/point/specification.hpp>
 
 #include "candidates.hpp"
+#include "exit_points.hpp"
 #include "program_file.hpp"
 
 namespace trace_clauses {
@@ -47,6 +48,7 @@ struct trace_point {
     std::vector<usdt_argument> arguments{};         ///< of a probe
     std::optional<pid_t> process{};                 ///< nothing: any
     std::uint64_t address = 0;                      ///< of a function, as the file has it
+    bool is_local = false;                          ///< of a function that no other file can call
     std::shared_ptr<const program_file> program{};  ///< of a function or probe
 
     /// "@@uft:*:libc.so.6:malloc:entry".
@@ -80,12 +82,14 @@ private:
                                                    result& into);
     [[nodiscard]] std::vector<const candidate*> named(std::string_view object,
                                                       std::optional<pid_t> process);
+    [[nodiscard]] const char* exit_refusal(const program_file& in, const program_function& of);
     [[noreturn]] void no_such_object(std::string_view object) const;
 
     candidates among_;
     std::vector<std::unique_ptr<candidate>> asked_for_;                 // beside those
     std::map<std::string, std::shared_ptr<const program_file>> files_;  // null: it cannot be read
     std::map<std::string, std::string> unreadable_;
+    std::map<const program_file*, std::unique_ptr<exit_points>> exits_;
 };
 
 }  // namespace trace_clauses

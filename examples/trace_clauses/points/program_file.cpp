@@ -42,6 +42,17 @@ namespace {
     return count;
 }
 
+/// Without what compilers add to a name to tell ABIs apart, "f[abi:cxx11](int)", and nobody writes.
+[[nodiscard]] std::string without_tags(std::string name) {
+    constexpr std::string_view tag = "[abi:";
+    for (std::size_t at = 0; (at = name.find(tag, at)) != std::string::npos;) {
+        const std::size_t end = name.find(']', at);
+        if (end == std::string::npos) break;
+        name.erase(at, end + 1 - at);
+    }
+    return name;
+}
+
 }  // namespace
 
 std::string name_reader::operator()(const std::string& name) {
@@ -152,7 +163,7 @@ private:
             };
             std::sort(names.begin(), names.end(),
                       [&](const called& a, const called& b) { return key(a) < key(b); });
-            program_function made{{}, address, here.offset, here.size};
+            program_function made{{}, address, here.offset, here.size, names[0].rank != 0};
             for (called& one : names) {
                 if (std::find(made.names.begin(), made.names.end(), one.name) == made.names.end()) {
                     made.names.push_back(std::move(one.name));
@@ -283,7 +294,7 @@ std::vector<program_file::match> program_file::functions(std::string_view glob) 
                 break;
             }
             if (mangled || !name.starts_with("_Z")) continue;
-            std::string written = readable(name);
+            std::string written = without_tags(readable(name));
             if (matches_glob(glob, written) || matches_glob(with_parameters, written)) {
                 found.push_back({&each, std::move(written)});
                 break;

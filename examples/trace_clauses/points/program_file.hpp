@@ -34,6 +34,7 @@ struct program_function {
     std::uint64_t address = 0;  ///< as the file has it
     std::uint64_t offset = 0;   ///< in the file
     std::uint64_t size = 0;     ///< 0: unknown
+    bool is_local = false;      ///< no other file can call it by a name
 };
 
 /// C++ names as their authors wrote them; others as they are. A name may say a part of itself

@@ -4,6 +4,7 @@
 #include "stopped_firing.hpp"
 
 #include <fcntl.h>
+#include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -87,7 +88,34 @@ std::optional<std::uint64_t> stopped_firing::argument(unsigned n) const noexcept
     return read_word(process_, cut(registers_.rsp + bytes * place), bytes);
 }
 
+std::uint64_t stopped_firing::real_register(unsigned n) const noexcept {
+    ::user_fpregs_struct all{};
+    if (::ptrace(PTRACE_GETFPREGS, thread_, nullptr, &all) != 0) return 0;
+    std::uint64_t bits = 0;
+    if (n < point::x87_as_double) {
+        const bool upper = n >= point::vector_upper_halves;
+        const unsigned vector =
+            n - (upper ? point::vector_upper_halves : point::vector_registers);
+        std::memcpy(&bits, &all.xmm_space[4 * vector + (upper ? 2 : 0)], sizeof bits);
+        return bits;
+    }
+    // FXSAVE has st(0) first, each in 16 bytes.
+    const bool as_float = n >= point::x87_as_float;
+    const unsigned number = n - (as_float ? point::x87_as_float : point::x87_as_double);
+    long double extended = 0;
+    std::memcpy(&extended, &all.st_space[4 * number], 10);
+    if (as_float) {
+        const auto value = static_cast<float>(extended);
+        std::memcpy(&bits, &value, sizeof value);
+    } else {
+        const auto value = static_cast<double>(extended);
+        std::memcpy(&bits, &value, sizeof value);
+    }
+    return bits;
+}
+
 std::uint64_t stopped_firing::reg(unsigned n) const noexcept {
+    if (n >= point::vector_registers && n < point::most_registers) return real_register(n);
     if (is_wide()) return n < registers_64.size() ? registers_.*registers_64[n] : 0;
     return n < registers_32.size() ? cut(registers_.*registers_32[n]) : 0;
 }

@@ -78,6 +78,7 @@ private:
     [[nodiscard]] std::uint64_t cut(std::uint64_t value) const noexcept {
         return is_wide() ? value : value & 0xFFFFFFFFU;
     }
+    [[nodiscard]] std::uint64_t real_register(unsigned n) const noexcept;
     [[nodiscard]] std::string file(const char* name) const;
     [[nodiscard]] std::uint64_t user() const noexcept;
     [[nodiscard]] std::uint64_t processor() const noexcept;

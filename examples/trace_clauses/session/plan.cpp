@@ -17,8 +17,10 @@
 
 #include "../../expressions/parse.hpp"
 #include "../language/type_names.hpp"
+#include "../points/exit_points.hpp"
 #include "../points/find_points.hpp"
 #include "../points/program_file.hpp"
+#include "../types/calling_convention.hpp"
 #include "../types/declarations.hpp"
 #include "../types/dwarf_types.hpp"
 #include "../types/type_table.hpp"
@@ -31,14 +33,20 @@ using trace_ring::point::specification;
 /// The types of one mode: the script's, and those of the files that have points.
 class mode_types {
 public:
-    explicit mode_types(program_mode mode) : table(mode) {}
+    mode_types(program_mode mode, bool assumes_abi) : table(mode), assumes_abi_(assumes_abi) {}
 
     /// The function of a point, if its file says; else null.
     [[nodiscard]] const function_type* declared(const trace_point& at) {
         last_.reset();
         dwarf_types* const of = at.is == trace_point::kind::function ? known_of(at) : nullptr;
         if (of != nullptr) last_ = of->of_function(at.address);
-        return last_ ? &*last_ : nullptr;
+        if (!last_) return nullptr;
+        // Where gcc takes a result away, or an argument to pieces, it says so in the name.
+        const bool is_changed = at.fields.size() > 3 &&
+                                at.fields[3].find(".isra") != std::string::npos;
+        if (is_changed) last_->by_gcc = false;
+        settle_places(table, *last_, {.is_exported = !at.is_local, .assumes_abi = assumes_abi_});
+        return &*last_;
     }
     /// What an enumeration of a point's file calls so.
     [[nodiscard]] std::optional<enumerator> value(const trace_point& at, const std::string& name) {
@@ -61,14 +69,18 @@ private:
         return of->any() ? of.get() : nullptr;
     }
 
+    bool assumes_abi_;
     std::map<const program_file*, std::unique_ptr<dwarf_types>> files_;
     std::optional<function_type> last_;
 };
 
 class planner {
 public:
-    planner(const std::string& script, candidates files, ::pid_t process)
-        : text_(script), finder_(std::move(files)), process_(process) {}
+    planner(const std::string& script, candidates files, planning how)
+        : text_(script), how_(how) {
+        for (const candidate& each : files.files) of_all_.push_back(each.opened);
+        finder_.emplace(std::move(files));
+    }
 
     [[nodiscard]] plan make() {
         auto parsed = expressions::parse_script(text_);
@@ -84,8 +96,19 @@ public:
             }
         }
         if (script.clauses.empty()) throw script_error("there is no clause in it");
-        for (const auto& each : script.clauses) add(each);
+        for (const auto& each : script.clauses) {
+            try {
+                add(each);
+            } catch (const script_error& why) {
+                if (!how_.leaves_out) throw;
+                made_.notes.push_back("a clause is left out: " + std::string(why.what()));
+            }
+        }
         for (auto& [where, point] : by_place_) made_.points.push_back(std::move(point));
+        if (std::any_of(made_.points.begin(), made_.points.end(), [](const planned_point& one) {
+                return one.at.part == function_part::exit;
+            }))
+            made_.moves_stacks = moves_stacks(of_all_);
         return std::move(made_);
     }
 
@@ -113,7 +136,7 @@ private:
                 continue;
             }
             try {
-                auto found = finder_.find(wanted);
+                auto found = finder_->find(wanted);
                 for (auto& each : found.points) points.push_back(std::move(each));
                 for (auto& each : found.notes) made_.notes.push_back(std::move(each));
             } catch (const std::runtime_error& why_not) {
@@ -143,7 +166,7 @@ private:
         std::map<std::string, std::vector<std::string>> left_out;  // by the cause
         for (auto& each : points) {
             mode_types& types = each.mode == program_mode::lp64 ? of_64_ : of_32_;
-            const ::pid_t process = each.process.value_or(process_);
+            const ::pid_t process = each.process.value_or(how_.process);
             const function_part part = part_of(each);
             const std::tuple key{each.file, each.offset, part, process, each.mode};
             auto& point = by_place_[key];
@@ -223,16 +246,19 @@ private:
             in.at_return = at->at_return;
             in.probe = probe ? &at->arguments : nullptr;
             in.at_system_call = at->is == trace_point::kind::system_call;
+            in.keeps_to_abi = !at->is_local || how_.assumes_abi;
+            in.has_all_registers = how_.has_all_registers;
             in.value = [&](const std::string& name) { return types.value(*at, name); };
         }
         return compile(text_, clause, in);
     }
 
     const std::string& text_;
-    point_finder finder_;
-    ::pid_t process_;
-    mode_types of_64_{program_mode::lp64};
-    mode_types of_32_{program_mode::ilp32};
+    std::optional<point_finder> finder_;
+    planning how_;
+    std::vector<std::string> of_all_;  // the files that may run
+    mode_types of_64_{program_mode::lp64, how_.assumes_abi};
+    mode_types of_32_{program_mode::ilp32, how_.assumes_abi};
     plan made_;
     std::map<std::tuple<std::string, std::uint64_t, function_part, ::pid_t, program_mode>,
              planned_point>
@@ -241,8 +267,8 @@ private:
 
 }  // namespace
 
-plan make_plan(const std::string& script, candidates files, ::pid_t process) {
-    return planner(script, std::move(files), process).make();
+plan make_plan(const std::string& script, candidates files, planning how) {
+    return planner(script, std::move(files), how).make();
 }
 
 std::vector<std::string> list_points(const std::string& what, candidates files) {
@@ -264,8 +290,8 @@ std::vector<std::string> list_points(const std::string& what, candidates files) 
         const specification wanted = specification::parse(tuple, why);
         if (why.what != nullptr) throw std::runtime_error("--list: " + tuple + ": " + why.what);
         try {
-            mode_types wide(program_mode::lp64);
-            mode_types narrow(program_mode::ilp32);
+            mode_types wide(program_mode::lp64, false);
+            mode_types narrow(program_mode::ilp32, false);
             for (const auto& each : finder.find(wanted).points) {
                 const bool is_wide = each.mode == program_mode::lp64;
                 const std::string bits = is_wide ? "  64 bits" : "  32 bits";

@@ -52,11 +52,21 @@ struct plan {
     std::vector<std::uint32_t> at_begin{};
     std::vector<std::uint32_t> at_end{};
     std::vector<std::string> notes{};  ///< what is left out, and why
+    /// Why the kernel's return probes would end what is traced; empty: they do not, or there is no
+    /// exit point.
+    std::string moves_stacks{};
 };
 
+/// What is asked of a plan, beside its script.
+struct planning {
+    ::pid_t process = -1;            ///< that is traced; -1: all
+    bool has_all_registers = false;  ///< the source tells vector and x87 registers, too
+    bool assumes_abi = false;        ///< what is not exported has the ABI's places, too
+    bool leaves_out = false;         ///< a clause that is not possible is a note, and no error
+};
 /// Finds the points of all clauses in these files, and compiles. Throws script_error, and
 /// std::runtime_error if a file cannot be read.
-[[nodiscard]] plan make_plan(const std::string& script, candidates files, ::pid_t process);
+[[nodiscard]] plan make_plan(const std::string& script, candidates files, planning how);
 
 /// The functions and probes "OBJECT:NAME" in these files, each a line: the point, and its arguments
 /// as far as they are known. Of system calls, "syscall:NAME", the numbers. Throws

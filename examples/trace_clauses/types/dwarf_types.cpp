@@ -16,8 +16,10 @@
 
 #include <trace_clauses/points/elf_file.hpp>
 
+#include "class_copying.hpp"
 #include "dwarf_attributes.hpp"
 #include "dwarf_index.hpp"
+#include "dwarf_places.hpp"
 
 namespace trace_clauses {
 namespace {
@@ -30,18 +32,19 @@ constexpr std::uint64_t most_bytes = point::layout::most_bytes;
 class dwarf_types::reader {
 public:
     reader(const program_file& of, type_table& into)
-        : table_(into), file_(std::make_unique<elf_file>(of.opened(), of.path())) {
-        open();
+        : table_(into), file_(of.opened(), of.path()) {
+        open(file_);
         if (debug_ == nullptr && !of.debug_file().empty()) {
             try {
-                file_ = std::make_unique<elf_file>(of.debug_file());
-                open();
+                debug_file_ = std::make_unique<elf_file>(of.debug_file());
+                open(*debug_file_);
             } catch (const std::runtime_error&) {
                 // Without it, as if it were not there.
             }
         }
     }
     ~reader() {
+        rules_.reset();
         if (debug_ != nullptr) dwarf_end(debug_);
     }
     reader(const reader&) = delete;
@@ -57,17 +60,37 @@ public:
     [[nodiscard]] std::optional<function_type> read_function(Dwarf_Die* found) {
         if (found == nullptr) return std::nullopt;
         function_type made;
+        Dwarf_Die unit;
+        const bool has_unit = dwarf_diecu(found, &unit, nullptr, nullptr) != nullptr;
+        if (has_unit) describe(*found, unit, made);
         made.returns = type_of(*found, 0);
-        made.parameters = parameters_of(*found);
+        const std::vector<Dwarf_Die> own = parameters_in(*found, made);
         // What became of an inlined function where it was not, may have lost some.
-        Dwarf_Attribute attribute;
-        Dwarf_Die origin;
-        if (dwarf_formref_die(dwarf_attr(found, DW_AT_abstract_origin, &attribute), &origin) !=
-            nullptr) {
-            auto all = parameters_of(origin);
-            if (all.size() > made.parameters.size()) made.parameters = std::move(all);
+        std::vector<Dwarf_Die> all = own;
+        if (auto origin = origin_of(*found)) {
+            all.clear();
+            for (Dwarf_Die& one : parameters_in(*origin, made)) {
+                const auto kept = std::find_if(own.begin(), own.end(), [&](Dwarf_Die each) {
+                    const auto its = origin_of(each);
+                    return its && its->addr == one.addr;
+                });
+                // Those that only some variants of a constructor have.
+                if (kept == own.end() && has_flag(one, DW_AT_artificial)) continue;
+                all.push_back(kept == own.end() ? one : *kept);
+            }
+            if (all.size() < own.size()) all = own;
+        }
+        for (Dwarf_Die& one : all) {
+            const char* const name = dwarf_diename(&one);
+            made.parameters.push_back({name == nullptr ? "" : name, type_of(one, 0)});
         }
         complete_all();
+        find_places(*found, all, made);
+        const auto written = std::count_if(all.begin(), all.end(), [](Dwarf_Die& one) {
+            return !has_flag(one, DW_AT_artificial);
+        });
+        const auto in_name = arguments_in_name(*found);
+        made.lacks_arguments = in_name && static_cast<std::size_t>(written) < *in_name;
         return made;
     }
 
@@ -85,23 +108,117 @@ private:
         state is = state::waiting;
     };
 
-    void open() {
+    void open(const elf_file& from) {
         bool has = false;
-        file_->each_section([&](Elf_Scn*, const GElf_Shdr& header, std::string_view name) {
+        from.each_section([&](Elf_Scn*, const GElf_Shdr& header, std::string_view name) {
             has = has || (name == ".debug_info" && header.sh_type != SHT_NOBITS);
         });
-        if (has) debug_ = dwarf_begin_elf(file_->handle(), DWARF_C_READ, nullptr);
+        if (has) debug_ = dwarf_begin_elf(from.handle(), DWARF_C_READ, nullptr);
     }
 
-    [[nodiscard]] std::vector<function_type::parameter> parameters_of(Dwarf_Die& function) {
-        std::vector<function_type::parameter> made;
+    /// What its unit, and the entry itself, say of how it is called.
+    static void describe(Dwarf_Die& function, Dwarf_Die& unit, function_type& into) {
+        const int language = dwarf_srclang(&unit);
+        into.calls_as_c = calls_as_c(language);
+        const auto convention = number_of(function, DW_AT_calling_convention);
+        into.has_own_convention = convention && *convention != DW_CC_normal;
+        into.is_prototyped = !is_c(unit) || has_flag_integrated(function, DW_AT_prototyped);
+        Dwarf_Attribute attribute;
+        const char* const producer = dwarf_formstring(dwarf_attr(&unit, DW_AT_producer, &attribute));
+        const std::string_view by(producer == nullptr ? "" : producer);
+        into.by_gcc = by.starts_with("GNU ");
+        if (into.by_gcc && by.find(" -m") != std::string_view::npos) {
+            // Its options are there.
+            const std::size_t level = by.rfind(" -O");
+            into.is_optimized =
+                level != std::string_view::npos && by.substr(level, 4) != std::string_view(" -O0");
+        } else {
+            // Only where it optimizes does clang list all calls.
+            into.is_optimized = dwarf_hasattr(&function, DW_AT_call_all_calls) != 0 ||
+                                dwarf_hasattr(&function, DW_AT_GNU_all_call_sites) != 0 ||
+                                by.find("clang") == std::string_view::npos;
+        }
+    }
+    /// How many arguments the function has by the name that linkers know it by; nothing if that
+    /// does not tell.
+    [[nodiscard]] std::optional<std::size_t> arguments_in_name(Dwarf_Die& function) {
+        Dwarf_Attribute attribute;
+        const char* const name = dwarf_formstring(
+            dwarf_attr_integrate(&function, DW_AT_linkage_name, &attribute));
+        if (name == nullptr) return std::nullopt;
+        const std::string written = readable_(name);
+        const std::size_t end = written.rfind(')');
+        if (written == name || end == std::string::npos) return std::nullopt;
+        std::size_t depth = 0;
+        std::size_t commas = 0;
+        for (std::size_t i = end + 1; i-- > 0;) {
+            const char c = written[i];
+            if (c == ')' || c == '>' || c == ']' || c == '}') ++depth;
+            if (c == ',' && depth == 1) ++commas;
+            if (c != '(' && c != '<' && c != '[' && c != '{') continue;
+            if (--depth != 0) continue;
+            const bool variadic = written.compare(end - std::min<std::size_t>(end, 3), 3, "...") == 0;
+            if (i + 1 == end) return 0;
+            return commas + (variadic ? 0U : 1U);
+        }
+        return std::nullopt;
+    }
+    [[nodiscard]] static bool calls_as_c(int language) noexcept {
+        switch (language) {
+            case DW_LANG_C89:
+            case DW_LANG_C:
+            case DW_LANG_C99:
+            case DW_LANG_C11:
+            case DW_LANG_C_plus_plus:
+            case DW_LANG_C_plus_plus_03:
+            case DW_LANG_C_plus_plus_11:
+            case DW_LANG_C_plus_plus_14:
+            case DW_LANG_ObjC:
+            case DW_LANG_ObjC_plus_plus:
+            case 0x2B:  // DW_LANG_C_plus_plus_20
+            case 0x2C:  // DW_LANG_C17
+                return true;
+            default:
+                return false;
+        }
+    }
+    [[nodiscard]] static bool has_flag_integrated(Dwarf_Die& of, unsigned which) {
+        bool is = false;
+        Dwarf_Attribute attribute;
+        return dwarf_formflag(dwarf_attr_integrate(&of, which, &attribute), &is) == 0 && is;
+    }
+    [[nodiscard]] static std::optional<Dwarf_Die> origin_of(Dwarf_Die& of) {
+        Dwarf_Attribute attribute;
+        Dwarf_Die origin;
+        if (dwarf_formref_die(dwarf_attr(&of, DW_AT_abstract_origin, &attribute), &origin) ==
+            nullptr) {
+            return std::nullopt;
+        }
+        return origin;
+    }
+    [[nodiscard]] std::vector<Dwarf_Die> parameters_in(Dwarf_Die& function, function_type& into) {
+        std::vector<Dwarf_Die> made;
         each_child(function, [&](Dwarf_Die& one) {
+            if (dwarf_tag(&one) == DW_TAG_unspecified_parameters) into.is_variadic = true;
             if (dwarf_tag(&one) != DW_TAG_formal_parameter || made.size() == most_parameters)
                 return;
-            const char* const name = dwarf_diename(&one);
-            made.push_back({name == nullptr ? "" : name, type_of(one, 0)});
+            made.push_back(one);
         });
         return made;
+    }
+    void find_places(Dwarf_Die& function, std::vector<Dwarf_Die>& parameters,
+                     function_type& into) {
+        Dwarf_Addr entry = 0;
+        if (dwarf_entrypc(&function, &entry) != 0) {
+            Dwarf_Addr base = 0, end = 0;
+            if (dwarf_ranges(&function, 0, &base, &entry, &end) <= 0) return;
+        }
+        if (!rules_) rules_.emplace(file_, debug_);
+        dwarf_places places(function, entry, table_.mode(), *rules_);
+        for (std::size_t i = 0; i < parameters.size(); ++i) {
+            auto& one = into.parameters[i];
+            places.read(parameters[i], table_[one.type].size.bytes, one);
+        }
     }
 
     template <class Tell>
@@ -158,17 +275,36 @@ private:
             case DW_TAG_class_type:
             case DW_TAG_union_type:
                 return structure_type(of, depth);
+            case DW_TAG_ptr_to_member_type:
+                return member_pointer(of);
+            case DW_TAG_unspecified_type:  // decltype(nullptr)
+                return table_.pointer_to(type_table::nothing());
             default:
                 return inexpressible(of);
         }
     }
 
-    [[nodiscard]] type_id inexpressible(Dwarf_Die& of) {
+    [[nodiscard]] type_id inexpressible(Dwarf_Die& of,
+                                        type::passing passed = type::passing::plain) {
         const auto bytes = number_of(of, DW_AT_byte_size).value_or(0);
         if (bytes == 0 || bytes > most_bytes) return type_table::nothing();
         const char* const name = dwarf_diename(&of);
-        const std::uint64_t alignment = bytes % 16 == 0 ? 16 : 1;
-        return table_.add({.name = name == nullptr ? "" : name, .size = {bytes, alignment}});
+        const std::uint64_t alignment = bytes % 16 == 0 ? 16 : passed == type::passing::plain ? 1 : bytes;
+        return table_.add({.passed = passed,
+                           .name = name == nullptr ? "" : name,
+                           .size = {bytes, alignment}});
+    }
+    /// Of a data member its offset; of a function two words.
+    [[nodiscard]] type_id member_pointer(Dwarf_Die& of) {
+        const type_id word = table_.of(point::c_type::long_integer);
+        Dwarf_Die pointed;
+        if (!find_type(of, pointed)) return type_table::nothing();
+        if (dwarf_tag(&pointed) != DW_TAG_subroutine_type) return word;
+        const point::extent one = table_[word].size;
+        return table_.add({.is = type::kind::structure,
+                           .name = "a pointer to a member function",
+                           .size = {2 * one.bytes, one.alignment},
+                           .members = {{"ptr", word, 0}, {"adj", word, one.bytes}}});
     }
 
     [[nodiscard]] type_id base_type(Dwarf_Die& of) {
@@ -184,8 +320,11 @@ private:
             if (extended && bytes == point::extent_of(long_double_float, table_.mode()).bytes) {
                 return table_.of(long_double_float);
             }
-            return inexpressible(of);
+            return inexpressible(of, type::passing::real);
         }
+        if (encoding == DW_ATE_decimal_float) return inexpressible(of, type::passing::real);
+        if (encoding == DW_ATE_complex_float || encoding == DW_ATE_lo_user)
+            return complex_type(bytes, encoding == DW_ATE_complex_float);
         const bool is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
         if (encoding == DW_ATE_boolean && bytes == 1) return table_.of(boolean, false);
         if (!is_signed && encoding != DW_ATE_unsigned && encoding != DW_ATE_unsigned_char &&
@@ -193,7 +332,25 @@ private:
             return inexpressible(of);
         }
         const auto made = integer_of(bytes, is_signed);
-        return made ? *made : inexpressible(of);
+        return made ? *made : inexpressible(of, type::passing::whole);
+    }
+    /// An array of two: the real part, and the imaginary one.
+    [[nodiscard]] type_id complex_type(std::uint64_t bytes, bool is_real) {
+        using enum point::c_type;
+        type_id part = type_table::nothing();
+        if (!is_real) {
+            part = integer_of(bytes / 2, true).value_or(part);
+        } else if (bytes == 8) {
+            part = table_.of(single_float);
+        } else if (bytes == 16) {
+            part = table_.of(double_float);
+        } else if (bytes == 2 * point::extent_of(long_double_float, table_.mode()).bytes) {
+            part = table_.of(long_double_float);
+        }
+        if (part == type_table::nothing()) return part;
+        const type_id made = table_.array_of(part, 2);
+        table_[made].passed = type::passing::complex;
+        return made;
     }
 
     [[nodiscard]] std::optional<type_id> integer_of(std::uint64_t bytes, bool is_signed) {
@@ -253,6 +410,7 @@ private:
         const auto bytes = table_[made].size.bytes;
         if (has_flag(of, DW_AT_GNU_vector) && bytes != 0 && (bytes & (bytes - 1)) == 0) {
             table_[made].size.alignment = bytes;
+            table_[made].passed = type::passing::vector;
         }
         return made;
     }
@@ -320,7 +478,9 @@ private:
         const std::uint64_t whole = table_[which].size.bytes;
         bool packed = false;
         std::vector<member> members;
+        class_copying copied(die);
         each_child(die, [&](Dwarf_Die& one) {
+            copied.look_at(one);
             auto made = read_member(one, dwarf_tag(&die) == DW_TAG_union_type, whole, depth + 1);
             if (!made) return;
             const std::uint64_t own = table_[made->type].size.alignment;
@@ -329,6 +489,15 @@ private:
             members.push_back(std::move(*made));
         });
         packed = packed || alignment == 0 || whole % alignment != 0;
+        const bool member_copies =
+            std::any_of(members.begin(), members.end(), [this](const member& each) {
+                const type* is = &table_[each.type];
+                while (is->is == type::kind::array) is = &table_[is->of];
+                return is->passed == type::passing::by_reference;
+            });
+        if (copied.by_own_code(member_copies)) {
+            table_[which].passed = type::passing::by_reference;
+        }
         table_[which].size.alignment = packed ? 1 : alignment;
         table_[which].members = std::move(members);
         structures_.at(which).is = state::read;
@@ -360,10 +529,13 @@ private:
     static constexpr std::size_t most_dimensions = 16;
 
     type_table& table_;
-    std::unique_ptr<elf_file> file_;
+    elf_file file_;
+    std::unique_ptr<elf_file> debug_file_;
     Dwarf* debug_ = nullptr;
+    std::optional<unwind_rules> rules_;
     std::optional<dwarf_index> index_;
     std::size_t left_ = std::size_t{1} << 21;  // entries that are read
+    name_reader readable_;
     std::unordered_map<const void*, type_id> known_;
     std::unordered_map<type_id, structure> structures_;
     std::vector<type_id> waiting_;

@@ -24,6 +24,8 @@
 #include <trace_ring/point/layout.hpp>
 #include <trace_ring/record/data_model.hpp>
 
+#include "value_place.hpp"
+
 namespace trace_clauses {
 
 namespace point = trace_ring::point;
@@ -56,8 +58,18 @@ struct type {
         array,
         structure,  ///< or a union
     };
+    /// How calls pass it, where what it is does not say that.
+    enum class passing : std::uint8_t {
+        plain,
+        by_reference,  ///< a class that is copied by code of its own: its address is passed
+        vector,        ///< an array that a vector register holds
+        complex,       ///< an array of two: the real part, and the imaginary one
+        whole,         ///< a number that is `nothing` here, in general registers
+        real,          ///< the same, in vector registers
+    };
     kind is = kind::nothing;
     bool is_signed = false;  ///< an integer
+    passing passed = passing::plain;
     std::string name{};      ///< "struct s", "union u", "enum e", or a typedef's
     point::extent size{};
     type_id of = 0;           ///< what a pointer points to; an array's element
@@ -142,9 +154,28 @@ struct function_type {
     struct parameter {
         std::string name;  ///< empty if it has none
         type_id type = 0;
+        /// Where it is when the function is entered.
+        value_place place{};
+        /// The program says that its place is not the usual one, or which it is.
+        bool is_told = false;
+        /// It is told once for the whole function: what its first instructions do may come before.
+        bool is_for_whole = false;
+        /// It is copied into the function's own memory: the program says only where to.
+        bool is_copied = false;
+        /// What is passed is its address, whatever its type says.
+        bool by_reference = false;
     };
     std::vector<parameter> parameters{};
     type_id returns = 0;
+    value_place result{};  ///< where it is when the function has returned
+    bool is_variadic = false;
+    bool is_prototyped = true;  ///< else floating-point arguments are converted to double
+    bool is_optimized = false;
+    bool lacks_arguments = false;  ///< clang does not list all where it does not optimize
+    bool by_gcc = false;
+    bool has_own_convention = false;  ///< as the program says
+    /// Its language's functions call each other as C's do.
+    bool calls_as_c = true;
 };
 
 }  // namespace trace_clauses

@@ -37,7 +37,7 @@ enum class op : std::uint8_t {
     constant_high,  ///< x with `value` in its high half: for constants of more than 32 bits
     context,        ///< the firing's word number `what`: a context_word
     argument,       ///< the called function's argument number `what`, by its calling convention
-    reg,            ///< the register number `what`, by DWARF's numbers of the process's mode
+    reg,            ///< the register number `what`, as below
     load,           ///< the number of width `what` at address x + `value` in the process
     add,            ///< w + x, modulo 2^64, as all arithmetic is
     subtract,       ///< w - x
@@ -136,7 +136,14 @@ inline constexpr std::uint8_t context_words =
     static_cast<std::uint8_t>(context_word::command_rest) + 1;
 
 inline constexpr std::uint16_t most_arguments = 12;
-inline constexpr std::uint16_t most_registers = 17;  ///< x86-64: rax to r15 and rip
+/// Of registers, the numbers below 17 are DWARF's of the process's mode: of x86-64, rax to r15 and
+/// rip. Behind them are the 16 vector registers' lower 8 bytes, and their upper ones, and what the
+/// x87's 8 registers hold, st(0) first, as a double's bits, and as a float's.
+inline constexpr std::uint8_t vector_registers = 17;
+inline constexpr std::uint8_t vector_upper_halves = 33;
+inline constexpr std::uint8_t x87_as_double = 49;
+inline constexpr std::uint8_t x87_as_float = 57;
+inline constexpr std::uint16_t most_registers = 65;
 inline constexpr std::uint32_t most_depth = 16;      ///< words on the stack
 inline constexpr std::uint32_t most_instructions = 1024;
 inline constexpr std::uint32_t most_output = 4096;        ///< bytes

@@ -33,7 +33,7 @@ namespace trace_ring::inline v1::point {
 /// |---|---|---|
 /// | `f.word(context_word)` | `std::uint64_t` | as context_word says |
 /// | `f.argument(n)` | `std::optional<std::uint64_t>` | by the mode's calling convention |
-/// | `f.reg(n)` | `std::uint64_t` | by DWARF's numbers; 0 for one that the mode has not |
+/// | `f.reg(n)` | `std::uint64_t` | as code.hpp numbers them; 0 for one that the mode has not |
 /// | `f.read(address, into)` | `bool` | all of `into` was read |
 /// | `f.read_text(address, into)` | `std::optional<std::size_t>` | its length, also beyond `into` |
 /// | `f.stack(into)` | `std::size_t` | how many return addresses it stored |

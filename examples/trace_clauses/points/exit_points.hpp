@@ -1,0 +1,59 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Which functions' exits can be traced: those that are entered with the address to return to on top
+/// of the stack. Both sources take that word for it and change what is there, or what is at that
+/// address; at any other place this would destroy the program's data.
+/// @code
+///   exit_points exits(file);
+///   if (const char* why = exits.refusal(function)) leave_out(function, why);
+/// @endcode
+/// The file's unwind information says it (.eh_frame, .debug_frame), or its DWARF that a function
+/// begins there.
+
+#include <elfutils/libdw.h>
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "elf_file.hpp"
+#include "program_file.hpp"
+#include "unwind_rules.hpp"
+
+namespace trace_clauses {
+
+/// Not for two threads at once.
+class exit_points {
+public:
+    /// Throws std::runtime_error, "FILE: cause", if it cannot be read any more.
+    explicit exit_points(const program_file& of);
+    ~exit_points();
+    exit_points(const exit_points&) = delete;
+    exit_points& operator=(const exit_points&) = delete;
+
+    /// Why its exits are no trace points; null: they are.
+    [[nodiscard]] const char* refusal(const program_function& of);
+
+private:
+    /// Where functions begin, and what other parts they have.
+    void find_entries();
+
+    elf_file file_;
+    std::unique_ptr<elf_file> debug_file_;
+    Dwarf* debug_ = nullptr;
+    std::unique_ptr<unwind_rules> rules_;
+    bool entries_are_known_ = false;
+    std::set<std::uint64_t> entries_;
+    std::set<std::uint64_t> parts_;  // where those of functions begin that are not their entries
+};
+
+/// Why the kernel's return probes would end programs that run these files: they move stacks, or
+/// addresses to return to. Empty: nothing in them does.
+[[nodiscard]] std::string moves_stacks(const std::vector<std::string>& files);
+
+}  // namespace trace_clauses

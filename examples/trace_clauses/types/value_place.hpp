@@ -1,0 +1,58 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Where a function's argument or result is when the function is entered, or has returned: in
+/// registers, in memory, in both, or nowhere.
+/// @code
+///   value_place place{{value_piece{.is = value_piece::kind::reg, .number = 5, .bytes = 8}}, {}};
+/// @endcode
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace trace_clauses {
+
+/// Some bytes of a value, which follow those of the piece before.
+struct value_piece {
+    enum class kind : std::uint8_t {
+        lost,      ///< the program does not keep them
+        reg,       ///< of a general register, from its lowest on
+        vector,    ///< of a vector register's lower or upper 8 bytes
+        x87,       ///< a register of the x87, whose number is converted to the value's type
+        memory,    ///< at an address
+        computed,  ///< of the address itself
+        constant,  ///< of `offset`
+    };
+    kind is = kind::lost;
+    std::uint8_t number = 0;  ///< the register's, by DWARF; a vector's or x87's: from 0
+    bool upper = false;       ///< of a vector register
+    std::uint64_t bytes = 0;
+    /// The address: what the register holds, and `offset`.
+    std::int64_t offset = 0;
+    /// Then, for each: the address that is stored there, and this.
+    std::vector<std::int64_t> through{};
+
+    friend bool operator==(const value_piece&, const value_piece&) = default;
+};
+
+struct value_place {
+    std::vector<value_piece> pieces{};  ///< in the order of memory; empty: unknown
+    std::string why_not{};              ///< if it is not known
+
+    [[nodiscard]] bool known() const noexcept { return !pieces.empty(); }
+    [[nodiscard]] static value_place unknown(std::string why) { return {{}, std::move(why)}; }
+    /// At an address.
+    [[nodiscard]] static value_place in_memory(std::uint8_t base, std::int64_t offset,
+                                               std::uint64_t bytes) {
+        value_place made;
+        made.pieces.push_back(
+            {.is = value_piece::kind::memory, .number = base, .bytes = bytes, .offset = offset});
+        return made;
+    }
+};
+
+}  // namespace trace_clauses
