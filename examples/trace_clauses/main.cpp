@@ -147,12 +147,13 @@ public:
             for (const auto& each : plan_.points)
                 if (each.at.process >= 0) source_->follow_children(each.at.process);
         }
-        for (const auto& each : plan_.points) source_->attach(each.at, each.clauses);
+        const std::vector<std::string> left_out = attach();
         tell(begun);
         if (!wanted_.quiet) {
-            for (const auto& each : plan_.notes) std::cerr << "trace-clauses: " << each << '\n';
+            for (const auto* const notes : {&plan_.notes, &left_out})
+                for (const auto& each : *notes) std::cerr << "trace-clauses: " << each << '\n';
             if (plan_.points.size() > 1)
-                std::cerr << "trace-clauses: " << plan_.points.size() << " points\n";
+                std::cerr << "trace-clauses: " << attached_ << " points\n";
         }
         shown_at_ = std::chrono::steady_clock::now();
     }
@@ -188,6 +189,29 @@ public:
     }
 
 private:
+    /// Sets all points. Returns what is left out, and why. Throws std::runtime_error if that is all.
+    [[nodiscard]] std::vector<std::string> attach() {
+        constexpr std::size_t many = 1000;
+        if (plan_.points.size() >= many && !wanted_.quiet && ::isatty(STDERR_FILENO) == 1)
+            std::cerr << "trace-clauses: setting " << plan_.points.size() << " points\n";
+        const std::vector<point_left_out> without = source_->attach(plan_.points);
+        attached_ = plan_.points.size() - without.size();
+        std::map<std::string, std::vector<std::size_t>> by_cause;
+        for (const auto& each : without) by_cause[each.cause].push_back(each.point);
+        std::vector<std::string> notes;
+        for (const auto& [cause, points] : by_cause) {
+            const planned_point& first = plan_.points[points.front()];
+            notes.push_back("'" + plan_.code_of[first.clauses.front()].name + "'" +
+                            (points.size() == 1
+                                 ? " is left out: "
+                                 : " and " + std::to_string(points.size() - 1) +
+                                       " more are left out: ") +
+                            cause);
+        }
+        if (attached_ == 0 && !notes.empty() && plan_.at_begin.empty() && plan_.at_end.empty())
+            throw std::runtime_error(notes.front());
+        return notes;
+    }
     void take() {
         source_->read([this](const firing_record& of, std::span<const std::byte> output) {
             std::uint64_t& known = dropped_[of.cpu];
@@ -257,6 +281,7 @@ private:
     std::unique_ptr<results::recorder> to_;
     std::unique_ptr<results> results_;
     std::map<std::uint32_t, std::uint64_t> dropped_;  // by processor
+    std::size_t attached_ = 0;
     std::chrono::steady_clock::time_point shown_at_{};
 };
 

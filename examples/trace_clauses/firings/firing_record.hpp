@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <trace_ring/record/data_model.hpp>
 
@@ -42,7 +43,17 @@ struct attach_point {
     function_part part = function_part::inside;  ///< an exit's offset is that of the entry
     ::pid_t process = -1;                        ///< of this process; -1: of all
     std::uint64_t semaphore = 0;             ///< offset of a probe's counter of tracers; 0: none
-    program_mode mode = program_mode::lp64;  ///< of a system call: whose number it is
+    program_mode mode = program_mode::lp64;  ///< of the file; of a system call: whose number it is
+};
+/// A place with the clauses that run there, in their order.
+struct planned_point {
+    attach_point at{};
+    std::vector<std::uint32_t> clauses{};
+};
+/// A planned point that is not set.
+struct point_left_out {
+    std::size_t point = 0;  ///< which of them
+    std::string cause{};
 };
 
 /// What a source tells of a clause that ran; its output follows.

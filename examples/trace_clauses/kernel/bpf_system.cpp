@@ -75,7 +75,8 @@ void set_element(const file_descriptor& map, const void* key, const void* value)
         throw std::runtime_error("cannot set in a map of the kernel's BPF: " + why_refused(errno));
 }
 
-file_descriptor load_program(std::uint32_t type, const bpf_code& code, const std::string& where) {
+file_descriptor load_program(std::uint32_t type, const bpf_code& code, const std::string& where,
+                             std::uint32_t attach_type) {
     if (code.too_far()) {
         throw std::runtime_error(where +
                                  ": its clauses are too long for one program of the kernel");
@@ -86,6 +87,7 @@ file_descriptor load_program(std::uint32_t type, const bpf_code& code, const std
     with.insns = address_of(code.instructions().data());
     with.insn_cnt = static_cast<std::uint32_t>(code.size());
     with.license = address_of(license);
+    with.expected_attach_type = attach_type;
     // A signal, as Ctrl-C, ends the kernel's look at the program with EAGAIN.
     for (int tries = 0; tries < 5; ++tries) {
         const long fd = call_bpf(BPF_PROG_LOAD, with);

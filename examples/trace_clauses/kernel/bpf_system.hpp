@@ -41,8 +41,10 @@ struct kernel_refusal : std::runtime_error {
 [[nodiscard]] bool look_up(const trace_ring::file_descriptor& map, const void* key, void* value);
 void set_element(const trace_ring::file_descriptor& map, const void* key, const void* value);
 /// `where` is what messages begin with. What the kernel's verifier says is told by its end.
+/// `attach_type`: what it is for, where its type does not say that.
 [[nodiscard]] trace_ring::file_descriptor load_program(std::uint32_t type, const bpf_code& code,
-                                                       const std::string& where);
+                                                       const std::string& where,
+                                                       std::uint32_t attach_type = 0);
 /// Runs a program of type BPF_PROG_TYPE_RAW_TRACEPOINT once, in this thread. Returns its r0.
 [[nodiscard]] std::uint32_t run_here(const trace_ring::file_descriptor& program);
 /// Runs a program of that type at that tracepoint, until the result ends.

@@ -41,13 +41,16 @@ public:
     static constexpr int context_at = name_at - 8;
     static constexpr int saved_at = context_at - saved_bytes;
     static constexpr int numbers_at = saved_at - 8;
+    static constexpr int cookie_at = numbers_at - 8;
 
     firing_code(bpf_code& to, function_part part) : to_(to), part_(part) {}
 
     /// Where the program begins, of functions and probes: the jump is taken by code of 32 bits.
-    [[nodiscard]] std::size_t begin(const process_filter& only) {
+    /// `with_cookie`: what the probe is told apart by is kept.
+    [[nodiscard]] std::size_t begin(const process_filter& only, bool with_cookie) {
         to_.move(firing, bpf::r1);
         return_unless(to_, only, name_at);
+        if (with_cookie) keep_cookie(firing);
         keep_numbers();
         to_.load(bpf::r1, firing, cs);
         return to_.jump_if(BPF_JEQ, bpf::r1, segment_of_32);
@@ -63,6 +66,13 @@ public:
         to_.call(BPF_FUNC_probe_read_kernel);
         keep_numbers();
     }
+    void keep_cookie(bpf::reg context) {
+        to_.move(bpf::r1, context);
+        to_.call(BPF_FUNC_get_attach_cookie);
+        to_.store(bpf::r10, cookie_at, bpf::r0);
+    }
+    /// Where the program is, by the registers that `context` points to.
+    void load_address(bpf::reg context, bpf::reg into) { to_.load(into, context, rip); }
     /// What follows is for code of that mode.
     void set_mode(program_mode mode) { mode_ = mode; }
     [[nodiscard]] bool is_wide() const noexcept { return mode_ == program_mode::lp64; }

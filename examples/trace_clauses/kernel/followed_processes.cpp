@@ -94,7 +94,8 @@ void finish(bpf_code& code) {
 
 }  // namespace
 
-void return_unless(bpf_code& code, const process_filter& wanted, int scratch) {
+void return_unless(bpf_code& code, const process_filter& wanted, int scratch,
+                   std::int32_t otherwise) {
     if (wanted.process < 0) return;
     std::size_t right = 0;
     if (wanted.family < 0) {
@@ -108,7 +109,8 @@ void return_unless(bpf_code& code, const process_filter& wanted, int scratch) {
         right = code.jump_if(BPF_JEQ, bpf::r1, wanted.process);
         code.here(unknown);
     }
-    finish(code);
+    code.move(bpf::r0, otherwise);
+    code.exit();
     code.here(right);
 }
 

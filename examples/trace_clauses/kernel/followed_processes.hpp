@@ -27,7 +27,8 @@ struct process_filter {
 
 /// What a program begins with: in any other process it ends there. Uses r0 to r5, r8, r9, and
 /// numbers_scratch bytes of the stack from `scratch` on.
-void return_unless(bpf_code& code, const process_filter& wanted, int scratch);
+void return_unless(bpf_code& code, const process_filter& wanted, int scratch,
+                   std::int32_t otherwise = 0);
 
 /// At most 65,536 processes at once: those forked then are not followed.
 class followed_processes {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -23,6 +24,8 @@
 #include <utility>
 
 #include "bpf_system.hpp"
+#include "first_instruction.hpp"
+#include "uprobe_links.hpp"
 
 namespace trace_clauses {
 
@@ -105,7 +108,7 @@ kernel_maps kernel_source::maps_for(const attach_point& at) const noexcept {
 }
 bpf_code kernel_source::code_for(const attach_point& at,
                                  std::span<const std::uint32_t> clauses) const {
-    return translate(session_, clauses, at.part, maps_for(at), at.mode);
+    return translate(session_, clauses, at.part, maps_for(at), {.call_mode = at.mode});
 }
 
 void kernel_source::attach(const attach_point& at, std::span<const std::uint32_t> clauses) {
@@ -122,6 +125,91 @@ void kernel_source::attach(const attach_point& at, std::span<const std::uint32_t
         if (counting) attach_uprobe(entry, *counting);
     }
     attach_uprobe(at, code_for(at, clauses));
+}
+
+namespace {
+
+[[nodiscard]] bool is_by_link(const attach_point& at) {
+    // A file of 32 bits is mapped here, too, in a process of 64: the kernel would take its
+    // instructions for such.
+    if (is_system_call(at.part) || at.mode != program_mode::lp64) return false;
+    return uprobe_links::has(at.part == function_part::exit ? uprobe_links::kind::sessions
+                                                            : uprobe_links::kind::entries);
+}
+/// Why there must be no uprobe at a place; null: it is left to the kernel.
+[[nodiscard]] const char* refusal_of(const attach_point& at) {
+    const file_descriptor file(::open(at.file.c_str(), O_RDONLY | O_CLOEXEC));
+    std::array<std::byte, 20> code{};
+    if (file.get() < 0) return nullptr;
+    const ssize_t got =
+        ::pread(file.get(), code.data(), code.size(), static_cast<off_t>(at.offset));
+    return no_uprobe_at(std::span(code).first(static_cast<std::size_t>(std::max<ssize_t>(got, 0))),
+                        at.mode == program_mode::lp64);
+}
+
+}  // namespace
+
+std::vector<point_left_out> kernel_source::attach(std::span<const planned_point> points) {
+    std::vector<point_left_out> without;
+    // Points with the same code have one program, which is told their numbers.
+    std::map<std::string, std::vector<std::size_t>> together;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        const planned_point& one = points[i];
+        if (!is_system_call(one.at.part)) {
+            if (const char* const why = refusal_of(one.at)) {
+                without.push_back({i, why});
+                continue;
+            }
+        }
+        if (is_by_link(one.at)) {
+            together[one.clauses.size() == 1 ? code_key(one) : std::to_string(i)].push_back(i);
+            continue;
+        }
+        attach(one.at, one.clauses);
+    }
+    for (const auto& [key, which] : together) attach_links(points, which, without);
+    return without;
+}
+
+std::string kernel_source::code_key(const planned_point& of) const {
+    const attach_point& at = of.at;
+    std::string key = at.file + '\n' + std::to_string(static_cast<unsigned>(at.part)) + '\n' +
+                      std::to_string(at.process) + '\n';
+    for (const program_mode mode : {program_mode::lp64, program_mode::ilp32}) {
+        const point::clauses::stream& code = session_.stream_of(of.clauses[0], mode);
+        key += std::to_string(code.output_bytes) + ' ';
+        for (const auto& part : {session_.at(code.predicate), session_.at(code.action)}) {
+            key += std::to_string(part.size()) + ' ';
+            key.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
+        }
+    }
+    return key;
+}
+
+void kernel_source::attach_links(std::span<const planned_point> points,
+                                 const std::vector<std::size_t>& which,
+                                 std::vector<point_left_out>& without) {
+    const planned_point& first = points[which.front()];
+    const bool at_exit = first.at.part == function_part::exit;
+    const auto kind = at_exit ? uprobe_links::kind::sessions : uprobe_links::kind::entries;
+    kernel_maps maps = maps_for(first.at);
+    maps.only = {first.at.process, followed_ == nullptr ? -1 : followed_->map()};
+    const bpf_code code =
+        translate(session_, first.clauses, first.at.part, maps,
+                  {.by_cookie = first.clauses.size() == 1, .is_session = at_exit});
+    const std::string where = first.at.file + ", offset " + std::to_string(first.at.offset);
+    const file_descriptor program =
+        load_program(BPF_PROG_TYPE_KPROBE, code, where, uprobe_links::attach_type_of(kind));
+    std::vector<uprobe_links::place> places;
+    for (const std::size_t each : which) {
+        const planned_point& one = points[each];
+        places.push_back({one.at.offset, one.at.semaphore, one.clauses[0]});
+    }
+    if (at_exit && !describes_unseen_returns()) may_miss_returns_ = true;
+    uprobe_links::made made = uprobe_links::link(kind, first.at.file, places, program);
+    for (auto& each : made.links) attached_.push_back(std::move(each));
+    for (auto& each : made.without)
+        without.push_back({which[each.place], std::move(each.cause)});
 }
 
 void kernel_source::attach_system_call(const attach_point& at,

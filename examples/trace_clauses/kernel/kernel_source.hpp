@@ -63,6 +63,11 @@ public:
     /// kernel does not accept the program, which is told with the end of its reasons. A second
     /// program at the same system call, of the same process, is there instead of the first.
     void attach(const attach_point& at, std::span<const std::uint32_t> clauses);
+    /// Sets many points at once, where the kernel can (Linux 6.6): some ms each thousand. Those of
+    /// functions are then in all programs that run the file, as children's are. A point that the
+    /// kernel sets no uprobe at is left out, and told, also if no program has mapped its file yet.
+    /// Throws as `attach` does.
+    [[nodiscard]] std::vector<point_left_out> attach(std::span<const planned_point> points);
     /// No point fires any more; what is in the ring stays there.
     void detach() noexcept;
 
@@ -101,6 +106,9 @@ private:
                                     std::span<const std::uint32_t> clauses) const;
     void attach_system_call(const attach_point& at, std::span<const std::uint32_t> clauses);
     void attach_uprobe(const attach_point& at, const bpf_code& code);
+    void attach_links(std::span<const planned_point> points,
+                      const std::vector<std::size_t>& which, std::vector<point_left_out>& without);
+    [[nodiscard]] std::string code_key(const planned_point& of) const;
 
     const point::clauses& session_;
     std::size_t ring_bytes_;
@@ -108,7 +116,7 @@ private:
     unsigned processors_;
     trace_ring::file_descriptor ring_;
     trace_ring::file_descriptor counters_;
-    std::vector<trace_ring::file_descriptor> attached_;  // perf events; programs live as long
+    std::vector<trace_ring::file_descriptor> attached_;  // perf events and links
     std::unique_ptr<followed_processes> followed_;
     bool may_miss_returns_ = false;
     std::map<std::pair<function_part, ::pid_t>, system_call_dispatch> system_calls_;

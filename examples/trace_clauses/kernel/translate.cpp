@@ -3,6 +3,7 @@
 
 #include "translate.hpp"
 
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -24,11 +25,14 @@ constexpr int scratch = firing_code::scratch;
 
 class translator {
 public:
-    translator(const kernel_maps& maps, function_part part) : maps_(maps), firing_(to_, part) {}
+    translator(const kernel_maps& maps, function_part part, translation how = {})
+        : maps_(maps), how_(how), firing_(to_, part) {}
 
     [[nodiscard]] bpf_code program(const point::clauses& session,
                                    std::span<const std::uint32_t> clauses) {
-        const std::size_t narrow = firing_.begin(maps_.only);
+        if (how_.is_session) entry_of_session(clauses);
+        const std::size_t narrow =
+            firing_.begin(how_.is_session ? process_filter{} : maps_.only, how_.by_cookie);
         for (const std::uint32_t each : clauses) clause(session, each, program_mode::lp64);
         const std::size_t end = to_.jump();
         to_.here(narrow);
@@ -45,8 +49,30 @@ public:
     }
 
     [[nodiscard]] bpf_code program_of_unseen(std::span<const std::uint32_t> clauses) {
-        constexpr std::int32_t most_awaited = 64;  // the kernel's MAX_URETPROBE_DEPTH
         return_unless(to_, maps_.only, firing_code::name_at);
+        count_unseen(clauses);
+        return finish();
+    }
+
+private:
+    /// Whose return is not awaited leaves no trace on the stack.
+    void entry_of_session(std::span<const std::uint32_t> clauses) {
+        constexpr std::int32_t get_func_ip = 173;  // BPF_FUNC_get_func_ip
+        to_.move(bpf::r6, bpf::r1);
+        to_.call(get_func_ip);
+        firing_.load_address(bpf::r6, bpf::r1);
+        to_.compute(BPF_XOR, bpf::r1, bpf::r0);
+        const std::size_t returns = to_.jump_if(BPF_JNE, bpf::r1, 0);
+        return_unless(to_, maps_.only, firing_code::name_at, 1);
+        if (how_.by_cookie) firing_.keep_cookie(bpf::r6);
+        if (describes_unseen_returns()) count_unseen(clauses);
+        to_.move(bpf::r0, 0);
+        to_.exit();
+        to_.here(returns);
+        to_.move(bpf::r1, bpf::r6);
+    }
+    void count_unseen(std::span<const std::uint32_t> clauses) {
+        constexpr std::int32_t most_awaited = 64;  // the kernel's MAX_URETPROBE_DEPTH
         to_.call(BPF_FUNC_get_current_task);
         to_.move(bpf::r3, bpf::r0);
         read_kernel(offset_in_kernel("task_struct", "utask"), 8);
@@ -59,10 +85,7 @@ public:
         }
         to_.here(first);
         to_.here(seen);
-        return finish();
     }
-
-private:
     /// So many bytes, `offset` behind r3, into r3.
     void read_kernel(std::int32_t offset, std::int32_t bytes) {
         to_.store(bpf::r10, scratch, 0);
@@ -139,14 +162,25 @@ private:
     }
     /// The address of a clause's counts, in r0.
     void counter(std::uint32_t number) {
-        to_.store(bpf::r10, scratch, static_cast<std::int32_t>(number), 4);
+        if (how_.by_cookie && number != maps_.all) {
+            to_.load(bpf::r1, bpf::r10, firing_code::cookie_at);
+            to_.store(bpf::r10, scratch, bpf::r1, 4);
+        } else {
+            to_.store(bpf::r10, scratch, static_cast<std::int32_t>(number), 4);
+        }
         to_.load_map(bpf::r1, maps_.counters);
         to_.move(bpf::r2, bpf::r10);
         to_.compute(BPF_ADD, bpf::r2, scratch);
         to_.call(BPF_FUNC_map_lookup_elem);
     }
     void head(std::uint32_t number) {
-        to_.store(record, offsetof(firing_record, clause), static_cast<std::int32_t>(number), 4);
+        if (how_.by_cookie) {
+            to_.load(bpf::r1, bpf::r10, firing_code::cookie_at);
+            to_.store(record, offsetof(firing_record, clause), bpf::r1, 4);
+        } else {
+            to_.store(record, offsetof(firing_record, clause), static_cast<std::int32_t>(number),
+                      4);
+        }
         to_.store(record, offsetof(firing_record, bits), firing_.bits(), 4);
         to_.store(record, offsetof(firing_record, dropped), 0);
         to_.call(BPF_FUNC_ktime_get_ns);
@@ -270,6 +304,7 @@ private:
     }
 
     const kernel_maps& maps_;
+    translation how_;
     bpf_code to_;
     firing_code firing_;
     arithmetic_code compute_{to_};
@@ -279,10 +314,20 @@ private:
 }  // namespace
 
 bpf_code translate(const point::clauses& session, std::span<const std::uint32_t> clauses,
-                   function_part part, const kernel_maps& maps, program_mode call_mode) {
-    translator made(maps, part);
-    return is_system_call(part) ? made.program_of_call(session, clauses, call_mode)
+                   function_part part, const kernel_maps& maps, translation how) {
+    translator made(maps, part, how);
+    return is_system_call(part) ? made.program_of_call(session, clauses, how.call_mode)
                                 : made.program(session, clauses);
+}
+
+bool describes_unseen_returns() {
+    try {
+        static_cast<void>(offset_in_kernel("uprobe_task", "depth"));
+        static_cast<void>(offset_in_kernel("task_struct", "utask"));
+        return true;
+    } catch (const std::runtime_error&) {
+        return false;
+    }
 }
 
 bpf_code count_unseen_returns(std::span<const std::uint32_t> clauses, const kernel_maps& maps) {

@@ -36,17 +36,24 @@ struct kernel_maps {
     process_filter only{};   ///< at a function or probe
 };
 
+struct translation {
+    program_mode call_mode = program_mode::lp64;  ///< of a system call
+    bool by_cookie = false;   ///< the one clause's number is what the probe has as its cookie
+    bool is_session = false;  ///< the program runs at the entry, too, and says what is awaited
+};
+
 /// The program for a trace point with these clauses, in their order. Its length is bounded by that
 /// of their code; if a jump in it is too long, bpf_code::too_far says so. That of a system call is
 /// for one mode alone, as its number is.
 [[nodiscard]] bpf_code translate(const point::clauses& session,
                                  std::span<const std::uint32_t> clauses, function_part part,
-                                 const kernel_maps& maps,
-                                 program_mode call_mode = program_mode::lp64);
+                                 const kernel_maps& maps, translation how = {});
 /// The program for the entry of a function whose returns have these clauses. The kernel awaits 64
 /// returns of a thread, and drops the others without a word: here they are counted, where it does
 /// so. Throws std::runtime_error as offset_in_kernel does.
 [[nodiscard]] bpf_code count_unseen_returns(std::span<const std::uint32_t> clauses,
                                             const kernel_maps& maps);
+/// Whether the kernel describes what tells of these.
+[[nodiscard]] bool describes_unseen_returns();
 
 }  // namespace trace_clauses

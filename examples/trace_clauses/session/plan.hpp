@@ -30,11 +30,6 @@ struct script_error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-struct planned_point {
-    attach_point at;
-    std::vector<std::uint32_t> clauses;
-};
-
 struct plan {
     point::clauses code{};
     struct clause {

@@ -6,7 +6,7 @@
 /// Where a session's firings come from: the kernel, or breakpoints by ptrace.
 /// @code
 ///   const auto from = std::make_unique<source_of<kernel_source>>(session, ring_bytes);
-///   from->attach(point, clauses);
+///   from->attach(points);
 /// @endcode
 
 #include <sys/types.h>
@@ -18,6 +18,7 @@
 #include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "../firings/firing_record.hpp"
 
@@ -35,7 +36,9 @@ public:
 
     /// Throws std::runtime_error where that is not possible.
     virtual void follow_children(::pid_t process) = 0;
-    virtual void attach(const attach_point& at, std::span<const std::uint32_t> clauses) = 0;
+    /// What cannot be set is left out, and told.
+    [[nodiscard]] virtual std::vector<point_left_out> attach(
+        std::span<const planned_point> points) = 0;
     virtual void detach() noexcept = 0;
     virtual void wait(int milliseconds) = 0;
     virtual void read(const teller& tell) = 0;
@@ -62,8 +65,11 @@ public:
             from_.follow_children(process);
         }
     }
-    void attach(const attach_point& at, std::span<const std::uint32_t> clauses) override {
-        from_.attach(at, clauses);
+    [[nodiscard]] std::vector<point_left_out> attach(
+        std::span<const planned_point> points) override {
+        if constexpr (!waits) return from_.attach(points);
+        for (const planned_point& each : points) from_.attach(each.at, each.clauses);
+        return {};
     }
     void detach() noexcept override { from_.detach(); }
     void wait(int milliseconds) override { from_.wait(milliseconds); }

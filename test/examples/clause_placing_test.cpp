@@ -1,0 +1,208 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// Where the kernel sets no uprobe, or one that changes what the program does: such points are left
+// out and told, and all others are set, however many. The reference is what the programs print.
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdlib>
+#include <string>
+
+#include <examples/clause_programs.hpp>
+#include <recorder/scratch.hpp>
+
+BOOST_AUTO_TEST_SUITE(clause_placing)
+
+namespace {
+
+using namespace clause_programs;
+
+struct ended {
+    int status = 0;
+    std::string out;
+    std::string err;
+};
+ended run(const test::folder& folder, const std::string& command) {
+    const std::string out = folder / "out", err = folder / "err";
+    ended made;
+    made.status = std::system(("timeout 100 " + command + " > " + out + " 2> " + err).c_str());
+    made.out = text_of(out);
+    made.err = text_of(err);
+    return made;
+}
+bool has_kernel(const ended& of) {
+    if (of.err.find("not permitted") == std::string::npos &&
+        of.err.find("no uprobes") == std::string::npos &&
+        of.err.find("does not have it") == std::string::npos) {
+        return true;
+    }
+    trace_ring_test::cannot_run("the kernel permits no BPF here");
+    return false;
+}
+
+/// Functions that begin with a lock prefix, with a VEX prefix and opcodes that are also those of jo,
+/// push and ret, and with what the kernel knows.
+constexpr const char* unusual = R"(
+#include <stdio.h>
+#include <string.h>
+typedef int v4 __attribute__((vector_size(16)));
+extern "C" int locked(int *of);
+extern "C" v4 like_jump(v4 of);
+extern "C" v4 like_push(v4 of);
+extern "C" v4 like_return(v4 of);
+extern "C" int usual(int of);
+__asm__(R"A(
+.text
+.globl locked
+.type locked, @function
+locked: .cfi_startproc
+    lock incl (%rdi)
+    mov (%rdi), %eax
+    ret
+    .cfi_endproc
+.size locked, .-locked
+.globl like_jump
+.type like_jump, @function
+like_jump: .cfi_startproc
+    vpshufd $0x1B, %xmm0, %xmm0
+    vpaddd %xmm0, %xmm0, %xmm0
+    ret
+    .cfi_endproc
+.size like_jump, .-like_jump
+.globl like_push
+.type like_push, @function
+like_push: .cfi_startproc
+    vsqrtps %xmm0, %xmm0
+    vpaddd %xmm0, %xmm0, %xmm0
+    ret
+    .cfi_endproc
+.size like_push, .-like_push
+.globl like_return
+.type like_return, @function
+like_return: .cfi_startproc
+    vcmpps $0, %xmm0, %xmm0, %xmm0
+    vpaddd %xmm0, %xmm0, %xmm0
+    ret
+    .cfi_endproc
+.size like_return, .-like_return
+.globl usual
+.type usual, @function
+usual: .cfi_startproc
+    lea 1(%rdi), %eax
+    ret
+    .cfi_endproc
+.size usual, .-usual
+)A");
+int main() {
+    int counted = 0;
+    v4 value = {1, 2, 3, 4};
+    for (int i = 0; i < 20; ++i) {
+        locked(&counted);
+        counted += usual(i);
+        value = like_jump(value) + like_push(value) + like_return(value);
+    }
+    printf("%d %d %d %d %d\n", counted, value[0], value[1], value[2], value[3]);
+    return 3;
+})";
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(where_the_kernel_would_change_the_program_no_point_is_set_and_that_is_told) {
+    const test::folder folder;
+    const std::string program = folder / "unusual";
+    if (!build(program, unusual, "c++", 64, "-O1")) return;
+    if (text_of("/proc/cpuinfo").find(" avx ") == std::string::npos) {
+        trace_ring_test::cannot_run("this processor has no AVX");
+        return;
+    }
+    const ended alone = run(folder, program);
+    for (const std::string place : {"entry", "exit"}) {
+        for (const std::string names : {"l*", "u*"}) {
+            const ended one =
+                run(folder, std::string(TRACE_CLAUSES) + " --source kernel -e '@@begin { } " +
+                                "@@uft:*:unusual:" + names + ":" + place + " { count(); }' -- " +
+                                program);
+            if (!has_kernel(one)) return;
+            BOOST_TEST_CONTEXT(place << " of " << names << ": " << one.err) {
+                BOOST_TEST(one.status == alone.status);
+                BOOST_TEST(one.out.find(alone.out) != std::string::npos, one.out);
+                if (names == "u*") {
+                    BOOST_TEST(one.out.find("count()\n  20\n") != std::string::npos, one.out);
+                } else {
+                    BOOST_TEST(one.err.find("'locked") != std::string::npos);
+                    BOOST_TEST(one.err.find("lock prefix") != std::string::npos);
+                    BOOST_TEST(one.err.find("'like_jump") != std::string::npos);
+                    BOOST_TEST(one.err.find(" 2 more are left out") != std::string::npos);
+                }
+            }
+        }
+        // By breakpoints, all are counted.
+        const ended by_hand = run(folder, std::string(TRACE_CLAUSES) +
+                                              " --source ptrace -e '@@uft:*:unusual:l*:" + place +
+                                              " { count(); }' -- " + program);
+        BOOST_TEST(by_hand.out.find(alone.out) != std::string::npos, by_hand.out);
+        BOOST_TEST(by_hand.out.find("count()\n  80\n") != std::string::npos, by_hand.out);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_set_is_told_of_files_that_are_loaded_later_too) {
+    const test::folder folder;
+    const std::string library = folder / "later.so", program = folder / "loads";
+    if (!build(library,
+               "struct object { int count; };\n"
+               "extern \"C\" void up_ref(object *o) { __atomic_fetch_add(&o->count, 1, 0); }\n"
+               "extern \"C\" int unref(object *o) { const int n = o->count; "
+               "__atomic_fetch_sub(&o->count, 1, 0); return n; }\n",
+               "c++", 64, "-O2 -fPIC -shared -fcf-protection=none"))
+        return;
+    static_cast<void>(build(program,
+                            "#include <dlfcn.h>\n#include <stdio.h>\n"
+                            "int main(int, char **with) {\n"
+                            "  void *of = dlopen(with[1], RTLD_NOW);\n"
+                            "  auto up = (void (*)(int *))dlsym(of, \"up_ref\");\n"
+                            "  auto down = (int (*)(int *))dlsym(of, \"unref\");\n"
+                            "  int n = 1, sum = 0;\n"
+                            "  for (int i = 0; i < 1000; ++i) { up(&n); sum += down(&n); }\n"
+                            "  printf(\"%d %d\\n\", n, sum);\n}\n",
+                            "c++", 64));
+    const ended alone = run(folder, program + " " + library);
+    const ended traced =
+        run(folder, std::string(TRACE_CLAUSES) + " --source kernel -e '@@uft:*:" + library +
+                        ":*ref:entry { count(); }' -- " + program + " " + library);
+    if (!has_kernel(traced)) return;
+    BOOST_TEST(traced.out.find(alone.out) != std::string::npos, traced.out);
+    BOOST_TEST(traced.out.find("count()\n  1000\n") != std::string::npos, traced.out);
+    BOOST_TEST(traced.err.find("'up_ref' is left out: ") != std::string::npos, traced.err);
+    BOOST_TEST(traced.err.find("1 points") != std::string::npos, traced.err);
+}
+
+BOOST_AUTO_TEST_CASE(thousands_of_points_are_set_and_each_call_is_counted) {
+    constexpr int count = 3000;
+    const test::folder folder;
+    std::string text;
+    std::string calls;
+    for (int i = 0; i < count; ++i) {
+        const std::string name = "fn" + std::to_string(i);
+        text += "extern \"C\" __attribute__((noinline)) int " + name +
+                "(int a) { __asm__ volatile(\"\"); return a + " + std::to_string(i % 7) + "; }\n";
+        calls += "  sum = " + name + "(sum);\n";
+    }
+    text += "int main() {\n  int sum = 0;\n" + calls + "  return sum % 100;\n}\n";
+    const std::string program = folder / "many";
+    if (!build(program, text, "c++", 64, "-O1 -g")) return;
+    const ended alone = run(folder, program);
+    for (const std::string place : {"entry { count(a >= 0); }", "exit { count(retval >= 0); }"}) {
+        const ended traced = run(folder, std::string(TRACE_CLAUSES) +
+                                             " --source kernel -e '@@uft:*:many:fn*:" + place +
+                                             "' -- " + program);
+        if (!has_kernel(traced)) return;
+        BOOST_TEST(traced.status == alone.status);
+        BOOST_TEST(traced.out.find("\n  1: " + std::to_string(count) + "\n") != std::string::npos,
+                   traced.out);
+        BOOST_TEST(traced.err.find(std::to_string(count) + " points") != std::string::npos,
+                   traced.err);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
