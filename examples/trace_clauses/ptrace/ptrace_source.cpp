@@ -278,12 +278,19 @@ void ptrace_source::fire(const traced_thread& one, std::uint32_t point,
 
 void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
                                  const thread_registers& registers) {
-    // What was called with less on the stack has been left without a return; and what had its
-    // return address in the same place, unless it has gone on as this function.
+    // What had its return address in the same place has been left without a return, unless it has
+    // gone on as this function. What is below on this stack has been, too, but may as well be on
+    // another stack: it is forgotten when there is too much.
     std::erase_if(one.returns, [&](const awaited_return& other) {
-        return other.stack < registers.rsp ||
-               (other.stack == registers.rsp && other.point == point);
+        return other.stack == registers.rsp && other.point == point;
     });
+    constexpr std::size_t most_awaited = 65536;
+    if (one.returns.size() >= most_awaited) {
+        std::erase_if(one.returns, [&](const awaited_return& other) {
+            return other.stack < registers.rsp;
+        });
+        if (one.returns.size() >= most_awaited) return runs_.drop(points_[point].number);
+    }
     const auto site = read_word(one.process, registers.rsp, word_bytes_of(registers));
     breakpoint* const there = site ? one.memory->insert(*site) : nullptr;
     if (there == nullptr) {
@@ -297,12 +304,19 @@ void ptrace_source::returned(traced_thread& one, const thread_registers& registe
     const std::size_t word = word_bytes_of(registers);
     // In 32-bit programs the called function may take its arguments from the stack.
     const std::size_t most_taken = word == 8 ? 0 : 256;
-    while (!one.returns.empty() && one.returns.back().stack < registers.rsp) {
-        const awaited_return last = one.returns.back();
-        one.returns.pop_back();
-        if (last.site == registers.rip && registers.rsp - last.stack - word <= most_taken)
-            fire(one, last.point, registers);
+    // Of those that return here, the last that was called comes first.
+    std::vector<std::uint32_t> ended;
+    const auto returns_here = [&](const awaited_return& of) {
+        return of.site == registers.rip && of.stack < registers.rsp &&
+               registers.rsp - of.stack - word <= most_taken;
+    };
+    while (true) {
+        const auto last = std::find_if(one.returns.rbegin(), one.returns.rend(), returns_here);
+        if (last == one.returns.rend()) break;
+        ended.push_back(last->point);
+        one.returns.erase(std::next(last).base());
     }
+    for (const std::uint32_t each : ended) fire(one, each, registers);
 }
 
 // --- Going on behind a breakpoint ---------------------------------------------------------------
