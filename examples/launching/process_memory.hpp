@@ -4,16 +4,19 @@
 
 /// @file
 /// The memory of a process that is traced, and how a process or thread is. Thread-safe; signal-safe
-/// but for `state_of`. O(n) in the bytes.
+/// except for `state_of` and `living_thread_of`. O(n) in the bytes.
 
 #include <sys/types.h>
 #include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
+#include <system_error>
 
 namespace launching {
 
@@ -44,6 +47,21 @@ namespace launching {
     std::getline(in, text, '\0');             // names may have line ends
     const std::size_t end = text.rfind(')');  // "1234 (name) S ..."
     return end == text.npos || end + 2 >= text.size() ? ' ' : text[end + 2];
+}
+
+/// A thread of the process that has not ended: the first one may have ended before the others, and
+/// then has no memory, and no files in /proc. The process's number if there is none.
+[[nodiscard]] inline ::pid_t living_thread_of(::pid_t process) {
+    const auto has_ended = [](char state) { return state == 'Z' || state == 'X'; };
+    if (!has_ended(state_of(process))) return process;
+    std::error_code gone;
+    for (const auto& each : std::filesystem::directory_iterator(
+             "/proc/" + std::to_string(process) + "/task", gone)) {
+        const auto thread =
+            static_cast<::pid_t>(std::strtol(each.path().filename().c_str(), nullptr, 10));
+        if (thread != 0 && !has_ended(state_of(thread))) return thread;
+    }
+    return process;
 }
 
 }  // namespace launching

@@ -45,6 +45,11 @@ public:
     void compute(unsigned how, bpf::reg to, std::int32_t value) {
         add(BPF_ALU64 | how | BPF_K, to, 0, 0, value);
     }
+    /// A number of 64 bits.
+    void load_constant(bpf::reg to, std::uint64_t value) {
+        add(BPF_LD | BPF_IMM | BPF_DW, to, 0, 0, static_cast<std::int32_t>(value));
+        add(0, 0, 0, 0, static_cast<std::int32_t>(value >> 32));
+    }
     void negate(bpf::reg what) { add(BPF_ALU64 | BPF_NEG, what, 0); }
     /// `bytes`: 1, 2, 4 or 8, in memory that the kernel has given.
     void load(bpf::reg to, bpf::reg base, int offset, unsigned bytes = 8) {

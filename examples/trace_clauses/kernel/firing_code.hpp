@@ -21,6 +21,7 @@
 #include "arithmetic_code.hpp"
 #include "bpf_code.hpp"
 #include "process_numbers.hpp"
+#include "time_offset.hpp"
 #include "translate.hpp"
 
 namespace trace_clauses {
@@ -96,11 +97,19 @@ public:
             current_numbers(to_, name_at);
         }
     }
+    /// CLOCK_MONOTONIC of our time namespace, into r0.
+    void time() {
+        static const std::int64_t ahead = monotonic_offset();
+        to_.call(BPF_FUNC_ktime_get_ns);
+        if (ahead == 0) return;
+        to_.load_constant(bpf::r1, static_cast<std::uint64_t>(ahead));
+        to_.compute(BPF_ADD, bpf::r0, bpf::r1);
+    }
     void context(point::context_word what) {
         using point::context_word;
         switch (what) {
             case context_word::time:
-                to_.call(BPF_FUNC_ktime_get_ns);
+                time();
                 break;
             case context_word::process:
                 numbers();

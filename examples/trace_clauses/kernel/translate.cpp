@@ -183,7 +183,7 @@ private:
         }
         to_.store(record, offsetof(firing_record, bits), firing_.bits(), 4);
         to_.store(record, offsetof(firing_record, dropped), 0);
-        to_.call(BPF_FUNC_ktime_get_ns);
+        firing_.time();
         to_.store(record, offsetof(firing_record, time), bpf::r0);
         firing_.numbers();
         to_.store(record, offsetof(firing_record, tid), bpf::r0, 4);

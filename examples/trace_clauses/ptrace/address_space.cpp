@@ -16,13 +16,15 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "../../launching/process_memory.hpp"
+
 namespace trace_clauses {
 namespace {
 
 constexpr std::byte int3{0xCC};
 
 [[nodiscard]] std::string file_of(::pid_t process, const char* name) {
-    return "/proc/" + std::to_string(process) + "/" + name;
+    return "/proc/" + std::to_string(launching::living_thread_of(process)) + "/" + name;
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <system_error>
 
 #include "../../branch_trace/step/traced_program.hpp"
+#include "../../launching/process_memory.hpp"
 
 namespace trace_clauses {
 namespace {
@@ -88,9 +89,11 @@ void ptrace_source::seize(::pid_t process) {
                               "(kernel.yama.ptrace_scope, or a container's rules)"
                             : std::strerror(error)));
     };
-    if (::ptrace(PTRACE_SEIZE, process, nullptr, options) != 0) refuse(errno);
+    // The first thread may have ended before the others.
+    const ::pid_t first = launching::living_thread_of(process);
+    if (::ptrace(PTRACE_SEIZE, first, nullptr, options) != 0) refuse(errno);
     const auto memory = std::make_shared<address_space>(process);
-    threads_[process] = {.tid = process, .process = process, .memory = memory};
+    threads_[first] = {.tid = first, .process = process, .memory = memory};
     // Those that threads start meanwhile are traced from their beginning, and refused here.
     for (bool more = true; more;) {
         more = false;
@@ -191,8 +194,14 @@ void ptrace_source::look(traced_thread& one, int status) {
 }
 
 void ptrace_source::ended(traced_thread& one, int status) {
-    if (one.tid == one.process) ended_[one.tid] = status;
+    const ::pid_t process = one.process;
+    if (one.tid == process) ended_[process] = status;
     threads_.erase(one.tid);
+    const bool others = std::any_of(threads_.begin(), threads_.end(), [&](const auto& each) {
+        return each.second.process == process;
+    });
+    // If its first thread had ended before, that is not traced.
+    if (!others) ended_.try_emplace(process, status);
 }
 
 /// Another program is in place of the one before, and this is the only thread of its process.
@@ -291,7 +300,7 @@ void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
         });
         if (one.returns.size() >= most_awaited) return runs_.drop(points_[point].number);
     }
-    const auto site = read_word(one.process, registers.rsp, word_bytes_of(registers));
+    const auto site = read_word(one.tid, registers.rsp, word_bytes_of(registers));
     breakpoint* const there = site ? one.memory->insert(*site) : nullptr;
     if (there == nullptr) {
         return runs_.drop(points_[point].number);

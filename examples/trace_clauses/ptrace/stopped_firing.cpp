@@ -46,11 +46,11 @@ constexpr std::array<field, 6> arguments_64{&thread_registers::rdi, &thread_regi
 
 }  // namespace
 
-std::optional<std::uint64_t> read_word(::pid_t process, std::uint64_t at,
+std::optional<std::uint64_t> read_word(::pid_t thread, std::uint64_t at,
                                        std::size_t bytes) noexcept {
     std::uint64_t value = 0;
     const auto into = std::as_writable_bytes(std::span(&value, 1)).first(bytes);
-    if (!read_memory(process, at, into)) return std::nullopt;
+    if (!read_memory(thread, at, into)) return std::nullopt;
     return value;
 }
 
@@ -85,7 +85,7 @@ std::optional<std::uint64_t> stopped_firing::argument(unsigned n) const noexcept
     if (is_wide() && n < arguments_64.size()) return registers_.*arguments_64[n];
     const std::size_t place = 1 + (is_wide() ? n - arguments_64.size() : n);
     const std::size_t bytes = word_bytes_of(registers_);
-    return read_word(process_, cut(registers_.rsp + bytes * place), bytes);
+    return read_word(thread_, cut(registers_.rsp + bytes * place), bytes);
 }
 
 std::uint64_t stopped_firing::real_register(unsigned n) const noexcept {
@@ -145,13 +145,13 @@ std::size_t stopped_firing::stack(std::span<std::uint64_t> into) const noexcept 
     std::size_t count = 0;
     if (!into.empty() && part_ == function_part::exit) into[count++] = cut(registers_.rip);
     if (!into.empty() && part_ == function_part::entry) {
-        if (const auto caller = read_word(process_, cut(registers_.rsp), bytes)) {
+        if (const auto caller = read_word(thread_, cut(registers_.rsp), bytes)) {
             into[count++] = *caller;
         }
     }
     for (std::uint64_t frame = cut(registers_.rbp); count < into.size();) {
-        const auto next = read_word(process_, frame, bytes);
-        const auto caller = read_word(process_, frame + bytes, bytes);
+        const auto next = read_word(thread_, frame, bytes);
+        const auto caller = read_word(thread_, frame + bytes, bytes);
         if (!next || !caller) break;
         into[count++] = *caller;
         frame = *next;

@@ -43,8 +43,8 @@ using thread_registers = ::user_regs_struct;
 [[nodiscard]] inline std::size_t word_bytes_of(const thread_registers& of) noexcept {
     return mode_of(of) == trace_ring::record::program_mode::lp64 ? 8 : 4;
 }
-/// A word of the program's, of 4 or 8 bytes.
-[[nodiscard]] std::optional<std::uint64_t> read_word(::pid_t process, std::uint64_t at,
+/// A word of the program's, of 4 or 8 bytes, by one of its threads: the first one may have ended.
+[[nodiscard]] std::optional<std::uint64_t> read_word(::pid_t thread, std::uint64_t at,
                                                      std::size_t bytes) noexcept;
 
 /// For the time that the thread stands still. A model of point::firing.
@@ -62,7 +62,7 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> argument(unsigned n) const noexcept;
     [[nodiscard]] std::uint64_t reg(unsigned n) const noexcept;
     [[nodiscard]] bool read(std::uint64_t address, std::span<std::byte> into) const noexcept {
-        return read_memory(process_, address, into);
+        return read_memory(thread_, address, into);
     }
     [[nodiscard]] std::optional<std::size_t> read_text(std::uint64_t address,
                                                        std::span<std::byte> into) const noexcept;

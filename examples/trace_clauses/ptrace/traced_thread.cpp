@@ -89,7 +89,7 @@ bool traced_thread::pass_by_hand(thread_registers& registers, const breakpoint& 
         [[nodiscard]] bool write(std::uint64_t at, std::span<const std::byte> from) const noexcept {
             return write_memory(pid, at, from);
         }
-    } of_process{process};
+    } of_process{tid};
     return execute_by_hand(of.code, registers, of_process) && set_registers(registers);
 }
 
