@@ -267,7 +267,7 @@ private:
         const std::uint64_t lost = all.dropped + all.unseen;
         if (lost > results_->lost()) results_->lost(lost - results_->lost());
         std::cerr << "trace-clauses: " << all.ran << " ran, " << all.not_wanted << " not wanted, "
-                  << all.unreadable << " unreadable, " << all.dropped << " lost";
+                  << all.unreadable + results_->unreadable() << " unreadable, " << all.dropped << " lost";
         if (all.unseen != 0) std::cerr << ", " << all.unseen << " returns not seen";
         if (source_->may_miss_returns()) std::cerr << ", returns not seen are not counted";
         if (results_->unrecorded() != 0)

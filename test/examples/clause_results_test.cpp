@@ -132,6 +132,55 @@ BOOST_AUTO_TEST_CASE(without_a_trace_each_capture_is_a_line) {
         "ustack=[0x11 0x22]\n");
 }
 
+BOOST_AUTO_TEST_CASE(what_could_not_be_read_is_no_value_on_the_screen_in_keys_and_in_a_trace) {
+    const std::string script =
+        "@@uft:*:x:handle:entry { capture(*(int *)arg0, str(arg1), *(char *)arg0 / 0); "
+        "count(*(int *)arg0, arg0 == 0); hist(*(int *)arg0); }";
+    const auto fire = [](session& all) {
+        const std::uint64_t base = test::fake_firing().base;
+        all.fire(1, 64, 8, "north");
+        all.fire(2, 32, base, std::string("\5\0\0\0", 4));
+        all.fire(3, 64, base, std::string(4, '\0'));
+        all.fire(4, 32, 0, "north");
+        BOOST_TEST(all.results().unreadable() == 4U);  // each divides by zero, too
+    };
+    session shown(script, nullptr);
+    fire(shown);
+    shown.results().show();
+    const std::string begin = "handle pid=10 tid=11 *(int *)arg0=";
+    const std::string end = " *(char *)arg0 / 0=(unreadable)\n";
+    BOOST_TEST(shown.shown().find(begin + "(unreadable) str(arg1)=\"north\"" + end + begin +
+                                  "5 str(arg1)=\"\\x05\"" + end + begin +
+                                  "0 str(arg1)=\"\"" + end + begin +
+                                  "(unreadable) str(arg1)=\"north\"" + end) == 0U,
+               shown.shown());
+    for (const std::string key : {"0, 0: 1", "5, 0: 1", "(unreadable), 0: 1", "(unreadable), 1: 1"})
+        BOOST_TEST(shown.shown().find("  " + key + "\n") != std::string::npos, shown.shown());
+    // 0 and 5 alone are in the histogram.
+    BOOST_TEST(shown.shown().find("  0                            1 |") != std::string::npos);
+
+    tc::results::recorder recorder{{.size = 1 << 20}};
+    session recorded(script, &recorder);
+    fire(recorded);
+    const auto [memory, size] = recorder.bytes();
+    const auto trace = tr::reduce::trace_file::from({memory, size});
+    std::string told;
+    for (auto cursor = trace.forward(); const auto* item = cursor.next();) {
+        const auto& one = std::get<tr::reduce::record_view>(*item);
+        std::string number = "none";
+        for (std::size_t i = 0; i < one.type().fields.size(); ++i) {
+            if (one.type().fields[i].name == "*(int *)arg0")
+                number = std::to_string(one.field(i).i64());
+        }
+        told += std::string(one.name()) + " " + number + " " +
+                std::string(one.field("unreadable").text()) + "\n";
+    }
+    BOOST_TEST(told ==
+               "handle none *(int *)arg0, *(char *)arg0 / 0\nhandle 5 *(char *)arg0 / 0\n"
+               "handle 0 *(char *)arg0 / 0\nhandle none *(int *)arg0, *(char *)arg0 / 0\n");
+    BOOST_TEST(recorded.results().unrecorded() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(counts_and_histograms_are_of_both_modes_together) {
     session all(
         "@@uft:*:x:handle:entry { count(str(arg1)); hist(arg0); count(); hist((int)arg0, "

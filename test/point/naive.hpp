@@ -164,6 +164,9 @@ protected:
                 return 0;
             case op::skip:
                 return static_cast<std::size_t>(one.value);
+            case op::store_faults:
+                put(one.value, faults, 2);
+                return 0;
             case op::store_stack: {
                 std::vector<std::uint64_t> frames(one.size / 8);
                 const std::size_t found = at_.stack(frames);

@@ -158,10 +158,11 @@ private:
                 default:
                     break;
             }
-            if (one.code >= op::store && one.code <= op::store_stack) {
+            if (one.code >= op::store && one.code <= op::store_faults) {
                 std::size_t bytes = one.size + (one.code == op::store_text ? 2U : 0U);
                 if (one.code == op::store)
                     bytes = point::bytes_of(static_cast<point::width>(one.what));
+                if (one.code == op::store_faults) bytes = 2;
                 if (bytes > as.output_bytes) continue;
                 one.value = static_cast<std::int32_t>(below(as.output_bytes - bytes + 1));
             }

@@ -295,6 +295,8 @@ private:
                 return firing_.bytes(at, one.size);
             case op::store_stack:
                 return firing_.stack(at, one.size);
+            case op::store_faults:
+                return to_.store(record, firing_code::at_output(at), faults, 2);
             default:
                 pop(bpf::r2);
                 pop(bpf::r1);

@@ -69,14 +69,24 @@ private:
         }
         const std::vector<std::string> names = written(of);
         for (std::size_t i = 0; i < of.parts.size(); ++i) {
+            const std::size_t begin = code_.size();
             made.fields.push_back(
                 store(of.parts[i], i < names.size() ? names[i] : of.parts[i].word));
+            note_faults(of.parts[i], begin, made.fields.back());
             if (made.is == statement::kind::histogram && i == 0 &&
                 (made.fields[0].form != field_form::scalar)) {
                 refuse(of.parts[0], "a histogram is of numbers");
             }
         }
         return made;
+    }
+    /// Behind code that may fail: whether it did.
+    void note_faults(const expression& of, std::size_t begin, stored_field& into) {
+        if (!code_.may_fail(begin)) return;
+        if (used_ == 0) used_ = 8;  // as 0 is no place of faults
+        into.faults_before = faults_at_;
+        into.faults_behind = faults_at_ = place(of, 2, 2);
+        code_.append({op::store_faults, 0, 0, static_cast<std::int32_t>(faults_at_)});
     }
     [[nodiscard]] std::uint32_t place(const expression& of, std::uint32_t bytes,
                                       std::uint32_t alignment) {
@@ -237,6 +247,7 @@ private:
     condition_code values_;
     typed_code& code_ = values_.code();
     std::uint32_t used_ = 0;
+    std::uint32_t faults_at_ = 0;  // the last place of faults; 0: there is none
 };
 
 }  // namespace

@@ -74,6 +74,10 @@ struct stored_field {
     trace_ring::field_form form = trace_ring::field_form::scalar;
     std::uint32_t offset = 0;
     std::uint32_t count = 1;  ///< elements; of a text, the most bytes
+    /// Where the output has how many faults there were before it and behind it, in 2 bytes; 0 as
+    /// an offset: none before, or it cannot fail.
+    std::uint32_t faults_before = 0;
+    std::uint32_t faults_behind = 0;
 };
 struct statement {
     enum class kind : std::uint8_t { capture, count, histogram };

@@ -10,6 +10,7 @@
 ///   code.append({point::op::exceeds_unsigned});
 /// @endcode
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -63,6 +64,17 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return code_.size(); }
     [[nodiscard]] std::vector<point::instruction> take() { return std::move(code_); }
 
+    /// Whether something may not be readable, from that instruction on.
+    [[nodiscard]] bool may_fail(std::size_t from) const noexcept {
+        return std::any_of(code_.begin() + static_cast<std::ptrdiff_t>(from), code_.end(),
+                           [](const point::instruction& one) {
+                               using point::op;
+                               return one.code == op::argument || one.code == op::load ||
+                                      one.code == op::store_text || one.code == op::store_bytes ||
+                                      (one.code >= op::divide &&
+                                       one.code <= op::remainder_unsigned);
+                           });
+    }
     void append(point::instruction one) { code_.push_back(one); }
     void constant(std::uint64_t value) { point::append_constant(code_, value); }
     /// Cuts the word on top to the type's width and extends it again.

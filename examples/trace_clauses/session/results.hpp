@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <ostream>
 #include <span>
 #include <string>
@@ -64,7 +65,7 @@ public:
         groups_[group].counted.resize(statements.size());
         groups_[group].histograms.resize(statements.size());
         if (groups_[group].statements.empty()) groups_[group].statements = statements;
-        code made{group, name, std::move(statements), {}};
+        code made{group, name, std::move(statements), {}, {}};
         std::size_t number = 0;
         for (const auto& one : made.statements) {
             const bool wanted = one.is == statement::kind::capture && to_ != nullptr;
@@ -76,8 +77,9 @@ public:
 
     /// A firing whose action ran, and what it stored.
     void ran(const fired& who, std::span<const std::byte> output) {
-        const code& of = code_.at(who.clause);
+        code& of = code_.at(who.clause);
         const std::vector<statement>& statements = of.statements;
+        if (who.faults != 0) ++unreadable_;
         counted_together& counting = groups_[of.in];
         for (std::size_t i = 0; i < statements.size(); ++i) {
             const statement& one = statements[i];
@@ -89,6 +91,7 @@ public:
                     counting.counted[i].add(key(who.clause, one.fields, 0, output));
                     break;
                 case statement::kind::histogram:
+                    if (is_unreadable(one.fields[0], output)) break;  // told in the summary
                     counting.histograms[i].add(
                         key(who.clause, one.fields, 1, output),
                         static_cast<std::int64_t>(word(one.fields[0], output)),
@@ -110,6 +113,8 @@ public:
 
     [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
     [[nodiscard]] std::uint64_t unrecorded() const noexcept { return unrecorded_; }
+    /// Firings of which the action could not read all.
+    [[nodiscard]] std::uint64_t unreadable() const noexcept { return unreadable_; }
 
     /// Counts and histograms.
     void show() const {
@@ -132,6 +137,8 @@ private:
         std::string name;
         std::vector<statement> statements;
         std::vector<trace_ring::runtime_event*> events;
+        /// Of captures that could not read all: by the statement, and which fields those are.
+        std::map<std::pair<std::size_t, std::vector<bool>>, trace_ring::runtime_event*> partial{};
     };
     struct counted_together {
         std::string name;
@@ -140,10 +147,24 @@ private:
         std::vector<histogram> histograms;
     };
 
-    /// The event of a clause's capture number `number`, from 1.
+    static constexpr std::uint16_t longest_unreadable = 1024;
+
+    [[nodiscard]] static bool is_unreadable(const stored_field& of,
+                                            std::span<const std::byte> output) {
+        if (of.faults_behind == 0) return false;
+        const auto at = [&](std::uint32_t offset) {
+            std::uint16_t told = 0;
+            if (offset != 0) std::memcpy(&told, output.subspan(offset, 2).data(), 2);
+            return told;
+        };
+        return at(of.faults_behind) != at(of.faults_before);
+    }
+    /// The event of a clause's capture number `number`, from 1; `without` the fields that are
+    /// marked there, which it names instead.
     [[nodiscard]] static trace_ring::runtime_event& event_of(const std::string& name,
                                                              std::size_t number,
-                                                             const statement& one) {
+                                                             const statement& one,
+                                                             const std::vector<bool>& without = {}) {
         using field = trace_ring::runtime_event::field;
         using trace_ring::field_type;
         std::vector<field> fields{
@@ -161,8 +182,13 @@ private:
             names.push_back(std::move(wanted));
         }
         for (std::size_t i = 0; i < one.fields.size(); ++i) {
+            if (!without.empty() && without[i]) continue;
             fields.push_back({names[i], one.fields[i].type, one.fields[i].form,
                               static_cast<std::uint16_t>(one.fields[i].count)});
+        }
+        if (!without.empty()) {
+            fields.push_back({"unreadable", field_type::character,
+                              trace_ring::field_form::variable, longest_unreadable});
         }
         return trace_ring::runtime_event::make(
             number == 1 ? name : name + "#" + std::to_string(number), fields);
@@ -226,7 +252,13 @@ private:
             const std::size_t unit = trace_ring::size_of(one.type);
             const bool variable = one.form == trace_ring::field_form::variable;
             const std::size_t bytes = unit * one.count + (variable ? 2 : 0);
+            const bool unreadable = is_unreadable(one, output);
+            key_ += unreadable ? '\1' : '\0';
             const std::size_t begin = key_.size();
+            if (unreadable) {
+                key_.append(bytes, '\0');
+                continue;
+            }
             const auto from = output.subspan(one.offset, bytes);
             key_.append(reinterpret_cast<const char*>(from.data()), from.size());
             // What lies behind a text's end does not tell it from others.
@@ -249,29 +281,45 @@ private:
         const std::size_t first = one.is == statement::kind::histogram ? 1 : 0;
         for (std::size_t i = first; i < one.fields.size(); ++i) {
             stored_field here = one.fields[i];
-            here.offset = static_cast<std::uint32_t>(at);
-            at += trace_ring::size_of(here.type) * here.count +
+            const bool unreadable = key[sizeof clause + at] != 0;
+            here.offset = static_cast<std::uint32_t>(at + 1);
+            at += 1 + trace_ring::size_of(here.type) * here.count +
                   (here.form == trace_ring::field_form::variable ? 2 : 0);
             if (i != first) made += ", ";
+            if (unreadable) {
+                made += not_read;
+                continue;
+            }
             trace_ring::exporter::text_writer::append_value(made, value_of(here, bytes));
         }
         return std::string(made.view());
     }
 
-    void capture(const fired& who, const code& of, std::size_t number,
+    void capture(const fired& who, code& of, std::size_t number,
                  std::span<const std::byte> output) {
         const std::vector<stored_field>& fields = of.statements[number].fields;
+        std::vector<bool> without;
+        if (who.faults != 0) {
+            for (const auto& each : fields) without.push_back(is_unreadable(each, output));
+            if (std::find(without.begin(), without.end(), true) == without.end()) without.clear();
+        }
         if (to_ == nullptr) {
             trace_ring::exporter::text_buffer line;
             line += of.name + " pid=" + std::to_string(who.pid) + " tid=" + std::to_string(who.tid);
-            for (const auto& each : fields) {
-                line += " " + each.name + "=";
-                trace_ring::exporter::text_writer::append_value(line, value_of(each, output));
+            for (std::size_t i = 0; i < fields.size(); ++i) {
+                line += " " + fields[i].name + "=";
+                if (!without.empty() && without[i]) {
+                    line += not_read;
+                } else {
+                    trace_ring::exporter::text_writer::append_value(line,
+                                                                    value_of(fields[i], output));
+                }
             }
-            *out_ << line.view() << (who.faults != 0 ? " (not all could be read)" : "") << '\n';
+            *out_ << line.view() << '\n';
             return;
         }
-        trace_ring::runtime_event& event = *of.events[number];
+        trace_ring::runtime_event& event =
+            without.empty() ? *of.events[number] : partial_event(of, number, without);
         payload_.assign(event.fixed_bytes() / 8, 0);
         const auto put = [&](std::size_t field, const void* from, std::size_t bytes) {
             std::memcpy(reinterpret_cast<std::byte*>(payload_.data()) + event.offset(field), from,
@@ -280,25 +328,54 @@ private:
         put(0, &who.pid, sizeof who.pid);
         put(1, &who.tid, sizeof who.tid);
         put(2, &who.bits, sizeof who.bits);
+        std::size_t field = 3;
+        const auto put_text = [&](std::string_view data, bool cut) {
+            const auto told = static_cast<std::uint16_t>(
+                data.size() | (cut ? trace_ring::variable_cut_bit : 0U));
+            put(field++, &told, sizeof told);
+            const std::size_t at = payload_.size();
+            payload_.resize(at + (data.size() + 7) / 8);
+            if (!data.empty()) std::memcpy(payload_.data() + at, data.data(), data.size());
+        };
+        std::string unreadable;
         for (std::size_t i = 0; i < fields.size(); ++i) {
             const stored_field& one = fields[i];
+            if (!without.empty() && without[i]) {
+                unreadable += (unreadable.empty() ? "" : ", ") + one.name;
+                continue;
+            }
             if (one.form != trace_ring::field_form::variable) {
                 const std::size_t bytes = trace_ring::size_of(one.type) * one.count;
-                put(3 + i, output.subspan(one.offset, bytes).data(), bytes);
+                put(field++, output.subspan(one.offset, bytes).data(), bytes);
                 continue;
             }
             const auto value = value_of(one, output);
-            const std::string_view data = value.text();
-            const auto told = static_cast<std::uint16_t>(
-                data.size() | (value.cut() ? trace_ring::variable_cut_bit : 0U));
-            put(3 + i, &told, sizeof told);
-            const std::size_t at = payload_.size();
-            payload_.resize(at + (data.size() + 7) / 8);
-            std::memcpy(payload_.data() + at, data.data(), data.size());
+            put_text(value.text(), value.cut());
         }
+        if (!without.empty())
+            put_text(std::string_view(unreadable).substr(0, longest_unreadable),
+                     unreadable.size() > longest_unreadable);
         firing_clock::fired(who.time);
         if (!event.record(*to_, payload_)) ++unrecorded_;
     }
+
+    /// A type for each combination that comes, and after many for none of the fields.
+    [[nodiscard]] trace_ring::runtime_event& partial_event(code& of, std::size_t number,
+                                                           std::vector<bool>& without) {
+        constexpr std::size_t most = 64;
+        if (of.partial.size() >= most && !of.partial.contains({number, without}))
+            without.assign(without.size(), true);
+        auto& event = of.partial[{number, without}];
+        if (event == nullptr) {
+            std::size_t captures = 0;
+            for (std::size_t i = 0; i <= number; ++i)
+                captures += of.statements[i].is == statement::kind::capture ? 1U : 0U;
+            event = &event_of(of.name, captures, of.statements[number], without);
+        }
+        return *event;
+    }
+
+    static constexpr std::string_view not_read = "(unreadable)";
 
     recorder* to_;
     std::ostream* out_;
@@ -308,6 +385,7 @@ private:
     std::string key_;
     std::uint64_t lost_ = 0;
     std::uint64_t unrecorded_ = 0;
+    std::uint64_t unreadable_ = 0;
 };
 
 }  // namespace trace_clauses

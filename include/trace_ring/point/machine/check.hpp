@@ -124,6 +124,10 @@ struct code_fault {
                 }
                 stored = one.size + (one.code == op::store_text ? std::size_t{2} : 0);
                 break;
+            case op::store_faults:
+                uses_value = true;
+                stored = 2;
+                break;
             case op::skip:
             case op::skip_if_zero: {
                 uses_value = true;

@@ -65,7 +65,8 @@ enum class op : std::uint8_t {
     store_text,   ///< the text at address x into the output at `value`: its length in two bytes,
                   ///< then `size` bytes, 0 behind its end
     store_bytes,  ///< `size` bytes at address x into the output at `value`
-    store_stack,  ///< the return addresses, `size` bytes of them, the innermost first
+    store_stack,   ///< the return addresses, `size` bytes of them, the innermost first
+    store_faults,  ///< how many faults there were, in two bytes of the output at `value`
     // Of records. A number is two words: its bits, and above them its number_kind.
     copy,           ///< x, once more
     field,          ///< the number at byte `value` behind the header, of the field_type `what`:
@@ -182,6 +183,7 @@ struct stack_effect {
         case op::finish:
         case op::skip:
         case op::store_stack:
+        case op::store_faults:
             return {0, 0};
         case op::constant:
         case op::context:
@@ -225,7 +227,7 @@ struct stack_effect {
 }
 /// Whether only code that asks records has the operation.
 [[nodiscard]] constexpr bool asks_records(op of) noexcept {
-    return of > op::store_stack;
+    return of > op::store_faults;
 }
 /// Whether only code that asks a firing has it.
 [[nodiscard]] constexpr bool asks_firing(op of) noexcept {
@@ -240,7 +242,7 @@ struct stack_effect {
         case op::remainder_unsigned:
             return true;
         default:
-            return of >= op::store && of <= op::store_stack;
+            return of >= op::store && of <= op::store_faults;
     }
 }
 
@@ -278,6 +280,7 @@ inline constexpr std::array<std::string_view, ops> op_names{"finish",
                                                             "store_text",
                                                             "store_bytes",
                                                             "store_stack",
+                                                            "store_faults",
                                                             "copy",
                                                             "field",
                                                             "record_word",

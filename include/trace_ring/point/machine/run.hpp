@@ -229,6 +229,11 @@ private:
                 std::memcpy(output_.data() + offset, addresses.data(), one.size);
                 return;
             }
+            case op::store_faults: {
+                const auto told = static_cast<std::uint16_t>(faults_);
+                std::memcpy(output_.data() + offset, &told, sizeof told);
+                return;
+            }
             default: {  // divisions
                 const std::uint64_t x = pop();
                 const std::uint64_t w = pop();
