@@ -346,7 +346,8 @@ BOOST_AUTO_TEST_CASE(what_is_captured_has_one_shape_in_both_modes) {
         };
         BOOST_TEST(text(2) == "/tmp/orders");
         BOOST_TEST(text(3) == "/tmp...");
-        BOOST_TEST(text(4) == "north");
+        BOOST_TEST((fields[4].form == trace_ring::field_form::array));
+        BOOST_TEST(std::memcmp(&made.output[fields[4].offset], "north\0\0", 8) == 0);
         BOOST_TEST(std::memcmp(&made.output[fields[5].offset], "shop\0", 5) == 0);
         std::uint64_t frames[3];
         std::memcpy(frames, &made.output[fields[6].offset], sizeof frames);
@@ -359,7 +360,15 @@ BOOST_AUTO_TEST_CASE(what_is_captured_has_one_shape_in_both_modes) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(all_but_0_becomes_1_as_a_bool) {
+    check("(bool)256", 1, 1);
+    check("(_Bool)n", 1, 1);
+    check("(_Bool)(n + 1)", 0, 0);
+    check("(bool)(1 << 31)", 1, 1);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_with_its_place_and_what_there_is) {
+    refuses("@@a:b:c { hist(o->price); }", "column 16: a histogram is of whole numbers");
     refuses("@@a:b:c { capture(o->coutn); }",
             "column 19: struct order has no member 'coutn'; did you mean 'count'?");
     refuses("@@a:b:c { capture(o.id); }", "column 19: '.' of a pointer: write ->id");
@@ -383,7 +392,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_with_its_place_and_what_there_is) {
             "column 24: texts are equal or not, and have no order");
     refuses("@@a:b:c when comm ~ \"s*\" { }",
             "column 19: globs are not for clauses: compare with ==");
-    refuses("@@a:b:c { hist(str(path)); }", "column 16: a histogram is of numbers");
+    refuses("@@a:b:c { hist(str(path)); }", "column 16: a histogram is of whole numbers");
     refuses("@@a:b:c { capture(str(path, 5000)); }",
             "column 29: a number from 1 to 1024 is needed");
     refuses("@@a:b:c { capture(1.5); }", "column 19: a whole number is needed");

@@ -205,4 +205,37 @@ BOOST_AUTO_TEST_CASE(thousands_of_points_are_set_and_each_call_is_counted) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(arrays_of_bytes_are_numbers_and_those_of_char_are_texts) {
+    // As text, arrays of bytes end at their first 0: several have one key then.
+    const test::folder folder;
+    const std::string program = folder / "bytes";
+    if (!build(program,
+               "#include <stdint.h>\n#include <stdio.h>\n"
+               "struct frame { char name[4]; uint8_t mac[6]; bool set[3]; signed char s[3];\n"
+               "  unsigned char u[3]; char8_t t[3]; unsigned short w[2]; char behind; };\n"
+               "extern \"C\" __attribute__((noinline)) int send(frame *f) {\n"
+               "  __asm__ volatile(\"\" : : \"r\"(f) : \"memory\"); return f->mac[0]; }\n"
+               "int main() {\n"
+               "  frame f = {{'a', 'b', 'c', 'd'}, {0, 27, 68, 0, 58, 183}, {true, false, true},\n"
+               "             {0, -1, 5}, {0, 255, 65}, {u8'x', u8'y', 0}, {0, 7}, '!'};\n"
+               "  for (int i = 0; i < 3; ++i) { f.mac[1] = 27 + i; send(&f); }\n"
+               "  puts(\"end\");\n}\n",
+               "c++", 64, "-O1 -g -std=c++20"))
+        return;
+    const ended traced =
+        run(folder, std::string(TRACE_CLAUSES) +
+                        " -e '@@uft:*:bytes:send:entry { capture(f->mac, f->set, f->s, f->u, f->w, "
+                        "f->name, str(f->name), f->t); count(f->mac); }' -- " +
+                        program);
+    BOOST_TEST_CONTEXT(traced.out << traced.err) {
+        BOOST_TEST(traced.out.find("f->mac=[0 27 68 0 58 183] f->set=[1 0 1] f->s=[0 -1 5] "
+                                   "f->u=[0 255 65] f->w=[0 7] f->name=\"abcd\" "
+                                   "str(f->name)=\"abcd\" f->t=\"xy\"\n") != std::string::npos);
+        for (const std::string key : {"27", "28", "29"}) {
+            BOOST_TEST(traced.out.find("  [0 " + key + " 68 0 58 183]: 1\n") !=
+                       std::string::npos);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -74,8 +74,10 @@ private:
                 store(of.parts[i], i < names.size() ? names[i] : of.parts[i].word));
             note_faults(of.parts[i], begin, made.fields.back());
             if (made.is == statement::kind::histogram && i == 0 &&
-                (made.fields[0].form != field_form::scalar)) {
-                refuse(of.parts[0], "a histogram is of numbers");
+                (made.fields[0].form != field_form::scalar ||
+                 made.fields[0].type == field_type::f32 ||
+                 made.fields[0].type == field_type::f64)) {
+                refuse(of.parts[0], "a histogram is of whole numbers");
             }
         }
         return made;
@@ -156,8 +158,17 @@ private:
         }
         if (const auto text = values_.find_text(of)) {
             made.type = field_type::character;
-            made.form = field_form::variable;
             made.count = text->bytes;
+            if (text->is_whole_array) {
+                // Nothing is read behind it.
+                made.form = field_form::array;
+                made.offset = place(of, text->bytes, 8);
+                values_.address_of_text(of);
+                code_.append({op::store_bytes, 0, static_cast<std::uint16_t>(text->bytes),
+                              static_cast<std::int32_t>(made.offset)});
+                return made;
+            }
+            made.form = field_form::variable;
             made.offset = place(of, 2 + text->bytes, 2);
             values_.address_of_text(of);
             code_.append({op::store_text, 0, static_cast<std::uint16_t>(text->bytes),

@@ -58,14 +58,21 @@ public:
         }
     }
     struct text_value {
-        std::uint32_t bytes = 0;  ///< at most
+        std::uint32_t bytes = 0;        ///< at most
+        bool is_whole_array = false;  ///< there are no more
     };
     /// str(POINTER), str(POINTER, BYTES), or an array of characters. Nothing is compiled.
     [[nodiscard]] std::optional<text_value> find_text(const expression& of) {
         if (of.what == form::call && of.word == "str") {
             if (of.parts.empty() || of.parts.size() > 2)
                 refuse(of, "str(POINTER) or str(POINTER, BYTES)");
-            return text_value{of.parts.size() == 2 ? constant(of.parts[1], 1, 1024) : usual_text};
+            const std::uint32_t asked =
+                of.parts.size() == 2 ? constant(of.parts[1], 1, 1024) : usual_text;
+            // Of an array, no more than it has.
+            const auto array = bytes_of_array(of.parts[0]);
+            return text_value{static_cast<std::uint32_t>(
+                                  std::min<std::uint64_t>(asked, array.value_or(asked))),
+                              array && *array <= asked};
         }
         if (of.what == form::call || of.what == form::constant || of.what == form::text ||
             is_condition(of)) {
@@ -77,7 +84,8 @@ public:
             !is_character(is.of)) {
             return std::nullopt;
         }
-        return text_value{static_cast<std::uint32_t>(std::clamp<std::uint64_t>(is.count, 1, 1024))};
+        return text_value{static_cast<std::uint32_t>(std::clamp<std::uint64_t>(is.count, 1, 1024)),
+                          is.count >= 1 && is.count <= 1024};
     }
     void address_of_text(const expression& of) {
         const operand made = compile(of.what == form::call ? of.parts[0] : of);
@@ -210,9 +218,18 @@ private:
         if (!to_no.empty()) code_.constant(0);
         code_.here(to_end);
     }
+    /// How many bytes the array has that an expression names; nothing: it names none.
+    [[nodiscard]] std::optional<std::uint64_t> bytes_of_array(const expression& of) {
+        if (of.what == form::constant || of.what == form::text || is_condition(of))
+            return std::nullopt;
+        const operand made = without_code([&] { return compile(of); });
+        const type& is = types_.of(made);
+        const bool is_array = made.is == operand::kind::object && is.is == type::kind::array;
+        return is_array && is.count != 0 ? std::optional(is.size.bytes) : std::nullopt;
+    }
     [[nodiscard]] bool is_character(type_id of) const {
         const type& is = types_[of];
-        return is.is == type::kind::integer && is.size.bytes == 1;
+        return is.is == type::kind::integer && is.is_character;
     }
     [[nodiscard]] text_value text_of(const expression& of, const expression& at) {
         const auto found = find_text(of);

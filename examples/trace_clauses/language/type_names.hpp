@@ -46,13 +46,15 @@ namespace impl {
     }
     if (base == "void") return type_table::nothing();
     if (base == "bool" || base == "_Bool") return types.of(c_type::boolean, false);
-    if (base == "char") return types.of(c_type::character, !is_unsigned);
+    if (base == "char") {
+        return is_signed || is_unsigned ? types.byte(!is_unsigned)
+                                        : types.of(c_type::character, true);
+    }
     if (base == "short") return types.of(c_type::short_integer, !is_unsigned);
     if (base == "float") return types.of(c_type::single_float);
     if (base == "double") {
         return types.of(longs == 0 ? c_type::double_float : c_type::long_double_float);
     }
-    static_cast<void>(is_signed);
     return types.of(longs == 0   ? c_type::integer
                     : longs == 1 ? c_type::long_integer
                                  : c_type::long_long_integer,
@@ -68,8 +70,6 @@ namespace impl {
         c_type type;
         bool is_signed;
     } known[] = {
-        {"int8_t", c_type::character, true},
-        {"uint8_t", c_type::character, false},
         {"int16_t", c_type::short_integer, true},
         {"uint16_t", c_type::short_integer, false},
         {"int32_t", c_type::integer, true},
@@ -82,6 +82,7 @@ namespace impl {
         {"uintptr_t", c_type::long_integer, false},
         {"ptrdiff_t", c_type::long_integer, true},
     };
+    if (name == "int8_t" || name == "uint8_t") return types.byte(name == "int8_t");
     for (const auto& each : known) {
         if (each.name == name) return types.of(each.type, each.is_signed);
     }

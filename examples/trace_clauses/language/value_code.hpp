@@ -393,6 +393,10 @@ private:
         if (to.is != type::kind::integer && to.is != type::kind::pointer) {
             refuse(of, "a cast to " + types_.shown(*found) + ", which is no number and no pointer");
         }
+        if (to.is_boolean) {
+            code_.truth();
+            return {operand::kind::number, *found, {}};
+        }
         code_.narrow(types_.integer_of(*found));
         return {operand::kind::number, *found, from.bits};
     }

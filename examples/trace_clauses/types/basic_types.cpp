@@ -44,7 +44,8 @@ std::optional<basic> basic_of(const std::string& words) {
     }
     if (count[single] + count[twice] + count[truth] != 0) return std::nullopt;
     if (count[character] == 1) {
-        return only(1) ? std::optional(basic{c_type::character, is_signed}) : std::nullopt;
+        return only(1) ? std::optional(basic{c_type::character, is_signed, signs != 0})
+                       : std::nullopt;
     }
     const int whole = count[integer];
     if (count[brief] == 1) {
@@ -60,8 +61,8 @@ std::optional<basic> usual(const std::string& name) {
     using enum c_type;
     static const std::map<std::string, basic, std::less<>> all = {
         {"bool", {boolean, false}},
-        {"int8_t", {character, true}},
-        {"uint8_t", {character, false}},
+        {"int8_t", {character, true, true}},
+        {"uint8_t", {character, false, true}},
         {"int16_t", {short_integer, true}},
         {"uint16_t", {short_integer, false}},
         {"int32_t", {integer, true}},

@@ -14,6 +14,8 @@
 
 #include <trace_ring/point/c_types.hpp>
 
+#include "type_table.hpp"
+
 namespace trace_clauses {
 
 namespace point = trace_ring::point;
@@ -22,6 +24,11 @@ namespace point = trace_ring::point;
 struct basic {
     point::c_type type = point::c_type::integer;
     bool is_signed = true;
+    bool is_byte = false;  ///< 8 bits that are no character
+
+    [[nodiscard]] type_id in(type_table& types) const {
+        return is_byte ? types.byte(is_signed) : types.of(type, is_signed);
+    }
 };
 
 /// What "unsigned long" and the like mean, in any order of the words, with one space between them;

@@ -61,11 +61,11 @@ private:
 
     [[nodiscard]] type_id worded(const node& one) {
         if (one.word == "void") return type_table::nothing();
-        if (const auto found = basic_of(one.word)) return table_.of(found->type, found->is_signed);
+        if (const auto found = basic_of(one.word)) return found->in(table_);
         if (const auto found = table_.names().find(one.word); found != table_.names().end()) {
             return found->second;
         }
-        if (const auto found = usual(one.word)) return table_.of(found->type, found->is_signed);
+        if (const auto found = usual(one.word)) return found->in(table_);
         if (one.word.find(' ') != std::string::npos) fail(one, "no type is '" + one.word + "'");
         std::string what = "there is no type '" + one.word + "'";
         for (const char* tag : {"struct ", "union ", "enum "}) {

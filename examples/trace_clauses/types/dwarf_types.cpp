@@ -331,6 +331,10 @@ private:
             encoding != DW_ATE_UTF && encoding != DW_ATE_boolean) {
             return inexpressible(of);
         }
+        const char* const own = dwarf_diename(&of);
+        const std::string_view called(own == nullptr ? "" : own);
+        if (bytes == 1 && (called == "char" || called == "char8_t"))
+            return table_.of(character, is_signed);
         const auto made = integer_of(bytes, is_signed);
         return made ? *made : inexpressible(of, type::passing::whole);
     }
@@ -355,7 +359,7 @@ private:
 
     [[nodiscard]] std::optional<type_id> integer_of(std::uint64_t bytes, bool is_signed) {
         using enum point::c_type;
-        if (bytes == 1) return table_.of(character, is_signed);
+        if (bytes == 1) return table_.byte(is_signed);
         if (bytes == 2) return table_.of(short_integer, is_signed);
         if (bytes == 4) return table_.of(integer, is_signed);
         if (bytes == 8) return table_.of(long_long_integer, is_signed);

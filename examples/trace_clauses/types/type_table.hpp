@@ -12,6 +12,7 @@
 ///   const type_id pointer = types.pointer_to(number);              // 4 bytes
 /// @endcode
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -68,7 +69,9 @@ struct type {
         real,          ///< the same, in vector registers
     };
     kind is = kind::nothing;
-    bool is_signed = false;  ///< an integer
+    bool is_signed = false;     ///< an integer
+    bool is_character = false;  ///< char itself: arrays of it are texts
+    bool is_boolean = false;    ///< to it, all but 0 becomes 1
     passing passed = passing::plain;
     std::string name{};      ///< "struct s", "union u", "enum e", or a typedef's
     point::extent size{};
@@ -97,9 +100,19 @@ public:
             which >= point::c_type::single_float && which <= point::c_type::long_double_float;
         const type_id made = add({.is = real ? type::kind::real : type::kind::integer,
                                   .is_signed = is_signed && !real,
+                                  .is_character = which == point::c_type::character,
+                                  .is_boolean = which == point::c_type::boolean,
                                   .size = point::extent_of(which, mode_)});
         basic_.emplace(key, made);
         return made;
+    }
+    /// A number of 8 bits that is no character: signed char, uint8_t.
+    [[nodiscard]] type_id byte(bool is_signed) {
+        type_id& known = bytes_[is_signed ? 1 : 0];
+        if (known == nothing()) {
+            known = add({.is = type::kind::integer, .is_signed = is_signed, .size = {1, 1}});
+        }
+        return known;
     }
     [[nodiscard]] type_id pointer_to(type_id to) {
         const auto found = pointers_.find(to);
@@ -139,6 +152,7 @@ private:
     std::vector<type> all_;
     std::map<std::pair<point::c_type, bool>, type_id> basic_;
     std::map<type_id, type_id> pointers_;
+    std::array<type_id, 2> bytes_{};  // by whether it is signed; nothing: not made yet
     std::map<std::string, type_id> names_;
     std::map<std::string, std::int64_t> constants_;
 };
