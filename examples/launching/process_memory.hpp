@@ -55,8 +55,8 @@ namespace launching {
     const auto has_ended = [](char state) { return state == 'Z' || state == 'X'; };
     if (!has_ended(state_of(process))) return process;
     std::error_code gone;
-    for (const auto& each : std::filesystem::directory_iterator(
-             "/proc/" + std::to_string(process) + "/task", gone)) {
+    for (const auto& each :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task", gone)) {
         const auto thread =
             static_cast<::pid_t>(std::strtol(each.path().filename().c_str(), nullptr, 10));
         if (thread != 0 && !has_ended(state_of(thread))) return thread;

@@ -152,8 +152,7 @@ public:
         if (!wanted_.quiet) {
             for (const auto* const notes : {&plan_.notes, &left_out})
                 for (const auto& each : *notes) std::cerr << "trace-clauses: " << each << '\n';
-            if (plan_.points.size() > 1)
-                std::cerr << "trace-clauses: " << attached_ << " points\n";
+            if (plan_.points.size() > 1) std::cerr << "trace-clauses: " << attached_ << " points\n";
         }
         shown_at_ = std::chrono::steady_clock::now();
     }
@@ -189,7 +188,8 @@ public:
     }
 
 private:
-    /// Sets all points. Returns what is left out, and why. Throws std::runtime_error if that is all.
+    /// Sets all points. Returns what is left out, and why. Throws std::runtime_error if that is
+    /// all.
     [[nodiscard]] std::vector<std::string> attach() {
         constexpr std::size_t many = 1000;
         if (plan_.points.size() >= many && !wanted_.quiet && ::isatty(STDERR_FILENO) == 1)
@@ -202,10 +202,9 @@ private:
         for (const auto& [cause, points] : by_cause) {
             const planned_point& first = plan_.points[points.front()];
             notes.push_back("'" + plan_.code_of[first.clauses.front()].name + "'" +
-                            (points.size() == 1
-                                 ? " is left out: "
-                                 : " and " + std::to_string(points.size() - 1) +
-                                       " more are left out: ") +
+                            (points.size() == 1 ? " is left out: "
+                                                : " and " + std::to_string(points.size() - 1) +
+                                                      " more are left out: ") +
                             cause);
         }
         if (attached_ == 0 && !notes.empty() && plan_.at_begin.empty() && plan_.at_end.empty())
@@ -267,7 +266,8 @@ private:
         const std::uint64_t lost = all.dropped + all.unseen;
         if (lost > results_->lost()) results_->lost(lost - results_->lost());
         std::cerr << "trace-clauses: " << all.ran << " ran, " << all.not_wanted << " not wanted, "
-                  << all.unreadable + results_->unreadable() << " unreadable, " << all.dropped << " lost";
+                  << all.unreadable + results_->unreadable() << " unreadable, " << all.dropped
+                  << " lost";
         if (all.unseen != 0) std::cerr << ", " << all.unseen << " returns not seen";
         if (source_->may_miss_returns()) std::cerr << ", returns not seen are not counted";
         if (results_->unrecorded() != 0)
@@ -347,7 +347,8 @@ int run(const options& wanted) {
     }
     const std::string script = script_of(wanted);
     if (wanted.dump) {
-        const plan made = make_plan(script, files_for(wanted), planning_for(wanted, wanted.process));
+        const plan made =
+            make_plan(script, files_for(wanted), planning_for(wanted, wanted.process));
         for (std::uint32_t i = 0; i < made.code_of.size(); ++i)
             dump(std::cout, made.code, i, made.clauses[made.code_of[i].clause].text);
         return 0;

@@ -153,13 +153,25 @@ struct program {
 };
 const std::vector<program>& programs() {
     static const std::vector<program> all{
-        {"parts", with_parts, "c++", "-O2", "it is a part of another function",
+        {"parts",
+         with_parts,
+         "c++",
+         "-O2",
+         "it is a part of another function",
          {"parse*exit = 9", "all*exit = 1", "complain*exit = 1"}},
         {"no_information", without_information, "assembler", "", "neither unwind information", {}},
         {"returns_twice", returning_twice, "c++", "-O1", "may return more than once", {}},
-        {"contexts", with_contexts, "c++", "-O1", "", {"change*exit = 1", "enter*exit = 2",
-                                                       "[ce]*n*[er]*exit = 3"}},
-        {"signal_stack", with_signal_stack, "c++", "-O1 -pthread", "",
+        {"contexts",
+         with_contexts,
+         "c++",
+         "-O1",
+         "",
+         {"change*exit = 1", "enter*exit = 2", "[ce]*n*[er]*exit = 3"}},
+        {"signal_stack",
+         with_signal_stack,
+         "c++",
+         "-O1 -pthread",
+         "",
          {"inner*exit = 3", "outer*exit = 3", "*er*exit = 6"}},
     };
     return all;
@@ -180,9 +192,9 @@ BOOST_AUTO_TEST_CASE(exit_points_leave_each_program_as_it_is_alone) {
                     run(folder, tool + "-e '@@uft:*:" + one.name + ":*:exit { count(); } " +
                                     "@@uft:*:libc.so.6:*:exit { count(); }' -- " + path);
                 // The kernel alone may not be able to: then it says so, and runs nothing.
-                const bool refused = source == "--source kernel " && traced.out.empty() &&
-                                     traced.err.find("no exit points by the kernel") !=
-                                         std::string::npos;
+                const bool refused =
+                    source == "--source kernel " && traced.out.empty() &&
+                    traced.err.find("no exit points by the kernel") != std::string::npos;
                 const bool permitted = traced.err.find("not permitted") == std::string::npos &&
                                        traced.err.find("no uprobes") == std::string::npos;
                 if (refused || !permitted) {
@@ -208,9 +220,9 @@ BOOST_AUTO_TEST_CASE(each_exit_of_such_programs_is_counted) {
         for (const std::string& each : one.counts) {
             const std::string function = each.substr(0, each.rfind('*'));
             const std::string count = each.substr(each.rfind(' ') + 1);
-            const ended traced =
-                run(folder, std::string(TRACE_CLAUSES) + " --source ptrace -e '@@uft:*:" +
-                                one.name + ":" + function + ":exit { count(); }' -- " + path);
+            const ended traced = run(folder, std::string(TRACE_CLAUSES) +
+                                                 " --source ptrace -e '@@uft:*:" + one.name + ":" +
+                                                 function + ":exit { count(); }' -- " + path);
             BOOST_TEST_CONTEXT(one.name << " " << each << traced.err) {
                 BOOST_TEST(traced.out.find("count()\n  " + count + "\n") != std::string::npos,
                            traced.out);

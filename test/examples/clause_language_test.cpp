@@ -103,8 +103,11 @@ test::fake_firing process(program_mode mode, const tc::type_table& types, tc::ty
                       std::uint64_t{1} << 40};
     // Where the ABI has them, of a function that is known.
     if (is_wide(mode)) {
-        made.registers = {{5, made.base}, {4, 0xFFFFFFFF}, {1, made.base + 200},
-                          {2, std::uint64_t{1} << 40}, {0, ~std::uint64_t{4}}};
+        made.registers = {{5, made.base},
+                          {4, 0xFFFFFFFF},
+                          {1, made.base + 200},
+                          {2, std::uint64_t{1} << 40},
+                          {0, ~std::uint64_t{4}}};
     } else {
         constexpr std::size_t top = 228;
         made.registers = {{4, made.base + top}, {0, 0xFFFFFFFB}};

@@ -41,8 +41,8 @@ bool has_kernel(const ended& of) {
     return false;
 }
 
-/// Functions that begin with a lock prefix, with a VEX prefix and opcodes that are also those of jo,
-/// push and ret, and with what the kernel knows.
+/// Functions that begin with a lock prefix, with a VEX prefix and opcodes that are also those of
+/// jo, push and ret, and with what the kernel knows.
 constexpr const char* unusual = R"(
 #include <stdio.h>
 #include <string.h>
@@ -193,9 +193,9 @@ BOOST_AUTO_TEST_CASE(thousands_of_points_are_set_and_each_call_is_counted) {
     if (!build(program, text, "c++", 64, "-O1 -g")) return;
     const ended alone = run(folder, program);
     for (const std::string place : {"entry { count(a >= 0); }", "exit { count(retval >= 0); }"}) {
-        const ended traced = run(folder, std::string(TRACE_CLAUSES) +
-                                             " --source kernel -e '@@uft:*:many:fn*:" + place +
-                                             "' -- " + program);
+        const ended traced =
+            run(folder, std::string(TRACE_CLAUSES) +
+                            " --source kernel -e '@@uft:*:many:fn*:" + place + "' -- " + program);
         if (!has_kernel(traced)) return;
         BOOST_TEST(traced.status == alone.status);
         BOOST_TEST(traced.out.find("\n  1: " + std::to_string(count) + "\n") != std::string::npos,
@@ -203,6 +203,37 @@ BOOST_AUTO_TEST_CASE(thousands_of_points_are_set_and_each_call_is_counted) {
         BOOST_TEST(traced.err.find(std::to_string(count) + " points") != std::string::npos,
                    traced.err);
     }
+}
+
+BOOST_AUTO_TEST_CASE(where_a_function_is_inlined_no_point_fires_and_that_is_told) {
+    const test::folder folder;
+    const std::string program = folder / "inlined";
+    if (!build(program,
+               "#include <stdio.h>\n"
+               "static int always(int a) { return a * 3 + 1; }\n"
+               "int shared(int a) { return a * 7 + 2; }\n"
+               "__attribute__((noinline)) int never(int a) { return shared(a) + always(a); }\n"
+               "int (*volatile by_pointer)(int) = shared;\n"
+               "int main(int count, char **) {\n  int sum = 0;\n"
+               "  for (int i = 0; i < 10; i++) sum += shared(i + count);\n"
+               "  for (int i = 0; i < 10; i++) sum += by_pointer(i);\n"
+               "  sum += never(count);\n  printf(\"%d\\n\", sum);\n}\n",
+               "c++", 64, "-O2 -g"))
+        return;
+    const std::string tool = std::string(TRACE_CLAUSES) + " -e '@@uft:*:inlined:";
+    const ended shared = run(folder, tool + "shared:entry { count(); }' -- " + program);
+    BOOST_TEST(shared.out.find("count()\n  10\n") != std::string::npos, shared.out);
+    BOOST_TEST(shared.err.find("'shared(int)' is also inlined at 2 places, where no point fires") !=
+                   std::string::npos,
+               shared.err);
+    const ended always = run(folder, tool + "always:entry { count(); }' -- " + program);
+    BOOST_TEST(always.status != 0);
+    BOOST_TEST(always.err.find("'always(int)' is inlined at 1 place, and has no code of its own") !=
+                   std::string::npos,
+               always.err);
+    const ended never = run(folder, tool + "never:entry { count(); }' -- " + program);
+    BOOST_TEST(never.out.find("count()\n  1\n") != std::string::npos, never.out);
+    BOOST_TEST(never.err.find("inlined at") == std::string::npos, never.err);
 }
 
 BOOST_AUTO_TEST_CASE(arrays_of_bytes_are_numbers_and_those_of_char_are_texts) {
@@ -232,8 +263,7 @@ BOOST_AUTO_TEST_CASE(arrays_of_bytes_are_numbers_and_those_of_char_are_texts) {
                                    "f->u=[0 255 65] f->w=[0 7] f->name=\"abcd\" "
                                    "str(f->name)=\"abcd\" f->t=\"xy\"\n") != std::string::npos);
         for (const std::string key : {"27", "28", "29"}) {
-            BOOST_TEST(traced.out.find("  [0 " + key + " 68 0 58 183]: 1\n") !=
-                       std::string::npos);
+            BOOST_TEST(traced.out.find("  [0 " + key + " 68 0 58 183]: 1\n") != std::string::npos);
         }
     }
 }

@@ -1,9 +1,9 @@
 // Copyright the trace_ring authors.
 // Distributed under the Boost Software License, Version 1.0. See LICENSE.
 
-// Processes whose first thread ends before the others, or another thread of which executes a program,
-// and a time namespace with another clock: by both sources. The reference is what the program
-// counts, and the system's clock.
+// Processes whose first thread ends before the others, or another thread of which executes a
+// program, and a time namespace with another clock: by both sources. The reference is what the
+// program counts, and the system's clock.
 
 #include <boost/test/unit_test.hpp>
 
@@ -85,11 +85,11 @@ BOOST_AUTO_TEST_CASE(nothing_is_lost_when_the_first_thread_ends) {
     const std::string program = folder / "leader_ends";
     if (!build(program, leader_ends, "c++", 64, "-O1 -g -pthread")) return;
     for (const std::string source : {"kernel", "ptrace"}) {
-        const std::string said = printed(
-            tool(source) +
-            "-e '@@uft:*:leader_ends:named:entry { count(str(arg0)); } "
-            "@@uft:*:leader_ends:named:exit { count(retval); }' -- " +
-            program + " 2>&1; echo status $?");
+        const std::string said =
+            printed(tool(source) +
+                    "-e '@@uft:*:leader_ends:named:entry { count(str(arg0)); } "
+                    "@@uft:*:leader_ends:named:exit { count(retval); }' -- " +
+                    program + " 2>&1; echo status $?");
         if (!is_usable(said)) continue;
         BOOST_TEST_CONTEXT(source << said) {
             BOOST_TEST(said.find("  \"hello\": 21\n") != std::string::npos);
@@ -159,8 +159,8 @@ BOOST_AUTO_TEST_CASE(in_a_time_namespace_firings_have_its_time) {
         BOOST_TEST_CONTEXT(source << said) {
             BOOST_REQUIRE(lines.size() == 21U);
             std::tm date{};
-            BOOST_REQUIRE(::strptime((lines[0][0] + " " + lines[0][1]).c_str(),
-                                     "%Y-%m-%d %H:%M:%S", &date) != nullptr);
+            BOOST_REQUIRE(::strptime((lines[0][0] + " " + lines[0][1]).c_str(), "%Y-%m-%d %H:%M:%S",
+                                     &date) != nullptr);
             const std::time_t at = ::timegm(&date);
             BOOST_TEST(at >= before - 1);
             BOOST_TEST(at <= std::time(nullptr) + 1);

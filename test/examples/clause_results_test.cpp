@@ -150,9 +150,8 @@ BOOST_AUTO_TEST_CASE(what_could_not_be_read_is_no_value_on_the_screen_in_keys_an
     const std::string begin = "handle pid=10 tid=11 *(int *)arg0=";
     const std::string end = " *(char *)arg0 / 0=(unreadable)\n";
     BOOST_TEST(shown.shown().find(begin + "(unreadable) str(arg1)=\"north\"" + end + begin +
-                                  "5 str(arg1)=\"\\x05\"" + end + begin +
-                                  "0 str(arg1)=\"\"" + end + begin +
-                                  "(unreadable) str(arg1)=\"north\"" + end) == 0U,
+                                  "5 str(arg1)=\"\\x05\"" + end + begin + "0 str(arg1)=\"\"" + end +
+                                  begin + "(unreadable) str(arg1)=\"north\"" + end) == 0U,
                shown.shown());
     for (const std::string key : {"0, 0: 1", "5, 0: 1", "(unreadable), 0: 1", "(unreadable), 1: 1"})
         BOOST_TEST(shown.shown().find("  " + key + "\n") != std::string::npos, shown.shown());

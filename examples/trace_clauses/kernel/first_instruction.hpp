@@ -7,10 +7,10 @@
 /// @code
 ///   if (const char* why = no_uprobe_at(code, wide)) leave_out(why);
 /// @endcode
-/// Source: the kernel's arch/x86/kernel/uprobes.c (to Linux 6.18). With a lock prefix, it sets none,
-/// and does not say so if no program has mapped the file yet. Of an instruction with a VEX or EVEX
-/// prefix it looks at the opcode alone, and takes vpbroadcastb (0x7C) for jl, vcmpps (0xC2) for ret:
-/// it does by itself what those would do.
+/// Source: the kernel's arch/x86/kernel/uprobes.c (to Linux 6.18). With a lock prefix, it sets
+/// none, and does not say so if no program has mapped the file yet. Of an instruction with a VEX or
+/// EVEX prefix it looks at the opcode alone, and takes vpbroadcastb (0x7C) for jl, vcmpps (0xC2)
+/// for ret: it does by itself what those would do.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,7 @@ namespace trace_clauses {
 
 /// `code`: at least the instruction's prefixes and opcode, if the file has so many bytes. Null: it
 /// is left to the kernel. `wide`: of a program of 64 bits.
-[[nodiscard]] inline const char* no_uprobe_at(std::span<const std::byte> code,
-                                              bool wide) noexcept {
+[[nodiscard]] inline const char* no_uprobe_at(std::span<const std::byte> code, bool wide) noexcept {
     const auto at = [code](std::size_t i) {
         return i < code.size() ? std::to_integer<unsigned>(code[i]) : 0U;
     };

@@ -208,8 +208,7 @@ void kernel_source::attach_links(std::span<const planned_point> points,
     if (at_exit && !describes_unseen_returns()) may_miss_returns_ = true;
     uprobe_links::made made = uprobe_links::link(kind, first.at.file, places, program);
     for (auto& each : made.links) attached_.push_back(std::move(each));
-    for (auto& each : made.without)
-        without.push_back({which[each.place], std::move(each.cause)});
+    for (auto& each : made.without) without.push_back({which[each.place], std::move(each.cause)});
 }
 
 void kernel_source::attach_system_call(const attach_point& at,

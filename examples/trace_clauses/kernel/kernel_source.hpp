@@ -106,8 +106,8 @@ private:
                                     std::span<const std::uint32_t> clauses) const;
     void attach_system_call(const attach_point& at, std::span<const std::uint32_t> clauses);
     void attach_uprobe(const attach_point& at, const bpf_code& code);
-    void attach_links(std::span<const planned_point> points,
-                      const std::vector<std::size_t>& which, std::vector<point_left_out>& without);
+    void attach_links(std::span<const planned_point> points, const std::vector<std::size_t>& which,
+                      std::vector<point_left_out>& without);
     [[nodiscard]] std::string code_key(const planned_point& of) const;
 
     const point::clauses& session_;

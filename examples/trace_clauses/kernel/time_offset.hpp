@@ -22,7 +22,8 @@ namespace trace_clauses {
 /// Throws std::runtime_error, in one sentence, if the system does not tell.
 [[nodiscard]] inline std::int64_t monotonic_offset() {
     constexpr ::ino_t first = 0xEFFFFFFA;
-    struct stat own {}, of_children {};
+    struct stat own {
+    }, of_children{};
     // A kernel without them has one time.
     if (::stat("/proc/self/ns/time", &own) != 0 || own.st_ino == first) return 0;
     if (::stat("/proc/self/ns/time_for_children", &of_children) != 0 ||

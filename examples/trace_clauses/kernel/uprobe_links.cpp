@@ -152,9 +152,9 @@ uprobe_links::made uprobe_links::link(kind of, const std::string& file,
         const int error = errno;
         if (error == EPERM || error == EACCES || error == ENOENT || error == ENOMEM ||
             error == EBADF || error == ENODEV || error == EMFILE) {
-            refuse(file + ", offset " + std::to_string(places[begin].offset) +
-                       ": cannot set a uprobe",
-                   error);
+            refuse(
+                file + ", offset " + std::to_string(places[begin].offset) + ": cannot set a uprobe",
+                error);
         }
         if (end - begin == 1) {
             all.without.push_back({begin, cause_of(error)});

@@ -233,7 +233,9 @@ private:
         made.offset = place(of, bytes * made.count, 8);
         for (std::uint32_t i = 0; i < made.count; ++i) {
             values_.push_placed(of, found, bytes);
-            code_.append({op::store, static_cast<std::uint8_t>(integer_type{static_cast<std::uint8_t>(bytes), false}.width()),
+            code_.append({op::store,
+                          static_cast<std::uint8_t>(
+                              integer_type{static_cast<std::uint8_t>(bytes), false}.width()),
                           0, static_cast<std::int32_t>(made.offset + i * bytes)});
             found.offset += bytes;
         }

@@ -58,7 +58,7 @@ public:
         }
     }
     struct text_value {
-        std::uint32_t bytes = 0;        ///< at most
+        std::uint32_t bytes = 0;      ///< at most
         bool is_whole_array = false;  ///< there are no more
     };
     /// str(POINTER), str(POINTER, BYTES), or an array of characters. Nothing is compiled.
@@ -70,9 +70,9 @@ public:
                 of.parts.size() == 2 ? constant(of.parts[1], 1, 1024) : usual_text;
             // Of an array, no more than it has.
             const auto array = bytes_of_array(of.parts[0]);
-            return text_value{static_cast<std::uint32_t>(
-                                  std::min<std::uint64_t>(asked, array.value_or(asked))),
-                              array && *array <= asked};
+            return text_value{
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(asked, array.value_or(asked))),
+                array && *array <= asked};
         }
         if (of.what == form::call || of.what == form::constant || of.what == form::text ||
             is_condition(of)) {

@@ -145,11 +145,10 @@ private:
                      const std::string& what) {
         if (!place.known()) refuse(of, what + " is not available: " + place.why_not);
         const value_piece& first = place.pieces[0];
-        const bool in_memory =
-            place.pieces.size() == 1 && first.is == value_piece::kind::memory;
+        const bool in_memory = place.pieces.size() == 1 && first.is == value_piece::kind::memory;
         const type& is = types_[declared];
-        const bool is_word = (is.is == type::kind::integer || is.is == type::kind::pointer) &&
-                             is.size.bytes <= 8;
+        const bool is_word =
+            (is.is == type::kind::integer || is.is == type::kind::pointer) && is.size.bytes <= 8;
         if (is_word) {
             const integer_type as = types_.integer_of(declared);
             if (in_memory && first.through.empty() && first.offset >= 0) {
@@ -208,16 +207,16 @@ private:
             case kind::x87:
                 need_all_registers(of);
                 if (piece.is == kind::x87) {
-                    code_.append({op::reg, static_cast<std::uint8_t>(
-                                               (bytes == 4 ? point::x87_as_float
-                                                           : point::x87_as_double) +
-                                               piece.number)});
+                    code_.append(
+                        {op::reg, static_cast<std::uint8_t>(
+                                      (bytes == 4 ? point::x87_as_float : point::x87_as_double) +
+                                      piece.number)});
                     return;
                 }
-                code_.append({op::reg, static_cast<std::uint8_t>(
-                                           (piece.upper ? point::vector_upper_halves
-                                                        : point::vector_registers) +
-                                           piece.number)});
+                code_.append(
+                    {op::reg, static_cast<std::uint8_t>((piece.upper ? point::vector_upper_halves
+                                                                     : point::vector_registers) +
+                                                        piece.number)});
                 break;
         }
         if (from != 0) {
@@ -301,8 +300,9 @@ private:
         }
         const auto& all = in_.declared->parameters;
         if (by_number && in_.declared->lacks_arguments) {
-            refuse(of, "the debug information does not list all arguments of the function: call "
-                       "them by name");
+            refuse(of,
+                   "the debug information does not list all arguments of the function: call "
+                   "them by name");
         }
         if (n >= all.size()) {
             refuse(of, in_.declared->is_variadic
@@ -311,8 +311,8 @@ private:
                                  std::to_string(all.size()) + " that are declared"
                            : "the function has " + std::to_string(all.size()) + " arguments");
         }
-        const std::string what =
-            "argument " + std::to_string(n) + (all[n].name.empty() ? "" : ", '" + all[n].name + "',");
+        const std::string what = "argument " + std::to_string(n) +
+                                 (all[n].name.empty() ? "" : ", '" + all[n].name + "',");
         return at_place(of, all[n].type, all[n].place, what);
     }
     void read_argument(const expression& of, std::size_t place) {

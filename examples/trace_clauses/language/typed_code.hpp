@@ -66,14 +66,14 @@ public:
 
     /// Whether something may not be readable, from that instruction on.
     [[nodiscard]] bool may_fail(std::size_t from) const noexcept {
-        return std::any_of(code_.begin() + static_cast<std::ptrdiff_t>(from), code_.end(),
-                           [](const point::instruction& one) {
-                               using point::op;
-                               return one.code == op::argument || one.code == op::load ||
-                                      one.code == op::store_text || one.code == op::store_bytes ||
-                                      (one.code >= op::divide &&
-                                       one.code <= op::remainder_unsigned);
-                           });
+        return std::any_of(
+            code_.begin() + static_cast<std::ptrdiff_t>(from), code_.end(),
+            [](const point::instruction& one) {
+                using point::op;
+                return one.code == op::argument || one.code == op::load ||
+                       one.code == op::store_text || one.code == op::store_bytes ||
+                       (one.code >= op::divide && one.code <= op::remainder_unsigned);
+            });
     }
     void append(point::instruction one) { code_.push_back(one); }
     void constant(std::uint64_t value) { point::append_constant(code_, value); }

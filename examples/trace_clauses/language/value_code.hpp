@@ -271,11 +271,14 @@ private:
         const operand array = compile(at);
         if (array.is == operand::kind::placed && types_.of(array).is == type::kind::array) {
             const type is = types_.of(array);
-            const std::uint32_t number =
-                constant(which, 0, static_cast<std::uint32_t>(std::max<std::uint64_t>(
-                                       std::min<std::uint64_t>(is.count, 64), 1) -
-                                   1));
-            return {operand::kind::placed, is.of, {}, array.place,
+            const std::uint32_t number = constant(
+                which, 0,
+                static_cast<std::uint32_t>(
+                    std::max<std::uint64_t>(std::min<std::uint64_t>(is.count, 64), 1) - 1));
+            return {operand::kind::placed,
+                    is.of,
+                    {},
+                    array.place,
                     array.offset + number * types_[is.of].size.bytes};
         }
         const operand pointer = value_of(at, array);

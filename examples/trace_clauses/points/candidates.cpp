@@ -210,8 +210,7 @@ struct mapped_file {
 class process_files {
 public:
     void add(pid_t process) {
-        const std::string folder =
-            "/proc/" + std::to_string(launching::living_thread_of(process));
+        const std::string folder = "/proc/" + std::to_string(launching::living_thread_of(process));
         std::ifstream maps(folder + "/maps");
         if (!maps) {
             const std::error_code why(errno, std::generic_category());
@@ -252,8 +251,8 @@ private:
     void add(pid_t process, const std::string& path) {
         // In its own root folder. The usual name is better where it is the same file: it stays when
         // the process ends.
-        std::string opened = "/proc/" + std::to_string(launching::living_thread_of(process)) +
-                             "/root" + path;
+        std::string opened =
+            "/proc/" + std::to_string(launching::living_thread_of(process)) + "/root" + path;
         const auto there = identity_of(opened);
         const auto here = identity_of(path);
         const auto found = there ? there : here;

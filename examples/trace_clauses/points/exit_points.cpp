@@ -17,15 +17,16 @@ namespace {
 
 /// Those that keep the address to return to, and use it again later or in another process.
 constexpr std::array<std::string_view, 14> returning_twice{
-    "setjmp",     "_setjmp",      "__sigsetjmp",   "sigsetjmp",    "__setjmp",
-    "getcontext", "swapcontext",  "__getcontext",  "setcontext",   "__swapcontext",
-    "vfork",      "__vfork",      "__libc_vfork",  "jump_fcontext"};
+    "setjmp",     "_setjmp",     "__sigsetjmp",  "sigsetjmp",    "__setjmp",
+    "getcontext", "swapcontext", "__getcontext", "setcontext",   "__swapcontext",
+    "vfork",      "__vfork",     "__libc_vfork", "jump_fcontext"};
 /// Those by which a program has several stacks in one thread. A stack for signals may be above the
 /// other one: then the kernel takes all functions on that for left.
 constexpr std::array<std::string_view, 11> moving_stacks{
-    "makecontext",   "swapcontext",     "setcontext",      "sigaltstack",
-    "jump_fcontext", "make_fcontext",   "ontop_fcontext",  "__morestack",
-    "__splitstack_makecontext", "coro_transfer", "runtime.morestack"};
+    "makecontext",    "swapcontext",      "setcontext",
+    "sigaltstack",    "jump_fcontext",    "make_fcontext",
+    "ontop_fcontext", "__morestack",      "__splitstack_makecontext",
+    "coro_transfer",  "runtime.morestack"};
 
 [[nodiscard]] Dwarf* debug_of(const elf_file& from) {
     bool has = false;
@@ -49,8 +50,7 @@ constexpr std::array<std::string_view, 11> moving_stacks{
         for (std::uint64_t i = 0; i < count; ++i) {
             GElf_Sym symbol;
             if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) return;
-            const char* const text =
-                elf_strptr(file.handle(), header.sh_link, symbol.st_name);
+            const char* const text = elf_strptr(file.handle(), header.sh_link, symbol.st_name);
             if (text == nullptr) continue;
             std::string_view called(text);
             called = called.substr(0, called.find('@'));

@@ -3,9 +3,9 @@
 #pragma once
 
 /// @file
-/// Which functions' exits can be traced: those that are entered with the address to return to on top
-/// of the stack. Both sources take that word for it and change what is there, or what is at that
-/// address; at any other place this would destroy the program's data.
+/// Which functions' exits can be traced: those that are entered with the address to return to on
+/// top of the stack. Both sources take that word for it and change what is there, or what is at
+/// that address; at any other place this would destroy the program's data.
 /// @code
 ///   exit_points exits(file);
 ///   if (const char* why = exits.refusal(function)) leave_out(function, why);

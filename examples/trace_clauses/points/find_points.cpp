@@ -114,6 +114,20 @@ struct places {
     return found;
 }
 
+/// Functions and at how many places each is inlined. `how`: "also " if they have code of their own.
+[[nodiscard]] std::string told_as_inlined(
+    const std::vector<std::pair<std::string, std::size_t>>& functions, std::string_view how) {
+    std::size_t places = 0;
+    for (const auto& each : functions) places += each.second;
+    const bool many = functions.size() > 1;
+    return in_quotes(functions.front().first) +
+           (many ? " and " + std::to_string(functions.size() - 1) + " more are " : " is ") +
+           std::string(how) + "inlined at " + std::to_string(places) +
+           (places == 1 ? " place" : " places") +
+           (how.empty() ? ", and has no code of its own that could be traced"
+                        : ", where no point fires");
+}
+
 }  // namespace
 
 std::string trace_point::text() const {
@@ -212,6 +226,12 @@ const char* point_finder::exit_refusal(const program_file& in, const program_fun
     return exits->refusal(of);
 }
 
+const inlined_calls& point_finder::inlined_in(const program_file& of) {
+    auto& calls = inlined_[&of];
+    if (calls == nullptr) calls = std::make_unique<inlined_calls>(of);
+    return *calls;
+}
+
 point_finder::result point_finder::find_functions(const specification& what) {
     need_fields(what, 5, "@@uft:PROCESS:OBJECT:FUNCTION:entry, or exit");
     const auto process = process_of(what);
@@ -219,10 +239,13 @@ point_finder::result point_finder::find_functions(const specification& what) {
     const places at = places_of(what.fields()[4]);
     result found;
     const auto all = objects(what, found);
-    const std::size_t notes_of_files = found.notes.size();  // those that cannot be read
-    std::map<std::string, std::vector<std::string>> refused;  // exits, by the cause
+    const std::size_t notes_of_files = found.notes.size();          // those that cannot be read
+    std::map<std::string, std::vector<std::string>> refused;        // exits, by the cause
+    std::vector<std::pair<std::string, std::size_t>> also_inlined;  // and at how many places
     for (const opened_file& each : all) {
         for (const auto& match : each.file->functions(glob)) {
+            if (const std::size_t places = inlined_in(*each.file).of(match.function->names))
+                also_inlined.emplace_back(match.name, places);
             for (const bool at_return : {false, true}) {
                 if (!(at_return ? at.exit : at.entry)) continue;
                 if (at_return) {
@@ -268,7 +291,12 @@ point_finder::result point_finder::find_functions(const specification& what) {
             (many ? " and " + std::to_string(names.size() - 1) + " more" : std::string()) + ": " +
             why);
     }
+    if (!also_inlined.empty()) found.notes.push_back(told_as_inlined(also_inlined, "also "));
     if (!found.points.empty()) return found;
+    for (const opened_file& each : all) {
+        const auto inlined = inlined_in(*each.file).matching(glob);
+        if (!inlined.empty()) throw std::runtime_error(told_as_inlined(inlined, ""));
+    }
     if (found.notes.size() > notes_of_files) throw std::runtime_error(found.notes.back());
     std::set<std::string> names;
     bool stripped = false;

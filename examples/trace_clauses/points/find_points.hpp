@@ -31,6 +31,7 @@
 
 #include "candidates.hpp"
 #include "exit_points.hpp"
+#include "inlined_calls.hpp"
 #include "program_file.hpp"
 
 namespace trace_clauses {
@@ -82,6 +83,7 @@ private:
                                                    result& into);
     [[nodiscard]] std::vector<const candidate*> named(std::string_view object,
                                                       std::optional<pid_t> process);
+    [[nodiscard]] const inlined_calls& inlined_in(const program_file& of);
     [[nodiscard]] const char* exit_refusal(const program_file& in, const program_function& of);
     [[noreturn]] void no_such_object(std::string_view object) const;
 
@@ -90,6 +92,7 @@ private:
     std::map<std::string, std::shared_ptr<const program_file>> files_;  // null: it cannot be read
     std::map<std::string, std::string> unreadable_;
     std::map<const program_file*, std::unique_ptr<exit_points>> exits_;
+    std::map<const program_file*, std::unique_ptr<inlined_calls>> inlined_;
 };
 
 }  // namespace trace_clauses

@@ -42,8 +42,7 @@ std::optional<unwind_rules::frame_end> unwind_rules::end_of(Dwarf_Frame& of) {
         return frame_end{static_cast<unsigned>(one.atom - DW_OP_breg0),
                          static_cast<std::int64_t>(one.number)};
     if (one.atom == DW_OP_bregx) {
-        return frame_end{static_cast<unsigned>(one.number),
-                         static_cast<std::int64_t>(one.number2)};
+        return frame_end{static_cast<unsigned>(one.number), static_cast<std::int64_t>(one.number2)};
     }
     return std::nullopt;
 }

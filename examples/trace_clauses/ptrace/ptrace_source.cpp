@@ -295,9 +295,8 @@ void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
     });
     constexpr std::size_t most_awaited = 65536;
     if (one.returns.size() >= most_awaited) {
-        std::erase_if(one.returns, [&](const awaited_return& other) {
-            return other.stack < registers.rsp;
-        });
+        std::erase_if(one.returns,
+                      [&](const awaited_return& other) { return other.stack < registers.rsp; });
         if (one.returns.size() >= most_awaited) return runs_.drop(points_[point].number);
     }
     const auto site = read_word(one.tid, registers.rsp, word_bytes_of(registers));

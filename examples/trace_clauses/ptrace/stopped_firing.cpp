@@ -94,8 +94,7 @@ std::uint64_t stopped_firing::real_register(unsigned n) const noexcept {
     std::uint64_t bits = 0;
     if (n < point::x87_as_double) {
         const bool upper = n >= point::vector_upper_halves;
-        const unsigned vector =
-            n - (upper ? point::vector_upper_halves : point::vector_registers);
+        const unsigned vector = n - (upper ? point::vector_upper_halves : point::vector_registers);
         std::memcpy(&bits, &all.xmm_space[4 * vector + (upper ? 2 : 0)], sizeof bits);
         return bits;
     }

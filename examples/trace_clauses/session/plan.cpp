@@ -42,8 +42,8 @@ public:
         if (of != nullptr) last_ = of->of_function(at.address);
         if (!last_) return nullptr;
         // Where gcc takes a result away, or an argument to pieces, it says so in the name.
-        const bool is_changed = at.fields.size() > 3 &&
-                                at.fields[3].find(".isra") != std::string::npos;
+        const bool is_changed =
+            at.fields.size() > 3 && at.fields[3].find(".isra") != std::string::npos;
         if (is_changed) last_->by_gcc = false;
         settle_places(table, *last_, {.is_exported = !at.is_local, .assumes_abi = assumes_abi_});
         return &*last_;
@@ -76,8 +76,7 @@ private:
 
 class planner {
 public:
-    planner(const std::string& script, candidates files, planning how)
-        : text_(script), how_(how) {
+    planner(const std::string& script, candidates files, planning how) : text_(script), how_(how) {
         for (const candidate& each : files.files) of_all_.push_back(each.opened);
         finder_.emplace(std::move(files));
     }

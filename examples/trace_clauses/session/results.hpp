@@ -161,10 +161,9 @@ private:
     }
     /// The event of a clause's capture number `number`, from 1; `without` the fields that are
     /// marked there, which it names instead.
-    [[nodiscard]] static trace_ring::runtime_event& event_of(const std::string& name,
-                                                             std::size_t number,
-                                                             const statement& one,
-                                                             const std::vector<bool>& without = {}) {
+    [[nodiscard]] static trace_ring::runtime_event& event_of(
+        const std::string& name, std::size_t number, const statement& one,
+        const std::vector<bool>& without = {}) {
         using field = trace_ring::runtime_event::field;
         using trace_ring::field_type;
         std::vector<field> fields{
@@ -187,8 +186,8 @@ private:
                               static_cast<std::uint16_t>(one.fields[i].count)});
         }
         if (!without.empty()) {
-            fields.push_back({"unreadable", field_type::character,
-                              trace_ring::field_form::variable, longest_unreadable});
+            fields.push_back({"unreadable", field_type::character, trace_ring::field_form::variable,
+                              longest_unreadable});
         }
         return trace_ring::runtime_event::make(
             number == 1 ? name : name + "#" + std::to_string(number), fields);
@@ -330,8 +329,8 @@ private:
         put(2, &who.bits, sizeof who.bits);
         std::size_t field = 3;
         const auto put_text = [&](std::string_view data, bool cut) {
-            const auto told = static_cast<std::uint16_t>(
-                data.size() | (cut ? trace_ring::variable_cut_bit : 0U));
+            const auto told =
+                static_cast<std::uint16_t>(data.size() | (cut ? trace_ring::variable_cut_bit : 0U));
             put(field++, &told, sizeof told);
             const std::size_t at = payload_.size();
             payload_.resize(at + (data.size() + 7) / 8);

@@ -193,8 +193,7 @@ private:
             if (each == whole)
                 pieces.push_back(
                     {.is = piece::reg, .number = wholes++ == 0 ? rax : rdx, .bytes = 8});
-            if (each == sse)
-                pieces.push_back({.is = piece::vector, .number = reals++, .bytes = 8});
+            if (each == sse) pieces.push_back({.is = piece::vector, .number = reals++, .bytes = 8});
             if (each == sse_up) pieces.push_back(upper_half(pieces.back()));
             if (each == none) pieces.push_back({.is = piece::lost, .bytes = 8});
         }
@@ -290,8 +289,8 @@ private:
         stack_unknown_ = large || alignment > 16;
         if (stack_unknown_) return value_place::unknown(depends);
         stack_ = up_to(stack_, std::max<std::uint64_t>(alignment, 8));
-        const value_place made = value_place::in_memory(
-            stack_pointer, static_cast<std::int64_t>(8 + stack_), bytes);
+        const value_place made =
+            value_place::in_memory(stack_pointer, static_cast<std::int64_t>(8 + stack_), bytes);
         stack_ += up_to(bytes, 8);
         return made;
     }
@@ -315,8 +314,7 @@ public:
     [[nodiscard]] call_places places(const function_type& of) {
         call_places made;
         made.result = result(of.returns);
-        const bool by_address = made.result.known() &&
-                                made.result.pieces[0].is == piece::memory;
+        const bool by_address = made.result.known() && made.result.pieces[0].is == piece::memory;
         if (by_address) stack_ = 4;
         unknown_ = !made.result.known() && types_[of.returns].size.bytes != 0;
         for (const auto& each : of.parameters) made.arguments.push_back(argument(of, each));
@@ -363,8 +361,7 @@ private:
             unknown_ = unknown_ || !is_nothing || is.passed != passing::whole;
             if (unknown_) return value_place::unknown(depends);
         }
-        const bool widened =
-            !of.is_prototyped && is.is == type::kind::real && is.size.bytes == 4;
+        const bool widened = !of.is_prototyped && is.is == type::kind::real && is.size.bytes == 4;
         value_place made = on_stack(widened ? 8 : is.size.bytes);
         if (widened && made.known())
             return value_place::unknown("its function has no prototype: it is passed as a double");
@@ -372,8 +369,8 @@ private:
     }
     [[nodiscard]] value_place on_stack(std::uint64_t bytes) {
         if (unknown_) return value_place::unknown(behind);
-        const auto made = value_place::in_memory(stack_pointer,
-                                                 static_cast<std::int64_t>(4 + stack_), bytes);
+        const auto made =
+            value_place::in_memory(stack_pointer, static_cast<std::int64_t>(4 + stack_), bytes);
         stack_ += up_to(bytes, 4);
         return made;
     }
@@ -478,8 +475,8 @@ void settle_places(const type_table& types, function_type& of, known_of_function
     const call_places by_abi = places_by_convention(types, of);
     constexpr const char* assume = " (--assume-abi takes the usual place)";
     // In 32 bits there are attributes for other places, which no debug information names.
-    const bool keeps_surely = (known.is_exported || !of.is_optimized) && of.calls_as_c && !of.has_own_convention &&
-                              !of.lacks_arguments && !of.by_gcc &&
+    const bool keeps_surely = (known.is_exported || !of.is_optimized) && of.calls_as_c &&
+                              !of.has_own_convention && !of.lacks_arguments && !of.by_gcc &&
                               types.mode() == program_mode::lp64;
     dereference(types, of);
     if (!of.by_gcc) forget_copies(types, of);

@@ -9,9 +9,9 @@
 ///   settle_places(types, declared, {.is_exported = true});
 /// @endcode
 /// Source: System V ABI, x86-64 supplement, 3.2.3 (classes INTEGER, SSE, X87, COMPLEX_X87, MEMORY),
-/// i386 supplement, 3.9 and 3.13 with what GCC and clang do on Linux; Itanium C++ ABI, 3.1.2 (classes
-/// that are passed by reference). What depends on the compiler, or on its options, as vectors of 32
-/// bytes do, is unknown, and so is what follows it there.
+/// i386 supplement, 3.9 and 3.13 with what GCC and clang do on Linux; Itanium C++ ABI, 3.1.2
+/// (classes that are passed by reference). What depends on the compiler, or on its options, as
+/// vectors of 32 bytes do, is unknown, and so is what follows it there.
 
 #include <vector>
 
@@ -29,7 +29,7 @@ struct call_places {
 [[nodiscard]] call_places places_by_convention(const type_table& types, const function_type& of);
 
 struct known_of_function {
-    bool is_exported = true;  ///< other files can call it: the compiler must keep to the ABI
+    bool is_exported = true;   ///< other files can call it: the compiler must keep to the ABI
     bool assumes_abi = false;  ///< the user wants the ABI's places, known or not
 };
 

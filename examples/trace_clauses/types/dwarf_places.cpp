@@ -97,8 +97,7 @@ std::optional<dwarf_places::term> dwarf_places::entry_value(Dwarf_Attribute& of,
 
 dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op* operations,
                                              std::size_t count, bool whole_function,
-                                             std::uint64_t bytes,
-                                             std::vector<value_piece>& into) {
+                                             std::uint64_t bytes, std::vector<value_piece>& into) {
     std::vector<term> stack;
     std::uint64_t done = 0;
     is_copied_ = false;
@@ -166,9 +165,8 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
             const std::uint64_t number = extended ? one.number : atom - DW_OP_breg0;
             if (number >= (mode_ == program_mode::lp64 ? 16U : 8U)) return outcome::not_understood;
             // For the whole function, these two hold what its first instructions make of them.
-            is_copied_ =
-                is_copied_ ||
-                (whole_function && (number == stack_pointer() || number == frame_pointer));
+            is_copied_ = is_copied_ ||
+                         (whole_function && (number == stack_pointer() || number == frame_pointer));
             push_at(static_cast<std::uint8_t>(number),
                     static_cast<std::int64_t>(extended ? one.number2 : one.number));
         } else if (atom == DW_OP_fbreg || atom == DW_OP_call_frame_cfa) {
@@ -234,15 +232,13 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
         close(bytes);
     }
     if (is_copied_) return outcome::copied;
-    if (into.empty() || std::all_of(into.begin(), into.end(), [](const value_piece& each) {
-            return each.is == piece::lost;
-        }))
+    if (into.empty() || std::all_of(into.begin(), into.end(),
+                                    [](const value_piece& each) { return each.is == piece::lost; }))
         return outcome::lost;
     return outcome::known;
 }
 
-void dwarf_places::read(Dwarf_Die& parameter, std::uint64_t bytes,
-                        function_type::parameter& into) {
+void dwarf_places::read(Dwarf_Die& parameter, std::uint64_t bytes, function_type::parameter& into) {
     constexpr const char* optimized_out = "it is optimized out";
     Dwarf_Attribute attribute;
     if (bytes == 0) return;
@@ -259,7 +255,8 @@ void dwarf_places::read(Dwarf_Die& parameter, std::uint64_t bytes,
             return;
         }
         into.is_told = true;
-        into.place.pieces = {{.is = piece::constant, .bytes = std::min<std::uint64_t>(bytes, 8),
+        into.place.pieces = {{.is = piece::constant,
+                              .bytes = std::min<std::uint64_t>(bytes, 8),
                               .offset = constant}};
         return;
     }
@@ -296,7 +293,8 @@ void dwarf_places::read(Dwarf_Die& parameter, std::uint64_t bytes,
         } else if (how == outcome::lost) {
             into.place.why_not = optimized_out;
         } else {
-            into.place.why_not = "the debug information tells its place in a way that is not known here";
+            into.place.why_not =
+                "the debug information tells its place in a way that is not known here";
         }
     }
 }

@@ -9,8 +9,8 @@
 ///   places.read(parameter, into);
 /// @endcode
 /// Of a place that holds for the whole function, as in code that is not optimized, the function
-/// itself copies the argument there: that says nothing of the entry, and is told apart. Source: DWARF 5,
-/// 2.5 and 2.6.
+/// itself copies the argument there: that says nothing of the entry, and is told apart. Source:
+/// DWARF 5, 2.5 and 2.6.
 
 #include <elfutils/libdw.h>
 

@@ -31,8 +31,7 @@ constexpr std::uint64_t most_bytes = point::layout::most_bytes;
 
 class dwarf_types::reader {
 public:
-    reader(const program_file& of, type_table& into)
-        : table_(into), file_(of.opened(), of.path()) {
+    reader(const program_file& of, type_table& into) : table_(into), file_(of.opened(), of.path()) {
         open(file_);
         if (debug_ == nullptr && !of.debug_file().empty()) {
             try {
@@ -124,7 +123,8 @@ private:
         into.has_own_convention = convention && *convention != DW_CC_normal;
         into.is_prototyped = !is_c(unit) || has_flag_integrated(function, DW_AT_prototyped);
         Dwarf_Attribute attribute;
-        const char* const producer = dwarf_formstring(dwarf_attr(&unit, DW_AT_producer, &attribute));
+        const char* const producer =
+            dwarf_formstring(dwarf_attr(&unit, DW_AT_producer, &attribute));
         const std::string_view by(producer == nullptr ? "" : producer);
         into.by_gcc = by.starts_with("GNU ");
         if (into.by_gcc && by.find(" -m") != std::string_view::npos) {
@@ -143,8 +143,8 @@ private:
     /// does not tell.
     [[nodiscard]] std::optional<std::size_t> arguments_in_name(Dwarf_Die& function) {
         Dwarf_Attribute attribute;
-        const char* const name = dwarf_formstring(
-            dwarf_attr_integrate(&function, DW_AT_linkage_name, &attribute));
+        const char* const name =
+            dwarf_formstring(dwarf_attr_integrate(&function, DW_AT_linkage_name, &attribute));
         if (name == nullptr) return std::nullopt;
         const std::string written = readable_(name);
         const std::size_t end = written.rfind(')');
@@ -157,7 +157,8 @@ private:
             if (c == ',' && depth == 1) ++commas;
             if (c != '(' && c != '<' && c != '[' && c != '{') continue;
             if (--depth != 0) continue;
-            const bool variadic = written.compare(end - std::min<std::size_t>(end, 3), 3, "...") == 0;
+            const bool variadic =
+                written.compare(end - std::min<std::size_t>(end, 3), 3, "...") == 0;
             if (i + 1 == end) return 0;
             return commas + (variadic ? 0U : 1U);
         }
@@ -206,8 +207,7 @@ private:
         });
         return made;
     }
-    void find_places(Dwarf_Die& function, std::vector<Dwarf_Die>& parameters,
-                     function_type& into) {
+    void find_places(Dwarf_Die& function, std::vector<Dwarf_Die>& parameters, function_type& into) {
         Dwarf_Addr entry = 0;
         if (dwarf_entrypc(&function, &entry) != 0) {
             Dwarf_Addr base = 0, end = 0;
@@ -289,10 +289,11 @@ private:
         const auto bytes = number_of(of, DW_AT_byte_size).value_or(0);
         if (bytes == 0 || bytes > most_bytes) return type_table::nothing();
         const char* const name = dwarf_diename(&of);
-        const std::uint64_t alignment = bytes % 16 == 0 ? 16 : passed == type::passing::plain ? 1 : bytes;
-        return table_.add({.passed = passed,
-                           .name = name == nullptr ? "" : name,
-                           .size = {bytes, alignment}});
+        const std::uint64_t alignment = bytes % 16 == 0                  ? 16
+                                        : passed == type::passing::plain ? 1
+                                                                         : bytes;
+        return table_.add(
+            {.passed = passed, .name = name == nullptr ? "" : name, .size = {bytes, alignment}});
     }
     /// Of a data member its offset; of a function two words.
     [[nodiscard]] type_id member_pointer(Dwarf_Die& of) {

@@ -73,7 +73,7 @@ struct type {
     bool is_character = false;  ///< char itself: arrays of it are texts
     bool is_boolean = false;    ///< to it, all but 0 becomes 1
     passing passed = passing::plain;
-    std::string name{};      ///< "struct s", "union u", "enum e", or a typedef's
+    std::string name{};  ///< "struct s", "union u", "enum e", or a typedef's
     point::extent size{};
     type_id of = 0;           ///< what a pointer points to; an array's element
     std::uint64_t count = 0;  ///< of an array's elements; 0: unknown

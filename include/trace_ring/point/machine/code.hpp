@@ -62,9 +62,9 @@ enum class op : std::uint8_t {
     skip,                  ///< goes on `value` instructions further on
     skip_if_zero,          ///< the same if x is 0
     store,                 ///< x, in width `what`, into the output at `value`
-    store_text,   ///< the text at address x into the output at `value`: its length in two bytes,
-                  ///< then `size` bytes, 0 behind its end
-    store_bytes,  ///< `size` bytes at address x into the output at `value`
+    store_text,    ///< the text at address x into the output at `value`: its length in two bytes,
+                   ///< then `size` bytes, 0 behind its end
+    store_bytes,   ///< `size` bytes at address x into the output at `value`
     store_stack,   ///< the return addresses, `size` bytes of them, the innermost first
     store_faults,  ///< how many faults there were, in two bytes of the output at `value`
     // Of records. A number is two words: its bits, and above them its number_kind.
@@ -145,7 +145,7 @@ inline constexpr std::uint8_t vector_upper_halves = 33;
 inline constexpr std::uint8_t x87_as_double = 49;
 inline constexpr std::uint8_t x87_as_float = 57;
 inline constexpr std::uint16_t most_registers = 65;
-inline constexpr std::uint32_t most_depth = 16;      ///< words on the stack
+inline constexpr std::uint32_t most_depth = 16;  ///< words on the stack
 inline constexpr std::uint32_t most_instructions = 1024;
 inline constexpr std::uint32_t most_output = 4096;        ///< bytes
 inline constexpr std::uint32_t most_record_depth = 4096;  ///< of code that asks records
