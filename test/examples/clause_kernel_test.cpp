@@ -197,8 +197,8 @@ private:
     std::byte* at_;
 };
 
-/// What only the kernel knows is left out: times, and registers that compilers use as they like. So
-/// is the address of the code, where there would be memory to read.
+/// What only the kernel knows is left out: times, how long a call took, and registers that
+/// compilers use as they like. So is the address of the code, where there would be memory to read.
 void make_knowable(std::vector<instruction>& code, program_mode mode) {
     constexpr std::uint8_t known_64[] = {1, 2, 4, 5, 8, 9};  // rdx rcx rsi rdi r8 r9
     // All but the stack's and the code's, and two that there are not.
@@ -206,7 +206,8 @@ void make_knowable(std::vector<instruction>& code, program_mode mode) {
     for (auto& one : code) {
         const auto word = static_cast<point::context_word>(one.what);
         if (one.code == op::context &&
-            (word == point::context_word::time || word == point::context_word::address)) {
+            (word == point::context_word::time || word == point::context_word::address ||
+             word == point::context_word::elapsed)) {
             one.what = static_cast<std::uint8_t>(point::context_word::process);
         }
         if (one.code == op::reg) {

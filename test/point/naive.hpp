@@ -150,9 +150,14 @@ protected:
             case op::constant:
                 push(value_of);
                 return 0;
-            case op::context:
-                push(at_.word(static_cast<point::context_word>(one.what)));
+            case op::context: {
+                const auto which = static_cast<point::context_word>(one.what);
+                const bool missing =
+                    which == point::context_word::elapsed && at_.word(which) == ~std::uint64_t{0};
+                faults += missing ? 1 : 0;
+                push(missing ? 0 : at_.word(which));
                 return 0;
+            }
             case op::argument: {
                 const auto found = at_.argument(one.what);
                 faults += found ? 0 : 1;

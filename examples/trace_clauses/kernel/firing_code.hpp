@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include <trace_ring/point/machine/code.hpp>
 #include <trace_ring/point/machine/run.hpp>
@@ -43,6 +44,10 @@ public:
     static constexpr int saved_at = context_at - saved_bytes;
     static constexpr int numbers_at = saved_at - 8;
     static constexpr int cookie_at = numbers_at - 8;
+    static constexpr int entry_bytes = 24;  // whose, where on the stack, of which point
+    static constexpr int entry_at = cookie_at - entry_bytes;
+    static constexpr int elapsed_at = entry_at - 8;
+    static_assert(-elapsed_at <= 512);
 
     firing_code(bpf_code& to, function_part part) : to_(to), part_(part) {}
 
@@ -74,6 +79,35 @@ public:
     }
     /// Where the program is, by the registers that `context` points to.
     void load_address(bpf::reg context, bpf::reg into) { to_.load(into, context, rip); }
+    /// Notes when a function is entered. `point`: its cookie, if nothing.
+    void note_entry(int map, std::optional<std::uint32_t> point, bpf::reg context) {
+        set_entry(point, context, 0);
+        to_.call(BPF_FUNC_ktime_get_ns);
+        to_.store(bpf::r10, elapsed_at, bpf::r0);
+        to_.load_map(bpf::r1, map);
+        address_in_stack(bpf::r2, entry_at);
+        address_in_stack(bpf::r3, elapsed_at);
+        to_.move(bpf::r4, BPF_ANY);
+        to_.call(BPF_FUNC_map_update_elem);
+    }
+    /// Where the function has returned: how long that took, for `context`.
+    void find_elapsed(int map, std::optional<std::uint32_t> point) {
+        set_entry(point, firing, -8);
+        to_.store(bpf::r10, elapsed_at, -1);
+        to_.load_map(bpf::r1, map);
+        address_in_stack(bpf::r2, entry_at);
+        to_.call(BPF_FUNC_map_lookup_elem);
+        const std::size_t unknown = to_.jump_if(BPF_JEQ, bpf::r0, 0);
+        to_.load(bpf::r9, bpf::r0, 0);
+        to_.call(BPF_FUNC_ktime_get_ns);
+        to_.compute(BPF_SUB, bpf::r0, bpf::r9);
+        to_.store(bpf::r10, elapsed_at, bpf::r0);
+        to_.load_map(bpf::r1, map);
+        address_in_stack(bpf::r2, entry_at);
+        to_.call(BPF_FUNC_map_delete_elem);
+        to_.here(unknown);
+        has_elapsed_ = true;
+    }
     /// What follows is for code of that mode.
     void set_mode(program_mode mode) { mode_ = mode; }
     [[nodiscard]] bool is_wide() const noexcept { return mode_ == program_mode::lp64; }
@@ -128,6 +162,18 @@ public:
                 return returned() ? saved_word(rax) : to_.move(bpf::r1, 0);
             case context_word::address:
                 return saved_word(rip);
+            case context_word::elapsed: {
+                if (!has_elapsed_) {
+                    to_.compute(BPF_ADD, faults, 1);
+                    return to_.move(bpf::r1, 0);
+                }
+                to_.load(bpf::r1, bpf::r10, elapsed_at);
+                const std::size_t known = to_.jump_if(BPF_JNE, bpf::r1, -1);
+                to_.compute(BPF_ADD, faults, 1);
+                to_.move(bpf::r1, 0);
+                to_.here(known);
+                return;
+            }
             case context_word::command:
             case context_word::command_rest:
                 to_.move(bpf::r1, bpf::r10);
@@ -258,6 +304,25 @@ private:
     static constexpr std::array<int, 6> call_arguments_32{rbx, rcx, rdx, rsi, rdi, rbp};
     static constexpr std::int32_t segment_of_32 = 0x23;
 
+    void address_in_stack(bpf::reg into, int at) {
+        to_.move(into, bpf::r10);
+        to_.compute(BPF_ADD, into, at);
+    }
+    /// By what an entry is found again: where its return address was, which is `above` the stack's
+    /// top now.
+    void set_entry(std::optional<std::uint32_t> point, bpf::reg context, int above) {
+        to_.load(bpf::r1, context, rsp);
+        if (above != 0) to_.compute(BPF_ADD, bpf::r1, above);
+        to_.store(bpf::r10, entry_at + 8, bpf::r1);
+        if (point) {
+            to_.store(bpf::r10, entry_at + 16, static_cast<std::int32_t>(*point));
+        } else {
+            to_.load(bpf::r1, bpf::r10, cookie_at);
+            to_.store(bpf::r10, entry_at + 16, bpf::r1);
+        }
+        to_.call(BPF_FUNC_get_current_pid_tgid);
+        to_.store(bpf::r10, entry_at, bpf::r0);
+    }
     /// In a PID namespace it takes long code to find them: once, where the program begins.
     void keep_numbers() {
         kept_ = in_pid_namespace();
@@ -332,6 +397,7 @@ private:
     function_part part_;
     program_mode mode_ = program_mode::lp64;
     bool kept_ = false;
+    bool has_elapsed_ = false;
 };
 
 }  // namespace trace_clauses

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "bpf_system.hpp"
+#include "firing_code.hpp"
 #include "first_instruction.hpp"
 #include "uprobe_links.hpp"
 
@@ -165,10 +166,31 @@ std::vector<point_left_out> kernel_source::attach(std::span<const planned_point>
             together[one.clauses.size() == 1 ? code_key(one) : std::to_string(i)].push_back(i);
             continue;
         }
+        if (one.at.part == function_part::exit && asks_elapsed(one.clauses)) {
+            without.push_back(
+                {i,
+                 "'elapsed' needs Linux 6.13 and a program of 64 bits (--source ptrace needs "
+                 "neither)"});
+            continue;
+        }
         attach(one.at, one.clauses);
     }
     for (const auto& [key, which] : together) attach_links(points, which, without);
     return without;
+}
+
+bool kernel_source::asks_elapsed(std::span<const std::uint32_t> clauses) const {
+    const auto asks = [](const point::instruction& one) {
+        return one.code == point::op::context &&
+               one.what == static_cast<std::uint8_t>(point::context_word::elapsed);
+    };
+    return std::any_of(clauses.begin(), clauses.end(), [&](std::uint32_t clause) {
+        const auto& of = session_.stream_of(clause, program_mode::lp64);
+        const auto predicate = session_.at(of.predicate);
+        const auto action = session_.at(of.action);
+        return std::any_of(predicate.begin(), predicate.end(), asks) ||
+               std::any_of(action.begin(), action.end(), asks);
+    });
 }
 
 std::string kernel_source::code_key(const planned_point& of) const {
@@ -194,9 +216,15 @@ void kernel_source::attach_links(std::span<const planned_point> points,
     const auto kind = at_exit ? uprobe_links::kind::sessions : uprobe_links::kind::entries;
     kernel_maps maps = maps_for(first.at);
     maps.only = {first.at.process, followed_ == nullptr ? -1 : followed_->map()};
-    const bpf_code code =
-        translate(session_, first.clauses, first.at.part, maps,
-                  {.by_cookie = first.clauses.size() == 1, .is_session = at_exit});
+    const bool times = at_exit && asks_elapsed(first.clauses);
+    if (times && entered_.get() < 0) {
+        constexpr std::uint32_t most = 65536;  // calls at a time, of all threads
+        entered_ = make_map(BPF_MAP_TYPE_LRU_HASH, firing_code::entry_bytes, 8, most);
+    }
+    const bpf_code code = translate(session_, first.clauses, first.at.part, maps,
+                                    {.by_cookie = first.clauses.size() == 1,
+                                     .is_session = at_exit,
+                                     .entered = times ? entered_.get() : -1});
     const std::string where = first.at.file + ", offset " + std::to_string(first.at.offset);
     const file_descriptor program =
         load_program(BPF_PROG_TYPE_KPROBE, code, where, uprobe_links::attach_type_of(kind));

@@ -109,6 +109,7 @@ private:
     void attach_links(std::span<const planned_point> points, const std::vector<std::size_t>& which,
                       std::vector<point_left_out>& without);
     [[nodiscard]] std::string code_key(const planned_point& of) const;
+    [[nodiscard]] bool asks_elapsed(std::span<const std::uint32_t> clauses) const;
 
     const point::clauses& session_;
     std::size_t ring_bytes_;
@@ -116,6 +117,7 @@ private:
     unsigned processors_;
     trace_ring::file_descriptor ring_;
     trace_ring::file_descriptor counters_;
+    trace_ring::file_descriptor entered_;                // if a clause asks how long calls took
     std::vector<trace_ring::file_descriptor> attached_;  // perf events and links
     std::unique_ptr<followed_processes> followed_;
     bool may_miss_returns_ = false;

@@ -3,6 +3,7 @@
 
 #include "translate.hpp"
 
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ public:
         if (how_.is_session) entry_of_session(clauses);
         const std::size_t narrow =
             firing_.begin(how_.is_session ? process_filter{} : maps_.only, how_.by_cookie);
+        if (how_.entered >= 0) firing_.find_elapsed(how_.entered, of_point(clauses));
         for (const std::uint32_t each : clauses) clause(session, each, program_mode::lp64);
         const std::size_t end = to_.jump();
         to_.here(narrow);
@@ -66,10 +68,17 @@ private:
         return_unless(to_, maps_.only, firing_code::name_at, 1);
         if (how_.by_cookie) firing_.keep_cookie(bpf::r6);
         if (describes_unseen_returns()) count_unseen(clauses);
+        if (how_.entered >= 0) firing_.note_entry(how_.entered, of_point(clauses), bpf::r6);
         to_.move(bpf::r0, 0);
         to_.exit();
         to_.here(returns);
         to_.move(bpf::r1, bpf::r6);
+    }
+    /// What a point is told apart by: its cookie, or its first clause.
+    [[nodiscard]] std::optional<std::uint32_t> of_point(
+        std::span<const std::uint32_t> clauses) const noexcept {
+        if (how_.by_cookie || clauses.empty()) return std::nullopt;
+        return clauses.front();
     }
     void count_unseen(std::span<const std::uint32_t> clauses) {
         constexpr std::int32_t most_awaited = 64;  // the kernel's MAX_URETPROBE_DEPTH

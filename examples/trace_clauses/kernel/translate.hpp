@@ -40,6 +40,7 @@ struct translation {
     program_mode call_mode = program_mode::lp64;  ///< of a system call
     bool by_cookie = false;   ///< the one clause's number is what the probe has as its cookie
     bool is_session = false;  ///< the program runs at the entry, too, and says what is awaited
+    int entered = -1;         ///< of a session: BPF_MAP_TYPE_LRU_HASH, when what was entered
 };
 
 /// The program for a trace point with these clauses, in their order. Its length is bounded by that

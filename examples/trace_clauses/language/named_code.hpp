@@ -53,6 +53,12 @@ public:
             return types_.number(each.type);
         }
         if (name == "retval") return returned(of);
+        if (name == "elapsed") {
+            if (!in_.at_return || in_.at_system_call)
+                refuse(of, "'elapsed' is known where a function exits");
+            code_.append({op::context, static_cast<std::uint8_t>(point::context_word::elapsed)});
+            return types_.number(as_ulong_long);
+        }
         if (name == "comm" || name == "ustack") {
             refuse(of, "'" + std::string(name) + "' can be captured, and is no number");
         }
@@ -76,7 +82,8 @@ public:
         trace_ring::reduce::where::nearest to(name, 3);
         for (const auto& [known, value] : types_.table().constants()) to.look(known);
         for (const auto& each : known_words) to.look(each.name);
-        for (const std::string_view each : {"retval", "comm", "ustack", "arg0"}) to.look(each);
+        for (const std::string_view each : {"retval", "elapsed", "comm", "ustack", "arg0"})
+            to.look(each);
         if (in_.declared != nullptr) {
             for (const auto& each : in_.declared->parameters) to.look(each.name);
         }

@@ -70,7 +70,10 @@ public:
             code_.begin() + static_cast<std::ptrdiff_t>(from), code_.end(),
             [](const point::instruction& one) {
                 using point::op;
-                return one.code == op::argument || one.code == op::load ||
+                const bool elapsed =
+                    one.code == op::context &&
+                    one.what == static_cast<std::uint8_t>(point::context_word::elapsed);
+                return elapsed || one.code == op::argument || one.code == op::load ||
                        one.code == op::store_text || one.code == op::store_bytes ||
                        (one.code >= op::divide && one.code <= op::remainder_unsigned);
             });

@@ -6,7 +6,7 @@
 /// The clauses of a session as they run at threads that stand still: what is counted of them, and
 /// what they have recorded.
 /// @code
-///   runs.fire(thread, registers, function_part::entry, point);
+///   runs.fire(thread, registers, function_part::exit, point, ns);
 ///   runs.read([](const firing_record& of, std::span<const std::byte> output) { ... });
 /// @endcode
 
@@ -37,8 +37,8 @@ public:
         return session_.install(clauses);
     }
     void fire(const traced_thread& one, const thread_registers& registers, function_part part,
-              std::uint32_t point) {
-        const stopped_firing at(one.tid, one.process, registers, part);
+              std::uint32_t point, std::uint64_t elapsed) {
+        const stopped_firing at(one.tid, one.process, registers, part, elapsed);
         session_.fire(point, at.mode(), at, [&](const point::clause_result& done) {
             clause_counts& counted = counts_[done.clause];
             if (done.is == point::clause_result::not_wanted) ++counted.not_wanted;

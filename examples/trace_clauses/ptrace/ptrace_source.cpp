@@ -281,8 +281,8 @@ bool ptrace_source::has_hit(traced_thread& one) {
 }
 
 void ptrace_source::fire(const traced_thread& one, std::uint32_t point,
-                         const thread_registers& registers) {
-    runs_.fire(one, registers, points_[point].at.part, points_[point].number);
+                         const thread_registers& registers, std::uint64_t elapsed) {
+    runs_.fire(one, registers, points_[point].at.part, points_[point].number, elapsed);
 }
 
 void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
@@ -305,7 +305,7 @@ void ptrace_source::await_return(traced_thread& one, std::uint32_t point,
         return runs_.drop(points_[point].number);
     }
     there->is_return_site = true;
-    one.returns.push_back({registers.rsp, *site, point});
+    one.returns.push_back({registers.rsp, *site, point, trace_ring::clock::monotonic::now()});
 }
 
 void ptrace_source::returned(traced_thread& one, const thread_registers& registers) {
@@ -313,7 +313,8 @@ void ptrace_source::returned(traced_thread& one, const thread_registers& registe
     // In 32-bit programs the called function may take its arguments from the stack.
     const std::size_t most_taken = word == 8 ? 0 : 256;
     // Of those that return here, the last that was called comes first.
-    std::vector<std::uint32_t> ended;
+    std::vector<awaited_return> ended;
+    const std::uint64_t now = trace_ring::clock::monotonic::now();
     const auto returns_here = [&](const awaited_return& of) {
         return of.site == registers.rip && of.stack < registers.rsp &&
                registers.rsp - of.stack - word <= most_taken;
@@ -321,10 +322,10 @@ void ptrace_source::returned(traced_thread& one, const thread_registers& registe
     while (true) {
         const auto last = std::find_if(one.returns.rbegin(), one.returns.rend(), returns_here);
         if (last == one.returns.rend()) break;
-        ended.push_back(last->point);
+        ended.push_back(*last);
         one.returns.erase(std::next(last).base());
     }
-    for (const std::uint32_t each : ended) fire(one, each, registers);
+    for (const awaited_return& each : ended) fire(one, each.point, registers, now - each.entered);
 }
 
 // --- Going on behind a breakpoint ---------------------------------------------------------------

@@ -93,7 +93,8 @@ private:
     void executed(traced_thread& one);
     void born(traced_thread& parent, bool by_vfork);
     [[nodiscard]] bool has_hit(traced_thread& one);
-    void fire(const traced_thread& one, std::uint32_t point, const thread_registers& registers);
+    void fire(const traced_thread& one, std::uint32_t point, const thread_registers& registers,
+              std::uint64_t elapsed = point::unknown_elapsed);
     void await_return(traced_thread& one, std::uint32_t point, const thread_registers& registers);
     void returned(traced_thread& one, const thread_registers& registers);
     void pass(traced_thread& one, thread_registers& registers, const breakpoint& of);

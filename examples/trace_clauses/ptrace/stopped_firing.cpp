@@ -77,6 +77,8 @@ std::uint64_t stopped_firing::word(point::context_word of) const noexcept {
             return command(0);
         case context_word::command_rest:
             return command(8);
+        case context_word::elapsed:
+            return elapsed_;
     }
     return 0;
 }

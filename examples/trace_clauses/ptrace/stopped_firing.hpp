@@ -51,8 +51,12 @@ using thread_registers = ::user_regs_struct;
 class stopped_firing {
 public:
     stopped_firing(::pid_t thread, ::pid_t process, const thread_registers& registers,
-                   function_part part) noexcept
-        : thread_(thread), process_(process), registers_(registers), part_(part) {}
+                   function_part part, std::uint64_t elapsed = point::unknown_elapsed) noexcept
+        : thread_(thread),
+          process_(process),
+          registers_(registers),
+          part_(part),
+          elapsed_(elapsed) {}
 
     [[nodiscard]] trace_ring::record::program_mode mode() const noexcept {
         return mode_of(registers_);
@@ -88,6 +92,7 @@ private:
     ::pid_t process_;
     const thread_registers& registers_;
     function_part part_;
+    std::uint64_t elapsed_;
 };
 static_assert(point::firing<stopped_firing>);
 

@@ -33,6 +33,7 @@ struct awaited_return {
     std::uint64_t stack;  // where the return address is
     std::uint64_t site;   // the return address
     std::uint32_t point;
+    std::uint64_t entered;  // CLOCK_MONOTONIC, ns
 };
 /// One that is traced by this one. None of its functions tells of an error: a thread that is gone
 /// says so when it is waited for.

@@ -132,9 +132,12 @@ enum class context_word : std::uint8_t {
     address,       ///< of the instruction
     command,       ///< the thread's name: its first 8 bytes, in the order of memory,
     command_rest,  ///< and the 8 behind them; 0 behind its end
+    elapsed,       ///< ns since the thread entered what it leaves now, or `unknown_elapsed`
 };
-inline constexpr std::uint8_t context_words =
-    static_cast<std::uint8_t>(context_word::command_rest) + 1;
+/// As the word of a firing: then it is 0 and a fault.
+inline constexpr std::uint64_t unknown_elapsed = ~std::uint64_t{0};
+
+inline constexpr std::uint8_t context_words = static_cast<std::uint8_t>(context_word::elapsed) + 1;
 
 inline constexpr std::uint16_t most_arguments = 12;
 /// Of registers, the numbers below 17 are DWARF's of the process's mode: of x86-64, rax to r15 and

@@ -184,8 +184,13 @@ private:
     void ask_firing(const instruction& one) {
         const auto offset = static_cast<std::size_t>(one.value);
         switch (one.code) {
-            case op::context:
-                return push_word(at_.word(static_cast<context_word>(one.what)));
+            case op::context: {
+                const auto which = static_cast<context_word>(one.what);
+                const std::uint64_t value = at_.word(which);
+                const bool missing = which == context_word::elapsed && value == unknown_elapsed;
+                if (missing) ++faults_;
+                return push_word(missing ? 0 : value);
+            }
             case op::argument: {
                 const std::optional<std::uint64_t> value = at_.argument(one.what);
                 if (!value) ++faults_;
