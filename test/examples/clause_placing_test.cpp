@@ -243,6 +243,49 @@ BOOST_AUTO_TEST_CASE(where_a_function_is_inlined_no_point_fires_and_that_is_told
     BOOST_TEST(never.err.find("inlined at") == std::string::npos, never.err);
 }
 
+BOOST_AUTO_TEST_CASE(names_that_mean_several_functions_and_files_that_were_replaced_are_told) {
+    const test::folder folder;
+    const std::string program = folder / "names";
+    if (!build(program,
+               "#include <unistd.h>\nnamespace shop {\n"
+               "__attribute__((noinline)) int f(int a) { __asm__ volatile(\"\"); return a; }\n"
+               "__attribute__((noinline)) long f(long a) { __asm__ volatile(\"\"); return a; }\n"
+               "}\n"
+               "extern \"C\" __attribute__((noinline)) int rusty() "
+               "__asm__(\"_ZN4shop6handle17h0123456789abcdefE\");\n"
+               "int rusty() { __asm__ volatile(\"\"); return 0; }\n"
+               "extern \"C\" __attribute__((noinline)) int many(int n, ...) {\n"
+               "  __asm__ volatile(\"\"); return n; }\n"
+               "int main(int count, char **) {\n  if (count > 1) usleep(800000);\n"
+               "  return (int)(shop::f(1) + shop::f(2L)) + rusty() + many(1, 2) - 4;\n}\n",
+               "c++", 64, "-O1 -g"))
+        return;
+    const std::string tool = std::string(TRACE_CLAUSES) + " ";
+    const auto counts = [&](const std::string& name, const std::string& count) {
+        const ended made =
+            run(folder, tool + "-e '@@uft:*:names:" + name + ":entry { count(); }' -- " + program);
+        BOOST_TEST(made.out.find("count()\n  " + count + "\n") != std::string::npos,
+                   name << made.out << made.err);
+        return made.err;
+    };
+    BOOST_TEST(counts("\"shop::f\"", "2")
+                   .find("'shop::f' means 2 functions: 'shop::f(int)', 'shop::f(long)'") !=
+               std::string::npos);
+    BOOST_TEST(counts("\"shop::f(long)\"", "1").find(" means ") == std::string::npos);
+    BOOST_TEST(counts("\"shop::handle\"", "1").find(" means ") == std::string::npos);
+    const ended further =
+        run(folder, tool + "-e '@@uft:*:names:many:entry { count(arg1); }' -- " + program);
+    BOOST_TEST(further.err.find("further arguments") != std::string::npos, further.err);
+    BOOST_TEST(run(folder, tool + "--list names:many -- " + program).out.find("(int n, ...)") !=
+               std::string::npos);
+    // It runs, and another file has its name by now.
+    const std::string said =
+        printed(program + " slowly & cp " + program + " " + program + ".new; sleep 0.1; mv " +
+                program + ".new " + program + "; timeout 20 " + tool +
+                "-e '@@uft:*:names:many:entry { count(); }' -p $! 2>&1; wait");
+    BOOST_TEST(said.find("which was deleted or replaced since") != std::string::npos, said);
+}
+
 BOOST_AUTO_TEST_CASE(arrays_of_bytes_are_numbers_and_those_of_char_are_texts) {
     // As text, arrays of bytes end at their first 0: several have one key then.
     const test::folder folder;

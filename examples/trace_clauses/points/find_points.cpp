@@ -186,8 +186,13 @@ void point_finder::no_such_object(std::string_view object) const {
     std::set<std::string> names;
     const bool by_path = object.find('/') != std::string_view::npos;
     for (const candidate& one : among_.files) names.insert(by_path ? one.path : name_of(one.path));
+    // It may be one that is known, and cannot be traced.
+    std::string why;
+    for (const std::string& each : among_.notes) {
+        if (each.find(object) != std::string::npos) why = "; " + each;
+    }
     throw std::runtime_error("no file " + in_quotes(object) + " is loaded" +
-                             instead(object, names));
+                             (why.empty() ? instead(object, names) : why));
 }
 
 std::vector<point_finder::opened_file> point_finder::objects(const specification& what,
@@ -239,11 +244,15 @@ point_finder::result point_finder::find_functions(const specification& what) {
     const places at = places_of(what.fields()[4]);
     result found;
     const auto all = objects(what, found);
-    const std::size_t notes_of_files = found.notes.size();          // those that cannot be read
-    std::map<std::string, std::vector<std::string>> refused;        // exits, by the cause
+    const std::size_t notes_of_files = found.notes.size();    // those that cannot be read
+    std::map<std::string, std::vector<std::string>> refused;  // exits, by the cause
+    constexpr std::size_t most_overloads = 20;
+    std::set<std::string> overloads;
     std::vector<std::pair<std::string, std::size_t>> also_inlined;  // and at how many places
     for (const opened_file& each : all) {
         for (const auto& match : each.file->functions(glob)) {
+            if (match.name.find('(') != std::string::npos && overloads.size() < most_overloads)
+                overloads.insert(match.name);
             if (const std::size_t places = inlined_in(*each.file).of(match.function->names))
                 also_inlined.emplace_back(match.name, places);
             for (const bool at_return : {false, true}) {
@@ -290,6 +299,13 @@ point_finder::result point_finder::find_functions(const specification& what) {
             "no exit point at " + in_quotes(names.front()) +
             (many ? " and " + std::to_string(names.size() - 1) + " more" : std::string()) + ": " +
             why);
+    }
+    if (overloads.size() > 1 && glob.find_first_of("*?[(") == std::string_view::npos) {
+        std::string all_of_them;
+        for (const std::string& each : overloads)
+            all_of_them += (all_of_them.empty() ? "" : ", ") + in_quotes(each);
+        found.notes.push_back(in_quotes(glob) + " means " + std::to_string(overloads.size()) +
+                              " functions: " + all_of_them + "; with its arguments, one is meant");
     }
     if (!also_inlined.empty()) found.notes.push_back(told_as_inlined(also_inlined, "also "));
     if (!found.points.empty()) return found;

@@ -42,8 +42,18 @@ namespace {
     return count;
 }
 
-/// Without what compilers add to a name to tell ABIs apart, "f[abi:cxx11](int)", and nobody writes.
+/// Without what compilers add to a name, and nobody writes: to tell ABIs apart,
+/// "f[abi:cxx11](int)", and in Rust's older names a hash, "shop::handle::h0123456789abcdef".
 [[nodiscard]] std::string without_tags(std::string name) {
+    constexpr std::string_view hash = "::h";
+    constexpr std::size_t digits = 16;
+    if (name.size() > hash.size() + digits) {
+        const std::size_t at = name.size() - hash.size() - digits;
+        const bool is_hash =
+            name.compare(at, hash.size(), hash) == 0 &&
+            name.find_first_not_of("0123456789abcdef", at + hash.size()) == std::string::npos;
+        if (is_hash) name.resize(at);
+    }
     constexpr std::string_view tag = "[abi:";
     for (std::size_t at = 0; (at = name.find(tag, at)) != std::string::npos;) {
         const std::size_t end = name.find(']', at);

@@ -78,6 +78,14 @@ class planner {
 public:
     planner(const std::string& script, candidates files, planning how) : text_(script), how_(how) {
         for (const candidate& each : files.files) of_all_.push_back(each.opened);
+        // Of all processes of a machine there may be many.
+        constexpr std::size_t most_notes = 8;
+        made_.notes = files.notes;
+        if (made_.notes.size() > most_notes) {
+            const std::size_t others = made_.notes.size() - 1;
+            made_.notes.resize(1);
+            made_.notes[0] += "; " + std::to_string(others) + " more files are left out";
+        }
         finder_.emplace(std::move(files));
     }
 
@@ -307,6 +315,8 @@ std::vector<std::string> list_points(const std::string& what, candidates files) 
                         line += shown_type(types.table, one.type) +
                                 (one.name.empty() ? "" : " " + one.name);
                     }
+                    if (declared->is_variadic)
+                        line += declared->parameters.empty() ? "..." : ", ...";
                     line += ") -> " + shown_type(types.table, declared->returns);
                 }
                 for (const auto& one : each.arguments) line += "  " + one.text;

@@ -61,6 +61,8 @@ public:
         function_type made;
         Dwarf_Die unit;
         const bool has_unit = dwarf_diecu(found, &unit, nullptr, nullptr) != nullptr;
+        // Assemblers list functions without their arguments: that is as good as no list.
+        if (has_unit && dwarf_srclang(&unit) == DW_LANG_Mips_Assembler) return std::nullopt;
         if (has_unit) describe(*found, unit, made);
         made.returns = type_of(*found, 0);
         const std::vector<Dwarf_Die> own = parameters_in(*found, made);
