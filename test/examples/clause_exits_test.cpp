@@ -20,20 +20,6 @@ namespace {
 
 using namespace clause_programs;
 
-struct ended {
-    int status = 0;
-    std::string out;
-    std::string err;
-};
-ended run(const test::folder& folder, const std::string& command) {
-    const std::string out = folder / "out", err = folder / "err";
-    ended made;
-    made.status = std::system(("timeout 60 " + command + " > " + out + " 2> " + err).c_str());
-    made.out = text_of(out);
-    made.err = text_of(err);
-    return made;
-}
-
 /// Parts of functions that are jumped to, of which the word on top of the stack is a register's.
 constexpr const char* with_parts = R"(
 #include <cstdio>

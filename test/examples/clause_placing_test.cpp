@@ -18,19 +18,6 @@ namespace {
 
 using namespace clause_programs;
 
-struct ended {
-    int status = 0;
-    std::string out;
-    std::string err;
-};
-ended run(const test::folder& folder, const std::string& command) {
-    const std::string out = folder / "out", err = folder / "err";
-    ended made;
-    made.status = std::system(("timeout 100 " + command + " > " + out + " 2> " + err).c_str());
-    made.out = text_of(out);
-    made.err = text_of(err);
-    return made;
-}
 bool has_kernel(const ended& of) {
     if (of.err.find("not permitted") == std::string::npos &&
         of.err.find("no uprobes") == std::string::npos &&

@@ -57,6 +57,21 @@ inline void write(const std::string& path, const std::string& text) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
+/// How a command has ended, as std::system says it, and what it wrote.
+struct ended {
+    int status = 0;
+    std::string out;
+    std::string err;
+};
+[[nodiscard]] inline ended run(const test::folder& folder, const std::string& command) {
+    const std::string out = folder / "out", err = folder / "err";
+    ended made;
+    made.status = std::system(("timeout 100 " + command + " > " + out + " 2> " + err).c_str());
+    made.out = text_of(out);
+    made.err = text_of(err);
+    return made;
+}
+
 /// Whether programs of that many bits are built here, and whether they also run. If not, the reason
 /// is reported.
 [[nodiscard]] inline bool builds(int bits, bool and_runs = false) {

@@ -71,6 +71,14 @@ public:
             tell(at, header, std::string_view(name == nullptr ? "" : name));
         }
     }
+    /// Whether it has a section of that name, with bytes in this file.
+    [[nodiscard]] bool has_section(std::string_view wanted) const {
+        bool has = false;
+        each_section([&](Elf_Scn*, const GElf_Shdr& header, std::string_view name) {
+            has = has || (name == wanted && header.sh_type != SHT_NOBITS);
+        });
+        return has;
+    }
     /// A section as the file has it, without conversion; empty if it has no bytes there.
     [[nodiscard]] std::span<const std::byte> bytes_of(Elf_Scn* section) const;
     [[nodiscard]] const std::vector<std::byte>& build_id() const noexcept { return build_id_; }

@@ -29,10 +29,7 @@ constexpr std::array<std::string_view, 11> moving_stacks{
     "coro_transfer",  "runtime.morestack"};
 
 [[nodiscard]] Dwarf* debug_of(const elf_file& from) {
-    bool has = false;
-    from.each_section([&](Elf_Scn*, const GElf_Shdr& header, std::string_view name) {
-        has = has || (name.starts_with(".debug_") && header.sh_type != SHT_NOBITS);
-    });
+    const bool has = from.has_section(".debug_info") || from.has_section(".debug_frame");
     return has ? dwarf_begin_elf(from.handle(), DWARF_C_READ, nullptr) : nullptr;
 }
 

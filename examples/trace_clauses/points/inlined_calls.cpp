@@ -25,11 +25,7 @@ inlined_calls::inlined_calls(const program_file& of) {
 }
 
 void inlined_calls::look_at(const elf_file& file) {
-    bool has = false;
-    file.each_section([&](Elf_Scn*, const GElf_Shdr& header, std::string_view name) {
-        has = has || (name == ".debug_info" && header.sh_type != SHT_NOBITS);
-    });
-    if (!has) return;
+    if (!file.has_section(".debug_info")) return;
     Dwarf* const debug = dwarf_begin_elf(file.handle(), DWARF_C_READ, nullptr);
     if (debug == nullptr) return;
     Dwarf_CU* unit = nullptr;

@@ -110,11 +110,8 @@ private:
     };
 
     void open(const elf_file& from) {
-        bool has = false;
-        from.each_section([&](Elf_Scn*, const GElf_Shdr& header, std::string_view name) {
-            has = has || (name == ".debug_info" && header.sh_type != SHT_NOBITS);
-        });
-        if (has) debug_ = dwarf_begin_elf(from.handle(), DWARF_C_READ, nullptr);
+        if (from.has_section(".debug_info"))
+            debug_ = dwarf_begin_elf(from.handle(), DWARF_C_READ, nullptr);
     }
 
     /// What its unit, and the entry itself, say of how it is called.
