@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -36,6 +37,8 @@
 #include "language/dump.hpp"
 #include "options.hpp"
 #include "points/candidates.hpp"
+#include "points/find_points.hpp"
+#include "points/stack_moves.hpp"
 #include "ptrace/ptrace_source.hpp"
 #include "session/plan.hpp"
 #include "session/results.hpp"
@@ -100,18 +103,23 @@ struct own_firing {
 
 /// The kernel would end a program that returns where its return probe does not expect it.
 void refuse_if_stacks_move(const plan& of) {
-    std::string why = of.moves_stacks;
+    const auto at_exit = [](const planned_point& one) {
+        return one.at.part == function_part::exit;
+    };
+    if (std::none_of(of.points.begin(), of.points.end(), at_exit)) return;
+    std::string why = moves_stacks(of.files);
     const char* const tunables = std::getenv("GLIBC_TUNABLES");
     if (why.empty() && tunables != nullptr && std::strstr(tunables, "x86_shstk=on") != nullptr)
         why = "programs have shadow stacks (GLIBC_TUNABLES)";
-    for (const auto& each : of.points) {
-        if (!why.empty() || each.at.part != function_part::exit || each.at.process <= 0) continue;
-        std::ifstream in("/proc/" + std::to_string(each.at.process) + "/status");
+    const auto of_process =
+        std::find_if(of.points.begin(), of.points.end(),
+                     [&](const planned_point& one) { return at_exit(one) && one.at.process > 0; });
+    if (why.empty() && of_process != of.points.end()) {
+        std::ifstream in("/proc/" + std::to_string(of_process->at.process) + "/status");
         for (std::string line; std::getline(in, line);) {
             if (line.starts_with("x86_Thread_features:") && line.find("shstk") != std::string::npos)
                 why = "the process has shadow stacks";
         }
-        break;
     }
     if (!why.empty()) {
         throw kernel_refusal("no exit points by the kernel: " + why +
@@ -201,11 +209,9 @@ private:
         std::vector<std::string> notes;
         for (const auto& [cause, points] : by_cause) {
             const planned_point& first = plan_.points[points.front()];
-            notes.push_back("'" + plan_.code_of[first.clauses.front()].name + "'" +
-                            (points.size() == 1 ? " is left out: "
-                                                : " and " + std::to_string(points.size() - 1) +
-                                                      " more are left out: ") +
-                            cause);
+            notes.push_back(
+                with_others("'" + plan_.code_of[first.clauses.front()].name + "'", points.size()) +
+                (points.size() == 1 ? " is" : " are") + " left out: " + cause);
         }
         if (attached_ == 0 && !notes.empty() && plan_.at_begin.empty() && plan_.at_end.empty())
             throw std::runtime_error(notes.front());

@@ -552,7 +552,7 @@ BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
              "capture(arg0); }' -e '@@syscall:*:*:exit { count(comm, pid); }' > " +
              (folder / "said") + " 2>&1"));
     BOOST_REQUIRE(comes(folder / "said", " points"));
-    // Another test may run the program meanwhile.
+    // Another test may run the program at the same time.
     const std::string own =
         clause_programs::printed("pgrep -P " + std::to_string(tracer.process()) + " | tr -d '\\n'");
     BOOST_TEST(run("sleep 0.1; pkill -INT -P " + std::to_string(tracer.process())).status == 0);

@@ -5,6 +5,10 @@
 /// @file
 /// The bytes that may stand before an opcode (Intel SDM volume 2, instruction format).
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
 namespace branch_trace {
 
 /// Whether a byte is a prefix; `wide`: in code of 64 bits, which has REX.
@@ -25,6 +29,15 @@ namespace branch_trace {
         default:
             return wide && (byte & 0xF0U) == 0x40;
     }
+}
+
+/// How many of them stand before an opcode.
+[[nodiscard]] inline std::size_t count_prefixes(std::span<const std::byte> code,
+                                                bool wide) noexcept {
+    const auto opcode = std::find_if(code.begin(), code.end(), [wide](std::byte one) {
+        return !is_prefix(std::to_integer<unsigned>(one), wide);
+    });
+    return static_cast<std::size_t>(opcode - code.begin());
 }
 
 }  // namespace branch_trace

@@ -12,6 +12,7 @@
 /// EVEX prefix it looks at the opcode alone, and takes vpbroadcastb (0x7C) for jl, vcmpps (0xC2)
 /// for ret: it does by itself what those would do.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,11 +27,11 @@ namespace trace_clauses {
     const auto at = [code](std::size_t i) {
         return i < code.size() ? std::to_integer<unsigned>(code[i]) : 0U;
     };
-    std::size_t i = 0;
-    for (; branch_trace::is_prefix(at(i), wide); ++i) {
-        constexpr unsigned lock = 0xF0;
-        if (at(i) == lock) return "the kernel sets no uprobe at an instruction with a lock prefix";
-    }
+    const std::size_t i = branch_trace::count_prefixes(code, wide);
+    const auto prefixes = code.first(i);
+    constexpr std::byte lock{0xF0};
+    if (std::find(prefixes.begin(), prefixes.end(), lock) != prefixes.end())
+        return "the kernel sets no uprobe at an instruction with a lock prefix";
     constexpr unsigned vex_of_2 = 0xC5, vex_of_3 = 0xC4, evex = 0x62;
     const unsigned first = at(i);
     // In 32 bits these bytes are instructions of their own, unless a register follows.

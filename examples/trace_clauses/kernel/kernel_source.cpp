@@ -137,9 +137,8 @@ namespace {
     return uprobe_links::has(at.part == function_part::exit ? uprobe_links::kind::sessions
                                                             : uprobe_links::kind::entries);
 }
-/// Why there must be no uprobe at a place; null: it is left to the kernel.
-[[nodiscard]] const char* refusal_of(const attach_point& at) {
-    const file_descriptor file(::open(at.file.c_str(), O_RDONLY | O_CLOEXEC));
+/// Why there must be no uprobe at a place in a file; null: it is left to the kernel.
+[[nodiscard]] const char* refusal_of(const file_descriptor& file, const attach_point& at) {
     std::array<std::byte, 20> code{};
     if (file.get() < 0) return nullptr;
     const ssize_t got =
@@ -154,10 +153,13 @@ std::vector<point_left_out> kernel_source::attach(std::span<const planned_point>
     std::vector<point_left_out> without;
     // Points with the same code have one program, which is told their numbers.
     std::map<std::string, std::vector<std::size_t>> together;
+    std::map<std::string, file_descriptor> files;
     for (std::size_t i = 0; i < points.size(); ++i) {
         const planned_point& one = points[i];
         if (!is_system_call(one.at.part)) {
-            if (const char* const why = refusal_of(one.at)) {
+            const auto [file, is_new] = files.try_emplace(one.at.file);
+            if (is_new) file->second.reset(::open(one.at.file.c_str(), O_RDONLY | O_CLOEXEC));
+            if (const char* const why = refusal_of(file->second, one.at)) {
                 without.push_back({i, why});
                 continue;
             }

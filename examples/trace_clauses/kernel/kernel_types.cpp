@@ -9,9 +9,11 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace trace_clauses {
@@ -109,8 +111,12 @@ private:
 }  // namespace
 
 std::int32_t offset_in_kernel(std::string_view structure, std::string_view member) {
-    static const described_kernel known;
-    if (const auto found = known.find(structure, member)) return static_cast<std::int32_t>(*found);
+    static const described_kernel kernel;
+    // To look through all of its types takes long, and each program asks for the same few.
+    static std::map<std::pair<std::string, std::string>, std::optional<std::uint32_t>> known;
+    const auto [at, is_new] = known.try_emplace({std::string(structure), std::string(member)});
+    if (is_new) at->second = kernel.find(structure, member);
+    if (at->second) return static_cast<std::int32_t>(*at->second);
     throw std::runtime_error("this kernel does not tell where its struct " +
                              std::string(structure) + " has '" + std::string(member) +
                              "': it needs CONFIG_DEBUG_INFO_BTF");

@@ -169,27 +169,25 @@ private:
         to_.add_atomically(bpf::r0, static_cast<int>(what), bpf::r1);
         to_.here(none);
     }
-    /// The address of a clause's counts, in r0.
-    void counter(std::uint32_t number) {
+    /// A clause's number, or that of all: the one clause has it as the probe's cookie.
+    void store_number(reg base, int at, std::uint32_t number) {
         if (how_.by_cookie && number != maps_.all) {
             to_.load(bpf::r1, bpf::r10, firing_code::cookie_at);
-            to_.store(bpf::r10, scratch, bpf::r1, 4);
+            to_.store(base, at, bpf::r1, 4);
         } else {
-            to_.store(bpf::r10, scratch, static_cast<std::int32_t>(number), 4);
+            to_.store(base, at, static_cast<std::int32_t>(number), 4);
         }
+    }
+    /// The address of a clause's counts, in r0.
+    void counter(std::uint32_t number) {
+        store_number(bpf::r10, scratch, number);
         to_.load_map(bpf::r1, maps_.counters);
         to_.move(bpf::r2, bpf::r10);
         to_.compute(BPF_ADD, bpf::r2, scratch);
         to_.call(BPF_FUNC_map_lookup_elem);
     }
     void head(std::uint32_t number) {
-        if (how_.by_cookie) {
-            to_.load(bpf::r1, bpf::r10, firing_code::cookie_at);
-            to_.store(record, offsetof(firing_record, clause), bpf::r1, 4);
-        } else {
-            to_.store(record, offsetof(firing_record, clause), static_cast<std::int32_t>(number),
-                      4);
-        }
+        store_number(record, offsetof(firing_record, clause), number);
         to_.store(record, offsetof(firing_record, bits), firing_.bits(), 4);
         to_.store(record, offsetof(firing_record, dropped), 0);
         firing_.time();

@@ -187,7 +187,7 @@ private:
         if (found.is == operand::kind::object && is.is == type::kind::real) {
             need_field(of, is);
             static_cast<void>(values_.compile(of));
-            made.type = is.size.bytes == 4 ? field_type::f32 : field_type::f64;
+            made.type = stored_type(found.type);
             made.offset = place(of, static_cast<std::uint32_t>(is.size.bytes), 8);
             code_.append({op::store_bytes, 0, static_cast<std::uint16_t>(is.size.bytes),
                           static_cast<std::int32_t>(made.offset)});
@@ -198,7 +198,7 @@ private:
             if (is.count == 0 || is.size.bytes > point::most_output)
                 refuse(of, "an array of unknown size");
             static_cast<void>(values_.compile(of));
-            made.type = element_of(is);
+            made.type = stored_type(is.of);
             made.form = field_form::array;
             need_field(of, values_.types()[is.of]);
             made.count = static_cast<std::uint32_t>(is.count);
@@ -223,13 +223,14 @@ private:
         operand found = values_.compile(of);
         const type is = values_.types().of(found);
         const bool many = is.is == type::kind::array;
-        const type element = many ? values_.types()[is.of] : is;
+        const type_id element_id = many ? is.of : found.type;
+        const type element = values_.types()[element_id];
         if (!is_number(element)) refuse(of, "an array of what is no number, in registers");
         need_field(of, element);
         const auto bytes = static_cast<std::uint32_t>(element.size.bytes);
         made.count = many ? static_cast<std::uint32_t>(is.count) : 1;
         made.form = many ? field_form::array : field_form::scalar;
-        made.type = many ? element_of(is) : bytes == 4 ? field_type::f32 : field_type::f64;
+        made.type = stored_type(element_id);
         made.offset = place(of, bytes * made.count, 8);
         for (std::uint32_t i = 0; i < made.count; ++i) {
             values_.push_placed(of, found, bytes);
@@ -244,12 +245,12 @@ private:
     [[nodiscard]] static bool is_number(const type& of) noexcept {
         return of.is == type::kind::integer || of.is == type::kind::real;
     }
-    /// How a trace stores an array's elements.
-    [[nodiscard]] field_type element_of(const type& array) {
-        const type& element = values_.types()[array.of];
-        if (element.is == type::kind::real)
-            return element.size.bytes == 4 ? field_type::f32 : field_type::f64;
-        return values_.types().stored_as(values_.types().integer_of(array.of));
+    /// How a trace stores a floating-point number, or an array's element.
+    [[nodiscard]] field_type stored_type(type_id of) {
+        const type& is = values_.types()[of];
+        if (is.is == type::kind::real)
+            return is.size.bytes == 4 ? field_type::f32 : field_type::f64;
+        return values_.types().stored_as(values_.types().integer_of(of));
     }
     static void need_field(const expression& of, const type& is) {
         if (is.is == type::kind::real && is.size.bytes > 8)

@@ -69,21 +69,15 @@ public:
             const std::uint32_t asked =
                 of.parts.size() == 2 ? constant(of.parts[1], 1, 1024) : usual_text;
             // Of an array, no more than it has.
-            const auto array = bytes_of_array(of.parts[0]);
-            return text_value{
-                static_cast<std::uint32_t>(std::min<std::uint64_t>(asked, array.value_or(asked))),
-                array && *array <= asked};
+            const auto array = array_in_memory(of.parts[0]);
+            const std::uint64_t has =
+                array && types_[*array].count != 0 ? types_[*array].size.bytes : UINT64_MAX;
+            return text_value{static_cast<std::uint32_t>(std::min<std::uint64_t>(asked, has)),
+                              has <= asked};
         }
-        if (of.what == form::call || of.what == form::constant || of.what == form::text ||
-            is_condition(of)) {
-            return std::nullopt;
-        }
-        const operand made = without_code([&] { return compile(of); });
-        const type& is = types_.of(made);
-        if (made.is != operand::kind::object || is.is != type::kind::array ||
-            !is_character(is.of)) {
-            return std::nullopt;
-        }
+        const auto array = array_in_memory(of);
+        if (!array || !is_character(types_[*array].of)) return std::nullopt;
+        const type& is = types_[*array];
         return text_value{static_cast<std::uint32_t>(std::clamp<std::uint64_t>(is.count, 1, 1024)),
                           is.count >= 1 && is.count <= 1024};
     }
@@ -218,14 +212,16 @@ private:
         if (!to_no.empty()) code_.constant(0);
         code_.here(to_end);
     }
-    /// How many bytes the array has that an expression names; nothing: it names none.
-    [[nodiscard]] std::optional<std::uint64_t> bytes_of_array(const expression& of) {
-        if (of.what == form::constant || of.what == form::text || is_condition(of))
+    /// The type of the array in memory that an expression names; nothing: it names none.
+    [[nodiscard]] std::optional<type_id> array_in_memory(const expression& of) {
+        if (of.what == form::call || of.what == form::constant || of.what == form::text ||
+            is_condition(of)) {
             return std::nullopt;
+        }
         const operand made = without_code([&] { return compile(of); });
-        const type& is = types_.of(made);
-        const bool is_array = made.is == operand::kind::object && is.is == type::kind::array;
-        return is_array && is.count != 0 ? std::optional(is.size.bytes) : std::nullopt;
+        const bool is_array =
+            made.is == operand::kind::object && types_.of(made).is == type::kind::array;
+        return is_array ? std::optional(made.type) : std::nullopt;
     }
     [[nodiscard]] bool is_character(type_id of) const {
         const type& is = types_[of];

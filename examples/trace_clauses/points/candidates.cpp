@@ -230,7 +230,7 @@ public:
                                        ", which was deleted or replaced since");
                 continue;
             }
-            add(process, one.path);
+            add(process, folder, one.path);
         }
     }
     [[nodiscard]] candidates take() { return std::move(found_); }
@@ -248,11 +248,10 @@ private:
         return identity(status.st_dev, status.st_ino);
     }
 
-    void add(pid_t process, const std::string& path) {
+    void add(pid_t process, const std::string& folder, const std::string& path) {
         // In its own root folder. The usual name is better where it is the same file: it stays when
         // the process ends.
-        std::string opened =
-            "/proc/" + std::to_string(launching::living_thread_of(process)) + "/root" + path;
+        std::string opened = folder + "/root" + path;
         const auto there = identity_of(opened);
         const auto here = identity_of(path);
         const auto found = there ? there : here;

@@ -16,12 +16,9 @@
 #include <elfutils/libdw.h>
 
 #include <cstdint>
-#include <memory>
 #include <set>
-#include <string>
-#include <vector>
 
-#include "elf_file.hpp"
+#include "debug_information.hpp"
 #include "program_file.hpp"
 #include "unwind_rules.hpp"
 
@@ -32,9 +29,6 @@ class exit_points {
 public:
     /// Throws std::runtime_error, "FILE: cause", if it cannot be read any more.
     explicit exit_points(const program_file& of);
-    ~exit_points();
-    exit_points(const exit_points&) = delete;
-    exit_points& operator=(const exit_points&) = delete;
 
     /// Why its exits are no trace points; null: they are.
     [[nodiscard]] const char* refusal(const program_function& of);
@@ -42,18 +36,13 @@ public:
 private:
     /// Where functions begin, and what other parts they have.
     void find_entries();
+    void add_function(Dwarf_Die& one);
 
-    elf_file file_;
-    std::unique_ptr<elf_file> debug_file_;
-    Dwarf* debug_ = nullptr;
-    std::unique_ptr<unwind_rules> rules_;
+    debug_information debug_;
+    unwind_rules rules_;
     bool entries_are_known_ = false;
     std::set<std::uint64_t> entries_;
     std::set<std::uint64_t> parts_;  // where those of functions begin that are not their entries
 };
-
-/// Why the kernel's return probes would end programs that run these files: they move stacks, or
-/// addresses to return to. Empty: nothing in them does.
-[[nodiscard]] std::string moves_stacks(const std::vector<std::string>& files);
 
 }  // namespace trace_clauses

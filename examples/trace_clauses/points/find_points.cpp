@@ -120,15 +120,19 @@ struct places {
     std::size_t places = 0;
     for (const auto& each : functions) places += each.second;
     const bool many = functions.size() > 1;
-    return in_quotes(functions.front().first) +
-           (many ? " and " + std::to_string(functions.size() - 1) + " more are " : " is ") +
-           std::string(how) + "inlined at " + std::to_string(places) +
+    return with_others(in_quotes(functions.front().first), functions.size()) +
+           (many ? " are " : " is ") + std::string(how) + "inlined at " + std::to_string(places) +
            (places == 1 ? " place" : " places") +
            (how.empty() ? ", and has no code of its own that could be traced"
                         : ", where no point fires");
 }
 
 }  // namespace
+
+std::string with_others(std::string first, std::size_t all) {
+    if (all > 1) first += " and " + std::to_string(all - 1) + " more";
+    return first;
+}
 
 std::string trace_point::text() const {
     std::string all = "@@";
@@ -285,20 +289,16 @@ point_finder::result point_finder::find_functions(const specification& what) {
         }
         if (chosen != 0) {
             found.notes.push_back(
-                in_quotes(first) +
-                (chosen > 1 ? " and " + std::to_string(chosen - 1) + " more" : std::string()) +
-                " of " + each.name + (chosen > 1 ? " are" : " is") +
+                with_others(in_quotes(first), chosen) + " of " + each.name +
+                (chosen > 1 ? " are" : " is") +
                 " chosen when it is loaded (IFUNC), and no trace point: trace what is chosen, as "
                 "'*" +
                 std::string(first) + "*' may find it");
         }
     }
     for (const auto& [why, names] : refused) {
-        const bool many = names.size() > 1;
-        found.notes.push_back(
-            "no exit point at " + in_quotes(names.front()) +
-            (many ? " and " + std::to_string(names.size() - 1) + " more" : std::string()) + ": " +
-            why);
+        found.notes.push_back("no exit point at " +
+                              with_others(in_quotes(names.front()), names.size()) + ": " + why);
     }
     if (overloads.size() > 1 && glob.find_first_of("*?[(") == std::string_view::npos) {
         std::string all_of_them;

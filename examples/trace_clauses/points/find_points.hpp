@@ -56,6 +56,9 @@ struct trace_point {
     [[nodiscard]] std::string text() const;
 };
 
+/// "first", or "first and 3 more": of so many, in messages.
+[[nodiscard]] std::string with_others(std::string first, std::size_t all);
+
 /// Opens each file once, and only if its name is asked for. Not for two threads at once.
 class point_finder {
 public:
@@ -65,6 +68,7 @@ public:
     };
 
     explicit point_finder(candidates among) : among_(std::move(among)) {}
+    [[nodiscard]] const candidates& among() const noexcept { return among_; }
 
     /// Each point once, by file and offset. Throws std::runtime_error, which says what is wrong
     /// with the specification, or what there is, if it means no point.

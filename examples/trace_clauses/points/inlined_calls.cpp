@@ -11,30 +11,21 @@
 
 #include <trace_ring/glob.hpp>
 
+#include "debug_information.hpp"
+
 namespace trace_clauses {
 
 inlined_calls::inlined_calls(const program_file& of) {
-    for (const std::string& path : {of.opened(), of.debug_file()}) {
-        if (path.empty()) continue;
-        try {
-            look_at(elf_file(path));
-        } catch (const std::runtime_error&) {
-            // It was there when its functions were read.
-        }
+    try {
+        const debug_information debug(of);
+        if (debug.handle() == nullptr) return;
+        debug_information::each_unit(debug.handle(), [this](Dwarf_Die& unit) {
+            look_at_children(unit, 0);
+            return left_ != 0;
+        });
+    } catch (const std::runtime_error&) {
+        // It was there when its functions were read.
     }
-}
-
-void inlined_calls::look_at(const elf_file& file) {
-    if (!file.has_section(".debug_info")) return;
-    Dwarf* const debug = dwarf_begin_elf(file.handle(), DWARF_C_READ, nullptr);
-    if (debug == nullptr) return;
-    Dwarf_CU* unit = nullptr;
-    Dwarf_Die whole, split;
-    std::uint8_t kind = 0;
-    while (left_ != 0 && dwarf_get_units(debug, unit, &unit, nullptr, &kind, &whole, &split) == 0) {
-        look_at_children(kind == DW_UT_skeleton && dwarf_tag(&split) != 0 ? split : whole, 0);
-    }
-    dwarf_end(debug);
 }
 
 void inlined_calls::look_at_children(Dwarf_Die& of, int depth) {

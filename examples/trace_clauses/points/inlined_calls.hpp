@@ -14,14 +14,13 @@
 #include <elfutils/libdw.h>
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "elf_file.hpp"
 #include "program_file.hpp"
 
 namespace trace_clauses {
@@ -39,7 +38,6 @@ public:
         std::string_view glob) const;
 
 private:
-    void look_at(const elf_file& file);
     void look_at_children(Dwarf_Die& of, int depth);
 
     std::size_t left_ = std::size_t{1} << 24;  // entries that are looked at

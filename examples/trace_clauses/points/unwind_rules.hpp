@@ -3,7 +3,7 @@
 #pragma once
 
 /// @file
-/// What a program says of its stack's frames (.eh_frame, .debug_frame): where a function's frame is
+/// How a program describes its stack frames (.eh_frame, .debug_frame): where a function's frame is
 /// and where it returns to.
 /// @code
 ///   unwind_rules rules(file);

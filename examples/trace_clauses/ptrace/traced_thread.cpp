@@ -38,8 +38,7 @@ using branch_trace::impl::read_signal;
     const auto at = [code](std::size_t i) {
         return i < code.size() ? std::to_integer<unsigned>(code[i]) : 0U;
     };
-    std::size_t i = 0;
-    while (branch_trace::is_prefix(at(i), wide)) ++i;
+    const std::size_t i = branch_trace::count_prefixes(code, wide);
     return at(i) == 0x0F || at(i) == 0xCD ? at(i) << 8 | at(i + 1) : at(i);
 }
 }  // namespace

@@ -17,7 +17,6 @@
 
 #include "../../expressions/parse.hpp"
 #include "../language/type_names.hpp"
-#include "../points/exit_points.hpp"
 #include "../points/find_points.hpp"
 #include "../points/program_file.hpp"
 #include "../types/calling_convention.hpp"
@@ -76,17 +75,17 @@ private:
 
 class planner {
 public:
-    planner(const std::string& script, candidates files, planning how) : text_(script), how_(how) {
-        for (const candidate& each : files.files) of_all_.push_back(each.opened);
+    planner(const std::string& script, candidates files, planning how)
+        : text_(script), finder_(std::move(files)), how_(how) {
+        for (const candidate& each : finder_.among().files) made_.files.push_back(each.opened);
         // Of all processes of a machine there may be many.
         constexpr std::size_t most_notes = 8;
-        made_.notes = files.notes;
+        made_.notes = finder_.among().notes;
         if (made_.notes.size() > most_notes) {
             const std::size_t others = made_.notes.size() - 1;
             made_.notes.resize(1);
             made_.notes[0] += "; " + std::to_string(others) + " more files are left out";
         }
-        finder_.emplace(std::move(files));
     }
 
     [[nodiscard]] plan make() {
@@ -112,10 +111,6 @@ public:
             }
         }
         for (auto& [where, point] : by_place_) made_.points.push_back(std::move(point));
-        if (std::any_of(made_.points.begin(), made_.points.end(), [](const planned_point& one) {
-                return one.at.part == function_part::exit;
-            }))
-            made_.moves_stacks = moves_stacks(of_all_);
         return std::move(made_);
     }
 
@@ -143,7 +138,7 @@ private:
                 continue;
             }
             try {
-                auto found = finder_->find(wanted);
+                auto found = finder_.find(wanted);
                 for (auto& each : found.points) points.push_back(std::move(each));
                 for (auto& each : found.notes) made_.notes.push_back(std::move(each));
             } catch (const std::runtime_error& why_not) {
@@ -199,11 +194,8 @@ private:
         }
         if (compiled_ones == 0 && first_mistake) refuse(*first_mistake);
         for (const auto& [cause, names] : left_out) {
-            const std::string others =
-                names.size() == 1
-                    ? " is left out: "
-                    : " and " + std::to_string(names.size() - 1) + " more are left out: ";
-            made_.notes.push_back(names.front() + others + cause);
+            made_.notes.push_back(with_others(names.front(), names.size()) +
+                                  (names.size() == 1 ? " is" : " are") + " left out: " + cause);
         }
     }
     std::uint32_t add_code(std::uint32_t group, std::string name, compiled of,
@@ -261,9 +253,8 @@ private:
     }
 
     const std::string& text_;
-    std::optional<point_finder> finder_;
+    point_finder finder_;
     planning how_;
-    std::vector<std::string> of_all_;  // the files that may run
     mode_types of_64_{program_mode::lp64, how_.assumes_abi};
     mode_types of_32_{program_mode::ilp32, how_.assumes_abi};
     plan made_;

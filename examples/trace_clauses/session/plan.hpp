@@ -47,9 +47,7 @@ struct plan {
     std::vector<std::uint32_t> at_begin{};
     std::vector<std::uint32_t> at_end{};
     std::vector<std::string> notes{};  ///< what is left out, and why
-    /// Why the kernel's return probes would end what is traced; empty: they do not, or there is no
-    /// exit point.
-    std::string moves_stacks{};
+    std::vector<std::string> files{};  ///< that may run
 };
 
 /// What is asked of a plan, beside its script.

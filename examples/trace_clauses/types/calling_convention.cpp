@@ -7,7 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 
 namespace trace_clauses {
@@ -56,6 +56,9 @@ constexpr const char* behind = "it is behind an argument whose place is not know
 
 // --- x86-64 ---
 
+/// rdi, rsi, rdx, rcx, r8, r9: by DWARF's numbers.
+constexpr std::array<std::uint8_t, 6> general_64{5, 4, 1, 2, 8, 9};
+
 enum class eightbyte : std::uint8_t { none, whole, sse, sse_up, x87, x87_up, memory };
 
 class convention_64 {
@@ -65,13 +68,17 @@ public:
     [[nodiscard]] call_places places(const function_type& of) {
         call_places made;
         made.result = result(of.returns);
+        // Where the result goes is an argument before all others.
+        general_unknown_ = classes_of(of.returns).depends;
+        if (made.result.known() && made.result.pieces[0].is == piece::memory) ++general_used_;
         for (const auto& each : of.parameters) made.arguments.push_back(argument(of, each));
         return made;
     }
 
 private:
-    static constexpr std::array<std::uint8_t, 6> general{5, 4, 1, 2, 8, 9};
-    static constexpr std::uint8_t rax = 0, rdx = 1, stack_pointer = 7;
+    static constexpr auto& general = general_64;
+    static constexpr std::uint8_t rax = 0, rdx = 1;
+    static constexpr std::uint8_t stack_pointer = stack_pointer_of(program_mode::lp64);
     static constexpr std::size_t vectors = 8;
 
     struct classes {
@@ -186,18 +193,28 @@ private:
         if (found.in_memory()) return by_address;
         if (found.of[0] == x87)
             return in_registers({{.is = piece::x87, .number = 0, .bytes = 16}}, is.size.bytes);
+        std::size_t wholes = 0;
+        std::size_t reals = 0;
+        return in_classes(found.of, is.size.bytes, std::array{rax, rdx}, wholes, reals);
+    }
+    /// In the next registers of each class.
+    template <class Registers>
+    [[nodiscard]] static value_place in_classes(const std::array<eightbyte, 2>& of,
+                                                std::uint64_t bytes, const Registers& general_ones,
+                                                std::size_t& wholes, std::size_t& reals) {
+        using enum eightbyte;
         std::vector<value_piece> pieces;
-        std::uint8_t wholes = 0;
-        std::uint8_t reals = 0;
-        for (const eightbyte each : found.of) {
+        for (const eightbyte each : of) {
             if (each == whole)
-                pieces.push_back(
-                    {.is = piece::reg, .number = wholes++ == 0 ? rax : rdx, .bytes = 8});
-            if (each == sse) pieces.push_back({.is = piece::vector, .number = reals++, .bytes = 8});
+                pieces.push_back({.is = piece::reg, .number = general_ones[wholes++], .bytes = 8});
+            if (each == sse)
+                pieces.push_back({.is = piece::vector,
+                                  .number = static_cast<std::uint8_t>(reals++),
+                                  .bytes = 8});
             if (each == sse_up) pieces.push_back(upper_half(pieces.back()));
             if (each == none) pieces.push_back({.is = piece::lost, .bytes = 8});
         }
-        return in_registers(pieces, is.size.bytes);
+        return in_registers(pieces, bytes);
     }
     [[nodiscard]] static value_piece upper_half(value_piece lower) {
         lower.upper = true;
@@ -207,19 +224,6 @@ private:
     [[nodiscard]] value_place argument(const function_type& of,
                                        const function_type::parameter& one) {
         using enum eightbyte;
-        // Where the result goes is an argument before all others.
-        if (!hidden_is_passed_) {
-            hidden_is_passed_ = true;
-            const type& returned = types_[of.returns];
-            const bool complex_x87 =
-                returned.passed == passing::complex && is_x87(types_[returned.of]);
-            const classes found = classes_of(of.returns);
-            general_unknown_ = found.depends;
-            if (returned.size.bytes != 0 && !complex_x87 &&
-                (returned.passed == passing::by_reference || found.in_memory())) {
-                ++general_used_;
-            }
-        }
         const type& is = types_[one.type];
         if (one.by_reference || is.passed == passing::by_reference) {
             value_place address = pass({whole, none}, 8, 8);
@@ -267,19 +271,7 @@ private:
         }
         if (!in_memory && general_used_ + wholes <= general.size() &&
             vectors_used_ + reals <= vectors) {
-            std::vector<value_piece> pieces;
-            for (const eightbyte each : of) {
-                if (each == whole)
-                    pieces.push_back(
-                        {.is = piece::reg, .number = general[general_used_++], .bytes = 8});
-                if (each == sse)
-                    pieces.push_back({.is = piece::vector,
-                                      .number = static_cast<std::uint8_t>(vectors_used_++),
-                                      .bytes = 8});
-                if (each == sse_up) pieces.push_back(upper_half(pieces.back()));
-                if (each == none) pieces.push_back({.is = piece::lost, .bytes = 8});
-            }
-            return in_registers(pieces, bytes);
+            return in_classes(of, bytes, general, general_used_, vectors_used_);
         }
         // A number of 16 bytes: older clangs divide it between a register and the stack, or do not
         // align it there.
@@ -296,7 +288,6 @@ private:
     }
 
     const type_table& types_;
-    bool hidden_is_passed_ = false;
     bool general_unknown_ = false;
     bool vectors_unknown_ = false;
     bool stack_unknown_ = false;
@@ -322,7 +313,8 @@ public:
     }
 
 private:
-    static constexpr std::uint8_t eax = 0, edx = 2, stack_pointer = 4;
+    static constexpr std::uint8_t eax = 0, edx = 2;
+    static constexpr std::uint8_t stack_pointer = stack_pointer_of(program_mode::ilp32);
 
     [[nodiscard]] value_place result(type_id which) const {
         const type& is = types_[which];
@@ -403,26 +395,14 @@ private:
     return true;
 }
 
-}  // namespace
-
-call_places places_by_convention(const type_table& types, const function_type& of) {
-    if (types.mode() == program_mode::lp64) return convention_64(types).places(of);
-    return convention_32(types).places(of);
-}
-
-namespace {
-
-[[nodiscard]] bool is_register(const value_piece& of) noexcept {
-    return of.is == piece::reg || of.is == piece::vector ||
-           (of.is == piece::memory && !of.through.empty());
-}
 /// Forgets what clang tells of registers for a whole function where these are not those of
 /// arguments in their order: then its first instructions have copied the argument there.
 void forget_copies(const type_table& types, function_type& of) {
     const bool wide = types.mode() == program_mode::lp64;
-    const std::vector<std::uint8_t> order =
-        wide ? std::vector<std::uint8_t>{5, 4, 1, 2, 8, 9} : std::vector<std::uint8_t>{1, 2};
-    const auto stack_pointer = static_cast<std::uint8_t>(wide ? 7 : 4);
+    constexpr std::array<std::uint8_t, 2> order_32{1, 2};  // ecx, edx
+    const std::span<const std::uint8_t> order =
+        wide ? std::span<const std::uint8_t>(general_64) : order_32;
+    const std::uint8_t stack_pointer = stack_pointer_of(types.mode());
     std::size_t general = 0;  // the first that may be next
     std::size_t vectors = 0;
     bool in_order = true;
@@ -445,7 +425,9 @@ void forget_copies(const type_table& types, function_type& of) {
     if (in_order) return;
     for (auto& one : of.parameters) {
         const auto copied = [&](const value_piece& each) {
-            return is_register(each) || (each.is == piece::memory && each.number != stack_pointer);
+            return each.is == piece::reg || each.is == piece::vector ||
+                   (each.is == piece::memory &&
+                    (each.number != stack_pointer || !each.through.empty()));
         };
         if (one.is_told && one.is_for_whole &&
             std::any_of(one.place.pieces.begin(), one.place.pieces.end(), copied)) {
@@ -458,8 +440,7 @@ void forget_copies(const type_table& types, function_type& of) {
 
 /// What is passed by its address is nowhere on the stack itself, although clang says so.
 void dereference(const type_table& types, function_type& of) {
-    const auto stack_pointer =
-        static_cast<std::uint8_t>(types.mode() == program_mode::lp64 ? 7 : 4);
+    const std::uint8_t stack_pointer = stack_pointer_of(types.mode());
     for (auto& one : of.parameters) {
         if (!one.is_told || types[one.type].passed != passing::by_reference) continue;
         for (value_piece& each : one.place.pieces) {
@@ -470,6 +451,11 @@ void dereference(const type_table& types, function_type& of) {
 }
 
 }  // namespace
+
+call_places places_by_convention(const type_table& types, const function_type& of) {
+    if (types.mode() == program_mode::lp64) return convention_64(types).places(of);
+    return convention_32(types).places(of);
+}
 
 void settle_places(const type_table& types, function_type& of, known_of_function known) {
     const call_places by_abi = places_by_convention(types, of);

@@ -5,20 +5,19 @@
 
 #include <dwarf.h>
 
+#include <trace_clauses/points/debug_information.hpp>
+
 #include "dwarf_attributes.hpp"
 
 namespace trace_clauses {
 
 dwarf_index::dwarf_index(Dwarf* of) {
-    Dwarf_CU* unit = nullptr;
-    Dwarf_Die whole, split;
-    std::uint8_t kind = 0;
-    while (left_ != 0 && dwarf_get_units(of, unit, &unit, nullptr, &kind, &whole, &split) == 0) {
+    debug_information::each_unit(of, [this](Dwarf_Die& unit) {
+        if (left_ == 0) return false;
         --left_;
-        // What is split off is in a file of its own.
-        Dwarf_Die& read = kind == DW_UT_skeleton && dwarf_tag(&split) != 0 ? split : whole;
-        look_at_children(read, "", !is_c(read), 0);
-    }
+        look_at_children(unit, "", !is_c(unit), 0);
+        return left_ != 0;
+    });
 }
 
 void dwarf_index::look_at_children(Dwarf_Die& of, const std::string& around, bool cxx, int depth) {
@@ -59,13 +58,8 @@ void dwarf_index::look_at(Dwarf_Die& one, const std::string& around, bool cxx, i
 }
 
 void dwarf_index::add_function(Dwarf_Die& one) {
-    Dwarf_Addr entry = 0;
-    if (dwarf_entrypc(&one, &entry) != 0) {
-        // Of one in several parts, the first.
-        Dwarf_Addr base = 0, end = 0;
-        if (dwarf_ranges(&one, 0, &base, &entry, &end) <= 0) return;
-    }
-    if (entry == 0) return;  // the linker left it out
+    const std::uint64_t entry = debug_information::entry_of(one);
+    if (entry == 0) return;
     by_address_.emplace(entry, one);
     if (const char* const name = dwarf_diename(&one)) functions_.emplace(name, one);
     Dwarf_Attribute attribute;

@@ -100,7 +100,7 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
                                              std::uint64_t bytes, std::vector<value_piece>& into) {
     std::vector<term> stack;
     std::uint64_t done = 0;
-    is_copied_ = false;
+    bool is_copied = false;
     // What is on the stack becomes a piece of so many bytes.
     const auto close = [&](std::uint64_t size) {
         term one;
@@ -165,22 +165,23 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
             const std::uint64_t number = extended ? one.number : atom - DW_OP_breg0;
             if (number >= (mode_ == program_mode::lp64 ? 16U : 8U)) return outcome::not_understood;
             // For the whole function, these two hold what its first instructions make of them.
-            is_copied_ = is_copied_ ||
-                         (whole_function && (number == stack_pointer() || number == frame_pointer));
+            is_copied =
+                is_copied ||
+                (whole_function && (number == stack_pointer_of(mode_) || number == frame_pointer));
             push_at(static_cast<std::uint8_t>(number),
                     static_cast<std::int64_t>(extended ? one.number2 : one.number));
         } else if (atom == DW_OP_fbreg || atom == DW_OP_call_frame_cfa) {
             std::int64_t offset = 0;
             if (atom == DW_OP_fbreg) {
                 if (!frame_base_) {
-                    is_copied_ = true;
+                    is_copied = true;
                 } else {
                     offset = *frame_base_ + static_cast<std::int64_t>(one.number);
                 }
             }
             // Below the address to return to is the function's own memory.
-            is_copied_ = is_copied_ || offset < 0;
-            push_at(stack_pointer(), word() + offset);
+            is_copied = is_copied || offset < 0;
+            push_at(stack_pointer_of(mode_), word() + offset);
         } else if (atom >= DW_OP_lit0 && atom <= DW_OP_lit31) {
             push_constant(static_cast<std::int64_t>(atom - DW_OP_lit0));
         } else if (atom >= DW_OP_const1u && atom <= DW_OP_consts) {
@@ -231,7 +232,7 @@ dwarf_places::outcome dwarf_places::evaluate(Dwarf_Attribute& of, const Dwarf_Op
             return outcome::not_understood;
         close(bytes);
     }
-    if (is_copied_) return outcome::copied;
+    if (is_copied) return outcome::copied;
     if (into.empty() || std::all_of(into.begin(), into.end(),
                                     [](const value_piece& each) { return each.is == piece::lost; }))
         return outcome::lost;

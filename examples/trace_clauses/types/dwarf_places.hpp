@@ -51,15 +51,11 @@ private:
     /// The frame's base, from where the caller's frame ends.
     void find_frame_base(Dwarf_Die& function);
     [[nodiscard]] std::int64_t word() const noexcept { return mode_ == program_mode::lp64 ? 8 : 4; }
-    [[nodiscard]] std::uint8_t stack_pointer() const noexcept {
-        return mode_ == program_mode::lp64 ? 7 : 4;
-    }
 
     std::uint64_t entry_;
     program_mode mode_;
     unwind_rules& rules_;
     std::optional<std::int64_t> frame_base_{};
-    bool is_copied_ = false;  // of the expression that is evaluated
 };
 
 }  // namespace trace_clauses

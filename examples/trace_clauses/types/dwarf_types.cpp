@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <trace_clauses/points/elf_file.hpp>
+#include <trace_clauses/points/debug_information.hpp>
 
 #include "class_copying.hpp"
 #include "dwarf_attributes.hpp"
@@ -31,28 +31,12 @@ constexpr std::uint64_t most_bytes = point::layout::most_bytes;
 
 class dwarf_types::reader {
 public:
-    reader(const program_file& of, type_table& into) : table_(into), file_(of.opened(), of.path()) {
-        open(file_);
-        if (debug_ == nullptr && !of.debug_file().empty()) {
-            try {
-                debug_file_ = std::make_unique<elf_file>(of.debug_file());
-                open(*debug_file_);
-            } catch (const std::runtime_error&) {
-                // Without it, as if it were not there.
-            }
-        }
-    }
-    ~reader() {
-        rules_.reset();
-        if (debug_ != nullptr) dwarf_end(debug_);
-    }
-    reader(const reader&) = delete;
-    reader& operator=(const reader&) = delete;
+    reader(const program_file& of, type_table& into) : table_(into), debug_(of) {}
 
-    [[nodiscard]] bool any() const noexcept { return debug_ != nullptr; }
+    [[nodiscard]] bool any() const noexcept { return debug_.handle() != nullptr; }
 
     [[nodiscard]] dwarf_index& index() {
-        if (!index_) index_.emplace(debug_);
+        if (!index_) index_.emplace(debug_.handle());
         return *index_;
     }
 
@@ -109,18 +93,14 @@ private:
         state is = state::waiting;
     };
 
-    void open(const elf_file& from) {
-        if (from.has_section(".debug_info"))
-            debug_ = dwarf_begin_elf(from.handle(), DWARF_C_READ, nullptr);
-    }
-
     /// What its unit, and the entry itself, say of how it is called.
     static void describe(Dwarf_Die& function, Dwarf_Die& unit, function_type& into) {
         const int language = dwarf_srclang(&unit);
         into.calls_as_c = calls_as_c(language);
         const auto convention = number_of(function, DW_AT_calling_convention);
         into.has_own_convention = convention && *convention != DW_CC_normal;
-        into.is_prototyped = !is_c(unit) || has_flag_integrated(function, DW_AT_prototyped);
+        into.is_prototyped =
+            !is_c(unit) || dwarf_hasattr_integrate(&function, DW_AT_prototyped) != 0;
         Dwarf_Attribute attribute;
         const char* const producer =
             dwarf_formstring(dwarf_attr(&unit, DW_AT_producer, &attribute));
@@ -182,11 +162,6 @@ private:
                 return false;
         }
     }
-    [[nodiscard]] static bool has_flag_integrated(Dwarf_Die& of, unsigned which) {
-        bool is = false;
-        Dwarf_Attribute attribute;
-        return dwarf_formflag(dwarf_attr_integrate(&of, which, &attribute), &is) == 0 && is;
-    }
     [[nodiscard]] static std::optional<Dwarf_Die> origin_of(Dwarf_Die& of) {
         Dwarf_Attribute attribute;
         Dwarf_Die origin;
@@ -207,12 +182,9 @@ private:
         return made;
     }
     void find_places(Dwarf_Die& function, std::vector<Dwarf_Die>& parameters, function_type& into) {
-        Dwarf_Addr entry = 0;
-        if (dwarf_entrypc(&function, &entry) != 0) {
-            Dwarf_Addr base = 0, end = 0;
-            if (dwarf_ranges(&function, 0, &base, &entry, &end) <= 0) return;
-        }
-        if (!rules_) rules_.emplace(file_, debug_);
+        const std::uint64_t entry = debug_information::entry_of(function);
+        if (entry == 0) return;
+        if (!rules_) rules_.emplace(debug_.file(), debug_.handle());
         dwarf_places places(function, entry, table_.mode(), *rules_);
         for (std::size_t i = 0; i < parameters.size(); ++i) {
             auto& one = into.parameters[i];
@@ -533,9 +505,7 @@ private:
     static constexpr std::size_t most_dimensions = 16;
 
     type_table& table_;
-    elf_file file_;
-    std::unique_ptr<elf_file> debug_file_;
-    Dwarf* debug_ = nullptr;
+    debug_information debug_;
     std::optional<unwind_rules> rules_;
     std::optional<dwarf_index> index_;
     std::size_t left_ = std::size_t{1} << 21;  // entries that are read

@@ -14,7 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include <trace_ring/record/data_model.hpp>
+
 namespace trace_clauses {
+
+/// The stack pointer's number, by DWARF.
+[[nodiscard]] constexpr std::uint8_t stack_pointer_of(
+    trace_ring::record::program_mode mode) noexcept {
+    return mode == trace_ring::record::program_mode::lp64 ? 7 : 4;
+}
 
 /// Some bytes of a value, which follow those of the piece before.
 struct value_piece {

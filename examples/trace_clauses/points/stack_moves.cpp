@@ -1,0 +1,73 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "stack_moves.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string_view>
+
+#include "elf_file.hpp"
+
+namespace trace_clauses {
+namespace {
+
+/// Those by which a program has several stacks in one thread. A stack for signals may be above the
+/// other one: then the kernel takes all functions on that for left.
+constexpr std::array<std::string_view, 11> moving_stacks{
+    "makecontext",    "swapcontext",      "setcontext",
+    "sigaltstack",    "jump_fcontext",    "make_fcontext",
+    "ontop_fcontext", "__morestack",      "__splitstack_makecontext",
+    "coro_transfer",  "runtime.morestack"};
+
+/// By which of these functions a file moves stacks; empty: by none.
+[[nodiscard]] std::string moving_function_of(const elf_file& file) {
+    std::string found;
+    file.each_section([&](Elf_Scn* at, const GElf_Shdr& header, std::string_view name) {
+        if (name == ".gopclntab" || name == ".note.go.buildid") found = "Go's run-time system";
+        if (!found.empty() || (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
+            return;
+        Elf_Data* const data = elf_getdata(at, nullptr);
+        if (data == nullptr || data->d_buf == nullptr || header.sh_entsize == 0) return;
+        const auto count =
+            std::min<std::uint64_t>(header.sh_size / header.sh_entsize, std::uint64_t{1} << 30);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            GElf_Sym symbol;
+            if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) return;
+            const char* const text = elf_strptr(file.handle(), header.sh_link, symbol.st_name);
+            if (text == nullptr) continue;
+            std::string_view called(text);
+            called = called.substr(0, called.find('@'));
+            if (std::find(moving_stacks.begin(), moving_stacks.end(), called) !=
+                moving_stacks.end()) {
+                found = called;
+                return;
+            }
+        }
+    });
+    return found;
+}
+
+}  // namespace
+
+std::string moves_stacks(const std::vector<std::string>& files) {
+    for (const std::string& each : files) {
+        const std::string name = std::filesystem::path(each).filename().string();
+        // These define the functions in question.
+        if (name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-") ||
+            name.starts_with("libpthread") || name.starts_with("libc.musl"))
+            continue;
+        try {
+            const std::string by = moving_function_of(elf_file(each));
+            if (!by.empty()) return name + " has several stacks (" + by + ")";
+        } catch (const std::runtime_error&) {
+            // It is no program: text of a font, and the like, is mapped, too.
+        }
+    }
+    return {};
+}
+
+}  // namespace trace_clauses

@@ -1,0 +1,20 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Programs that have several stacks in a thread, which the kernel's return probes would end.
+/// @code
+///   if (const std::string why = moves_stacks(files); !why.empty()) refuse(why);
+/// @endcode
+
+#include <string>
+#include <vector>
+
+namespace trace_clauses {
+
+/// Which of these files moves stacks, or addresses to return to, and by what. Empty: none does.
+/// What cannot be read does not. O(n) in the symbols.
+[[nodiscard]] std::string moves_stacks(const std::vector<std::string>& files);
+
+}  // namespace trace_clauses
