@@ -40,6 +40,8 @@ struct fault {
 struct text_begin;
 /// How many values there are around the place that is parsed: a number.
 struct nesting;
+/// Whether numbers and operators are C's, as in clauses: a bool.
+struct as_in_c;
 
 [[nodiscard]] fault too_deep(const char* at) {
     return {at, 1,
@@ -96,19 +98,35 @@ struct nesting;
     return made;
 }
 
+/// What says in C which type a whole number has: u, l or ll, or u and one of the others.
+[[nodiscard]] bool is_suffix_in_c(std::string_view text) {
+    const auto is_u = [](char c) { return c == 'u' || c == 'U'; };
+    if (!text.empty() && is_u(text.front())) {
+        text.remove_prefix(1);
+    } else if (!text.empty() && is_u(text.back())) {
+        text.remove_suffix(1);
+    }
+    return text.empty() || text == "l" || text == "L" || text == "ll" || text == "LL";
+}
+
 /// `token` begins as a number does.
-[[nodiscard]] expression number_of(std::string_view token) {
+[[nodiscard]] expression number_of(std::string_view token, bool in_c) {
     const auto wrong = [&](const char* what) { return fault{token.data(), token.size(), what}; };
+    const char* const token_end = token.data() + token.size();
+    const auto whole = [&](std::size_t from, int base, const char* what) {
+        std::uint64_t value = 0;
+        const auto [at, error] = std::from_chars(token.data() + from, token_end, value, base);
+        if (error == std::errc::result_out_of_range) throw wrong("a number beyond 64 bits");
+        const std::string_view rest(at, static_cast<std::size_t>(token_end - at));
+        if (error != std::errc{} || !(rest.empty() || (in_c && is_suffix_in_c(rest))))
+            throw wrong(what);
+        expression made = expression::of(value);
+        if (in_c) made.word = token;
+        return made;
+    };
     const bool hexadecimal =
         token.size() > 1 && token[0] == '0' && (token[1] == 'x' || token[1] == 'X');
-    if (hexadecimal) {
-        std::uint64_t value = 0;
-        const char* const end = token.data() + token.size();
-        const auto [at, error] = std::from_chars(token.data() + 2, end, value, 16);
-        if (error == std::errc::result_out_of_range) throw wrong("a number beyond 64 bits");
-        if (error != std::errc{} || at != end) throw wrong("no hexadecimal number");
-        return expression::of(value);
-    }
+    if (hexadecimal) return whole(2, 16, "no hexadecimal number");
     std::size_t end = 0;
     const auto digits = [&] {
         while (end < token.size() && is_digit(token[end])) ++end;
@@ -142,6 +160,10 @@ struct nesting;
             throw wrong("a number beyond 64 bits");
         }
         value = number::of(read);
+    }
+    if (in_c && !real && is_suffix_in_c(token.substr(end))) {
+        const bool octal = end > 1 && token[0] == '0';
+        return whole(0, octal ? 8 : 10, "no octal number, which begins with 0");
     }
     if (end == token.size()) return expression::of(value);
     return duration_of(value, token, token.substr(end));
@@ -229,9 +251,19 @@ const auto operand = [](auto& context) {
     all.parts.push_back(std::move(next));
 };
 
+/// The first parts of forms like `of` within each other: its tree may be as deep as the stack
+/// allows.
+void refuse_depth(const expression& of, const char* at, auto... forms) {
+    std::size_t depth = 0;
+    for (const expression* one = &of; ((one->what == forms) || ...); one = &one->parts.front()) {
+        if (++depth == deepest_nesting) throw too_deep(at);
+    }
+}
+
 /// An operator, whose place is the comparison's.
 const auto compare_by = [](auto& context) {
     expression made = std::move(x3::_attr(context));
+    refuse_depth(x3::_val(context), x3::get<text_begin>(context) + made.column, form::compared);
     made.parts.push_back(std::move(x3::_val(context)));
     x3::_val(context) = std::move(made);
 };
@@ -298,7 +330,9 @@ const auto finish_not = [](auto& context) {
     all = turned ? around(form::none_of, std::move(next)) : std::move(next);
 };
 
-const auto set_number = [](auto& context) { set(context, number_of(view(x3::_attr(context)))); };
+const auto set_number = [](auto& context) {
+    set(context, number_of(view(x3::_attr(context)), x3::get<as_in_c>(context).get()));
+};
 const auto set_text = [](auto& context) {
     set(context, expression::of_text(unquoted(view(x3::_attr(context)))));
 };
@@ -325,21 +359,33 @@ const auto add_sign = [](auto& context) {
     all.signs += *x3::_attr(context).begin();
 };
 const auto finish_signs = [](auto& context) {
-    expression& all = x3::_val(context);
-    if (all.signs.empty()) return take(context);
-    all.what = form::negated;
-    stretch_to(all, x3::_attr(context));
-    all.parts.push_back(std::move(x3::_attr(context)));
-};
-/// A value that `->`, `.` or an index is behind: its tree may be as deep as the stack allows.
-void refuse_depth(const expression& of, const char* at) {
-    std::size_t depth = 0;
-    for (const expression* one = &of;
-         one->what == form::through || one->what == form::member || one->what == form::indexed;
-         one = &one->parts.front()) {
-        if (++depth == deepest_nesting) throw too_deep(at);
+    const expression first = std::move(x3::_val(context));
+    expression made = std::move(x3::_attr(context));
+    const auto put_around = [&](form what, std::string signs) {
+        expression outer = around(what, std::move(made));
+        outer.column = first.column;
+        stretch_to(outer, outer.parts.front());
+        outer.signs = std::move(signs);
+        made = std::move(outer);
+    };
+    // A run of signs is one form, as is a run of '!'.
+    std::size_t runs = 0;
+    for (std::string_view left = first.signs; !left.empty();) {
+        const bool turns = left.back() == '!';
+        const std::size_t other = turns ? left.find_last_not_of('!') : left.rfind('!');
+        const std::size_t begin = other == std::string_view::npos ? 0 : other + 1;
+        const std::string run(left.substr(begin));
+        left = left.substr(0, begin);
+        if (++runs > deepest_nesting) throw too_deep(x3::get<text_begin>(context) + first.column);
+        if (!turns) {
+            put_around(form::negated, run);
+            continue;
+        }
+        put_around(form::none_of, {});
+        if (run.size() % 2 == 0) put_around(form::none_of, {});
     }
-}
+    x3::_val(context) = std::move(made);
+};
 /// What is behind a value becomes a form around it, to the end of the token.
 template <form What>
 struct wraps {
@@ -347,7 +393,7 @@ struct wraps {
     void operator()(Context& context) const {
         expression& all = x3::_val(context);
         const auto token = view(x3::_attr(context));
-        refuse_depth(all, token.data());
+        refuse_depth(all, token.data(), form::through, form::member, form::indexed);
         all = around(What, std::move(all));
         all.word = std::string(token);
         const auto begin = x3::get<text_begin>(context);
@@ -357,7 +403,8 @@ struct wraps {
 const auto set_index = [](auto& context) {
     expression& all = x3::_val(context);
     expression& index = x3::_attr(context);
-    refuse_depth(all, x3::get<text_begin>(context) + index.column);
+    refuse_depth(all, x3::get<text_begin>(context) + index.column, form::through, form::member,
+                 form::indexed);
     all = around(form::indexed, std::move(all));
     all.length = index.column + index.length + 1 - all.column;
     all.parts.push_back(std::move(index));
@@ -430,10 +477,23 @@ struct element_id {};
 struct text_id {};
 struct value_id {};
 struct product_id {};
+struct bit_or_id {};
+struct bit_xor_id {};
+struct bit_and_id {};
+struct equality_id {};
+struct relation_id {};
+struct member_of_set_id {};
+struct within_set_id {};
+struct equality_sign_id {};
+struct relation_sign_id {};
+struct shift_id {};
+struct added_id {};
+struct multiplied_id {};
 struct signed_id {};
 struct primary_id {};
 struct atom_id {};
 struct type_id {};
+struct typedef_id {};
 struct cast_id {};
 
 const rule<condition_id> condition("a condition");
@@ -448,10 +508,23 @@ const rule<element_id> element("a value");
 const rule<text_id> quoted_text("a text in quotes");
 const rule<value_id> value("a value");
 const rule<product_id> product("a value");
+const rule<bit_or_id> bit_or("a value");
+const rule<bit_xor_id> bit_xor("a value");
+const rule<bit_and_id> bit_and("a value");
+const rule<equality_id> equality("a value");
+const rule<relation_id> relation("a value");
+const rule<member_of_set_id> member_of_set("a value");
+const rule<within_set_id> within_set("a value");
+const rule<equality_sign_id> equality_sign("a comparison");
+const rule<relation_sign_id> relation_sign("a comparison");
+const rule<shift_id> shift("a value");
+const rule<added_id> added("a value");
+const rule<multiplied_id> multiplied("a value");
 const rule<signed_id> with_sign("a value");
 const rule<primary_id> primary("a value");
 const rule<atom_id> atom("a value");
 const rule<type_id> type_name("a type");
+const rule<typedef_id> typedef_name("a type");
 const rule<cast_id> with_cast("a value");
 
 const auto letter = x3::char_("a-zA-Z_");
@@ -482,6 +555,10 @@ const auto number_token =
     x3::raw[x3::lexeme[digit >> (((x3::lit('x') | 'X') >> *in_name) |
                                  (*digit >> -(x3::char_('.') >> +digit) >>
                                   -(x3::char_("eE") >> x3::char_("+-") >> +digit) >> *in_name))]];
+const auto in_c =
+    x3::eps[([](auto& context) { x3::_pass(context) = x3::get<as_in_c>(context).get(); })];
+const auto in_records =
+    x3::eps[([](auto& context) { x3::_pass(context) = !x3::get<as_in_c>(context).get(); })];
 [[nodiscard]] auto quoted(char quote) {
     const auto inside = (x3::lit('\\') >> x3::char_) | (x3::char_ - quote - '\\');
     return x3::raw[x3::lexeme[(x3::lit(quote) >> *inside) > quote]];
@@ -492,19 +569,48 @@ const auto condition_def = all_of[take] >>
 const auto all_of_def = negation[take] >>
                         *((keyword("and") | "&&") > negation[join_by<form::all_of>{}]);
 const auto negation_def =
-    *(keyword("not") | (x3::lit('!') >> !x3::char_("=~")))[negate] >> comparing[finish_not];
+    (in_c >> *keyword("not")[negate] >> bit_or[finish_not]) |
+    (in_records >> *(keyword("not") | (x3::lit('!') >> !x3::char_("=~")))[negate] >>
+     comparing[finish_not]);
+
+// C's ranks. Of what is joined on the left, form::sum and form::product keep the order.
+const auto bit_or_def = bit_xor[take] >>
+                        *((x3::char_('|') >> !x3::lit('|'))[operate_by<form::sum>{}] >
+                          bit_xor[operand]);
+const auto bit_xor_def = bit_and[take] >>
+                         *(x3::char_('^')[operate_by<form::sum>{}] > bit_and[operand]);
+const auto bit_and_def = equality[take] >>
+                         *((x3::char_('&') >> !x3::lit('&'))[operate_by<form::product>{}] >
+                           equality[operand]);
+const auto equality_def = relation[take] >> *(equality_sign[compare_by] > relation[compared_with]);
+const auto relation_def = member_of_set[take] >>
+                          *(relation_sign[compare_by] > member_of_set[compared_with]);
+const auto member_of_set_def = within_set[finish_comparison];
+const auto in_set_or_like =
+    (set_sign[compare_by] > '{' > element[add_element] > *(',' > element[add_element]) > '}') |
+    (glob_sign[compare_by] > quoted_text[set_glob]);
+const auto within_set_def = shift[take] >> -in_set_or_like;
+const auto shift_def = added[take] >>
+                       *(((x3::lit("<<") >> x3::attr('<'))[operate_by<form::product>{}] |
+                          (x3::lit(">>") >> x3::attr('>'))[operate_by<form::product>{}]) >
+                         added[operand]);
+const auto added_def = multiplied[take] >>
+                       *(x3::char_("+-")[operate_by<form::sum>{}] > multiplied[operand]);
+const auto multiplied_def = with_sign[take] >>
+                            *(x3::char_("*/%")[operate_by<form::product>{}] > with_sign[operand]);
+
+// Conditions on records have fewer ranks.
 const auto comparing_def = compared[finish_comparison];
-const auto compared_def = value[take] >> -((sign[compare_by] > value[compared_with]) |
-                                           (set_sign[compare_by] > '{' > element[add_element] >
-                                            *(',' > element[add_element]) > '}') |
-                                           (glob_sign[compare_by] > quoted_text[set_glob]));
-const auto sign_def = token("==")[becomes<form::compared, comparison::equal>{}] |
-                      token("!=")[becomes<form::compared, comparison::unequal>{}] |
-                      token("<=")[becomes<form::compared, comparison::at_most>{}] |
-                      token(">=")[becomes<form::compared, comparison::at_least>{}] |
-                      token("<")[becomes<form::compared, comparison::less>{}] |
-                      token(">")[becomes<form::compared, comparison::more>{}] |
-                      token("=")[single_equals];
+const auto compared_def = value[take] >>
+                          -((sign[compare_by] > value[compared_with]) | in_set_or_like);
+const auto sign_def = equality_sign[take] | relation_sign[take];
+const auto equality_sign_def = token("==")[becomes<form::compared, comparison::equal>{}] |
+                               token("!=")[becomes<form::compared, comparison::unequal>{}] |
+                               token("=")[single_equals];
+const auto relation_sign_def = (token("<=")[becomes<form::compared, comparison::at_most>{}] |
+                                token(">=")[becomes<form::compared, comparison::at_least>{}] |
+                                token("<")[becomes<form::compared, comparison::less>{}] |
+                                token(">")[becomes<form::compared, comparison::more>{}]);
 const auto set_sign_def = -keyword("not")[negate] >> x3::raw[keyword("in")][becomes<form::among>{}];
 const auto glob_sign_def =
     ((&x3::lit("!~"))[negate] >> token("!~")[becomes<form::like>{}]) |
@@ -512,20 +618,35 @@ const auto glob_sign_def =
     (-keyword("not")[negate] >> x3::raw[keyword("like")][becomes<form::like>{}]);
 const auto element_def = value[one_end] >> -(".." > value[other_end]);
 const auto quoted_text_def = quoted('"')[set_text] | quoted('\'')[set_text];
-const auto value_def = product[take] >>
-                       *((x3::char_("+^-")[operate_by<form::sum>{}] |
-                          (x3::char_('|') >> !x3::lit('|'))[operate_by<form::sum>{}]) >
-                         product[operand]);
+const auto value_def =
+    (in_c >> bit_or[take]) |
+    (in_records >> product[take] >>
+     *((x3::char_("+^-")[operate_by<form::sum>{}] |
+        (x3::char_('|') >> !x3::lit('|'))[operate_by<form::sum>{}]) > product[operand]));
 const auto product_def = with_sign[take] >>
                          *((x3::char_("*/%")[operate_by<form::product>{}] |
                             (x3::char_('&') >> !x3::lit('&'))[operate_by<form::product>{}] |
                             (x3::lit("<<") >> x3::attr('<'))[operate_by<form::product>{}] |
                             (x3::lit(">>") >> x3::attr('>'))[operate_by<form::product>{}]) >
                            with_sign[operand]);
-const auto with_sign_def = nested(*x3::raw[x3::char_("~*-")][add_sign] >> with_cast[finish_signs]);
+
+const auto with_sign_def =
+    nested(*x3::raw[x3::char_("~*-") | (in_c >> (x3::char_('+') | (x3::lit('!') >> !x3::lit('='))))]
+                   [add_sign] >>
+           with_cast[finish_signs]);
 const auto with_cast_def =
-    (x3::lit('(') >> type_name[begin_cast] >> ')' >> with_sign[finish_cast]) | primary[take];
+    (x3::lit('(') >> (type_name[begin_cast] | (in_c >> typedef_name[begin_cast])) >> ')' >>
+     with_sign[finish_cast]) |
+    primary[take];
 const auto type_name_def = x3::raw[&type_word >> +member_token >> *x3::lit('*')][set_type];
+// Any name in parentheses that a value follows, or that has a * behind it, is a type: there is no
+// other sense in it. With - or * behind it, it is a value.
+const auto operand_begins = ((x3::char_("a-zA-Z_0-9(") | (x3::lit('!') >> !x3::char_("=~"))) -
+                             (reserved - keyword("true") - keyword("false"))) |
+                            (x3::lit('~') >> !x3::char_("\"'"));
+const auto typedef_name_def =
+    x3::raw[!reserved >> member_token >>
+            ((+x3::lit('*') >> &x3::lit(')')) | &(x3::lit(')') >> operand_begins))][set_type];
 const auto primary_def = atom[take] >>
                          *(("->" > member_token[wraps<form::through>{}]) |
                            ('[' > value[set_index] > ']') |
@@ -538,8 +659,10 @@ const auto atom_def = number_token[set_number] | quoted_text[take] | ('(' > cond
                          -((type_name[add_argument] | condition[add_argument]) % ',') > ')'));
 
 BOOST_SPIRIT_DEFINE(condition, all_of, negation, comparing, compared, sign, set_sign, glob_sign,
-                    element, quoted_text, value, product, with_sign, with_cast, type_name, primary,
-                    atom)
+                    element, quoted_text, value, product, with_sign, with_cast, type_name,
+                    typedef_name, primary, atom)
+BOOST_SPIRIT_DEFINE(bit_or, bit_xor, bit_and, equality, relation, member_of_set, within_set,
+                    equality_sign, relation_sign, shift, added, multiplied)
 
 // --- Mistakes ------------------------------------------------------------------------------------
 
@@ -571,12 +694,13 @@ namespace {
 
 /// Parses the begin of a text, and leaves `at` behind it.
 template <class... Parsers>
-[[nodiscard]] expression parsed(std::string_view text, const char*& at, const Parsers&... what) {
+[[nodiscard]] expression parsed(std::string_view text, const char*& at, bool as_c,
+                                const Parsers&... what) {
     expression made;
     const char* const end = text.data() + text.size();
     std::size_t depth = 0;
-    const auto whole = x3::with<text_begin>(
-        text.data())[x3::with<nesting>(std::ref(depth))[(x3::eps > ... > what)]];
+    const auto whole = x3::with<text_begin>(text.data())[x3::with<nesting>(
+        std::ref(depth))[x3::with<as_in_c>(std::cref(as_c))[(x3::eps > ... > what)]]];
     try {
         if (!x3::phrase_parse(at, end, whole, skipped, made)) throw misplaced(text, at, "a value");
     } catch (const x3::expectation_failure<const char*>& failure) {
@@ -588,11 +712,9 @@ template <class... Parsers>
 }
 
 /// Throws what is too much for any text.
-void refuse_oversized(std::string_view text) {
-    if (text.size() > longest_expression) {
-        throw mistake{longest_expression, 1,
-                      "longer than " + std::to_string(longest_expression) + " bytes"};
-    }
+void refuse_oversized(std::string_view text, std::size_t most) {
+    if (text.size() > most)
+        throw mistake{most, 1, "longer than " + std::to_string(most) + " bytes"};
 }
 
 /// Throws what a condition on records cannot have, as its records have no memory behind them. An
@@ -657,9 +779,9 @@ void make_condition(expression& all) {
 }  // namespace
 
 std::variant<expression, mistake> parse(std::string_view text) try {
-    refuse_oversized(text);
+    refuse_oversized(text, longest_expression);
     const char* at = text.data();
-    expression made = parsed(text, at, condition, x3::eoi);
+    expression made = parsed(text, at, false, condition, x3::eoi);
     make_condition(made);
     return made;
 } catch (const mistake& what) {
@@ -667,7 +789,7 @@ std::variant<expression, mistake> parse(std::string_view text) try {
 }
 
 std::variant<script, mistake> parse_script(std::string_view text) try {
-    refuse_oversized(text);
+    refuse_oversized(text, longest_script);
     script made;
     const char* at = text.data();
     const char* const end = at + text.size();
@@ -706,13 +828,13 @@ std::variant<script, mistake> parse_script(std::string_view text) try {
         } while (follows(x3::lit(',')) && (token_of(x3::lit(','), "','"), true));
         if (follows(keyword("when"))) {
             token_of(x3::lit("when"), "when");
-            clause.when = parsed(text, at, condition);
+            clause.when = parsed(text, at, true, condition);
         }
         token_of(x3::lit('{'), clause.when ? "'{', or 'and', or 'or'" : "'{' or 'when'");
         while (!follows(x3::lit('}'))) {
             skip();
             if (at == end) throw misplaced(text, at, "'}'");
-            expression one = parsed(text, at, atom);
+            expression one = parsed(text, at, true, atom);
             if (one.what != form::call) {
                 throw mistake{one.column, one.length, "a statement is a call, as capture(arg0);"};
             }

@@ -11,7 +11,7 @@
 /// @code
 ///   @@uft:*:libc.so.6:malloc:entry when arg0 > 4096 and comm == "shop" { capture(arg0, ustack); }
 /// @endcode
-/// From what binds loosest to what binds closest; what is marked * is for clauses alone:
+/// From what binds loosest to what binds closest, in conditions on records:
 /// | operators | of what |
 /// |---|---|
 /// | `or`, `\|\|` | conditions |
@@ -20,12 +20,29 @@
 /// | `==` `!=` `<` `<=` `>` `>=` | two numbers, texts, times, or, the first two, conditions |
 /// | `in {1, 2, 0x10..0x1F}`, `not in` | a number, time or text; ranges have both ends |
 /// | `~ "glob"`, `like "glob"`, `!~`, `not like` | a text |
-/// | `+` `-`, `\|`* `^`* | numbers |
-/// | `*` `/` `%` `&`, `<<`* `>>`* | numbers |
-/// | `-`, `~`*, `*`* | a number; of a pointer, what it points to |
-/// | `(struct s *)`* | a number or a pointer, as this type |
-/// | `name[2]`, `->member`* `.member`* `[number]`* | an array's element; of pointers and structures |
-/// | `function(values)`* | and `sizeof(type)` |
+/// | `+` `-` | numbers |
+/// | `*` `/` `%` `&` | numbers |
+/// | `-` | a number |
+/// | `name[2]` | an array's element |
+///
+/// In clauses the ranks are C's, and comparisons are numbers, 0 or 1:
+/// | operators | of what |
+/// |---|---|
+/// | `or`, `\|\|` | numbers: all but 0 hold |
+/// | `and`, `&&` | numbers |
+/// | `not` | a number: all that follows, as far as `and` and `or` |
+/// | `\|`, then `^`, then `&` | numbers |
+/// | `==` `!=` | two numbers or pointers; a text and one in quotes |
+/// | `<` `<=` `>` `>=` | two numbers or pointers |
+/// | `in {1, 2, 0x10..0x1F}`, `not in` | a number |
+/// | `<<` `>>` | numbers |
+/// | `+` `-` | numbers; a pointer and a number |
+/// | `*` `/` `%` | numbers |
+/// | `!` `-` `+` `~` `*`, `(struct s *)` | a number; of a pointer, what it points to; a cast |
+/// | `->member` `.member` `[number]` | of pointers, structures and arrays |
+/// | `function(values)` | and `sizeof(type)` |
+/// There, whole numbers have C's types, and may have its suffixes (10u, 0xFFul) and begin with 0.
+///
 /// Numbers are decimal, hexadecimal with 0x, or with a point or exponent; with ns, us, ms, s, min
 /// or h they are durations, in ns. Texts are in "" or '', with \\n \\t \\r \\" \\' \\\\ and \\xHH.
 /// Names are of fields (NAME, or EVENT.NAME of one event alone), or of what
@@ -47,6 +64,7 @@ using trace_ring::point::expression;
 using trace_ring::point::mistake;
 
 inline constexpr std::size_t longest_expression = 64 * 1024;  ///< bytes
+inline constexpr std::size_t longest_script = 1024 * 1024;    ///< bytes
 /// Parentheses, brackets and casts within each other; and members and indexes, one behind the
 /// other.
 inline constexpr std::size_t deepest_nesting = 64;

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -106,8 +107,11 @@ void refuse_if_stacks_move(const plan& of) {
     const auto at_exit = [](const planned_point& one) {
         return one.at.part == function_part::exit;
     };
-    if (std::none_of(of.points.begin(), of.points.end(), at_exit)) return;
-    std::string why = moves_stacks(of.files);
+    std::set<std::string> exits;
+    for (const planned_point& each : of.points)
+        if (at_exit(each)) exits.insert(each.at.file);
+    if (exits.empty()) return;
+    std::string why = moves_stacks(of.files, exits);
     const char* const tunables = std::getenv("GLIBC_TUNABLES");
     if (why.empty() && tunables != nullptr && std::strstr(tunables, "x86_shstk=on") != nullptr)
         why = "programs have shadow stacks (GLIBC_TUNABLES)";

@@ -167,6 +167,7 @@ result run(const std::string& script, program_mode mode, bool declared = true,
                            {"path", types.pointer_to(types.of(c_type::character))},
                            {"wide", types.of(c_type::long_long_integer)}};
     types.constant("FULL", -7);
+    types.name("size_of_all", types.of(c_type::long_integer, false));
     types.constant("n", 77);
     function.returns = types.of(c_type::integer);
     tc::settle_places(types, function, {});
@@ -275,11 +276,27 @@ BOOST_AUTO_TEST_CASE(arithmetic_converts_and_wraps_as_c_does) {
     check("2147483647 + 1", INT32_MIN, INT32_MIN);
     check("2147483648 + 1", 2147483649, 2147483649);
     check("1 << 31", INT32_MIN, INT32_MIN);
-    check("(long)1 << 32 >> 32", 0, 1);
+    check("(long long)1 << 32 >> 32", 1, 1);
     check("-7 % 3", -1, -1);
     check("~0 & 0xFF", 255, 255);
-    check("6 | 9 ^ 15", 0, 0);
-    check("- - 5", 5, 5);
+    check("6 | 9 ^ 15", 6, 6);
+    check("1 << 2 + 3", 32, 32);
+    check("13 & 3 + 1", 4, 4);
+    check("5 & 4 == 4", 1, 1);
+    check("-1 == 0xffffffff", 1, 1);
+    check("-1 < 10u", 0, 0);
+    check("-1 < 4294967295", 1, 1);
+    check("4000000000 * 2", 8000000000, 8000000000);
+    check("4000000000u * 2", 3705032704, 3705032704);
+    check("010 + 0x10UL", 24, 24);
+    check("3s + 1s", 4'000'000'000, 4'000'000'000);
+    check("3 < 2 < 1", 1, 1);
+    check("2 == (1 < 2)", 0, 0);
+    check("!o->id == 0", 1, 1);
+    check("!!o->id + !~-1", 2, 2);
+    check("o->urgent - 6 < 0", 1, 1);  // bits that an int holds are one
+    check("(size_of_all)1 + (size_of_all)n", 0, 0);
+    check("- - 5 + + 5", 10, 10);
     check("18446744073709551615", -1, -1);
     check("-9223372036854775808", INT64_MIN, INT64_MIN);
     check("10ms", 10'000'000, 10'000'000);
@@ -407,9 +424,34 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_told_with_its_place_and_what_there_is) {
     refuses("@@a:b:c { capture(o + o); }",
             "column 19: of pointers there are POINTER + NUMBER and POINTER - NUMBER; cast it to a "
             "number");
+    refuses("@@a:b:c { capture(n << 32); }",
+            "column 24: a shift by all 32 bits or more, of which C says nothing");
+    refuses("@@a:b:c { capture(08); }", "column 19: no octal number, which begins with 0");
+    refuses("@@a:b:c { capture(10lul); }",
+            "column 21: 'lul' is no unit: there are ns, us, ms, s, min and h (a name begins with a "
+            "letter)");
+    refuses("@@a:b:c { capture((size_of_all) - 1); }",
+            "column 20: 'size_of_all' is a type: a cast is (size_of_all)(VALUE)");
+    refuses("@@a:b:c { capture((no_such)1); }", "column 20: there is no type 'no_such'");
     std::string deep = "n";
     for (int i = 0; i < 40; ++i) deep = "1 + (" + deep + ")";
     refuses("@@a:b:c when " + deep + " > 0 { }", "column 256: too many values within each other");
+    std::string chained = "n";
+    std::string turned = "n";
+    std::string texts = "str(path)";
+    std::string sets = "n";
+    for (int i = 0; i < 60; ++i) {
+        chained += " < n < n";
+        turned = "!-" + turned;
+        if (i < 28) texts = "str(1 + (" + texts + " == \"\"))";
+        sets = "(" + sets + " in {1, 2})";
+    }
+    constexpr const char* too_deep =
+        "more than 64 parentheses, brackets, casts or members within each other";
+    refuses("@@a:b:c when " + chained + " { }", std::string("column 272: ") + too_deep);
+    refuses("@@a:b:c when " + turned + turned + " { }", std::string("column 14: ") + too_deep);
+    refuses("@@a:b:c when " + texts + " == \"\" { }", "column 300: it is too long");
+    refuses("@@a:b:c when " + sets + " { }", "column 74: it is too long");
 }
 
 BOOST_AUTO_TEST_CASE(a_script_has_declarations_clauses_and_comments) {

@@ -285,6 +285,10 @@ def same(kind_of_value, told, printed):
     return (value - int(printed)) % (1 << 64) == 0
 
 
+# Where <asm/errno.h> is, without g++-multilib.
+KERNEL_HEADERS_32 = ["-idirafter", "/usr/include/x86_64-linux-gnu"]
+
+
 def generate(r, count, bits, static):
     all_kinds = kinds(bits)
     functions = [Function(r, n, all_kinds, static) for n in range(count)]
@@ -307,8 +311,9 @@ def check(options, r, folder, compiler, level, static, count, shares):
     program = os.path.join(folder, "program")
     with open(source, "w") as out:
         out.write(text)
-    subprocess.run([compiler, f"-m{options.bits}", f"-O{level}", "-g", "-std=c++20", "-w", "-no-pie", source, "-o", program],
-                   check=True)
+    kernel_headers = KERNEL_HEADERS_32 if options.bits == 32 else []
+    subprocess.run([compiler, f"-m{options.bits}", f"-O{level}", "-g", "-std=c++20", "-w", "-no-pie", source, "-o", program]
+                   + kernel_headers, check=True)
     output = [os.path.join(folder, "alone.txt"), os.path.join(folder, "traced.txt")]
     alone = subprocess.run([program, output[0]])
     right = collections.defaultdict(list)
@@ -376,7 +381,7 @@ def main():
     usual = next((count for name, count in usual.items() if os.environ.get(name) == "1"), 60)
     parser.add_argument("--count", type=int, default=usual, help="functions per program")
     parser.add_argument("--programs", type=int, default=1, help="per compiler, level and linkage")
-    parser.add_argument("--bits", type=int, default=64)
+    parser.add_argument("--bits", type=int, choices=(32, 64), help="else both, where programs of 32 bits run")
     parser.add_argument("--source", default="kernel")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", help="where to keep programs with a wrong value")
@@ -389,6 +394,27 @@ def main():
     compilers = [each for each in options.compilers.split(",") if shutil.which(each)]
     if "clang++-14" in compilers and "clang++" in compilers:
         compilers.remove("clang++")
+    widths = [options.bits] if options.bits else [64] + [32] * runs_narrow(options.folder)
+    if widths == [64] and not options.bits:
+        print("programs of 32 bits are not built or do not run here: not checked")
+    wrong = 0
+    for options.bits in widths:
+        wrong += check_all(options, compilers)
+    return 1 if wrong else 0
+
+
+def runs_narrow(folder):
+    source, program = os.path.join(folder, "narrow.cpp"), os.path.join(folder, "narrow")
+    with open(source, "w") as out:
+        out.write("#include <string>\nint main() { return std::string(3, 'x').size(); }\n")
+    built = subprocess.run(["g++", "-m32"] + KERNEL_HEADERS_32 + [source, "-o", program], stderr=subprocess.DEVNULL)
+    try:
+        return built.returncode == 0 and subprocess.run([program]).returncode == 3
+    except OSError:
+        return False
+
+
+def check_all(options, compilers):
     r = random.Random(options.seed)
     shares = collections.defaultdict(lambda: [0, 0, collections.Counter()])
     wrong = 0
@@ -411,7 +437,7 @@ def main():
         for (kind, level, place), (read, all_, why) in sorted(shares.items()):
             print(f"{kind}, {place}, -O{level}: {read} of {all_}" +
                   (": " + why.most_common(1)[0][0] if why else ""))
-    return 1 if wrong else 0
+    return wrong
 
 
 if __name__ == "__main__":

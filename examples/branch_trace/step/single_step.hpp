@@ -38,6 +38,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
@@ -237,6 +238,7 @@ private:
         if (now != one.ip) executed(one, now, out);
         one.signalled = false;
         one.ip = now;
+        one.left_kernel = true;
         return true;
     }
 
@@ -248,6 +250,7 @@ private:
         if (!impl::read_signal(one.tid, info) || !impl::peek(one.tid, impl::user_area::ip, now))
             return false;  // killed: its end is told next
         one.restarts = false;
+        const bool left_kernel = std::exchange(one.left_kernel, false);
         if (info.si_code == by_handler) {
             put(out, one,
                 branch(one.signal_from, now,
@@ -267,7 +270,7 @@ private:
                 out.signal = SIGTRAP;
                 return true;
             }
-        } else if (info.si_code == by_system_call && !has_raised_trap(one, now)) {
+        } else if (info.si_code == by_system_call && !has_raised_trap(one, now, left_kernel)) {
             if (now != one.ip) executed(one, now, out);
             if (!one.own_trap) impl::hide_trap_flag_in_r11(one.tid);
             one.mask.hide(one.tid);
@@ -289,10 +292,12 @@ private:
             one.ip += was.length;
         }
     }
-    /// Whether a SIGTRAP like that behind a system call is int1's.
-    [[nodiscard]] bool has_raised_trap(stepped& one, std::uint64_t now) {
+    /// Whether a SIGTRAP like that behind a system call is int1's, at which some virtual machines
+    /// leave the processor.
+    [[nodiscard]] bool has_raised_trap(stepped& one, std::uint64_t now, bool left_kernel) {
         pass_delaying(one, now);
-        return now != one.ip && one.code->at(one.tid, one.ip, one.mode).is == what::raises;
+        return (now != one.ip || !left_kernel) &&
+               one.code->at(one.tid, one.ip, one.mode).is == what::raises;
     }
 
     /// The instruction at `one.ip` was executed, and `now` is next.

@@ -42,6 +42,7 @@ struct stepped_thread {
     bool entered = false;    ///< it is in the system call at `ip`
     bool restarts =
         false;  ///< that was interrupted, and is entered anew unless a handler is called
+    bool left_kernel = false;  ///< a system call has ended, and nothing has happened since
     trap_mask mask;
     bool own_trap = false;            ///< the program has set the trap flag itself
     bool own_trap_on_return = false;  ///< and so it will be after the handler's return

@@ -117,8 +117,9 @@ public:
     void reg(std::size_t number) {
         const bool there = number < (is_wide() ? registers_64.size() : registers_32.size());
         if (!there) {
-            // Of vectors, or of the x87: the kernel does not tell them.
-            to_.compute(BPF_ADD, faults, 1);
+            // The mode has none of that number; those of vectors and of the x87 the kernel does not
+            // tell.
+            if (number >= point::vector_registers) to_.compute(BPF_ADD, faults, 1);
             return to_.move(bpf::r1, 0);
         }
         saved_word(is_wide() ? registers_64[number] : registers_32[number]);

@@ -32,6 +32,7 @@ public:
 
     /// 0 or 1.
     void condition(const expression& of) final {
+        count_step(of);
         switch (of.what) {
             case form::all_of:
             case form::any_of:
@@ -129,15 +130,9 @@ private:
         const bool turned = of.sign == comparison::less || of.sign == comparison::at_least;
         const expression& first = of.parts[turned ? 1 : 0];
         const expression& second = of.parts[turned ? 0 : 1];
-        integer_type both = as_int;
-        if (is_condition(first) || is_condition(second)) {
-            condition(first);
-            condition(second);
-        } else {
-            const operand a = value(first);
-            const std::size_t at = code_.size();
-            both = convert(at, a, value(second));
-        }
+        const operand a = value(first);
+        const std::size_t at = code_.size();
+        const integer_type both = convert(at, a, value(second));
         const bool equal = of.sign == comparison::equal || of.sign == comparison::unequal;
         code_.append({equal ? op::equals : both.is_signed ? op::exceeds : op::exceeds_unsigned});
         const bool negated = of.sign == comparison::unequal || of.sign == comparison::at_most ||

@@ -9,10 +9,11 @@
 ///   code.load(types.integer_of(found->type));
 /// @endcode
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +50,26 @@ public:
         const type& is = all_[of];
         if (is.is == type::kind::pointer) return {address_bytes(), false};
         return {static_cast<std::uint8_t>(is.size.bytes), is.is_signed};
+    }
+    /// The type of a number in arithmetic, before it is promoted: bits that an int holds are one.
+    [[nodiscard]] integer_type arithmetic_of(const operand& of) const {
+        return of.bits.width != 0 && of.bits.width < 32 ? as_int : integer_of(of.type);
+    }
+    /// The type of a whole number that stands in a text: the first of int, long and long long that
+    /// holds it; unsigned ones, too, unless it is decimal (C 6.4.4.1).
+    [[nodiscard]] integer_type constant_of(std::uint64_t value, std::string_view written) const {
+        const bool decimal = written[0] != '0';
+        const std::string_view suffix = written.substr(written.find_last_not_of("uUlL") + 1);
+        const bool is_unsigned = suffix.find_first_of("uU") != suffix.npos;
+        const auto longs = std::count_if(suffix.begin(), suffix.end(),
+                                         [](char c) { return c == 'l' || c == 'L'; });
+        const std::uint8_t sizes[] = {4, address_bytes(), 8};
+        for (std::size_t i = static_cast<std::size_t>(longs); i < std::size(sizes); ++i) {
+            const std::uint64_t most = UINT64_MAX >> (64 - 8 * sizes[i]);
+            if (!is_unsigned && value <= most / 2) return {sizes[i], true};
+            if ((is_unsigned || !decimal) && value <= most) return {sizes[i], false};
+        }
+        return as_ulong_long;
     }
     [[nodiscard]] type_id type_for(integer_type of) {
         using point::c_type;

@@ -88,7 +88,10 @@ public:
             for (const auto& each : in_.declared->parameters) to.look(each.name);
         }
         std::string said = "there is no '" + std::string(name) + "' here";
-        if (!to.found().empty()) {
+        if (find_type(types_.table(), name)) {
+            said = "'" + std::string(name) + "' is a type: a cast is (" + std::string(name) +
+                   ")(VALUE)";
+        } else if (!to.found().empty()) {
             said += to.suggestion();
         } else if (in_.declared != nullptr && !in_.declared->parameters.empty()) {
             said += "; its arguments are";

@@ -38,6 +38,7 @@ public:
 
     /// Any expression: a number, or an object's address.
     operand compile(const expression& of) {
+        count_step(of);
         switch (of.what) {
             case form::constant:
             case form::duration:
@@ -100,7 +101,7 @@ public:
                 } else {
                     code_.load(types_.integer_of(made.type));
                 }
-                return {operand::kind::number, made.type, {}};
+                return {operand::kind::number, made.type, made.bits};
             case type::kind::array:
                 if (placed) refuse(of, "it is in registers: name an element, or capture all");
                 return {operand::kind::number, types_.table().pointer_to(is.of), {}};
@@ -129,7 +130,7 @@ public:
         const type& is = types_.of(object);
         if (is.is != type::kind::pointer && is.is != type::kind::integer) refuse(of, "no pointer");
         code_.load(types_.integer_of(object.type));
-        return {operand::kind::number, object.type, {}};
+        return {operand::kind::number, object.type, object.bits};
     }
     /// A number that stands there, in these bounds.
     [[nodiscard]] std::uint32_t constant(const expression& of, std::uint32_t low,
@@ -165,20 +166,34 @@ protected:
     virtual void condition(const expression& of) = 0;
     /// Two words are there, the first's code ends at `at`: they are converted to a common type.
     integer_type convert(std::size_t at, const operand& a, const operand& b) {
-        const integer_type from = types_.integer_of(a.type);
-        const integer_type with = types_.integer_of(b.type);
+        const integer_type from = types_.arithmetic_of(a);
+        const integer_type with = types_.arithmetic_of(b);
         const integer_type both = integer_type::common(from, with);
         code_.convert(at, from, both);
         code_.convert(code_.size(), with, both);
         return both;
     }
 
+    /// Bounds what a text costs whose parts are compiled several times, as those of comparisons of
+    /// texts within each other.
+    void count_step(const expression& of) {
+        if (++steps_ > most_steps || code_.size() > point::most_instructions)
+            refuse(of, "it is too long");
+    }
+
     typed_code code_;
     known_types types_;
 
 private:
+    static constexpr std::size_t most_steps = 100'000;
+
     operand constant_of(const expression& of) {
         if (of.value.floating()) refuse(of, "a whole number is needed");
+        if (!of.word.empty()) {
+            const std::uint64_t value = whole_of(of.value);
+            code_.constant(value);
+            return types_.number(types_.constant_of(value, of.word));
+        }
         const auto zero = point::number::of(std::uint64_t{0});
         const bool negative = of.value < zero;
         const auto least = point::number::of(std::int64_t{INT64_MIN});
@@ -189,9 +204,11 @@ private:
         } else {
             bits = whole_of(of.value);
         }
-        if (negative || bits <= INT64_MAX) return names_.constant(static_cast<std::int64_t>(bits));
+        const bool is_signed = negative || bits <= INT64_MAX;
+        if (is_signed && of.what == form::constant)
+            return names_.constant(static_cast<std::int64_t>(bits));
         code_.constant(bits);
-        return types_.number(as_ulong_long);
+        return types_.number(is_signed ? as_long_long : as_ulong_long);
     }
     /// Of a number that is not negative.
     [[nodiscard]] static std::uint64_t whole_of(const point::number& of) noexcept {
@@ -311,9 +328,11 @@ private:
             }
             if (first) made = whole(of.parts[0]);
             if (!first && made.is == operand::kind::object) made = loaded(of, made);
-            const integer_type as = integer_type::common(types_.integer_of(made.type), as_int);
-            code_.append({sign == '-' ? op::negate : op::invert});
-            code_.narrow(as);
+            const integer_type as = integer_type::common(types_.arithmetic_of(made), as_int);
+            if (sign != '+') {
+                code_.append({sign == '-' ? op::negate : op::invert});
+                code_.narrow(as);
+            }
             made = types_.number(as);
         }
         return made;
@@ -343,7 +362,17 @@ private:
             return left;
         }
         if (sign == '<' || sign == '>') {
-            const integer_type as = integer_type::common(types_.integer_of(left.type), as_int);
+            const integer_type as = integer_type::common(types_.arithmetic_of(left), as_int);
+            const unsigned bits = 8U * as.bytes;
+            if (with.what == form::constant &&
+                !(with.value < point::number::of(std::uint64_t{bits}))) {
+                refuse(with, "a shift by all " + std::to_string(bits) +
+                                 " bits or more, of which C says nothing");
+            }
+            if (bits < 64) {
+                code_.constant(bits - 1);
+                code_.append({op::bit_and});
+            }
             code_.append({sign == '<'    ? op::shift_left
                           : as.is_signed ? op::shift_right
                                          : op::shift_right_unsigned});
@@ -401,7 +430,7 @@ private:
             return {operand::kind::number, *found, {}};
         }
         code_.narrow(types_.integer_of(*found));
-        return {operand::kind::number, *found, from.bits};
+        return {operand::kind::number, *found, {}};
     }
     operand call(const expression& of) {
         if (of.word == "sizeof") {
@@ -431,6 +460,7 @@ private:
     }
 
     named_code names_;
+    std::size_t steps_ = 0;
 };
 
 }  // namespace trace_clauses

@@ -225,6 +225,7 @@ public:
         std::set<std::string> seen;
         for (const mapped_file& one : all) {
             if (!seen.insert(one.path).second) continue;
+            if (one.path.starts_with("/memfd:")) continue;  // in no folder
             if (one.deleted) {
                 found_.notes.push_back("process " + std::to_string(process) + " runs " + one.path +
                                        ", which was deleted or replaced since");

@@ -3,6 +3,8 @@
 
 #include "stack_moves.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -53,8 +55,20 @@ constexpr std::array<std::string_view, 11> moving_stacks{
 
 }  // namespace
 
-std::string moves_stacks(const std::vector<std::string>& files) {
-    for (const std::string& each : files) {
+std::string moves_stacks(const std::vector<candidate>& files, const std::set<std::string>& exits) {
+    std::set<::pid_t> processes;
+    std::set<std::string> suspects = exits;  // what is not among the files, too
+    for (const candidate& each : files) {
+        if (exits.contains(each.opened))
+            processes.insert(each.processes.begin(), each.processes.end());
+    }
+    processes.erase(::getpid());
+    for (const candidate& each : files) {
+        const bool together = std::any_of(each.processes.begin(), each.processes.end(),
+                                          [&](::pid_t one) { return processes.contains(one); });
+        if (together || each.processes.empty()) suspects.insert(each.opened);
+    }
+    for (const std::string& each : suspects) {
         const std::string name = std::filesystem::path(each).filename().string();
         // These define the functions in question.
         if (name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-") ||

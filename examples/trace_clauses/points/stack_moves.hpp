@@ -8,13 +8,18 @@
 ///   if (const std::string why = moves_stacks(files); !why.empty()) refuse(why);
 /// @endcode
 
+#include <set>
 #include <string>
 #include <vector>
 
+#include "candidates.hpp"
+
 namespace trace_clauses {
 
-/// Which of these files moves stacks, or addresses to return to, and by what. Empty: none does.
-/// What cannot be read does not. O(n) in the symbols.
-[[nodiscard]] std::string moves_stacks(const std::vector<std::string>& files);
+/// Which of the files in processes that have one of `exits`, files that have exit points, moves
+/// stacks, or addresses to return to, and by what. Empty: none does. What cannot be read does not;
+/// this process, whose files these may be, does not. O(n) in the symbols.
+[[nodiscard]] std::string moves_stacks(const std::vector<candidate>& files,
+                                       const std::set<std::string>& exits);
 
 }  // namespace trace_clauses

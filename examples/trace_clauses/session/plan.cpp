@@ -77,7 +77,7 @@ class planner {
 public:
     planner(const std::string& script, candidates files, planning how)
         : text_(script), finder_(std::move(files)), how_(how) {
-        for (const candidate& each : finder_.among().files) made_.files.push_back(each.opened);
+        made_.files = finder_.among().files;
         // Of all processes of a machine there may be many.
         constexpr std::size_t most_notes = 8;
         made_.notes = finder_.among().notes;

@@ -47,7 +47,7 @@ struct plan {
     std::vector<std::uint32_t> at_begin{};
     std::vector<std::uint32_t> at_end{};
     std::vector<std::string> notes{};  ///< what is left out, and why
-    std::vector<std::string> files{};  ///< that may run
+    std::vector<candidate> files{};    ///< that may run
 };
 
 /// What is asked of a plan, beside its script.

@@ -405,7 +405,8 @@ void forget_copies(const type_table& types, function_type& of) {
     const std::uint8_t stack_pointer = stack_pointer_of(types.mode());
     std::size_t general = 0;  // the first that may be next
     std::size_t vectors = 0;
-    bool in_order = true;
+    // Without optimization i386 has no arguments in registers.
+    bool in_order = wide || of.is_optimized;
     for (const auto& one : of.parameters) {
         if (!one.is_told) continue;
         for (const value_piece& each : one.place.pieces) {
