@@ -19,6 +19,7 @@
 #include <string_view>
 #include <utility>
 
+#include "rust_name.hpp"
 #include "source_units.hpp"
 
 namespace symbols {
@@ -42,6 +43,10 @@ std::string symbol::where() const {
 std::string demangle(const char* name) {
     // The demangler takes any name for that of a type: `f`, of a C function, for `float`.
     const std::string_view mangled(name);
+    if (mangled.starts_with("_R")) {
+        const std::string readable = rust_name(name);
+        return readable.empty() ? name : readable;
+    }
     if (!mangled.starts_with("_Z") && !mangled.starts_with("_GLOBAL_")) return name;
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> readable(

@@ -233,19 +233,23 @@ BOOST_AUTO_TEST_CASE(where_a_function_is_inlined_no_point_fires_and_that_is_told
 BOOST_AUTO_TEST_CASE(names_that_mean_several_functions_and_files_that_were_replaced_are_told) {
     const test::folder folder;
     const std::string program = folder / "names";
-    if (!build(program,
-               "#include <unistd.h>\nnamespace shop {\n"
-               "__attribute__((noinline)) int f(int a) { __asm__ volatile(\"\"); return a; }\n"
-               "__attribute__((noinline)) long f(long a) { __asm__ volatile(\"\"); return a; }\n"
-               "}\n"
-               "extern \"C\" __attribute__((noinline)) int rusty() "
-               "__asm__(\"_ZN4shop6handle17h0123456789abcdefE\");\n"
-               "int rusty() { __asm__ volatile(\"\"); return 0; }\n"
-               "extern \"C\" __attribute__((noinline)) int many(int n, ...) {\n"
-               "  __asm__ volatile(\"\"); return n; }\n"
-               "int main(int count, char **) {\n  if (count > 1) usleep(800000);\n"
-               "  return (int)(shop::f(1) + shop::f(2L)) + rusty() + many(1, 2) - 4;\n}\n",
-               "c++", 64, "-O1 -g"))
+    if (!build(
+            program,
+            "#include <unistd.h>\nnamespace shop {\n"
+            "__attribute__((noinline)) int f(int a) { __asm__ volatile(\"\"); return a; }\n"
+            "__attribute__((noinline)) long f(long a) { __asm__ volatile(\"\"); return a; }\n"
+            "}\n"
+            "extern \"C\" __attribute__((noinline)) int rusty() "
+            "__asm__(\"_ZN4shop6handle17h0123456789abcdefE\");\n"
+            "int rusty() { __asm__ volatile(\"\"); return 0; }\n"
+            "extern \"C\" __attribute__((noinline)) int newer() "
+            "__asm__(\"_RNvMNtCskK7mfDs1mzF_1m4shopINtB2_5OrderyE6handleB4_\");\n"
+            "int newer() { __asm__ volatile(\"\"); return 0; }\n"
+            "extern \"C\" __attribute__((noinline)) int many(int n, ...) {\n"
+            "  __asm__ volatile(\"\"); return n; }\n"
+            "int main(int count, char **) {\n  if (count > 1) usleep(800000);\n"
+            "  return (int)(shop::f(1) + shop::f(2L)) + rusty() + newer() + many(1, 2) - 4;\n}\n",
+            "c++", 64, "-O1 -g"))
         return;
     const std::string tool = std::string(TRACE_CLAUSES) + " ";
     const auto counts = [&](const std::string& name, const std::string& count) {
@@ -260,6 +264,16 @@ BOOST_AUTO_TEST_CASE(names_that_mean_several_functions_and_files_that_were_repla
                std::string::npos);
     BOOST_TEST(counts("\"shop::f(long)\"", "1").find(" means ") == std::string::npos);
     BOOST_TEST(counts("\"shop::handle\"", "1").find(" means ") == std::string::npos);
+    const ended rust = run(folder, tool + "-e '@@uft:*:names:\"m::x\":entry {}' -- " + program);
+    if (rust.err.find("without libiberty") != std::string::npos) {
+        trace_ring_test::cannot_run("names of Rust are not read here (Debian: libiberty-dev)");
+    } else {
+        BOOST_TEST(rust.err.find("'m::shop::Order<u64>::handle'") != std::string::npos,
+                   rust.err);
+        for (const char* name : {"m::shop::Order<u64>::handle", "m::shop::Order::handle",
+                                 "<m::shop::Order<u64>>::handle", "m::shop::*"})
+            static_cast<void>(counts(std::string("\"") + name + "\"", "1"));
+    }
     const ended further =
         run(folder, tool + "-e '@@uft:*:names:many:entry { count(arg1); }' -- " + program);
     BOOST_TEST(further.err.find("further arguments") != std::string::npos, further.err);

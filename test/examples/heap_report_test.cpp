@@ -8,7 +8,11 @@
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <proof.hpp>
+#include <symbols/rust_name.hpp>
 
 #include "ledger.hpp"
 #include "picture.hpp"
@@ -58,6 +62,27 @@ BOOST_AUTO_TEST_CASE(only_names_that_are_mangled_are_demangled) {
         BOOST_TEST(symbols::demangle(plain) == plain);
     BOOST_TEST(symbols::demangle("_Z1fi") == "f(int)");
     BOOST_TEST(symbols::demangle("_ZN1a1bEPKc.cold") == "a::b(char const*) [clone .cold]");
+    for (const char* const none : {"_R", "_Rx", "_RNv", "R"})
+        BOOST_TEST(symbols::demangle(none) == none);
+    if (!symbols::reads_rust_names())
+        return trace_ring_test::cannot_run("this was built without libiberty");
+    BOOST_TEST(symbols::demangle("_RNvMNtCskK7mfDs1mzF_1m4shopINtB2_5OrderyE6handleB4_") ==
+               "<m::shop::Order<u64>>::handle");
+    // Each of its types is twice the one before.
+    std::string endless = "INvC1a1b";
+    std::string last = "u";
+    for (int i = 0; i < 40; ++i) {
+        const auto at = static_cast<int>(endless.size());
+        endless += "T" + last + last + "E";
+        constexpr std::string_view digits =
+            "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        const auto digit = [&](int of) { return std::string(1, digits[static_cast<size_t>(of)]); };
+        last = "B" + (at > 62 ? digit((at - 1) / 62) : "") + digit((at - 1) % 62) + "_";
+    }
+    endless = "_R" + endless + "E";
+    BOOST_TEST(symbols::demangle(endless.c_str()) == endless);
+    BOOST_TEST(symbols::rust_name("_RINvC1a1bTuuETB7_B7_EE") ==
+               "a::b::<((), ()), (((), ()), ((), ()))>");
 }
 
 BOOST_AUTO_TEST_CASE(the_peak_is_the_highest_sum_of_live_bytes_and_its_first_moment) {

@@ -825,9 +825,14 @@ BOOST_AUTO_TEST_CASE(a_program_that_steps_itself_does_the_same_with_breakpoints_
         )x");
         struct { int code; long offset; unsigned long flag; } log[100];
         volatile int logged;
+        volatile bool stays_at_int1;  // as some virtual machines do
         void on_trap(int, siginfo_t* info, void* context) {
-            const auto& r = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+            auto& r = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
             const long offset = r[REG_RIP] - reinterpret_cast<long>(pushes);
+            if (info->si_code == 1 && *(unsigned char*)r[REG_RIP] == 0xF1) {
+                stays_at_int1 = true;
+                ++r[REG_RIP];
+            }
             if (offset < 0 || offset > 64 || logged == 100) return;  // of main
             log[logged] = {info->si_code, offset, r[REG_EFL] & 0x100UL};
             logged = logged + 1;
@@ -860,7 +865,11 @@ BOOST_AUTO_TEST_CASE(a_program_that_steps_itself_does_the_same_with_breakpoints_
                          "call pushes; call computes; call moves\n"
                          "pushfq; andl $~0x100, (%%rsp); popfq"
                          : : : "rax", "rcx", "r11", "memory", "cc");
-            asm volatile("call traps" : : : "memory");
+            asm volatile(".byte 0xF1; nop" : : : "memory");
+            if (stays_at_int1)
+                asm volatile("call pushes" : : : "memory");
+            else
+                asm volatile("call traps" : : : "memory");
             unsigned long flags = 0, more = 0;
             static unsigned short segment;
             asm volatile("mov %%ss, %%ecx; mov %%cx, %1; call stacks"
@@ -870,6 +879,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_steps_itself_does_the_same_with_breakpoints_
                 asm volatile("mov $64, %%esp; jmp pops" : : : "memory");
             for (int i = 0; i < logged; ++i)
                 printf("%d:%ld:%lu ", log[i].code, log[i].offset, log[i].flag);
+            if (stays_at_int1) printf("stays at int1, ");
             printf("pushed %lu %lu, popped %lu\n", flags & 0x100, more & 0x100, faulted);
         })";
     const std::string program = folder / "steps";
@@ -877,7 +887,8 @@ BOOST_AUTO_TEST_CASE(a_program_that_steps_itself_does_the_same_with_breakpoints_
     const std::string alone = clause_programs::printed(program);
     BOOST_TEST(alone.find("pushed 0 0, popped 0\n") != std::string::npos, alone);
     BOOST_TEST(alone.find("2:1:256 ") != std::string::npos, alone);  // of its own step
-    BOOST_TEST(alone.find("1:") != std::string::npos, alone);        // of int1
+    if (alone.find("stays at int1") == std::string::npos)
+        BOOST_TEST(alone.find("1:") != std::string::npos, alone);  // of int1
     const std::string script = folder / "script";
     std::ofstream(script) << "@@uft:*:steps:pushes:entry, @@uft:*:steps:computes:entry, "
                              "@@uft:*:steps:moves:entry, @@uft:*:steps:stacks:entry, "
@@ -888,6 +899,58 @@ BOOST_AUTO_TEST_CASE(a_program_that_steps_itself_does_the_same_with_breakpoints_
         BOOST_TEST(made.status == 0);
         BOOST_TEST(made.text.find(alone) != std::string::npos, made.text << "; alone: " << alone);
         BOOST_TEST(made.text.find("7 ran, ") != std::string::npos, made.text);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(values_of_enumerations_have_their_names_on_the_screen_and_in_the_trace) {
+    const test::folder folder;
+    const std::string source = R"(
+        enum state { IDLE, BUSY = 5, FAILED = -1 };
+        enum class side : unsigned char { buy = 'b', sell = 200 };
+        struct order { state now; state before[3]; side of; state bits : 5; };
+        extern "C" __attribute__((noinline)) state handle(const order* o, state s, int own) {
+            asm volatile("" : : : "memory");
+            return own != 0 ? s : o->now;
+        }
+        int main() {
+            order one{BUSY, {IDLE, FAILED, state(77)}, side::sell, FAILED};
+            handle(&one, BUSY, 1);
+            handle(&one, FAILED, 2);
+            handle(&one, BUSY, 3);
+        })";
+    for (const int bits : {64, 32}) {
+        if (!clause_programs::runs(bits)) continue;
+        const std::string program = folder / "states";
+        BOOST_REQUIRE(clause_programs::build(program, source, "c++", bits, "-O0 -g"));
+        const std::string script = folder / "script";
+        std::ofstream(script) << "enum own { FIRST = 1, SECOND };\n"
+                                 "@@uft:*:states:handle:entry { capture(o->now, s, o->before, "
+                                 "o->of, o->bits, (enum own)own, s + 0); count(s); }\n"
+                                 "@@uft:*:states:handle:exit { count(retval); }\n";
+        for (const auto& from : sources()) {
+            const std::string command = tool(from + "-f " + script + " -- " + program);
+            const said shown = run(command);
+            for (const char* each :
+                 {" o->now=BUSY s=BUSY o->before=[IDLE FAILED 77] o->of=sell o->bits=FAILED "
+                  "(enum own)own=FIRST s + 0=5\n",
+                  "s=FAILED", "(enum own)own=SECOND s + 0=-1\n", "(enum own)own=3 ",
+                  "handle count(s)\n  FAILED: 1\n  BUSY: 2\n",
+                  "handle.exit count(retval)\n  FAILED: 1\n  BUSY: 2\n"}) {
+                BOOST_TEST(shown.text.find(each) != std::string::npos, each << shown.text);
+            }
+            const std::string trace = folder / "states.trace";
+            BOOST_TEST(
+                run(tool(from + "-o " + trace + " -f " + script + " -- " + program)).status == 0);
+            const auto file = tr::reduce::trace_file::open(trace);
+            std::string names;
+            for (auto cursor = file.forward(); const auto* item = cursor.next();) {
+                const auto& one = std::get<tr::reduce::record_view>(*item);
+                names += std::string(one.field("s").name()) + " " +
+                         std::string(one.field("(enum own)own").name()) + " " +
+                         std::string(one.field("o->before").at(1).name()) + "\n";
+            }
+            BOOST_TEST(names == "BUSY FIRST FAILED\nFAILED SECOND FAILED\nBUSY  FAILED\n");
+        }
     }
 }
 

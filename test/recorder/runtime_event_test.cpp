@@ -95,6 +95,43 @@ BOOST_AUTO_TEST_CASE(records_read_as_those_of_a_struct) {
     BOOST_TEST(shown[0] == "small text number row at 7north-334096");
 }
 
+BOOST_AUTO_TEST_CASE(values_have_names_as_far_as_there_is_room) {
+    using named = tr::runtime_event::named_value;
+    const std::vector<named> states{{0, "idle"}, {~std::uint64_t{4}, "failed"}, {7, ""}};
+    const std::string longest(tr::most_names_bytes, 'x');
+    const std::vector<named> too_many{{1, longest}};
+    const std::vector<named> late{{2, "two"}};
+    const std::vector<field> fields{{"state", field_type::i64, field_form::scalar, 1, states},
+                                    {"long", field_type::u8, field_form::scalar, 1, too_many},
+                                    {"row", field_type::i32, field_form::array, 2, states},
+                                    {"late", field_type::u16, field_form::scalar, 1, late}};
+    auto& made = tr::runtime_event::make("with names", fields);
+    tr::recorder recorder{{.size = 1 << 20}};
+    std::vector<std::uint64_t> payload(made.fixed_bytes() / 8);
+    const auto put = [&](std::size_t i, auto value) {
+        std::memcpy(reinterpret_cast<std::byte*>(payload.data()) + made.offset(i), &value,
+                    sizeof value);
+    };
+    put(0, std::int64_t{-5});
+    put(1, std::uint8_t{1});
+    put(2, std::array<std::int32_t, 2>{-5, 7});
+    put(3, std::uint16_t{2});
+    BOOST_TEST(made.record(recorder, payload));
+    const auto [memory, size] = recorder.bytes();
+    const auto trace = tr::reduce::trace_file::from({memory, size});
+    auto cursor = trace.forward();
+    const auto* const item = cursor.next();
+    BOOST_REQUIRE(item != nullptr);
+    const auto& one = std::get<tr::reduce::record_view>(*item);
+    BOOST_TEST(one.field("state").name() == "failed");
+    BOOST_TEST(!one.field("long").may_have_name());
+    BOOST_TEST(one.field("row").at(0).name() == "failed");
+    BOOST_TEST(one.field("row").at(1).name() == "");
+    BOOST_TEST(one.field("late").name() == "two");
+    BOOST_TEST(refused("x", {{"f", field_type::f64, field_form::scalar, 1, states}}) ==
+               "event 'x': field 'f' has names of values, and is no whole number");
+}
+
 BOOST_AUTO_TEST_CASE(a_gate_counts_for_it_and_each_kind_of_recorder_takes_it) {
     const std::vector<field> fields{{"n", field_type::u64}};
     auto& made = tr::runtime_event::make("gated", fields);

@@ -199,6 +199,7 @@ private:
                 refuse(of, "an array of unknown size");
             static_cast<void>(values_.compile(of));
             made.type = stored_type(is.of);
+            made.values = values_.types()[is.of].values;
             made.form = field_form::array;
             need_field(of, values_.types()[is.of]);
             made.count = static_cast<std::uint32_t>(is.count);
@@ -212,6 +213,7 @@ private:
         made.type = pointer                                           ? field_type::address
                     : values_.types().integer_of(kept.type).is_signed ? field_type::i64
                                                                       : field_type::u64;
+        made.values = values_.types().of(kept).values;
         made.offset = place(of, 8, 8);
         code_.append({op::store, static_cast<std::uint8_t>(point::width::u64), 0,
                       static_cast<std::int32_t>(made.offset)});
@@ -231,6 +233,7 @@ private:
         made.count = many ? static_cast<std::uint32_t>(is.count) : 1;
         made.form = many ? field_form::array : field_form::scalar;
         made.type = stored_type(element_id);
+        made.values = element.values;
         made.offset = place(of, bytes * made.count, 8);
         for (std::uint32_t i = 0; i < made.count; ++i) {
             values_.push_placed(of, found, bytes);

@@ -30,12 +30,13 @@
 /// | `hist(VALUE, KEY, ...)` | counts by powers of two, for each combination of keys |
 ///
 /// `str(POINTER)` is the text there, of at most 64 bytes, or of `str(POINTER, BYTES)`; `ustack(N)`
-/// has N addresses, else 16; an array of characters is a text, and other arrays of whole numbers
-/// are captured whole.
+/// has N addresses, else 16; values of enumerations have their names; an array of characters is a
+/// text, and other arrays of whole numbers are captured whole.
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,7 @@
 #include <trace_ring/point/expression.hpp>
 #include <trace_ring/point/machine/code.hpp>
 #include <trace_ring/record/field.hpp>
+#include <trace_ring/reduce/tables/value_names.hpp>
 
 #include "../../expressions/parse.hpp"
 #include "../points/usdt.hpp"
@@ -79,6 +81,8 @@ struct stored_field {
     /// an offset: none before, or it cannot fail.
     std::uint32_t faults_before = 0;
     std::uint32_t faults_behind = 0;
+    /// What an enumeration calls its values; null: they have no names.
+    std::shared_ptr<const trace_ring::reduce::value_names> values{};
 };
 struct statement {
     enum class kind : std::uint8_t { capture, count, histogram };

@@ -13,6 +13,7 @@
 #include <trace_ring/glob.hpp>
 #include <trace_ring/reduce/where/expression/kinds.hpp>
 
+#include "../../symbols/rust_name.hpp"
 #include "system_calls.hpp"
 
 namespace trace_clauses {
@@ -316,12 +317,15 @@ point_finder::result point_finder::find_functions(const specification& what) {
     if (found.notes.size() > notes_of_files) throw std::runtime_error(found.notes.back());
     std::set<std::string> names;
     bool stripped = false;
+    bool is_rust_unread = false;
     name_reader readable;
     for (const opened_file& each : all) {
         stripped = stripped || each.file->stripped();
         for (const auto& one : each.file->functions()) {
             for (const std::string& name : one.names) {
                 const std::string written = readable(name);
+                is_rust_unread =
+                    is_rust_unread || (name.starts_with("_R") && !symbols::reads_rust_names());
                 if (written.size() <= longest_told) names.insert(written);
             }
         }
@@ -330,6 +334,9 @@ point_finder::result point_finder::find_functions(const specification& what) {
     throw std::runtime_error(
         "there is no function " + in_quotes(glob) + " in " + where +
         (stripped ? ", of which only some have names, as it is stripped" : "") +
+        (is_rust_unread ? "; Rust's are known as the compiler mangles them, as this was built "
+                          "without libiberty"
+                        : "") +
         instead(glob, names));
 }
 

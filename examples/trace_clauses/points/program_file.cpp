@@ -19,6 +19,7 @@
 
 #include <trace_ring/glob.hpp>
 
+#include "../../symbols/rust_name.hpp"
 #include "elf_file.hpp"
 
 namespace trace_clauses {
@@ -26,6 +27,10 @@ namespace trace_clauses {
 using trace_ring::matches_glob;
 
 namespace {
+
+[[nodiscard]] bool is_mangled(std::string_view name) {
+    return name.starts_with("_Z") || name.starts_with("_R");
+}
 
 /// How often a name says a part of itself again: S_, S0_, T_, T1A_.
 [[nodiscard]] std::size_t references_in(std::string_view name) {
@@ -63,9 +68,44 @@ namespace {
     return name;
 }
 
+/// Where what begins with the < at `at` ends; npos: it does not.
+[[nodiscard]] std::size_t behind_angles(const std::string& name, std::size_t at) {
+    std::size_t depth = 0;
+    for (; at < name.size(); ++at) {
+        if (name[at] == '<') ++depth;
+        const bool is_arrow = at != 0 && name[at - 1] == '-';
+        if (name[at] == '>' && !is_arrow && --depth == 0) return at + 1;
+    }
+    return std::string::npos;
+}
+/// A Rust method as it is written: "<m::Order<u64>>::handle" is m::Order<u64>::handle. Those of a
+/// trait stay "<m::Order as m::Trait>::handle".
+[[nodiscard]] std::string as_in_source(std::string name) {
+    if (!name.starts_with('<')) return name;
+    const std::size_t end = behind_angles(name, 0);
+    if (end == std::string::npos || name.find(" as ") < end) return name;
+    return name.substr(1, end - 2) + name.substr(end);
+}
+/// Without "<u64>" and "::<u64>", as it stands where it is defined.
+[[nodiscard]] std::string without_generics(std::string name) {
+    for (std::size_t at = 1; (at = name.find('<', at)) != std::string::npos;) {
+        const std::size_t end = behind_angles(name, at);
+        if (end == std::string::npos) break;
+        const std::size_t begin = at > 2 && name.compare(at - 2, 2, "::") == 0 ? at - 2 : at;
+        name.erase(begin, end - begin);
+        at = begin;
+    }
+    return name;
+}
+
 }  // namespace
 
 std::string name_reader::operator()(const std::string& name) {
+    if (name.starts_with("_R") && left_ != 0) {
+        std::string written = symbols::rust_name(name.c_str());
+        left_ -= std::min(left_, written.size());
+        return written.empty() ? name : as_in_source(std::move(written));
+    }
     // The demangler takes any name for that of a type: `f`, of a C function, for `float`.
     if (!name.starts_with("_Z") || left_ == 0 || references_in(name) > most_references) return name;
     int status = 0;
@@ -167,7 +207,7 @@ private:
         for (auto& [address, here] : places_) {
             auto& names = here.names;
             const auto key = [](const called& one) {
-                const bool cxx = one.name.starts_with("_Z");
+                const bool cxx = is_mangled(one.name);
                 return std::tuple(one.rank, cxx ? 0 : one.name.find_first_not_of('_'),
                                   one.name.size(), std::string_view(one.name));
             };
@@ -294,8 +334,9 @@ program_file::program_file(std::string path, std::string shown)
 
 std::vector<program_file::match> program_file::functions(std::string_view glob) const& {
     std::vector<match> found;
+    const std::string in_source = as_in_source(std::string(glob));
     const std::string with_parameters = std::string(glob) + "(*)*";
-    const bool mangled = glob.starts_with("_Z");
+    const bool mangled = is_mangled(glob);
     name_reader readable;
     for (const program_function& each : functions_) {
         for (const std::string& name : each.names) {
@@ -303,9 +344,12 @@ std::vector<program_file::match> program_file::functions(std::string_view glob) 
                 found.push_back({&each, name});
                 break;
             }
-            if (mangled || !name.starts_with("_Z")) continue;
+            if (mangled || !is_mangled(name)) continue;
             std::string written = without_tags(readable(name));
-            if (matches_glob(glob, written) || matches_glob(with_parameters, written)) {
+            const bool is_rust = name.starts_with("_R");
+            if (matches_glob(glob, written) || matches_glob(with_parameters, written) ||
+                (is_rust && (matches_glob(in_source, written) ||
+                             matches_glob(glob, without_generics(written))))) {
                 found.push_back({&each, std::move(written)});
                 break;
             }

@@ -37,9 +37,10 @@ struct program_function {
     bool is_local = false;      ///< no other file can call it by a name
 };
 
-/// C++ names as their authors wrote them; others as they are. A name may say a part of itself
-/// twice, and that of the result, and so on: one that does so more often than `most_references`
-/// stays as it is, and so do all after 256 MiB. So a file that lies costs seconds.
+/// Names of C++ and Rust as their authors wrote them; others as they are. A C++ name may say a part
+/// of itself twice, and that of the result, and so on: one that does so more often than
+/// `most_references` stays as it is, as do Rust's beyond 64 KiB, and all after 256 MiB. So a file
+/// that lies costs seconds.
 class name_reader {
 public:
     static constexpr std::size_t most_references = 40;

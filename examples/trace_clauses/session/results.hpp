@@ -180,10 +180,16 @@ private:
             }
             names.push_back(std::move(wanted));
         }
+        std::vector<std::vector<trace_ring::runtime_event::named_value>> values(one.fields.size());
+        for (std::size_t i = 0; i < one.fields.size(); ++i) {
+            if (one.fields[i].values == nullptr) continue;
+            for (const auto& each : one.fields[i].values->all())
+                values[i].push_back({each.value, each.name});
+        }
         for (std::size_t i = 0; i < one.fields.size(); ++i) {
             if (!without.empty() && without[i]) continue;
             fields.push_back({names[i], one.fields[i].type, one.fields[i].form,
-                              static_cast<std::uint16_t>(one.fields[i].count)});
+                              static_cast<std::uint16_t>(one.fields[i].count), values[i]});
         }
         if (!without.empty()) {
             fields.push_back({"unreadable", field_type::character, trace_ring::field_form::variable,
@@ -213,6 +219,7 @@ private:
         trace_ring::reduce::field_info field;
         field.type = of.type;
         field.form = of.form;
+        field.values = of.values;
         std::size_t count = of.count;
         std::size_t at = of.offset;
         bool cut = false;

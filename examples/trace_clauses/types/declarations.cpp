@@ -184,9 +184,11 @@ private:
             return known->second;
         }
         std::int64_t next = 0, least = 0, most = 0;
+        std::vector<trace_ring::reduce::value_names::entry> values;
         for (const node& each : one.parts) {
             if (!each.parts.empty()) next = value_of(each.parts[0]);
             table_.constant(each.word, next);
+            values.push_back({static_cast<std::uint64_t>(next), each.word});
             least = std::min(least, next);
             most = std::max(most, next);
             if (__builtin_add_overflow(next, 1, &next)) next = 0;
@@ -196,6 +198,7 @@ private:
         type made =
             table_[table_.of(fits ? c_type::integer : c_type::long_long_integer, is_signed)];
         made.name = name;
+        made.values = std::make_shared<const trace_ring::reduce::value_names>(std::move(values));
         const type_id id = table_.add(std::move(made));
         if (!name.empty()) define(name, id, one);
         return id;

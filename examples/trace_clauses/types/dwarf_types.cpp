@@ -344,10 +344,13 @@ private:
         const auto encoding = number_of(of, DW_AT_encoding);
         bool is_signed = encoding == std::uint64_t{DW_ATE_signed};
         const bool known = encoding || dwarf_hasattr(&of, DW_AT_type) != 0;
+        std::vector<std::pair<std::int64_t, std::string>> values;
         each_child(of, [&](Dwarf_Die& one) {
             const auto value = constant_of(one);
             if (dwarf_tag(&one) != DW_TAG_enumerator || !value) return;
             is_signed = is_signed || (!known && *value < 0);
+            const char* const name = dwarf_diename(&one);
+            values.emplace_back(*value, name == nullptr ? "" : name);
         });
         if (const type_id like = type_of(of, depth); like != type_table::nothing()) {
             is_signed = table_[like].is_signed;
@@ -357,6 +360,18 @@ private:
         if (!base) return type_table::nothing();
         type made = table_[*base];
         made.name = name_of(of);
+        made.is_character = made.is_boolean = false;
+        // As its numbers are read: compilers tell the same bits with and without a sign.
+        std::vector<trace_ring::reduce::value_names::entry> names;
+        for (auto& [value, name] : values) {
+            const unsigned above = 64 - 8 * static_cast<unsigned>(bytes);
+            const std::uint64_t high = static_cast<std::uint64_t>(value) << above;
+            const auto extended =
+                is_signed ? static_cast<std::uint64_t>(static_cast<std::int64_t>(high) >> above)
+                          : high >> above;
+            if (!name.empty()) names.push_back({extended, std::move(name)});
+        }
+        made.values = std::make_shared<const trace_ring::reduce::value_names>(std::move(names));
         const type_id id = table_.add(std::move(made));
         register_name(of, id);
         return id;

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@
 #include <trace_ring/point/c_types.hpp>
 #include <trace_ring/point/layout.hpp>
 #include <trace_ring/record/data_model.hpp>
+#include <trace_ring/reduce/tables/value_names.hpp>
 
 #include "value_place.hpp"
 
@@ -78,6 +80,8 @@ struct type {
     type_id of = 0;           ///< what a pointer points to; an array's element
     std::uint64_t count = 0;  ///< of an array's elements; 0: unknown
     std::vector<member> members{};
+    /// What an enumeration calls its values; null: it has none.
+    std::shared_ptr<const trace_ring::reduce::value_names> values{};
 };
 
 /// Not for two threads at once. Throws std::bad_alloc only.

@@ -24,11 +24,13 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <trace_ring/atomic.hpp>
 #include <trace_ring/format/words.hpp>
 #include <trace_ring/record/event.hpp>
+#include <trace_ring/record/event/value_names.hpp>
 #include <trace_ring/record/field.hpp>
 #include <trace_ring/recorder/recorder.hpp>
 
@@ -41,18 +43,24 @@ inline namespace disabled {
 #endif
 class runtime_event {
 public:
+    struct named_value {
+        std::uint64_t value = 0;  ///< of a signed field, extended with its sign
+        std::string_view name;
+    };
     struct field {
         std::string_view name;
         field_type type = field_type::u64;
         field_form form = field_form::scalar;
         std::uint16_t count = 1;  ///< of an array's elements
+        /// Names of whole numbers, as far as the dictionary has room for them (most_names_bytes).
+        std::span<const named_value> values{};
     };
 
     /// Describes an event. It lives as long as the program, whose recorders have its type from then
     /// on; of a second one with the same name and fields records are of the same type. Any thread;
     /// allocates. Throws std::invalid_argument if a name is empty or longer than 1,000 bytes, if
-    /// there are more than 1,000 fields or two of a name, if a type does not exist, or if the
-    /// fields do not fit into a record.
+    /// there are more than 1,000 fields or two of a name, if a type does not exist or has values
+    /// with names and is no whole number's, or if the fields do not fit into a record.
     [[nodiscard]] static runtime_event& make(std::string_view name, std::span<const field> fields) {
         // Never freed: types are registered for good.
         auto* const made = std::make_unique<runtime_event>(token{}, name, fields).release();
@@ -101,7 +109,11 @@ public:
     struct token {};
     /// By `make` alone.
     runtime_event(token, std::string_view name, std::span<const field> fields)
-        : name_(name), names_(fields.size()), fields_(fields.size()), state_{described(fields)} {}
+        : name_(name),
+          names_(fields.size()),
+          fields_(fields.size()),
+          value_names_(words_of_names(fields)),
+          state_{described(fields)} {}
     runtime_event(const runtime_event&) = delete;
     runtime_event& operator=(const runtime_event&) = delete;
 
@@ -117,6 +129,41 @@ private:
             cut = cut || (length & variable_cut_bit) != 0;
         }
         return cut ? std::uint32_t{record_word::cut} : 0;
+    }
+    /// As record/event/value_names.hpp lays them out; empty: there are none.
+    [[nodiscard]] static std::vector<std::uint64_t> words_of_names(std::span<const field> fields) {
+        std::vector<std::uint64_t> heads, values;
+        std::vector<std::size_t> lengths;
+        std::string text;
+        std::size_t room = most_names_bytes;
+        for (std::size_t i = 0; i < fields.size() && room >= 8; ++i) {
+            const std::uint64_t begin = values.size();
+            const std::size_t before = std::exchange(room, room - 8);
+            for (const named_value& each : fields[i].values) {
+                const std::size_t bytes = 10 + each.name.size();
+                if (each.name.empty() || bytes > room) continue;
+                room -= bytes;
+                values.push_back(each.value);
+                lengths.push_back(each.name.size());
+                text += each.name;
+            }
+            if (values.size() == begin) {
+                room = before;
+            } else {
+                heads.push_back(i | begin << 16 | (values.size() - begin) << 32);
+            }
+        }
+        if (heads.empty()) return {};
+        const names_shape shape{heads.size(), values.size(), text.size()};
+        std::vector<std::uint64_t> words(shape.words());
+        words[0] = shape.head();
+        for (std::size_t i = 0; i < heads.size(); ++i) words[1 + i] = heads[i];
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            words[shape.values_at() + i] = values[i];
+            words[shape.lengths_at() + i / 4] |= std::uint64_t{lengths[i]} << i % 4 * 16;
+        }
+        __builtin_memcpy(words.data() + shape.text_at(), text.data(), text.size());
+        return words;
     }
     [[nodiscard]] type_description described(std::span<const field> fields) {
         const auto refuse = [this](const std::string& what) {
@@ -134,6 +181,8 @@ private:
                 refuse("a field's name is 1 to 1,000 bytes long");
             if (unit == 0) refuse(called + "has no type");
             if (one.count == 0) refuse(called + "has no elements");
+            if (!one.values.empty() && one.type > field_type::i64)
+                refuse(called + "has names of values, and is no whole number");
             for (std::size_t k = 0; k < i; ++k) {
                 if (fields[k].name == one.name) refuse(called + "is there twice");
             }
@@ -153,7 +202,8 @@ private:
                 event_kind::instant,
                 false,
                 static_cast<std::uint32_t>(at),
-                {fields_.data(), fields_.size()}};
+                {fields_.data(), fields_.size()},
+                {value_names_.data(), value_names_.size()}};
     }
 
     static constexpr std::uint64_t most_fixed_bytes = 32'000;
@@ -165,6 +215,7 @@ private:
     std::string name_;
     std::vector<std::string> names_;
     std::vector<field_description> fields_;
+    std::vector<std::uint64_t> value_names_;
 #if defined(TRACE_RING_DISABLE)
     struct {
         type_description description;
