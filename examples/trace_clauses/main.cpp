@@ -271,7 +271,12 @@ private:
     }
     void summarize() {
         clause_counts all;
-        for (std::uint32_t i = 0; i < plan_.code_of.size(); ++i) all += source_->counts(i);
+        std::map<std::string, std::uint64_t> unseen;  // by the function
+        for (std::uint32_t i = 0; i < plan_.code_of.size(); ++i) {
+            const clause_counts one = source_->counts(i);
+            all += one;
+            if (one.unseen != 0) unseen[plan_.code_of[i].name] += one.unseen;
+        }
         // What was dropped behind the last record.
         const std::uint64_t lost = all.dropped + all.unseen;
         if (lost > results_->lost()) results_->lost(lost - results_->lost());
@@ -283,6 +288,20 @@ private:
         if (results_->unrecorded() != 0)
             std::cerr << ", " << results_->unrecorded() << " not recorded";
         std::cerr << '\n';
+        if (unseen.empty()) return;
+        std::cerr << "trace-clauses: returns not seen:";
+        constexpr std::size_t most_named = 8;
+        std::size_t named = 0;
+        for (const auto& [name, count] : unseen) {
+            if (named == most_named) break;
+            std::cerr << (named++ == 0 ? " " : ", ") << name << ' ' << count;
+        }
+        if (unseen.size() > named)
+            std::cerr << " and " << unseen.size() - named << " more functions";
+        std::cerr
+            << "; the kernel awaits 64 returns of a thread at most, and awaits for good those "
+               "that a longjmp or an exception leaves out: then that thread's exits are "
+               "unavailable (--source ptrace sees them)\n";
     }
 
     const options& wanted_;

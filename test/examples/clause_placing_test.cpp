@@ -268,8 +268,7 @@ BOOST_AUTO_TEST_CASE(names_that_mean_several_functions_and_files_that_were_repla
     if (rust.err.find("without libiberty") != std::string::npos) {
         trace_ring_test::cannot_run("names of Rust are not read here (Debian: libiberty-dev)");
     } else {
-        BOOST_TEST(rust.err.find("'m::shop::Order<u64>::handle'") != std::string::npos,
-                   rust.err);
+        BOOST_TEST(rust.err.find("'m::shop::Order<u64>::handle'") != std::string::npos, rust.err);
         for (const char* name : {"m::shop::Order<u64>::handle", "m::shop::Order::handle",
                                  "<m::shop::Order<u64>>::handle", "m::shop::*"})
             static_cast<void>(counts(std::string("\"") + name + "\"", "1"));

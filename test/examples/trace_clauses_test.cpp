@@ -597,6 +597,38 @@ BOOST_AUTO_TEST_CASE(returns_that_are_not_seen_are_told_and_are_losses_of_the_tr
     }
 }
 
+BOOST_AUTO_TEST_CASE(returns_behind_a_longjmp_over_many_frames_are_seen_or_told_as_unavailable) {
+    const test::folder folder;
+    const std::string program = folder / "jumps";
+    if (!clause_programs::build(program,
+                                "#include <setjmp.h>\njmp_buf back;\n"
+                                "__attribute__((noinline)) int deep(int n) {\n"
+                                "  if (n == 0) longjmp(back, 1);\n"
+                                "  int r = deep(n - 1); __asm__ volatile(\"\"); return r + 1; }\n"
+                                "__attribute__((noinline)) int after(int n) {\n"
+                                "  __asm__ volatile(\"\"); return n; }\n"
+                                "int main() { if (!setjmp(back)) deep(200);\n"
+                                "  for (int i = 0; i < 120; ++i) after(i); return 0; }\n",
+                                "c", 64, "-O1 -g"))
+        return;
+    for (const auto& from : sources()) {
+        const said made = run(tool(from +
+                                   "-e '@@uft:*:jumps:deep:exit, @@uft:*:jumps:after:exit "
+                                   "{ count(func); }' -- " +
+                                   program));
+        BOOST_TEST(made.status == 0);
+        if (from.find("ptrace") != std::string::npos) {
+            BOOST_TEST(made.text.find("  \"after\": 120\n") != std::string::npos, made.text);
+            BOOST_TEST(made.text.find("not seen") == std::string::npos, made.text);
+        } else {
+            BOOST_TEST(made.text.find(", 257 returns not seen\n") != std::string::npos, made.text);
+            BOOST_TEST(made.text.find("not seen: after.exit 120, deep.exit 137; the kernel") !=
+                           std::string::npos,
+                       made.text);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(with_children_all_that_a_program_forks_is_traced_and_nothing_else) {
     if (!clause_programs::runs(32) || !is_permitted("kernel")) return;
     const test::folder folder;

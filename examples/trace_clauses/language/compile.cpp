@@ -3,6 +3,7 @@
 
 #include "compile.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,7 @@ using trace_ring::field_type;
 using trace_ring::reduce::where::nearest;
 
 constexpr std::uint32_t usual_frames = 16;
+constexpr std::size_t longest_name = 1024;  // of what fires
 
 class compiler {
 public:
@@ -140,6 +142,13 @@ private:
             made.offset = place(of, 8 * made.count, 8);
             code_.append({op::store_stack, 0, static_cast<std::uint16_t>(8 * made.count),
                           static_cast<std::int32_t>(made.offset)});
+            return made;
+        }
+        if (auto text = values_.text_of_point(of)) {
+            made.type = field_type::character;
+            made.form = field_form::variable;
+            made.count = static_cast<std::uint32_t>(std::min(text->size(), longest_name));
+            made.constant = text->substr(0, longest_name);
             return made;
         }
         if (of.what == form::name && of.word == "comm") {

@@ -21,6 +21,7 @@
 /// | time, ip | ns of CLOCK_MONOTONIC, and the address that fires |
 /// | elapsed | where a function exits: ns since this thread entered it |
 /// | comm | the thread's name, a text |
+/// | func, probe, syscall | what fires: the function's name, "PROVIDER:NAME", the system call's |
 /// | ustack | the return addresses, to be captured |
 ///
 /// | action | what it does |
@@ -39,6 +40,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <trace_ring/point/expression.hpp>
@@ -61,7 +63,10 @@ struct environment {
     const function_type* declared = nullptr;  ///< null: unknown
     bool at_return = false;
     const std::vector<usdt_argument>* probe = nullptr;  ///< where a probe has its arguments
-    bool at_system_call = false;  ///< its arguments are known where it returns, too
+    bool at_system_call = false;     ///< its arguments are known where it returns, too
+    std::string_view function{};     ///< what `func` is; empty: there is none
+    std::string_view probe_name{};   ///< the same of `probe`
+    std::string_view system_call{};  ///< and of `syscall`
     /// Whoever fires also tells its vector and x87 registers.
     bool has_all_registers = false;
     /// Undeclared arguments and results are where the ABI has whole numbers; else nobody knows.
@@ -81,6 +86,8 @@ struct stored_field {
     /// an offset: none before, or it cannot fail.
     std::uint32_t faults_before = 0;
     std::uint32_t faults_behind = 0;
+    /// What it is, whoever fires: nothing is stored.
+    std::optional<std::string> constant{};
     /// What an enumeration calls its values; null: they have no names.
     std::shared_ptr<const trace_ring::reduce::value_names> values{};
 };

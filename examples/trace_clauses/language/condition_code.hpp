@@ -173,6 +173,10 @@ private:
     /// it, and only as far as both are the same: nothing is read behind the end of a text.
     void compare_text(const expression& of, const expression& with) {
         std::string wanted = with.word;
+        if (const auto name = text_of_point(of)) {
+            code_.constant(*name == wanted ? 1 : 0);
+            return;
+        }
         if (of.what == form::name && of.word == "comm") {
             if (wanted.size() > 15) refuse(with, "a thread's name has at most 15 bytes");
             wanted.resize(16);

@@ -59,7 +59,7 @@ public:
             code_.append({op::context, static_cast<std::uint8_t>(point::context_word::elapsed)});
             return types_.number(as_ulong_long);
         }
-        if (name == "comm" || name == "ustack") {
+        if (name == "comm" || name == "ustack" || fires(name)) {
             refuse(of, "'" + std::string(name) + "' can be captured, and is no number");
         }
         if (name.starts_with("arg") && name.size() > 3 && name.size() < 6 &&
@@ -70,6 +70,21 @@ public:
             return argument(of, n);
         }
         return argument_named(of, name);
+    }
+    /// The name of what fires, if this is what is asked for. A parameter of the same name is
+    /// called `arg0` or the like.
+    [[nodiscard]] std::optional<std::string> text_of_point(const expression& of) const {
+        if (of.what != point::form::name || !fires(of.word)) return std::nullopt;
+        const std::string_view known = of.word == "func"    ? in_.function
+                                       : of.word == "probe" ? in_.probe_name
+                                                            : in_.system_call;
+        if (known.empty()) {
+            refuse(of, "'" + of.word + "' is known at " +
+                           (of.word == "func"    ? "functions"
+                            : of.word == "probe" ? "probes"
+                                                 : "system calls"));
+        }
+        return std::string(known);
     }
     operand argument_named(const expression& of, std::string_view name) {
         if (in_.declared != nullptr) {
@@ -82,7 +97,8 @@ public:
         trace_ring::reduce::where::nearest to(name, 3);
         for (const auto& [known, value] : types_.table().constants()) to.look(known);
         for (const auto& each : known_words) to.look(each.name);
-        for (const std::string_view each : {"retval", "elapsed", "comm", "ustack", "arg0"})
+        for (const std::string_view each :
+             {"retval", "elapsed", "comm", "ustack", "func", "probe", "syscall", "arg0"})
             to.look(each);
         if (in_.declared != nullptr) {
             for (const auto& each : in_.declared->parameters) to.look(each.name);
@@ -131,6 +147,9 @@ public:
 private:
     using op = point::op;
 
+    [[nodiscard]] static bool fires(std::string_view name) noexcept {
+        return name == "func" || name == "probe" || name == "syscall";
+    }
     operand returned(const expression& of) {
         if (!in_.at_return) refuse(of, "'retval' is known where a function or system call exits");
         if (in_.declared != nullptr) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -144,6 +145,10 @@ public:
         return static_cast<std::uint32_t>(of.value.real());
     }
 
+    /// The name of what fires, if an expression is that. Nothing is compiled.
+    [[nodiscard]] std::optional<std::string> text_of_point(const expression& of) const {
+        return names_.text_of_point(of);
+    }
     /// Leaves `bytes`, 8 at most, of what is in registers, with zeros above them.
     void push_placed(const expression& of, const operand& from, std::uint64_t bytes) {
         names_.push_placed(of, from, bytes);

@@ -240,7 +240,13 @@ private:
                                         const trace_point* at, mode_types& types) const {
         const bool probe = at != nullptr && at->is == trace_point::kind::probe;
         environment in{types.table};
+        std::string what_fires;
         if (at != nullptr) {
+            what_fires = at->fields[at->fields.size() - (probe ? 1 : 2)];
+            if (probe) what_fires.insert(0, at->fields[at->fields.size() - 2] + ":");
+            (probe                                      ? in.probe_name
+             : at->is == trace_point::kind::system_call ? in.system_call
+                                                        : in.function) = what_fires;
             in.declared = types.declared(*at);
             in.at_return = at->at_return;
             in.probe = probe ? &at->arguments : nullptr;

@@ -220,6 +220,10 @@ private:
         field.type = of.type;
         field.form = of.form;
         field.values = of.values;
+        if (of.constant) {
+            return {field, reinterpret_cast<const std::byte*>(of.constant->data()),
+                    of.constant->size(), false};
+        }
         std::size_t count = of.count;
         std::size_t at = of.offset;
         bool cut = false;
@@ -255,6 +259,7 @@ private:
         key_.assign(reinterpret_cast<const char*>(&clause), sizeof clause);
         for (std::size_t i = first; i < fields.size(); ++i) {
             const stored_field& one = fields[i];
+            if (one.constant) continue;  // by the clause
             const std::size_t unit = trace_ring::size_of(one.type);
             const bool variable = one.form == trace_ring::field_form::variable;
             const std::size_t bytes = unit * one.count + (variable ? 2 : 0);
@@ -287,6 +292,11 @@ private:
         const std::size_t first = one.is == statement::kind::histogram ? 1 : 0;
         for (std::size_t i = first; i < one.fields.size(); ++i) {
             stored_field here = one.fields[i];
+            if (here.constant) {
+                if (i != first) made += ", ";
+                trace_ring::exporter::text_writer::append_value(made, value_of(here, bytes));
+                continue;
+            }
             const bool unreadable = key[sizeof clause + at] != 0;
             here.offset = static_cast<std::uint32_t>(at + 1);
             at += 1 + trace_ring::size_of(here.type) * here.count +
