@@ -278,8 +278,19 @@ const auto add_element = [](auto& context) {
 const auto set_glob = [](auto& context) {
     x3::_val(context).word = std::move(x3::_attr(context).word);
 };
+[[nodiscard]] std::size_t parts_within(const expression& of) {
+    std::size_t count = 1;
+    for (const expression& each : of.parts) count += parts_within(each);
+    return count;
+}
+/// What stands alone is both ends. So a set in a set in a set would double with each.
 const auto one_end = [](auto& context) {
+    constexpr std::size_t most = 256;
     expression& both = x3::_val(context);
+    if (parts_within(x3::_attr(context)) > most) {
+        throw fault{x3::get<text_begin>(context) + x3::_attr(context).column, 1,
+                    "more than " + std::to_string(most) + " values in an element of a set"};
+    }
     both.parts.push_back(x3::_attr(context));
     both.parts.push_back(std::move(x3::_attr(context)));
 };
@@ -586,9 +597,9 @@ const auto equality_def = relation[take] >> *(equality_sign[compare_by] > relati
 const auto relation_def = member_of_set[take] >>
                           *(relation_sign[compare_by] > member_of_set[compared_with]);
 const auto member_of_set_def = within_set[finish_comparison];
-const auto in_set_or_like =
-    (set_sign[compare_by] > '{' > element[add_element] > *(',' > element[add_element]) > '}') |
-    (glob_sign[compare_by] > quoted_text[set_glob]);
+const auto in_set_or_like = (set_sign[compare_by] > nested(x3::lit('{') > element[add_element] >
+                                                           *(',' > element[add_element]) > '}')) |
+                            (glob_sign[compare_by] > quoted_text[set_glob]);
 const auto within_set_def = shift[take] >> -in_set_or_like;
 const auto shift_def = added[take] >>
                        *(((x3::lit("<<") >> x3::attr('<'))[operate_by<form::product>{}] |
