@@ -254,6 +254,15 @@ object::object(const std::string& path, const std::string& build_id)
 }
 object::~object() = default;
 
+std::string object::build_id() const {
+    const unsigned char* bits = nullptr;
+    GElf_Addr at = 0;
+    const int length =
+        library_->module == nullptr ? 0 : dwfl_module_build_id(library_->module, &bits, &at);
+    if (length <= 0) return {};
+    return {reinterpret_cast<const char*>(bits), static_cast<std::size_t>(length)};
+}
+
 std::vector<symbol> object::at(std::uint64_t address) const {
     return describe(address, address);
 }

@@ -75,6 +75,8 @@ public:
     /// The file's bytes from `address` on, `most` at most; empty if it says nothing of them.
     [[nodiscard]] std::span<const std::uint8_t> bytes(std::uint64_t address,
                                                       std::size_t most) const;
+    /// The file's build id, its bytes; empty: it has none.
+    [[nodiscard]] std::string build_id() const;
     /// Whether its code is 64-bit code.
     [[nodiscard]] bool is_64() const;
 

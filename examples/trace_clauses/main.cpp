@@ -44,6 +44,7 @@
 #include "session/plan.hpp"
 #include "session/results.hpp"
 #include "session/source.hpp"
+#include "stacks/loaded_code.hpp"
 
 namespace trace_clauses {
 namespace {
@@ -146,7 +147,17 @@ public:
             to_ = std::make_unique<results::recorder>(tr::recorder_options{
                 .file = wanted.output, .size = wanted.size, .exists = tr::if_exists::replace});
         }
-        results_ = std::make_unique<results>(to_.get(), std::cout);
+        const auto has_stack = [](const statement& one) {
+            return std::any_of(one.fields.begin(), one.fields.end(), [](const stored_field& each) {
+                return each.type == tr::field_type::address && each.form == tr::field_form::array;
+            });
+        };
+        for (const auto& each : of.code_of) {
+            if (code_ == nullptr &&
+                std::any_of(each.statements.begin(), each.statements.end(), has_stack))
+                code_ = std::make_unique<loaded_code>();
+        }
+        results_ = std::make_unique<results>(to_.get(), std::cout, code_.get());
         for (const auto& each : of.code_of)
             results_->add(each.name, each.statements, each.clause, of.clauses[each.clause].name);
     }
@@ -288,6 +299,14 @@ private:
         if (results_->unrecorded() != 0)
             std::cerr << ", " << results_->unrecorded() << " not recorded";
         std::cerr << '\n';
+        if (code_ != nullptr && code_->unnamed() != 0) {
+            std::cerr << "trace-clauses: " << code_->unnamed()
+                      << " addresses in stacks have no name: no file is known to have been there\n";
+        }
+        if (code_ != nullptr && code_->lost() != 0) {
+            std::cerr << "trace-clauses: the kernel has lost " << code_->lost()
+                      << " messages of what was mapped: names in stacks may be missing or wrong\n";
+        }
         if (unseen.empty()) return;
         std::cerr << "trace-clauses: returns not seen:";
         constexpr std::size_t most_named = 8;
@@ -308,6 +327,7 @@ private:
     const plan& plan_;
     std::unique_ptr<source> source_;
     std::unique_ptr<results::recorder> to_;
+    std::unique_ptr<loaded_code> code_;  // if there are stacks
     std::unique_ptr<results> results_;
     std::map<std::uint32_t, std::uint64_t> dropped_;  // by processor
     std::size_t attached_ = 0;

@@ -25,6 +25,7 @@ namespace trace_reduce::names {
 /// What a process had loaded.
 struct module : symbols::loaded_module {
     std::uint32_t pid = 0;
+    std::uint32_t told_by = 0;  ///< a process that is another one; 0: it is the same
 
     friend bool operator==(const module&, const module&) = default;
 };
@@ -39,7 +40,12 @@ std::vector<module> modules_of(const reduce::trace_file& of) {
          const auto* item = cursor.next();) {
         const auto* const record = std::get_if<reduce::record_view>(item);
         if (record == nullptr) continue;
-        module made{symbols::module_of(*record), record->lane().pid};
+        const std::uint32_t by = record->lane().pid;
+        module made{symbols::module_of(*record), by};
+        if (record->type().find("pid") != reduce::event_type::npos) {
+            made.pid = static_cast<std::uint32_t>(record->field("pid").u64());
+            made.told_by = by;
+        }
         if (made.start >= made.end || made.path.empty()) continue;
         if (std::find(all.begin(), all.end(), made) == all.end()) all.push_back(std::move(made));
     }
@@ -106,11 +112,15 @@ std::string code_names::nearest(const std::string& name) const {
     return std::string(to.found());
 }
 
-std::string_view code_names::name_of(const reduce::lane_info& lane, std::uint64_t address) {
-    const auto [at, is_new] = known_->places[lane.pid].try_emplace(address);
+std::string_view code_names::name_of(const reduce::record_view& record, std::uint64_t address) {
+    std::uint32_t pid = record.lane().pid;
+    if (std::any_of(known_->modules.begin(), known_->modules.end(),
+                    [pid](const module& each) { return each.told_by == pid; }))
+        pid = static_cast<std::uint32_t>(record.field("pid").u64());
+    const auto [at, is_new] = known_->places[pid].try_emplace(address);
     if (!is_new) return at->second;
     for (const module& each : known_->modules) {
-        if (several_ && each.pid != lane.pid) continue;
+        if (several_ && each.pid != pid) continue;
         if (address <= each.start || address > each.end) continue;
         const auto& file = known_->file_of(each);
         if (file.function_at(address - each.bias - 1) == nullptr) continue;
@@ -139,7 +149,7 @@ std::string code_names::problem() const {
 std::string code_names::nearest(const std::string&) const {
     return {};
 }
-std::string_view code_names::name_of(const reduce::lane_info&, std::uint64_t) {
+std::string_view code_names::name_of(const reduce::record_view&, std::uint64_t) {
     return {};
 }
 

@@ -4,7 +4,8 @@
 
 /// @file
 /// The functions that addresses in a trace lie in: by its `module` records, which say what file is
-/// where in a process, and the symbol tables of these files.
+/// where in a process, and the symbol tables of these files. Such a record is of the process that
+/// has recorded it, or of another one: then it has a field `pid`, and so have the others.
 
 #include <cstdint>
 #include <memory>
@@ -51,7 +52,7 @@ public:
     [[nodiscard]] std::string nearest(const std::string& name) const;
 
     /// "compress+0x12 compress.c:33"; empty if no function is known there.
-    [[nodiscard]] std::string_view name_of(const reduce::lane_info& lane,
+    [[nodiscard]] std::string_view name_of(const reduce::record_view& record,
                                            std::uint64_t address) override;
 
 private:

@@ -51,9 +51,9 @@ public:
     address_names(const address_names&) = delete;
     virtual ~address_names() = default;
 
-    /// The name of the place at this address, in the process that recorded in the lane; empty: it
+    /// The name of the place at this address, in the process that the record tells of; empty: it
     /// has none. Good until the next call.
-    [[nodiscard]] virtual std::string_view name_of(const reduce::lane_info& lane,
+    [[nodiscard]] virtual std::string_view name_of(const reduce::record_view& record,
                                                    std::uint64_t address) = 0;
 };
 
@@ -142,11 +142,11 @@ public:
             out.end_at(at);
             if (!plain) {
                 append_value(out, value, [&](const reduce::field_value& one) {
-                    append_place_name(out, one, record.lane());
+                    append_place_name(out, one, record);
                 });
             }
             if (plain && options_.names != nullptr) [[unlikely]]
-                append_place_name(out, value, record.lane());
+                append_place_name(out, value, record);
         });
     }
 
@@ -215,9 +215,9 @@ private:
     }
 
     void append_place_name(text_buffer& out, const reduce::field_value& value,
-                           const reduce::lane_info& lane) const {
+                           const reduce::record_view& record) const {
         if (options_.names == nullptr || value.type() != field_type::address) return;
-        const std::string_view name = options_.names->name_of(lane, value.u64());
+        const std::string_view name = options_.names->name_of(record, value.u64());
         if (name.empty()) return;
         out += " <";
         impl::append_escaped(out, name, 0);

@@ -1,0 +1,157 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+#include "loaded_code.hpp"
+
+#include <trace_ring/policy/clock/monotonic.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "../../launching/process_memory.hpp"
+#include "../../symbols/symbols.hpp"
+#include "../kernel/time_offset.hpp"
+
+namespace trace_clauses {
+
+loaded_code::loaded_code() : ahead_(monotonic_offset()) {}
+loaded_code::~loaded_code() = default;
+
+void loaded_code::refresh() {
+    read_at_ = trace_ring::clock::monotonic::now();
+    std::vector<mapping_event> all;
+    events_.read([&all](const mapping_event& one) { all.push_back(one); });
+    std::stable_sort(all.begin(), all.end(), [](const mapping_event& a, const mapping_event& b) {
+        return a.time < b.time;
+    });
+    for (const mapping_event& one : all) {
+        // What happened later may have been read before, on another processor.
+        const std::uint64_t time = one.time + static_cast<std::uint64_t>(ahead_);
+        process& of = processes_[one.process];
+        switch (one.is) {
+            case mapping_event::kind::mapped:
+                of.all.push_back(
+                    {one.begin, one.end, one.offset, time, ~std::uint64_t{0}, one.path});
+                break;
+            case mapping_event::kind::executed:
+                for (mapping& each : of.all) {
+                    if (each.since < time) each.until = std::min(each.until, time);
+                }
+                of.is_looked_at = true;  // all that it has now is told
+                break;
+            case mapping_event::kind::forked: {
+                const auto parent = processes_.find(one.parent);
+                std::erase_if(of.all, [&](const mapping& each) { return each.since < time; });
+                of.ended_at = 0;
+                of.is_looked_at = parent != processes_.end() && parent->second.is_looked_at;
+                if (of.is_looked_at) {
+                    const auto& had = parent->second.all;
+                    of.all.insert(of.all.begin(), had.begin(), had.end());
+                }
+                break;
+            }
+            case mapping_event::kind::ended:
+                of.ended_at = time;
+                continue;
+        }
+        of.names.clear();
+        ++of.changes;
+    }
+    forget_ended();
+}
+
+/// What fired before a process ended is read by then. If other threads of it go on, it is looked at
+/// anew.
+void loaded_code::forget_ended() {
+    constexpr std::uint64_t kept = 30'000'000'000;  // ns
+    std::erase_if(processes_, [this](const auto& each) {
+        const std::uint64_t at = each.second.ended_at;
+        return at != 0 && at + kept < read_at_;
+    });
+}
+
+std::uint64_t loaded_code::changes_of(::pid_t number, std::uint64_t time) {
+    if (time >= read_at_) refresh();
+    return processes_[number].changes;
+}
+
+void loaded_code::look_at(::pid_t number, process& of) {
+    of.is_looked_at = events_.are_told();  // else again, for what it has mapped since
+    const ::pid_t thread = launching::living_thread_of(number);
+    std::ifstream maps("/proc/" + std::to_string(thread) + "/maps");
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long long begin = 0, end = 0, offset = 0;
+        char rights[5]{};
+        int name = 0;
+        if (std::sscanf(line.c_str(), "%llx-%llx %4s %llx %*s %*s %n", &begin, &end, rights,
+                        &offset, &name) < 4)
+            continue;
+        const std::string path = line.substr(static_cast<std::size_t>(name));
+        if (rights[2] != 'x' || !path.starts_with('/') || path.ends_with(" (deleted)")) continue;
+        const bool is_known = std::any_of(of.all.begin(), of.all.end(), [&](const mapping& one) {
+            return one.begin == begin && one.path == path;
+        });
+        if (!is_known) of.all.push_back({begin, end, offset, 0, ~std::uint64_t{0}, path});
+    }
+}
+
+const loaded_code::mapping* loaded_code::find(const process& of, std::uint64_t address,
+                                              std::uint64_t time) noexcept {
+    const mapping* found = nullptr;
+    for (const mapping& each : of.all) {
+        const bool is_there =
+            each.begin < address && address <= each.end && each.since <= time && time < each.until;
+        if (is_there && (found == nullptr || found->since <= each.since)) found = &each;
+    }
+    return found;
+}
+
+const symbols::object& loaded_code::file_of(::pid_t of, const std::string& path) {
+    auto& file = files_[path];
+    if (!file) {
+        // In its own root folder, as of a container, if that is still there.
+        const std::string there = "/proc/" + std::to_string(of) + "/root" + path;
+        file = std::make_unique<symbols::object>(std::ifstream(there) ? there : path);
+    }
+    return *file;
+}
+
+const loaded_code::mapping* loaded_code::mapped_at(::pid_t number, process& of,
+                                                   std::uint64_t address, std::uint64_t time) {
+    const mapping* at = find(of, address, time);
+    if (at == nullptr && !of.is_looked_at) {
+        look_at(number, of);
+        at = find(of, address, time);
+    }
+    if (at == nullptr) ++unnamed_;
+    return at;
+}
+
+const symbols::loaded_module* loaded_code::module_of(::pid_t number, std::uint64_t return_address,
+                                                     std::uint64_t time) {
+    if (time >= read_at_) refresh();
+    const mapping* const at = mapped_at(number, processes_[number], return_address, time);
+    if (at == nullptr) return nullptr;
+    const symbols::object& file = file_of(number, at->path);
+    module_ = {at->begin, at->end, file.bias(at->begin, at->offset), file.build_id(), at->path};
+    return &module_;
+}
+
+std::string_view loaded_code::name_of(::pid_t number, std::uint64_t return_address,
+                                      std::uint64_t time) {
+    if (time >= read_at_) refresh();
+    process& of = processes_[number];
+    const mapping* const at = mapped_at(number, of, return_address, time);
+    if (at == nullptr) return {};
+    const bool is_there_now = at->until == ~std::uint64_t{0};
+    std::string& name = is_there_now ? of.names[return_address] : name_;
+    if (is_there_now && !name.empty()) return name;
+    const symbols::object& file = file_of(number, at->path);
+    const auto all = file.before(return_address - file.bias(at->begin, at->offset));
+    name = all.back().place();
+    if (all.front().line != 0) name += ' ' + all.front().where();
+    return name;
+}
+
+}  // namespace trace_clauses

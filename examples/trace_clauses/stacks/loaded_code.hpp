@@ -1,0 +1,87 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Which file's code lies where in a process, at any time of the session, and its functions' names.
+/// @code
+///   loaded_code code;
+///   code.name_of(pid, return_address, fired_at);  // "main+0x12 shop.c:33"
+/// @endcode
+/// What the kernel tells of mappings is kept, also when the process has ended. Of a process that
+/// was there before, or if the kernel tells nothing, /proc/PID/maps is read when it is first asked
+/// for.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "../session/stack_names.hpp"
+#include "mapping_events.hpp"
+
+namespace symbols {
+class object;
+}
+
+namespace trace_clauses {
+
+/// Not for two threads at once.
+class loaded_code final : public stack_names {
+public:
+    loaded_code();
+    ~loaded_code() override;
+
+    /// What has no name is counted. Throws std::bad_alloc only.
+    [[nodiscard]] std::string_view name_of(::pid_t process, std::uint64_t return_address,
+                                           std::uint64_t time) override;
+    [[nodiscard]] const symbols::loaded_module* module_of(::pid_t process,
+                                                          std::uint64_t return_address,
+                                                          std::uint64_t time) override;
+    [[nodiscard]] std::uint64_t changes_of(::pid_t process, std::uint64_t time) override;
+
+    /// Addresses without a name, as nobody told what lay there.
+    [[nodiscard]] std::uint64_t unnamed() const noexcept { return unnamed_; }
+    /// What the kernel could not tell: names may be missing, or of what lay there before.
+    [[nodiscard]] std::uint64_t lost() const noexcept { return events_.lost(); }
+
+private:
+    struct mapping {
+        std::uint64_t begin = 0, end = 0, offset = 0;
+        std::uint64_t since = 0, until = ~std::uint64_t{0};  // ns
+        std::string path;
+    };
+    struct process {
+        std::vector<mapping> all;
+        std::unordered_map<std::uint64_t, std::string> names;  // of what is mapped now
+        bool is_looked_at = false;
+        std::uint64_t changes = 0;
+        std::uint64_t ended_at = 0;  // ns; 0: it runs
+    };
+
+    void refresh();
+    void forget_ended();
+    void look_at(::pid_t number, process& of);
+    /// Null: it is counted.
+    [[nodiscard]] const mapping* mapped_at(::pid_t number, process& of, std::uint64_t address,
+                                           std::uint64_t time);
+    [[nodiscard]] static const mapping* find(const process& of, std::uint64_t address,
+                                             std::uint64_t time) noexcept;
+    [[nodiscard]] const symbols::object& file_of(::pid_t of, const std::string& path);
+
+    std::int64_t ahead_;  // of this time namespace
+    mapping_events events_;
+    std::uint64_t read_at_ = 0;
+    std::map<::pid_t, process> processes_;
+    std::map<std::string, std::unique_ptr<symbols::object>> files_;
+    std::string name_;
+    symbols::loaded_module module_;
+    std::uint64_t unnamed_ = 0;
+};
+
+}  // namespace trace_clauses

@@ -1,0 +1,168 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+
+// The names in stacks are those that addr2line finds, on the screen, in keys and in a trace: also
+// of processes that have ended, have executed another program, or are forked.
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <trace_ring/reduce/trace_file.hpp>
+
+#include "clause_programs.hpp"
+
+BOOST_AUTO_TEST_SUITE(clause_stacks)
+
+namespace tr = trace_ring;
+using clause_programs::build;
+using clause_programs::ended;
+using clause_programs::run;
+
+namespace {
+
+constexpr const char* source = R"(#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int leaf(int n) { __asm__ volatile(""); return n + 1; }
+__attribute__((noinline)) int middle(int n) {
+    int r = leaf(n);
+    __asm__ volatile("");
+    return r + 1;
+}
+int main(int count, char **given) {
+    int sum = middle(1) +
+              middle(2);
+    if (count > 1) {
+        if (fork() == 0) {
+            leaf(3);
+            execl(given[0], given[0], (char *)0);
+        }
+        wait(0);
+    }
+    printf("%d\n", sum);
+    return 0;
+}
+)";
+
+/// "middle+0x" and " file:line" as another tool says them.
+struct said {
+    std::string function, place;
+};
+[[nodiscard]] said by_addr2line(const std::string& program, std::uint64_t address) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(address - 1));
+    const auto lines =
+        clause_programs::words_of("addr2line -f -e " + program + " " + std::string(text));
+    BOOST_REQUIRE(lines.size() == 2U);
+    const std::string& where = lines[1].at(0);
+    return {lines[0].at(0), where.substr(where.rfind('/') + 1)};
+}
+/// Sources of firings that may be used here.
+[[nodiscard]] std::vector<std::string> sources(const test::folder& folder,
+                                               const std::string& program) {
+    std::vector<std::string> found;
+    for (const std::string each : {"kernel", "ptrace"}) {
+        const ended made = run(folder, TRACE_CLAUSES " --source " + each +
+                                           " -e '@@uft:*:stacks:leaf:entry {}' -- " + program);
+        if (made.status == 0) {
+            found.push_back(each);
+        } else {
+            trace_ring_test::cannot_run(made.err);
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(stacks_have_the_names_that_another_tool_finds) {
+    const test::folder folder;
+    const std::string program = folder / "stacks";
+    for (const int bits : {64, 32}) {
+        if (!clause_programs::runs(bits)) continue;
+        BOOST_REQUIRE(build(program, source, "c", bits, "-O1 -g -fno-omit-frame-pointer"));
+        for (const auto& from : sources(folder, program)) {
+            BOOST_TEST_CONTEXT(bits << " bits, " << from) {
+                const std::string tool = TRACE_CLAUSES " --source " + from + " ";
+                const std::string trace = folder / "stacks.trace";
+                const ended made =
+                    run(folder, tool + "-o " + trace +
+                                    " -e '@@uft:*:stacks:leaf:entry { capture(n, ustack(4)); }' "
+                                    "-- " +
+                                    program);
+                BOOST_REQUIRE_MESSAGE(made.status == 0, made.err);
+                const ended named = run(
+                    folder, TRACE_REDUCE " --symbols " + trace + " --where 'event == \"leaf\"'");
+                std::uint64_t bias = 0, begin = 0, end = 0;
+                std::size_t compared = 0;
+                const auto file = tr::reduce::trace_file::open(trace);
+                for (auto cursor = file.forward(); const auto* item = cursor.next();) {
+                    const auto& one = std::get<tr::reduce::record_view>(*item);
+                    if (one.name() == "module") {
+                        if (one.field("path").text().ends_with("/stacks")) {
+                            bias = one.field("bias").u64();
+                            begin = one.field("start").u64();
+                            end = one.field("end").u64();
+                        }
+                        continue;
+                    }
+                    const auto stack = one.field("ustack(4)");
+                    for (std::size_t i = 0; i < stack.size(); ++i) {
+                        const std::uint64_t address = stack.at(i).u64();
+                        if (address < begin || address >= end) continue;
+                        const said right = by_addr2line(program, address - bias);
+                        char hex[32];
+                        std::snprintf(hex, sizeof hex, "0x%llx <",
+                                      static_cast<unsigned long long>(address));
+                        const std::size_t at = named.out.find(hex + right.function + "+0x");
+                        BOOST_REQUIRE_MESSAGE(at != std::string::npos, named.out);
+                        const std::string name = named.out.substr(at, named.out.find('>', at) - at);
+                        BOOST_TEST(name.ends_with(" " + right.place), name << right.place);
+                        ++compared;
+                    }
+                }
+                BOOST_TEST(compared == 4U);  // middle and main, of two calls
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(keys_have_the_names_of_their_time_and_are_one_in_all_processes) {
+    const test::folder folder;
+    const std::string program = folder / "stacks";
+    if (!build(program, source, "c", 64, "-O1 -g -fno-omit-frame-pointer")) return;
+    const auto from = sources(folder, program);
+    for (const auto& each : from) {
+        const ended shown = run(folder, TRACE_CLAUSES " --source " + each +
+                                            " -e '@@uft:*:stacks:leaf:entry { capture(ustack(2)); "
+                                            "count(ustack(2)); }' -- " +
+                                            program);
+        for (const char* name : {"[0x", " <middle+0x", " stacks.source:6>", " <main+0x",
+                                 " stacks.source:11>", " stacks.source:12>", "  [<middle+0x"})
+            BOOST_TEST(shown.out.find(name) != std::string::npos, name << shown.out << shown.err);
+    }
+    if (from.empty() || from[0] != "kernel") return;
+    // The child fires before it executes the program anew, at other addresses.
+    const ended made =
+        run(folder, TRACE_CLAUSES
+                        " --source kernel --children "
+                        "-e '@@uft:*:stacks:leaf:entry { count(n, ustack(1)); }' -- " +
+                        program + " again");
+    std::size_t middles = 0;
+    for (std::size_t at = 0; (at = made.out.find(", [<middle+0x", at)) != std::string::npos; ++at) {
+        BOOST_TEST(made.out.substr(at).find(" stacks.source:6>]: 2\n") < 40U);
+        ++middles;
+    }
+    BOOST_TEST(middles == 2U, made.out << made.err);
+    const std::size_t child = made.out.find("  3, [<main+0x");
+    BOOST_REQUIRE_MESSAGE(child != std::string::npos, made.out);
+    BOOST_TEST(made.out.substr(child).find(" stacks.source:15>]: 1\n") < 40U, made.out);
+    BOOST_TEST(made.err.find("no name") == std::string::npos, made.err);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
