@@ -597,9 +597,9 @@ const auto equality_def = relation[take] >> *(equality_sign[compare_by] > relati
 const auto relation_def = member_of_set[take] >>
                           *(relation_sign[compare_by] > member_of_set[compared_with]);
 const auto member_of_set_def = within_set[finish_comparison];
-const auto in_set_or_like = (set_sign[compare_by] > nested(x3::lit('{') > element[add_element] >
-                                                           *(',' > element[add_element]) > '}')) |
-                            (glob_sign[compare_by] > quoted_text[set_glob]);
+const auto in_set_or_like =
+    (set_sign[compare_by] > '{' > element[add_element] > *(',' > element[add_element]) > '}') |
+    (glob_sign[compare_by] > quoted_text[set_glob]);
 const auto within_set_def = shift[take] >> -in_set_or_like;
 const auto shift_def = added[take] >>
                        *(((x3::lit("<<") >> x3::attr('<'))[operate_by<form::product>{}] |
@@ -627,7 +627,7 @@ const auto glob_sign_def =
     ((&x3::lit("!~"))[negate] >> token("!~")[becomes<form::like>{}]) |
     token("~")[becomes<form::like>{}] |
     (-keyword("not")[negate] >> x3::raw[keyword("like")][becomes<form::like>{}]);
-const auto element_def = value[one_end] >> -(".." > value[other_end]);
+const auto element_def = nested(value[one_end] >> -(".." > value[other_end]));
 const auto quoted_text_def = quoted('"')[set_text] | quoted('\'')[set_text];
 const auto value_def =
     (in_c >> bit_or[take]) |

@@ -570,6 +570,63 @@ BOOST_AUTO_TEST_CASE(system_calls_are_traced_by_their_names_in_both_modes) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(elapsed_of_a_system_call_is_within_what_the_program_measures) {
+    if (!is_permitted("kernel")) return;
+    const test::folder folder;
+    const std::string program = folder / "sleeps";
+    for (const int bits : {64, 32}) {
+        if (!clause_programs::runs(bits)) continue;
+        BOOST_REQUIRE(clause_programs::build(program, R"(
+            #include <stdio.h>
+            #include <sys/wait.h>
+            #include <time.h>
+            #include <unistd.h>
+            static long long now(void) {
+                struct timespec t;
+                clock_gettime(CLOCK_MONOTONIC, &t);
+                return t.tv_sec * 1000000000LL + t.tv_nsec;
+            }
+            int main() {
+                for (int i = 1; i <= 3; ++i) {
+                    struct timespec wait = {0, i * 20000000L};
+                    const long long begin = now();
+                    nanosleep(&wait, 0);
+                    printf("%lld\n", now() - begin);
+                }
+                fflush(stdout);
+                if (fork() == 0) _exit(0);
+                wait(0);
+                return 0;
+            })",
+                                             "c", bits, "-O1"));
+        const said made =
+            run(tool("--children -e '@@syscall:*:*nanosleep*:exit when elapsed > "
+                     "25ms { capture(elapsed); } @@syscall:*:*clone*:exit, "
+                     "@@syscall:*:fork:exit { capture(retval, elapsed); }' -- " +
+                     program));
+        BOOST_TEST(made.status == 0);
+        std::vector<long long> measured, told;
+        std::istringstream lines(made.text);
+        for (std::string line; std::getline(lines, line);) {
+            const std::size_t at = line.find("nanosleep");
+            const std::size_t value = line.find(" elapsed=");
+            if (at != std::string::npos && value != std::string::npos)
+                told.push_back(std::stoll(line.substr(value + 9)));
+            if (!line.empty() && line.find_first_not_of("0123456789") == std::string::npos)
+                measured.push_back(std::stoll(line));
+        }
+        BOOST_REQUIRE_MESSAGE(measured.size() == 3U, made.text);
+        BOOST_REQUIRE_MESSAGE(told.size() == 2U, made.text);
+        for (const std::size_t i : {0U, 1U}) {
+            BOOST_TEST(told[i] >= 20'000'000 * static_cast<long long>(i + 2));
+            BOOST_TEST(told[i] <= measured[i + 1]);
+        }
+        // A child leaves a call that it has not entered.
+        BOOST_TEST(made.text.find(" retval=0 elapsed=(unreadable)\n") != std::string::npos,
+                   made.text);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(returns_that_are_not_seen_are_told_and_are_losses_of_the_trace) {
     if (!is_permitted("kernel")) return;
     for (const std::string& program : known_programs()) {

@@ -93,6 +93,36 @@ public:
     /// Where the function has returned: how long that took, for `context`.
     void find_elapsed(int map, std::optional<std::uint32_t> point) {
         set_entry(point, firing, -8);
+        const std::size_t unknown = find_elapsed_at_entry(map);
+        to_.load_map(bpf::r1, map);
+        address_in_stack(bpf::r2, entry_at);
+        to_.call(BPF_FUNC_map_delete_elem);
+        to_.here(unknown);
+    }
+    /// The same of a system call, which the thread has entered once at a time.
+    void find_elapsed_of_call(int map, std::uint32_t number) {
+        to_.move(bpf::r1, static_cast<std::int32_t>(number));
+        set_entry_of_call(to_, entry_at, bpf::r1);
+        to_.here(find_elapsed_at_entry(map));
+    }
+    /// Notes when a thread enters the system call whose number is in `number`, which calls leave
+    /// alone. Uses 32 bytes of the stack, from `at` on.
+    static void note_call(bpf_code& to, int map, bpf::reg number, int at) {
+        const int key = at + 8;
+        set_entry_of_call(to, key, number);
+        to.call(BPF_FUNC_ktime_get_ns);
+        to.store(bpf::r10, at, bpf::r0);
+        to.load_map(bpf::r1, map);
+        to.move(bpf::r2, bpf::r10);
+        to.compute(BPF_ADD, bpf::r2, key);
+        to.move(bpf::r3, bpf::r10);
+        to.compute(BPF_ADD, bpf::r3, at);
+        to.move(bpf::r4, BPF_ANY);
+        to.call(BPF_FUNC_map_update_elem);
+    }
+    /// By the entry in its place; the jump is taken if it is not known.
+    [[nodiscard]] std::size_t find_elapsed_at_entry(int map) {
+        has_elapsed_ = true;
         to_.store(bpf::r10, elapsed_at, -1);
         to_.load_map(bpf::r1, map);
         address_in_stack(bpf::r2, entry_at);
@@ -102,11 +132,7 @@ public:
         to_.call(BPF_FUNC_ktime_get_ns);
         to_.compute(BPF_SUB, bpf::r0, bpf::r9);
         to_.store(bpf::r10, elapsed_at, bpf::r0);
-        to_.load_map(bpf::r1, map);
-        address_in_stack(bpf::r2, entry_at);
-        to_.call(BPF_FUNC_map_delete_elem);
-        to_.here(unknown);
-        has_elapsed_ = true;
+        return unknown;
     }
     /// What follows is for code of that mode.
     void set_mode(program_mode mode) { mode_ = mode; }
@@ -311,6 +337,12 @@ private:
     }
     /// By what an entry is found again: where its return address was, which is `above` the stack's
     /// top now.
+    static void set_entry_of_call(bpf_code& to, int at, bpf::reg number) {
+        to.store(bpf::r10, at + 8, 0);
+        to.store(bpf::r10, at + 16, number);
+        to.call(BPF_FUNC_get_current_pid_tgid);
+        to.store(bpf::r10, at, bpf::r0);
+    }
     void set_entry(std::optional<std::uint32_t> point, bpf::reg context, int above) {
         to_.load(bpf::r1, context, rsp);
         if (above != 0) to_.compute(BPF_ADD, bpf::r1, above);

@@ -154,6 +154,12 @@ std::vector<point_left_out> kernel_source::attach(std::span<const planned_point>
     // Points with the same code have one program, which is told their numbers.
     std::map<std::string, std::vector<std::size_t>> together;
     std::map<std::string, file_descriptor> files;
+    // Before the first of them is attached: what enters notes it.
+    times_system_calls_ =
+        times_system_calls_ ||
+        std::any_of(points.begin(), points.end(), [this](const planned_point& one) {
+            return one.at.part == function_part::system_call_exit && asks_elapsed(one.clauses);
+        });
     for (std::size_t i = 0; i < points.size(); ++i) {
         const planned_point& one = points[i];
         if (!is_system_call(one.at.part)) {
@@ -219,14 +225,10 @@ void kernel_source::attach_links(std::span<const planned_point> points,
     kernel_maps maps = maps_for(first.at);
     maps.only = {first.at.process, followed_ == nullptr ? -1 : followed_->map()};
     const bool times = at_exit && asks_elapsed(first.clauses);
-    if (times && entered_.get() < 0) {
-        constexpr std::uint32_t most = 65536;  // calls at a time, of all threads
-        entered_ = make_map(BPF_MAP_TYPE_LRU_HASH, firing_code::entry_bytes, 8, most);
-    }
     const bpf_code code = translate(session_, first.clauses, first.at.part, maps,
                                     {.by_cookie = first.clauses.size() == 1,
                                      .is_session = at_exit,
-                                     .entered = times ? entered_.get() : -1});
+                                     .entered = times ? entered() : -1});
     const std::string where = first.at.file + ", offset " + std::to_string(first.at.offset);
     const file_descriptor program =
         load_program(BPF_PROG_TYPE_KPROBE, code, where, uprobe_links::attach_type_of(kind));
@@ -241,13 +243,30 @@ void kernel_source::attach_links(std::span<const planned_point> points,
     for (auto& each : made.without) without.push_back({which[each.place], std::move(each.cause)});
 }
 
+int kernel_source::entered() {
+    if (entered_.get() < 0) {
+        constexpr std::uint32_t most = 65536;  // calls at a time, of all threads
+        entered_ = make_map(BPF_MAP_TYPE_LRU_HASH, firing_code::entry_bytes, 8, most);
+    }
+    return entered_.get();
+}
+
 void kernel_source::attach_system_call(const attach_point& at,
                                        std::span<const std::uint32_t> clauses) {
     const std::string where = "system call " + std::to_string(at.offset);
-    const file_descriptor program =
-        load_program(BPF_PROG_TYPE_RAW_TRACEPOINT, code_for(at, clauses), where);
-    system_calls_.try_emplace({at.part, at.process}, at.part, filter_of(at))
-        .first->second.set(at.mode, static_cast<std::uint32_t>(at.offset), program);
+    const auto number = static_cast<std::uint32_t>(at.offset);
+    const int notes = times_system_calls_ ? entered() : -1;
+    const bool times = at.part == function_part::system_call_exit && asks_elapsed(clauses);
+    const auto dispatch_of = [&](function_part part) -> system_call_dispatch& {
+        return system_calls_.try_emplace({part, at.process}, part, filter_of(at), notes)
+            .first->second;
+    };
+    if (times) static_cast<void>(dispatch_of(function_part::system_call));
+    const bpf_code code =
+        translate(session_, clauses, at.part, maps_for(at),
+                  {.call_mode = at.mode, .call_number = number, .entered = times ? notes : -1});
+    const file_descriptor program = load_program(BPF_PROG_TYPE_RAW_TRACEPOINT, code, where);
+    dispatch_of(at.part).set(at.mode, number, program);
 }
 
 void kernel_source::attach_uprobe(const attach_point& at, const bpf_code& code) {

@@ -109,6 +109,8 @@ private:
     void attach_links(std::span<const planned_point> points, const std::vector<std::size_t>& which,
                       std::vector<point_left_out>& without);
     [[nodiscard]] std::string code_key(const planned_point& of) const;
+    /// Where it is noted when calls begin.
+    [[nodiscard]] int entered();
     [[nodiscard]] bool asks_elapsed(std::span<const std::uint32_t> clauses) const;
 
     const point::clauses& session_;
@@ -117,7 +119,8 @@ private:
     unsigned processors_;
     trace_ring::file_descriptor ring_;
     trace_ring::file_descriptor counters_;
-    trace_ring::file_descriptor entered_;                // if a clause asks how long calls took
+    trace_ring::file_descriptor entered_;  // if a clause asks how long calls took
+    bool times_system_calls_ = false;
     std::vector<trace_ring::file_descriptor> attached_;  // perf events and links
     std::unique_ptr<followed_processes> followed_;
     bool may_miss_returns_ = false;

@@ -14,15 +14,16 @@
 #include "firing_code.hpp"
 #include "kernel_types.hpp"
 #include "process_numbers.hpp"
+#include "system_call_number.hpp"
 
 namespace trace_clauses {
 namespace {
 
-constexpr std::int32_t most_numbers = 1024;  // of one mode
 constexpr std::int32_t by_entry_for_32 = 2;  // the kernel's TS_COMPAT
-static_assert(by_entry_for_32 << 9 == most_numbers);
+static_assert(by_entry_for_32 << 9 == most_call_numbers);
 
-[[nodiscard]] bpf_code dispatcher(function_part part, const process_filter& only, int programs) {
+[[nodiscard]] bpf_code dispatcher(function_part part, const process_filter& only, int programs,
+                                  int entered) {
     constexpr int scratch = -numbers_scratch;
     constexpr bpf::reg context = bpf::r6;
     constexpr bpf::reg number = bpf::r7;
@@ -49,7 +50,7 @@ static_assert(by_entry_for_32 << 9 == most_numbers);
         read(8);
         code.move(number, bpf::r1);
     }
-    const std::size_t none = code.jump_if(BPF_JGE, number, most_numbers);
+    const std::size_t none = code.jump_if(BPF_JGE, number, most_call_numbers);
     code.call(BPF_FUNC_get_current_task);
     code.move(bpf::r3, bpf::r0);
     code.compute(
@@ -59,6 +60,7 @@ static_assert(by_entry_for_32 << 9 == most_numbers);
     code.compute(BPF_AND, bpf::r1, by_entry_for_32);
     code.compute(BPF_LSH, bpf::r1, 9);
     code.compute(BPF_ADD, number, bpf::r1);
+    if (entered >= 0) firing_code::note_call(code, entered, number, scratch - 32);
     code.move(bpf::r1, context);
     code.load_map(bpf::r2, programs);
     code.move(bpf::r3, number);
@@ -72,21 +74,22 @@ static_assert(by_entry_for_32 << 9 == most_numbers);
 
 }  // namespace
 
-system_call_dispatch::system_call_dispatch(function_part part, const process_filter& only)
-    : programs_(make_map(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 2 * most_numbers)) {
+system_call_dispatch::system_call_dispatch(function_part part, const process_filter& only,
+                                           int entered)
+    : programs_(make_map(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 2 * most_call_numbers)) {
     const bool enters = part == function_part::system_call;
     const char* const name = enters ? "sys_enter" : "sys_exit";
     dispatcher_ =
-        load_program(BPF_PROG_TYPE_RAW_TRACEPOINT, dispatcher(part, only, programs_.get()), name);
+        load_program(BPF_PROG_TYPE_RAW_TRACEPOINT,
+                     dispatcher(part, only, programs_.get(), enters ? entered : -1), name);
     attached_ = attach_raw(name, dispatcher_);
 }
 
 void system_call_dispatch::set(trace_ring::record::program_mode mode, std::uint32_t number,
                                const trace_ring::file_descriptor& program) {
-    if (number >= most_numbers)
+    if (number >= most_call_numbers)
         throw std::runtime_error("no system call has the number " + std::to_string(number));
-    const bool narrow = mode == trace_ring::record::program_mode::ilp32;
-    const std::uint32_t key = number + (narrow ? std::uint32_t{most_numbers} : 0U);
+    const std::uint32_t key = number_among_calls(mode, number);
     const int value = program.get();
     set_element(programs_, &key, &value);
 }

@@ -24,9 +24,10 @@ namespace trace_clauses {
 
 class system_call_dispatch {
 public:
-    /// Of all processes it is for all but this one. Throws std::runtime_error as bpf_system.hpp and
-    /// process_numbers.hpp do.
-    system_call_dispatch(function_part part, const process_filter& only);
+    /// Of all processes it is for all but this one. `entered`, unless -1, is for entries: the map
+    /// where it notes when a call begins, as firing_code has it. Throws std::runtime_error as
+    /// bpf_system.hpp and process_numbers.hpp do.
+    system_call_dispatch(function_part part, const process_filter& only, int entered);
 
     /// Calls of that number and mode run the program from now on, one of type
     /// BPF_PROG_TYPE_RAW_TRACEPOINT. Throws std::runtime_error.

@@ -13,6 +13,7 @@
 #include "arithmetic_code.hpp"
 #include "firing_code.hpp"
 #include "kernel_types.hpp"
+#include "system_call_number.hpp"
 
 namespace trace_clauses {
 namespace {
@@ -46,6 +47,8 @@ public:
                                            std::span<const std::uint32_t> clauses,
                                            program_mode mode) {
         firing_.begin_call();
+        if (how_.entered >= 0)
+            firing_.find_elapsed_of_call(how_.entered, number_among_calls(mode, how_.call_number));
         for (const std::uint32_t each : clauses) clause(session, each, mode);
         return finish();
     }

@@ -38,9 +38,11 @@ struct kernel_maps {
 
 struct translation {
     program_mode call_mode = program_mode::lp64;  ///< of a system call
+    std::uint32_t call_number = 0;                ///< and its number
     bool by_cookie = false;   ///< the one clause's number is what the probe has as its cookie
     bool is_session = false;  ///< the program runs at the entry, too, and says what is awaited
-    int entered = -1;         ///< of a session: BPF_MAP_TYPE_LRU_HASH, when what was entered
+    /// Of a session, and of a system call's exit: BPF_MAP_TYPE_LRU_HASH, when what was entered.
+    int entered = -1;
 };
 
 /// The program for a trace point with these clauses, in their order. Its length is bounded by that

@@ -19,7 +19,7 @@
 /// | retval | what the function or system call returns, at its exit; as declared, or long |
 /// | pid, tid, uid, cpu, bits | of who fires; bits is 32 or 64 |
 /// | time, ip | ns of CLOCK_MONOTONIC, and the address that fires |
-/// | elapsed | where a function exits: ns since this thread entered it |
+/// | elapsed | where a function or system call exits: ns since this thread entered it |
 /// | comm | the thread's name, a text |
 /// | func, probe, syscall | what fires: the function's name, "PROVIDER:NAME", the system call's |
 /// | ustack | the return addresses, to be captured |

@@ -54,8 +54,8 @@ public:
         }
         if (name == "retval") return returned(of);
         if (name == "elapsed") {
-            if (!in_.at_return || in_.at_system_call)
-                refuse(of, "'elapsed' is known where a function exits");
+            if (!in_.at_return)
+                refuse(of, "'elapsed' is known where a function or system call exits");
             code_.append({op::context, static_cast<std::uint8_t>(point::context_word::elapsed)});
             return types_.number(as_ulong_long);
         }

@@ -9,9 +9,12 @@
 /// so. A function named `try_...` returns an empty object on failure, and errno says why.
 
 #include <fcntl.h>
+#include <limits.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -137,6 +140,31 @@ enum class trust {
     const int error = errno;
     ::unlink(path);
     return error;
+}
+
+/// Waits, for a second at most, until no other process rotates traces in the folder of `path`, or
+/// puts a trimmed one in place of the whole one. It is the others' turn when the descriptor is
+/// closed. `has_turn`: whether it came to that; not where folders have no locks.
+[[nodiscard, gnu::noinline, gnu::cold]] inline file_descriptor wait_for_turn(
+    const char* path, bool& has_turn) noexcept {
+    has_turn = false;
+    char folder[PATH_MAX];
+    std::size_t size = 0;
+    for (std::size_t i = 0; path[i] != '\0'; ++i) {
+        if (i + 1 == sizeof folder) return {};
+        folder[i] = path[i];
+        if (path[i] == '/') size = i + 1;
+    }
+    if (size == 0) folder[size++] = '.';
+    folder[size] = '\0';
+    file_descriptor fd(::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (int i = 0; fd && i < 1000; ++i) {
+        has_turn = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
+        if (has_turn || (errno != EWOULDBLOCK && errno != EINTR)) break;  // no locks here
+        const timespec pause{0, 1'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+    return fd;
 }
 
 /// Creates a memory file: shared by passing its descriptor, removed with the last descriptor or

@@ -6,8 +6,6 @@
 /// Old trace files that make way for a new one: if_exists::rotate.
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -70,27 +68,11 @@ inline void name_rotated(name_buffer& into, const char* path, std::uint32_t numb
     return {};
 }
 
-/// Waits, for a second at most, until no other process rotates traces in the folder of `path`. It
-/// is the others' turn when the descriptor is closed.
-[[nodiscard, gnu::cold]] inline file_descriptor wait_to_rotate(const char* path) noexcept {
-    name_buffer folder;
-    folder.add(path);
-    while (folder.size != 0 && folder.text[folder.size - 1] != '/') --folder.size;
-    if (folder.size == 0) folder.add('.');
-    folder.text[folder.size] = '\0';
-    file_descriptor fd(::open(folder.text, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    for (int i = 0; fd && i < 1000 && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++i) {
-        if (errno != EWOULDBLOCK && errno != EINTR) break;  // no locks here
-        const timespec pause{0, 1'000'000};
-        ::nanosleep(&pause, nullptr);
-    }
-    return fd;
-}
-
 /// Gives the complete file `made` the name `path`, which old traces make way for. Returns why not.
 [[nodiscard, gnu::cold]] inline setup_fault put_before_old(const char* made, const char* path,
                                                            std::uint32_t keep) {
-    const file_descriptor turn = wait_to_rotate(path);
+    bool has_turn = false;  // else it goes on all the same: a trace is better than none
+    const file_descriptor turn = storage::wait_for_turn(path, has_turn);
     for (int i = 0;; ++i) {
         const int error = storage::name_file(made, path);
         if (error == 0) return {};

@@ -10,9 +10,9 @@
 /// disk full, and tables for many threads. When the last process that has the file open closes it,
 /// it writes what is in use into a new file, with tables as long as needed, and gives that the name
 /// of the old one. Whoever has the old file open can read it to the end. If most of the file is in
-/// use, or a reader follows it, or it was renamed, or no file can be made beside it, unused
-/// sub-buffers at the end are cut off instead. The header keeps the sizes from before
-/// (file_header::whole_...).
+/// use, or a reader follows it, or it was renamed, or no file can be made beside it, or its folder
+/// cannot be locked against a rotation, unused sub-buffers at the end are cut off instead. The
+/// header keeps the sizes from before (file_header::whole_...).
 /// @code
 ///   open:     header | tables ............... | sub-buffers ........................|
 ///   trimmed:  header | tables | sub-buffers |
@@ -40,6 +40,7 @@
 #include <string>
 
 #include <trace_ring/format/check_layout.hpp>
+#include <trace_ring/policy/storage/file.hpp>
 #include <trace_ring/policy/storage/mapping.hpp>
 #include <trace_ring/policy/storage/process.hpp>
 #include <trace_ring/recorder/light/least.hpp>
@@ -189,6 +190,10 @@ private:
             status.st_gid == ::getegid() || ::fchown(to.get(), status.st_uid, status.st_gid) == 0;
         if (error == 0 && !same_group) error = EPERM;
         if (error == 0 && ::fchmod(to.get(), status.st_mode & 07777U) != 0) error = errno;
+        // A rotation would move the file on, and another trace to its name.
+        bool has_turn = false;
+        const file_descriptor turn = storage::wait_for_turn(name, has_turn);
+        if (error == 0 && !has_turn) error = EBUSY;
         if (error == 0 && !is_it()) error = ENOENT;
         if (error == 0 && ::rename(made, name) != 0) error = errno;
         if (error != 0) ::unlink(made);
