@@ -192,13 +192,15 @@ bool kernel_source::asks_elapsed(std::span<const std::uint32_t> clauses) const {
         return one.code == point::op::context &&
                one.what == static_cast<std::uint8_t>(point::context_word::elapsed);
     };
-    return std::any_of(clauses.begin(), clauses.end(), [&](std::uint32_t clause) {
-        const auto& of = session_.stream_of(clause, program_mode::lp64);
-        const auto predicate = session_.at(of.predicate);
-        const auto action = session_.at(of.action);
-        return std::any_of(predicate.begin(), predicate.end(), asks) ||
-               std::any_of(action.begin(), action.end(), asks);
-    });
+    const auto any_asks = [&](point::code of) { return std::any_of(of.begin(), of.end(), asks); };
+    for (const std::uint32_t each : clauses) {
+        for (const program_mode mode : {program_mode::lp64, program_mode::ilp32}) {
+            const auto& of = session_.stream_of(each, mode);
+            if (any_asks(session_.at(of.predicate)) || any_asks(session_.at(of.action)))
+                return true;
+        }
+    }
+    return false;
 }
 
 std::string kernel_source::code_key(const planned_point& of) const {
