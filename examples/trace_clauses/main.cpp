@@ -22,7 +22,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -63,9 +62,11 @@ void interrupt(int) {
     std::string all;
     for (const auto& name : wanted.scripts) {
         std::ifstream in(name);
-        std::stringstream text;
-        if (!(text << in.rdbuf())) throw std::runtime_error(name + ": cannot be read, or is empty");
-        all += text.str() + "\n";
+        std::string text(expressions::longest_script + 1, '\0');
+        in.read(text.data(), static_cast<std::streamsize>(text.size()));
+        text.resize(static_cast<std::size_t>(in.gcount()));
+        if (text.empty()) throw std::runtime_error(name + ": cannot be read, or is empty");
+        all += text + "\n";
     }
     for (std::size_t i = 0; i < wanted.clauses.size(); ++i) {
         all += (i == 0 ? "" : "\n") + wanted.clauses[i];
@@ -103,15 +104,17 @@ struct own_firing {
     [[nodiscard]] static std::size_t stack(std::span<std::uint64_t>) noexcept { return 0; }
 };
 
-/// The kernel would end a program that returns where its return probe does not expect it.
-void refuse_if_stacks_move(const plan& of) {
+/// The kernel's return probes replace the addresses to return to. It would end a program that
+/// returns where its probe does not expect it, which is refused, and so do exceptions: that risk
+/// takes who asks for the kernel by name. Returns what is to be told of it.
+[[nodiscard]] std::string check_returns(const plan& of, bool takes_risk) {
     const auto at_exit = [](const planned_point& one) {
         return one.at.part == function_part::exit;
     };
     std::set<std::string> exits;
     for (const planned_point& each : of.points)
         if (at_exit(each)) exits.insert(each.at.file);
-    if (exits.empty()) return;
+    if (exits.empty()) return {};
     std::string why = moves_stacks(of.files, exits);
     const char* const tunables = std::getenv("GLIBC_TUNABLES");
     if (why.empty() && tunables != nullptr && std::strstr(tunables, "x86_shstk=on") != nullptr)
@@ -130,6 +133,15 @@ void refuse_if_stacks_move(const plan& of) {
         throw kernel_refusal("no exit points by the kernel: " + why +
                              ", and its return probes could end the program");
     }
+    const std::string risk = unwinds_stacks(of.files, exits);
+    if (risk.empty()) return {};
+    const std::string told =
+        risk +
+        ": where the kernel awaits a return, an exception ends the program, and its own "
+        "backtraces differ";
+    if (takes_risk) return "exit points by the kernel: " + told + " (--source ptrace is safe)";
+    throw kernel_refusal("no exit points by the kernel: " + told +
+                         " (--source kernel takes that risk)");
 }
 
 class session {
@@ -140,7 +152,7 @@ public:
             source_ = std::make_unique<source_of<ptrace_source>>(
                 of.code, wanted.command.empty() ? from::now : from::next_program);
         } else {
-            refuse_if_stacks_move(of);
+            risk_ = check_returns(of, wanted.from == options::source::kernel);
             source_ = std::make_unique<source_of<kernel_source>>(of.code, wanted.ring);
         }
         if (!wanted.output.empty()) {
@@ -173,6 +185,7 @@ public:
         const std::vector<std::string> left_out = attach();
         tell(begun);
         if (!wanted_.quiet) {
+            if (!risk_.empty()) std::cerr << "trace-clauses: " << risk_ << '\n';
             for (const auto* const notes : {&plan_.notes, &left_out})
                 for (const auto& each : *notes) std::cerr << "trace-clauses: " << each << '\n';
             if (plan_.points.size() > 1) std::cerr << "trace-clauses: " << attached_ << " points\n";
@@ -325,6 +338,7 @@ private:
 
     const options& wanted_;
     const plan& plan_;
+    std::string risk_;  // of what the kernel does to programs; empty: none is known
     std::unique_ptr<source> source_;
     std::unique_ptr<results::recorder> to_;
     std::unique_ptr<loaded_code> code_;  // if there are stacks

@@ -86,7 +86,7 @@ struct uses { later_too of; volatile int *a, b, **c; int (*table[4])(int, void (
     BOOST_TEST(all.wide[mask(all.wide).type].size.bytes == 8U);
     BOOST_TEST(all.narrow[mask(all.narrow).type].size.bytes == 4U);
     BOOST_TEST(all.sizes("sigset") == "128 128");
-    BOOST_TEST(all.wide.constants().at("below") == -1);
+    BOOST_TEST(all.wide.constants().at("below").value == -1);
     BOOST_TEST(all.sizes("struct sized") == "65 41");
     BOOST_TEST(all.sizes("words_pointer") == "8 4");
     BOOST_TEST(all.sizes("words") == "16 8");

@@ -217,4 +217,45 @@ BOOST_AUTO_TEST_CASE(each_exit_of_such_programs_is_counted) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(exceptions_and_ends_of_threads_go_through_functions_with_exit_points) {
+    const test::folder folder;
+    const std::string program = folder / "throws";
+    if (!build(program,
+               "#include <cstdio>\n#include <pthread.h>\n#include <execinfo.h>\n"
+               "struct told { const char *n; ~told() { printf(\"~%s\\n\", n); } };\n"
+               "extern \"C\" __attribute__((noinline)) int thrower(int n) {\n"
+               "  if (n == 0) throw 5;\n"
+               "  int r = thrower(n - 1); asm volatile(\"\"); return r + 1; }\n"
+               "extern \"C\" __attribute__((noinline)) void ends(int n) {\n"
+               "  if (n) pthread_exit((void *)7); }\n"
+               "extern \"C\" __attribute__((noinline)) int shows(int n) {\n"
+               "  void *all[50]; return n + backtrace(all, 50); }\n"
+               "void *thread(void *) { told one{\"thread\"}; ends(1); return 0; }\n"
+               "int main() {\n"
+               "  try { thrower(2); } catch (int e) { printf(\"caught %d\\n\", e); }\n"
+               "  pthread_t t; void *r = 0;\n"
+               "  pthread_create(&t, 0, thread, 0); pthread_join(t, &r);\n"
+               "  printf(\"%ld %d\\n\", (long)r, shows(1)); return 3; }\n",
+               "c++", 64, "-O1 -g -pthread"))
+        return;
+    const ended alone = run(folder, program);
+    BOOST_TEST(alone.out.find("caught 5\n~thread\n7 ") == 0U, alone.out);
+    const std::string clause =
+        " -e '@@uft:*:throws:thrower:exit, @@uft:*:throws:ends:exit, "
+        "@@uft:*:throws:shows:exit { count(1); }'";
+    for (const char* from : {"", " --source ptrace"}) {
+        const ended traced = run(folder, TRACE_CLAUSES + clause + from + " -- " + program);
+        BOOST_TEST(traced.out.find(alone.out) != std::string::npos, traced.out << traced.err);
+        BOOST_TEST(traced.status == alone.status, traced.err);
+    }
+    // Where nothing else is possible, it is refused; and who asks for it by name is told.
+    const ended of_all =
+        run(folder, "timeout -s INT 2 " TRACE_CLAUSES " --all -e '@@uft:*:" + program +
+                        ":thrower:exit { count(1); }'");
+    BOOST_TEST(of_all.status != 0);
+    BOOST_TEST(of_all.err.find("no exit points by the kernel: ") != std::string::npos, of_all.err);
+    const ended risked = run(folder, TRACE_CLAUSES + clause + " --source kernel -- " + program);
+    BOOST_TEST(risked.err.find("an exception ends the program") != std::string::npos, risked.err);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

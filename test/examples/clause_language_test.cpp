@@ -142,10 +142,11 @@ struct result {
 
 /// What the enumerations of the program say.
 std::optional<tc::enumerator> value_of_program(const std::string& name) {
-    if (name == "FULL") return tc::enumerator{8, {}};
-    if (name == "LARGE") return tc::enumerator{0xFFFFFFFF, {}};
-    if (name == "shop::state::OPEN") return tc::enumerator{5, {}};
-    if (name == "OPEN") return tc::enumerator{5, 6};
+    if (name == "FULL") return tc::enumerator{8};
+    if (name == "LARGE") return tc::enumerator{0xFFFFFFFF};
+    if (name == "shop::state::OPEN") return tc::enumerator{5};
+    if (name == "HIGH") return tc::enumerator{0x80000000, true};
+    if (name == "OPEN") return tc::enumerator{5, false, 6};
     return std::nullopt;
 }
 
@@ -166,9 +167,9 @@ result run(const std::string& script, program_mode mode, bool declared = true,
                            {"n", types.of(c_type::integer)},
                            {"path", types.pointer_to(types.of(c_type::character))},
                            {"wide", types.of(c_type::long_long_integer)}};
-    types.constant("FULL", -7);
+    types.constant("FULL", {-7});
     types.name("size_of_all", types.of(c_type::long_integer, false));
-    types.constant("n", 77);
+    types.constant("n", {77});
     function.returns = types.of(c_type::integer);
     tc::settle_places(types, function, {});
     try {
@@ -256,6 +257,9 @@ BOOST_AUTO_TEST_CASE(arguments_are_as_declared_or_unsigned_long) {
 BOOST_AUTO_TEST_CASE(what_enumerations_call_a_value_is_that_value) {
     check("FULL", -7, -7);  // the script's own
     check("LARGE + 1", 0x100000000, 0x100000000);
+    check("~HIGH", 0x7FFFFFFF, 0x7FFFFFFF);  // of an enumeration without negative ones
+    check("HIGH * 2", 0, 0);
+    holds("-1 > HIGH");
     check("`shop::state::OPEN`", 5, 5);
     check("n", -1, -1);  // an argument's name
     check("n", 77, 77, false);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <variant>
 #include <vector>
@@ -163,6 +164,52 @@ BOOST_AUTO_TEST_CASE(keys_have_the_names_of_their_time_and_are_one_in_all_proces
     BOOST_REQUIRE_MESSAGE(child != std::string::npos, made.out);
     BOOST_TEST(made.out.substr(child).find(" stacks.source:15>]: 1\n") < 40U, made.out);
     BOOST_TEST(made.err.find("no name") == std::string::npos, made.err);
+}
+
+BOOST_AUTO_TEST_CASE(libraries_at_the_same_address_have_the_names_of_their_time) {
+    const test::folder folder;
+    const std::string program = folder / "stacks";
+    const std::string flags = "-O1 -g -fno-omit-frame-pointer ";
+    const char* const library =
+        "__attribute__((noinline)) int NAME(int (*f)(int), int x) {\n"
+        "  int r = f(x); __asm__ volatile(\"\"); return r + 1; }\n";
+    if (!build(program,
+               "#include <dlfcn.h>\n"
+               "__attribute__((noinline)) int leaf(int x) { __asm__ volatile(\"\"); return x; }\n"
+               "int main(int count, char **given) {\n"
+               "  for (int k = 0; k < 6; ++k) {\n"
+               "    void *h = dlopen(given[1 + k % 2], RTLD_NOW);\n"
+               "    int (*f)(int (*)(int), int) = dlsym(h, k % 2 ? \"second\" : \"first\");\n"
+               "    f(leaf, k % 2);\n    dlclose(h);\n  }\n  return 0;\n}\n",
+               "c", 64, flags) ||
+        !build(folder / "first.so", library, "c", 64, flags + "-shared -fPIC -DNAME=first") ||
+        !build(folder / "second.so", library, "c", 64, flags + "-shared -fPIC -DNAME=second"))
+        return;
+    const std::string run_it =
+        " -- " + program + " " + (folder / "first.so") + " " + (folder / "second.so");
+    for (const auto& from :
+         sources(folder, program + " " + (folder / "first.so") + " " + (folder / "second.so"))) {
+        const std::string tool = TRACE_CLAUSES " --source " + from + " ";
+        const ended keys =
+            run(folder, tool + "-e '@@uft:*:stacks:leaf:entry { count(x, ustack(1)); }'" + run_it);
+        BOOST_TEST(keys.out.find("  0, [<first+0x") != std::string::npos, keys.out);
+        BOOST_TEST(keys.out.find("  1, [<second+0x") != std::string::npos, keys.out);
+        BOOST_TEST(keys.out.find("]: 3\n") != std::string::npos, keys.out);
+        const std::string trace = folder / "stacks.trace";
+        BOOST_TEST(run(folder, tool + "-o " + trace +
+                                   " -e '@@uft:*:stacks:leaf:entry { capture(x, ustack(1)); }'" +
+                                   run_it)
+                       .status == 0);
+        const ended named =
+            run(folder, TRACE_REDUCE " --symbols " + trace + " --where 'event == \"leaf\"'");
+        std::istringstream lines(named.out);
+        std::size_t right = 0;
+        for (std::string line; std::getline(lines, line);) {
+            const bool is_first = line.find(" x=0 ") != std::string::npos;
+            right += line.find(is_first ? " <first+0x" : " <second+0x") != std::string::npos;
+        }
+        BOOST_TEST(right == 6U, named.out);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

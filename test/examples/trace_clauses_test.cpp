@@ -632,7 +632,7 @@ BOOST_AUTO_TEST_CASE(returns_that_are_not_seen_are_told_and_are_losses_of_the_tr
     for (const std::string& program : known_programs()) {
         const test::folder folder;
         const std::string trace = folder / "deep.trace";
-        const said made = run(tool("-o " + trace +
+        const said made = run(tool("--source kernel -o " + trace +
                                    " -e '@@uft:*:clause_known*:deep:exit { capture(retval); } "
                                    "@@uft:*:clause_known*:deep:entry { count(); }' -- " +
                                    program + " -3 200"));

@@ -93,7 +93,8 @@ public:
                 if (all[n].name == name) return argument(of, n, false);
             }
         }
-        if (const auto value = enumerated(of, std::string(name))) return constant(*value);
+        if (const auto found = enumerated(of, std::string(name)))
+            return constant(found->value, found->is_unsigned);
         trace_ring::reduce::where::nearest to(name, 3);
         for (const auto& [known, value] : types_.table().constants()) to.look(known);
         for (const auto& each : known_words) to.look(each.name);
@@ -117,9 +118,12 @@ public:
         }
         refuse(of, said);
     }
-    operand constant(std::int64_t value) {
+    operand constant(std::int64_t value, bool is_unsigned = false) {
         code_.constant(static_cast<std::uint64_t>(value));
-        return types_.number(value >= INT32_MIN && value <= INT32_MAX ? as_int : as_long_long);
+        const bool is_int = value >= INT32_MIN && value <= INT32_MAX;
+        return types_.number(is_int                               ? as_int
+                             : is_unsigned && value <= UINT32_MAX ? integer_type{4, false}
+                                                                  : as_long_long);
     }
     void narrow_address() { code_.narrow({types_.address_bytes(), false}); }
     /// Leaves `bytes`, 8 at most, of what is in registers, with zeros above them.
@@ -351,8 +355,8 @@ private:
         code_.append({op::argument, static_cast<std::uint8_t>(place)});
     }
     /// What an enumeration calls so: of the script, or else of the program.
-    [[nodiscard]] std::optional<std::int64_t> enumerated(const expression& of,
-                                                         const std::string& name) const {
+    [[nodiscard]] std::optional<enumerator> enumerated(const expression& of,
+                                                       const std::string& name) const {
         const auto& own = types_.table().constants();
         if (const auto at = own.find(name); at != own.end()) return at->second;
         const auto found = in_.value ? in_.value(name) : std::nullopt;
@@ -362,7 +366,7 @@ private:
                            std::to_string(*found->other) +
                            " in this program: declare the enumeration that is meant");
         }
-        return found->value;
+        return found;
     }
 
     const environment& in_;

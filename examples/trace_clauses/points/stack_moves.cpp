@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 
@@ -24,12 +25,18 @@ constexpr std::array<std::string_view, 11> moving_stacks{
     "sigaltstack",    "jump_fcontext",    "make_fcontext",
     "ontop_fcontext", "__morestack",      "__splitstack_makecontext",
     "coro_transfer",  "runtime.morestack"};
+/// Those that follow the addresses to return to: for exceptions, threads that end, and stacks that
+/// are shown.
+constexpr std::array<std::string_view, 12> unwinding{
+    "__gxx_personality_v0",   "_Unwind_Resume",       "rust_eh_personality", "__cxa_throw",
+    "_Unwind_RaiseException", "_Unwind_ForcedUnwind", "_Unwind_Backtrace",   "backtrace",
+    "pthread_exit",           "pthread_cancel",       "rust_panic",          "unw_step"};
 
-/// By which of these functions a file moves stacks; empty: by none.
-[[nodiscard]] std::string moving_function_of(const elf_file& file) {
+/// Which of these functions a file has or calls; empty: none.
+[[nodiscard]] std::string function_of(const elf_file& file,
+                                      std::span<const std::string_view> wanted) {
     std::string found;
-    file.each_section([&](Elf_Scn* at, const GElf_Shdr& header, std::string_view name) {
-        if (name == ".gopclntab" || name == ".note.go.buildid") found = "Go's run-time system";
+    file.each_section([&](Elf_Scn* at, const GElf_Shdr& header, std::string_view) {
         if (!found.empty() || (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
             return;
         Elf_Data* const data = elf_getdata(at, nullptr);
@@ -43,8 +50,7 @@ constexpr std::array<std::string_view, 11> moving_stacks{
             if (text == nullptr) continue;
             std::string_view called(text);
             called = called.substr(0, called.find('@'));
-            if (std::find(moving_stacks.begin(), moving_stacks.end(), called) !=
-                moving_stacks.end()) {
+            if (std::find(wanted.begin(), wanted.end(), called) != wanted.end()) {
                 found = called;
                 return;
             }
@@ -53,9 +59,18 @@ constexpr std::array<std::string_view, 11> moving_stacks{
     return found;
 }
 
-}  // namespace
+[[nodiscard]] bool is_of_go(const elf_file& file) {
+    bool found = false;
+    file.each_section([&](Elf_Scn*, const GElf_Shdr&, std::string_view name) {
+        found = found || name == ".gopclntab" || name == ".note.go.buildid";
+    });
+    return found;
+}
 
-std::string moves_stacks(const std::vector<candidate>& files, const std::set<std::string>& exits) {
+/// "shop has WHAT", what `look` says of the first file for which that is not empty.
+template <class Look>
+[[nodiscard]] std::string first_of(const std::vector<candidate>& files,
+                                   const std::set<std::string>& exits, Look look) {
     std::set<::pid_t> processes;
     std::set<std::string> suspects = exits;  // what is not among the files, too
     for (const candidate& each : files) {
@@ -75,13 +90,31 @@ std::string moves_stacks(const std::vector<candidate>& files, const std::set<std
             name.starts_with("libpthread") || name.starts_with("libc.musl"))
             continue;
         try {
-            const std::string by = moving_function_of(elf_file(each));
-            if (!by.empty()) return name + " has several stacks (" + by + ")";
+            const std::string found = look(elf_file(each));
+            if (!found.empty()) return name + " " + found;
         } catch (const std::runtime_error&) {
             // It is no program: text of a font, and the like, is mapped, too.
         }
     }
     return {};
+}
+
+}  // namespace
+
+std::string moves_stacks(const std::vector<candidate>& files, const std::set<std::string>& exits) {
+    return first_of(files, exits, [](const elf_file& file) {
+        const std::string by =
+            is_of_go(file) ? "Go's run-time system" : function_of(file, moving_stacks);
+        return by.empty() ? by : "has several stacks (" + by + ")";
+    });
+}
+
+std::string unwinds_stacks(const std::vector<candidate>& files,
+                           const std::set<std::string>& exits) {
+    return first_of(files, exits, [](const elf_file& file) {
+        const std::string by = function_of(file, unwinding);
+        return by.empty() ? by : "follows addresses to return to (" + by + ")";
+    });
 }
 
 }  // namespace trace_clauses

@@ -22,4 +22,9 @@ namespace trace_clauses {
 [[nodiscard]] std::string moves_stacks(const std::vector<candidate>& files,
                                        const std::set<std::string>& exits);
 
+/// The same of what follows the addresses to return to: where these are the kernel's, an exception
+/// that is thrown through such a function ends the program, and stacks are shown otherwise.
+[[nodiscard]] std::string unwinds_stacks(const std::vector<candidate>& files,
+                                         const std::set<std::string>& exits);
+
 }  // namespace trace_clauses

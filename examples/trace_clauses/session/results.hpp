@@ -17,12 +17,11 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <ostream>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,6 +35,8 @@
 #include "../language/compile.hpp"
 #include "aggregates.hpp"
 #include "firing_clock.hpp"
+#include "module_records.hpp"
+#include "named_stacks.hpp"
 #include "stack_names.hpp"
 
 namespace trace_clauses {
@@ -57,8 +58,11 @@ public:
 
     /// `to` null: no trace is written, and what is captured is shown, a line each. `names`, unless
     /// null, knows those for the addresses of stacks.
-    results(recorder* to, std::ostream& out, stack_names* names = nullptr)
-        : to_(to), out_(&out), names_(names) {}
+    results(recorder* to, std::ostream& out, stack_names* names = nullptr) : to_(to), out_(&out) {
+        if (names == nullptr) return;
+        stacks_.emplace(*names);
+        modules_.emplace(*names);
+    }
 
     /// Code of a clause, whose number is how many were added before, and what it stores. `name` is
     /// that of its events; code with the same `group` counts together, and has as many statements.
@@ -275,7 +279,8 @@ private:
                 continue;
             }
             if (is_stack(one)) {
-                const std::uint32_t number = stack_number(who, one, output);
+                const std::uint32_t number =
+                    stacks_->number(static_cast<::pid_t>(who.pid), who.time, value_of(one, output));
                 key_.append(reinterpret_cast<const char*>(&number), sizeof number);
                 continue;
             }
@@ -312,7 +317,7 @@ private:
                 std::memcpy(&stack, bytes.subspan(at + 1).data(), sizeof stack);
                 at += 1 + sizeof stack;
                 if (i != first) made += ", ";
-                made += stack_texts_[stack];
+                made += stacks_->text_of(stack);
                 continue;
             }
             here.offset = static_cast<std::uint32_t>(at + 1);
@@ -329,100 +334,9 @@ private:
     }
 
     [[nodiscard]] bool is_stack(const stored_field& of) const noexcept {
-        return names_ != nullptr && of.type == trace_ring::field_type::address &&
+        return stacks_ && of.type == trace_ring::field_type::address &&
                of.form == trace_ring::field_form::array;
     }
-    /// "[0x401136 <main+0x12 shop.c:33> ...]", or without the addresses that have names.
-    [[nodiscard]] std::string text_of_stack(const fired& who, const stored_field& of,
-                                            std::span<const std::byte> output,
-                                            bool with_addresses) {
-        const auto value = value_of(of, output);
-        trace_ring::exporter::text_buffer made;
-        made += '[';
-        for (std::size_t i = 0; i < value.size(); ++i) {
-            if (i != 0) made += ' ';
-            const auto name =
-                names_->name_of(static_cast<::pid_t>(who.pid), value.at(i).u64(), who.time);
-            if (with_addresses || name.empty())
-                trace_ring::exporter::text_writer::append_value(made, value.at(i));
-            if (name.empty()) continue;
-            if (with_addresses) made += ' ';
-            made += '<';
-            trace_ring::exporter::impl::append_escaped(made, name, 0);
-            made += '>';
-        }
-        made += ']';
-        return std::string(made.view());
-    }
-    /// What the addresses lie in, before the first record that has them: so a reader can name them.
-    void record_modules(const fired& who, const trace_ring::reduce::field_value& stack) {
-        const auto pid = static_cast<::pid_t>(who.pid);
-        auto& [changes, seen] = known_places_[who.pid];
-        if (const auto now = names_->changes_of(pid, who.time); changes != now) {
-            changes = now;
-            seen.clear();
-        }
-        for (std::size_t i = 0; i < stack.size(); ++i) {
-            const std::uint64_t address = stack.at(i).u64();
-            if (!seen.insert(address).second) continue;
-            const symbols::loaded_module* const there = names_->module_of(pid, address, who.time);
-            if (there == nullptr) continue;
-            auto& told = told_modules_[who.pid];
-            if (std::find(told.begin(), told.end(), *there) != told.end()) continue;
-            told.push_back(*there);
-            record_module(who, *there);
-        }
-    }
-    void record_module(const fired& who, const symbols::loaded_module& what) {
-        using trace_ring::field_form;
-        using trace_ring::field_type;
-        constexpr trace_ring::runtime_event::field fields[] = {
-            {"pid", field_type::u32},
-            {"start", field_type::address},
-            {"end", field_type::address},
-            {"bias", field_type::address},
-            {"build_id", field_type::u8, field_form::variable},
-            {"path", field_type::character, field_form::variable}};
-        static trace_ring::runtime_event& event = trace_ring::runtime_event::make("module", fields);
-        std::vector<std::uint64_t> payload(event.fixed_bytes() / 8);
-        const auto put = [&](std::size_t field, auto value) {
-            std::memcpy(reinterpret_cast<std::byte*>(payload.data()) + event.offset(field), &value,
-                        sizeof value);
-        };
-        put(0, who.pid);
-        put(1, what.start);
-        put(2, what.end);
-        put(3, what.bias);
-        std::size_t field = 4;
-        for (const std::string* each : {&what.build_id, &what.path}) {
-            put(field++, static_cast<std::uint16_t>(each->size()));
-            const std::size_t at = payload.size();
-            payload.resize(at + (each->size() + 7) / 8);
-            std::memcpy(payload.data() + at, each->data(), each->size());
-        }
-        firing_clock::fired(who.time);
-        if (!event.record(*to_, payload)) ++unrecorded_;
-    }
-    /// Stacks of the same text have one. Each is named when it comes, while that is known.
-    [[nodiscard]] std::uint32_t stack_number(const fired& who, const stored_field& of,
-                                             std::span<const std::byte> output) {
-        const auto pid = static_cast<::pid_t>(who.pid);
-        const std::uint64_t changes = names_->changes_of(pid, who.time);
-        std::string stack(reinterpret_cast<const char*>(&who.pid), sizeof who.pid);
-        stack.append(reinterpret_cast<const char*>(&changes), sizeof changes);
-        const auto addresses = output.subspan(of.offset, std::size_t{8} * of.count);
-        stack.append(reinterpret_cast<const char*>(addresses.data()), addresses.size());
-        const auto [at, is_new] = stack_numbers_.try_emplace(std::move(stack));
-        if (is_new) {
-            const std::string text = text_of_stack(who, of, output, false);
-            const auto [known, is_new_text] =
-                stacks_by_text_.try_emplace(text, static_cast<std::uint32_t>(stack_texts_.size()));
-            if (is_new_text) stack_texts_.push_back(text);
-            at->second = known->second;
-        }
-        return at->second;
-    }
-
     void capture(const fired& who, code& of, std::size_t number,
                  std::span<const std::byte> output) {
         const std::vector<stored_field>& fields = of.statements[number].fields;
@@ -439,7 +353,8 @@ private:
                 if (!without.empty() && without[i]) {
                     line += not_read;
                 } else if (is_stack(fields[i])) {
-                    line += text_of_stack(who, fields[i], output, true);
+                    line += stacks_->text(static_cast<::pid_t>(who.pid), who.time,
+                                          value_of(fields[i], output), true);
                 } else {
                     trace_ring::exporter::text_writer::append_value(line,
                                                                     value_of(fields[i], output));
@@ -474,7 +389,10 @@ private:
                 unreadable += (unreadable.empty() ? "" : ", ") + one.name;
                 continue;
             }
-            if (is_stack(one)) record_modules(who, value_of(one, output));
+            if (is_stack(one)) {
+                unrecorded_ += modules_->record(*to_, static_cast<::pid_t>(who.pid), who.time,
+                                                value_of(one, output));
+            }
             if (one.form != trace_ring::field_form::variable) {
                 const std::size_t bytes = trace_ring::size_of(one.type) * one.count;
                 put(field++, output.subspan(one.offset, bytes).data(), bytes);
@@ -510,16 +428,8 @@ private:
 
     recorder* to_;
     std::ostream* out_;
-    stack_names* names_;
-    struct known_places {
-        std::uint64_t changes = 0;
-        std::set<std::uint64_t> seen;
-    };
-    std::map<std::uint32_t, known_places> known_places_;  // by process
-    std::map<std::uint32_t, std::vector<symbols::loaded_module>> told_modules_;
-    std::unordered_map<std::string, std::uint32_t> stack_numbers_;
-    std::unordered_map<std::string, std::uint32_t> stacks_by_text_;
-    std::vector<std::string> stack_texts_;
+    std::optional<named_stacks> stacks_;
+    std::optional<module_records> modules_;
     std::vector<code> code_;
     std::vector<counted_together> groups_;
     std::vector<std::uint64_t> payload_;

@@ -55,8 +55,7 @@ void loaded_code::refresh() {
                 of.ended_at = time;
                 continue;
         }
-        of.names.clear();
-        ++of.changes;
+        of.changes.insert(std::upper_bound(of.changes.begin(), of.changes.end(), time), time);
     }
     forget_ended();
 }
@@ -73,7 +72,8 @@ void loaded_code::forget_ended() {
 
 std::uint64_t loaded_code::changes_of(::pid_t number, std::uint64_t time) {
     if (time >= read_at_) refresh();
-    return processes_[number].changes;
+    const auto& all = processes_[number].changes;
+    return static_cast<std::uint64_t>(std::upper_bound(all.begin(), all.end(), time) - all.begin());
 }
 
 void loaded_code::look_at(::pid_t number, process& of) {
@@ -124,8 +124,10 @@ const loaded_code::mapping* loaded_code::mapped_at(::pid_t number, process& of,
         look_at(number, of);
         at = find(of, address, time);
     }
-    if (at == nullptr) ++unnamed_;
-    return at;
+    // Code that is in no file has no path.
+    if (at != nullptr && !at->path.empty()) return at;
+    ++unnamed_;
+    return nullptr;
 }
 
 const symbols::loaded_module* loaded_code::module_of(::pid_t number, std::uint64_t return_address,
@@ -144,9 +146,8 @@ std::string_view loaded_code::name_of(::pid_t number, std::uint64_t return_addre
     process& of = processes_[number];
     const mapping* const at = mapped_at(number, of, return_address, time);
     if (at == nullptr) return {};
-    const bool is_there_now = at->until == ~std::uint64_t{0};
-    std::string& name = is_there_now ? of.names[return_address] : name_;
-    if (is_there_now && !name.empty()) return name;
+    std::string& name = of.names[{at->since, return_address}];
+    if (!name.empty()) return name;
     const symbols::object& file = file_of(number, at->path);
     const auto all = file.before(return_address - file.bias(at->begin, at->offset));
     name = all.back().place();

@@ -19,7 +19,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "../session/stack_names.hpp"
@@ -58,10 +58,11 @@ private:
     };
     struct process {
         std::vector<mapping> all;
-        std::unordered_map<std::uint64_t, std::string> names;  // of what is mapped now
+        /// By the mapping's begin in time, and the address.
+        std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> names;
         bool is_looked_at = false;
-        std::uint64_t changes = 0;
-        std::uint64_t ended_at = 0;  // ns; 0: it runs
+        std::vector<std::uint64_t> changes;  // when
+        std::uint64_t ended_at = 0;          // ns; 0: it runs
     };
 
     void refresh();
@@ -79,7 +80,6 @@ private:
     std::uint64_t read_at_ = 0;
     std::map<::pid_t, process> processes_;
     std::map<std::string, std::unique_ptr<symbols::object>> files_;
-    std::string name_;
     symbols::loaded_module module_;
     std::uint64_t unnamed_ = 0;
 };

@@ -113,7 +113,9 @@ void mapping_events::read(const ring& of, const std::function<void(const mapping
                 for (std::size_t i = name; i + 8 < record_.size() && record_[i] != std::byte{0};
                      ++i)
                     made.path += static_cast<char>(record_[i]);
-                if (made.path.starts_with('/')) take(made);
+                // "//anon", "[heap]" and the like are no files.
+                if (!made.path.starts_with('/') || made.path.starts_with("//")) made.path.clear();
+                take(made);
                 break;
             }
             case PERF_RECORD_COMM:

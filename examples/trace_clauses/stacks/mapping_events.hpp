@@ -34,7 +34,7 @@ struct mapping_event {
     ::pid_t parent = 0;
     std::uint64_t time = 0;  ///< CLOCK_MONOTONIC, ns, of no time namespace
     std::uint64_t begin = 0, end = 0, offset = 0;
-    std::string path{};
+    std::string path{};  ///< empty: of no file
 };
 
 /// Of all processes. Where the kernel does not permit that, there are none.

@@ -187,13 +187,15 @@ private:
         std::vector<trace_ring::reduce::value_names::entry> values;
         for (const node& each : one.parts) {
             if (!each.parts.empty()) next = value_of(each.parts[0]);
-            table_.constant(each.word, next);
+            table_.constant(each.word, {next});
             values.push_back({static_cast<std::uint64_t>(next), each.word});
             least = std::min(least, next);
             most = std::max(most, next);
             if (__builtin_add_overflow(next, 1, &next)) next = 0;
         }
         const bool is_signed = least < 0;
+        for (const auto& [value, word] : values)
+            table_.constant(word, {static_cast<std::int64_t>(value), !is_signed});
         const bool fits = is_signed ? least >= INT32_MIN && most <= INT32_MAX : most <= UINT32_MAX;
         type made =
             table_[table_.of(fits ? c_type::integer : c_type::long_long_integer, is_signed)];
@@ -257,7 +259,7 @@ private:
                 if (found == table_.constants().end()) {
                     fail(one, "there is no constant '" + one.word + "'");
                 }
-                return found->second;
+                return found->second.value;
             }
             case kind::size_of: {
                 const type_id of = specified(one.parts.at(0));

@@ -79,21 +79,28 @@ void dwarf_index::add_values() {
     for (auto& [enumeration, around] : std::exchange(enumerations_, {})) {
         Dwarf_Die one;
         if (dwarf_child(&enumeration, &one) != 0) continue;
+        bool is_unsigned = true;
+        Dwarf_Die child = one;
+        do {
+            if (dwarf_tag(&child) == DW_TAG_enumerator)
+                is_unsigned = is_unsigned && constant_of(child).value_or(0) >= 0;
+        } while (dwarf_siblingof(&child, &child) == 0);
         do {
             if (left_ == 0) return;
             --left_;
             const char* const name = dwarf_diename(&one);
             const auto value = constant_of(one);
             if (dwarf_tag(&one) != DW_TAG_enumerator || name == nullptr || !value) continue;
-            add_value(name, *value);
-            if (!around.empty()) add_value(around + name, *value);
+            add_value(name, {*value, is_unsigned});
+            if (!around.empty()) add_value(around + name, {*value, is_unsigned});
         } while (dwarf_siblingof(&one, &one) == 0);
     }
 }
 
-void dwarf_index::add_value(const std::string& name, std::int64_t value) {
-    enumerator& known = values_.try_emplace(name, enumerator{value, {}}).first->second;
-    if (known.value != value) known.other = value;
+void dwarf_index::add_value(const std::string& name, const enumerator& value) {
+    enumerator& known = values_.try_emplace(name, value).first->second;
+    if (known.value != value.value) known.other = value.value;
+    known.is_unsigned = known.is_unsigned && value.is_unsigned;
 }
 
 }  // namespace trace_clauses

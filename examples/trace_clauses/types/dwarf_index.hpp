@@ -52,7 +52,7 @@ private:
     void look_at(Dwarf_Die& one, const std::string& around, bool cxx, int depth);
     void add_function(Dwarf_Die& one);
     void add_values();
-    void add_value(const std::string& name, std::int64_t value);
+    void add_value(const std::string& name, const enumerator& value);
 
     std::size_t left_ = std::size_t{1} << 25;  // entries that are looked at
     std::map<std::uint64_t, Dwarf_Die> by_address_;

@@ -84,6 +84,16 @@ struct type {
     std::shared_ptr<const trace_ring::reduce::value_names> values{};
 };
 
+/// What an enumeration calls a value.
+struct enumerator {
+    std::int64_t value = 0;
+    /// The enumeration has no negative ones: a value that no int holds is unsigned.
+    bool is_unsigned = false;
+    std::optional<std::int64_t> other{};  ///< another one's of the same name
+
+    friend bool operator==(const enumerator&, const enumerator&) = default;
+};
+
 /// Not for two threads at once. Throws std::bad_alloc only.
 class type_table {
 public:
@@ -146,8 +156,8 @@ public:
     }
     [[nodiscard]] const std::map<std::string, type_id>& names() const noexcept { return names_; }
     /// What a script's enumerations call their values.
-    void constant(const std::string& name, std::int64_t value) { constants_[name] = value; }
-    [[nodiscard]] const std::map<std::string, std::int64_t>& constants() const noexcept {
+    void constant(const std::string& name, enumerator value) { constants_[name] = value; }
+    [[nodiscard]] const std::map<std::string, enumerator>& constants() const noexcept {
         return constants_;
     }
 
@@ -158,13 +168,7 @@ private:
     std::map<type_id, type_id> pointers_;
     std::array<type_id, 2> bytes_{};  // by whether it is signed; nothing: not made yet
     std::map<std::string, type_id> names_;
-    std::map<std::string, std::int64_t> constants_;
-};
-
-/// What a program's enumerations call a value.
-struct enumerator {
-    std::int64_t value = 0;
-    std::optional<std::int64_t> other{};  ///< another one's of the same name
+    std::map<std::string, enumerator> constants_;
 };
 
 /// A function as its program declares it.

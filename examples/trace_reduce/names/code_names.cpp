@@ -26,6 +26,7 @@ namespace trace_reduce::names {
 struct module : symbols::loaded_module {
     std::uint32_t pid = 0;
     std::uint32_t told_by = 0;  ///< a process that is another one; 0: it is the same
+    std::uint64_t time = 0;     ///< when it was told, in ticks
 
     friend bool operator==(const module&, const module&) = default;
 };
@@ -47,9 +48,25 @@ std::vector<module> modules_of(const reduce::trace_file& of) {
             made.told_by = by;
         }
         if (made.start >= made.end || made.path.empty()) continue;
-        if (std::find(all.begin(), all.end(), made) == all.end()) all.push_back(std::move(made));
+        made.time = record->time();
+        all.push_back(std::move(made));
     }
-    return all;
+    std::stable_sort(all.begin(), all.end(),
+                     [](const module& a, const module& b) { return a.time < b.time; });
+    // Those that say what is known already are left out.
+    std::vector<module> news;
+    for (module& each : all) {
+        const auto last = std::find_if(news.rbegin(), news.rend(), [&](const module& one) {
+            return one.pid == each.pid && one.start < each.end && each.start < one.end;
+        });
+        if (last != news.rend()) {
+            module same = *last;
+            same.time = each.time;
+            if (same == each) continue;
+        }
+        news.push_back(std::move(each));
+    }
+    return news;
 }
 
 }  // namespace
@@ -64,7 +81,7 @@ struct code_names::known {
     std::vector<module> modules;
     /// By path and build id.
     std::map<std::pair<std::string, std::string>, std::unique_ptr<symbols::object>> files;
-    std::map<std::uint32_t, std::unordered_map<std::uint64_t, std::string>> places;  // by process
+    std::map<const module*, std::unordered_map<std::uint64_t, std::string>> places;
 
     [[nodiscard]] const symbols::object& file_of(const module& what) {
         auto& file = files[{what.path, what.build_id}];
@@ -117,17 +134,22 @@ std::string_view code_names::name_of(const reduce::record_view& record, std::uin
     if (std::any_of(known_->modules.begin(), known_->modules.end(),
                     [pid](const module& each) { return each.told_by == pid; }))
         pid = static_cast<std::uint32_t>(record.field("pid").u64());
-    const auto [at, is_new] = known_->places[pid].try_emplace(address);
-    if (!is_new) return at->second;
+    // The last that was told before, or the first one, as modules may be told late.
+    const module* there = nullptr;
     for (const module& each : known_->modules) {
         if (several_ && each.pid != pid) continue;
         if (address <= each.start || address > each.end) continue;
-        const auto& file = known_->file_of(each);
-        if (file.function_at(address - each.bias - 1) == nullptr) continue;
-        const auto all = file.before(address - each.bias);
-        at->second = all.back().place();
-        if (all.front().line != 0) at->second += ' ' + all.front().where();
+        if (there != nullptr && each.time > record.time()) break;
+        there = &each;
     }
+    if (there == nullptr) return {};
+    const auto [at, is_new] = known_->places[there].try_emplace(address);
+    if (!is_new) return at->second;
+    const auto& file = known_->file_of(*there);
+    if (file.function_at(address - there->bias - 1) == nullptr) return {};
+    const auto all = file.before(address - there->bias);
+    at->second = all.back().place();
+    if (all.front().line != 0) at->second += ' ' + all.front().where();
     return at->second;
 }
 

@@ -32,7 +32,7 @@ struct code_range {
 [[nodiscard]] bool can_name() noexcept;
 
 /// Of one trace. A file that is no longer what was traced gives no names. Where another one lay in
-/// the same place at another time, both count.
+/// the same place at another time, the one that was told last before a record counts for it.
 class code_names final : public trace_ring::exporter::address_names {
 public:
     /// Reads the trace for what was loaded. Throws as reading does.
