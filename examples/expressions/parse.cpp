@@ -822,14 +822,26 @@ std::variant<script, mistake> parse_script(std::string_view text) try {
     const auto tuple =
         "@@" >> *(('"' >> *(x3::char_ - '"') >> '"') | (x3::char_ - x3::char_(" \t\n\v\f\r,{\"")));
     // As far as its semicolon: what it says is another grammar's.
-    const auto declaration = *(x3::char_ - x3::char_("{};")) >>
-                             -('{' >> *(('{' >> *(x3::char_ - x3::char_("{}")) >> '}') |
-                                        (x3::char_ - x3::char_("{}"))) >>
-                               '}' >> *(x3::char_ - x3::char_("{};"))) >>
-                             ';';
+    const auto declaration = [&] {
+        const char* const from = at;
+        for (std::size_t depth = 0; at != end; ++at) {
+            if (*at == ';' && depth == 0) {
+                ++at;
+                return place(from);
+            }
+            if (*at == '}' && depth == 0) break;
+            if (*at == '{') ++depth;
+            if (*at == '}') --depth;
+            const char* const comment = at;
+            if (*at == '#' || *at == '/') skip();
+            if (at == end) break;
+            if (at != comment) --at;  // the last character of what was skipped
+        }
+        throw misplaced(text, from, "a declaration that ends with ';'");
+    };
     for (skip(); at != end; skip()) {
         if (follows(keyword("struct") | keyword("union") | keyword("enum") | keyword("typedef"))) {
-            made.declarations.push_back(token_of(declaration, "a declaration that ends with ';'"));
+            made.declarations.push_back(declaration());
             continue;
         }
         clause_text clause;

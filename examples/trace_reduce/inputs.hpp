@@ -43,6 +43,8 @@ public:
         complain("trace-reduce", what);
         failed_ = true;
     }
+    /// What is no error.
+    static void note(const std::string& what) { complain("trace-reduce", what); }
     void damage(const std::string& file, std::uint64_t offset, std::string_view what) {
         constexpr std::uint64_t most = 20;
         if (++damages_ <= most) {

@@ -467,6 +467,12 @@ struct order { int id; struct { long a; } in[2]; };
     capture(n)
 }
 )";
+    refuses("struct a { int b; /* ; } */ struct { struct { int c; } d; } e; # };\n}; @@a:b:c { x }",
+            "line 2, column 14: a statement is a call, as capture(arg0);");
+    refuses("struct a { int b; @@a:b:c { }",
+            "column 1: a declaration that ends with ';' is expected");
+    refuses("struct a }; /", "column 1: a declaration that ends with ';' is expected");
+    refuses("struct a { /* ", "column 1: a declaration that ends with ';' is expected");
     const auto parsed = expressions::parse_script(text);
     BOOST_REQUIRE(std::holds_alternative<expressions::script>(parsed));
     const auto& made = std::get<expressions::script>(parsed);

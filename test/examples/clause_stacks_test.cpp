@@ -86,7 +86,8 @@ BOOST_AUTO_TEST_CASE(stacks_have_the_names_that_another_tool_finds) {
     const std::string program = folder / "stacks";
     for (const int bits : {64, 32}) {
         if (!clause_programs::runs(bits)) continue;
-        BOOST_REQUIRE(build(program, source, "c", bits, "-O1 -g -fno-omit-frame-pointer"));
+        const std::string flags = "-O1 -g -fno-omit-frame-pointer";
+        BOOST_REQUIRE(build(program, source, "c", bits, flags));
         for (const auto& from : sources(folder, program)) {
             BOOST_TEST_CONTEXT(bits << " bits, " << from) {
                 const std::string tool = TRACE_CLAUSES " --source " + from + " ";
@@ -128,6 +129,15 @@ BOOST_AUTO_TEST_CASE(stacks_have_the_names_that_another_tool_finds) {
                     }
                 }
                 BOOST_TEST(compared == 4U);  // middle and main, of two calls
+                BOOST_TEST(named.err == "");
+                // Another file has the program's name by now.
+                BOOST_REQUIRE(build(program, "int main() { return 1; }\n", "c", bits));
+                const ended later = run(folder, TRACE_REDUCE " --symbols " + trace);
+                BOOST_TEST(later.err.find("/stacks: has changed since the trace was made") !=
+                               std::string::npos,
+                           later.err);
+                BOOST_TEST(later.status == 0);
+                BOOST_REQUIRE(build(program, source, "c", bits, flags));
             }
         }
     }

@@ -357,7 +357,12 @@ bool reduce_traces(std::vector<reduce::source> files,
     } else {
         reduction.print(*shown);
     }
-    for (const auto& each : from) each->judge_tables();
+    for (const auto& each : from) {
+        each->judge_tables();
+        if (!wanted.symbols) continue;
+        for (const std::string& why : each->names().problems())
+            on.complain.note("--symbols: " + why);
+    }
     on.to.flush();
     return true;
 }

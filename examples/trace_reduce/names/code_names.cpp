@@ -121,6 +121,15 @@ std::string code_names::problem() const {
     return first;
 }
 
+std::vector<std::string> code_names::problems() const {
+    std::vector<std::string> all;
+    for (const auto& [name, file] : known_->files) {
+        const bool is_file = name.first.starts_with('/');  // and not the kernel's vdso
+        if (is_file && !file->problem().empty()) all.push_back(name.first + ": " + file->problem());
+    }
+    return all;
+}
+
 std::string code_names::nearest(const std::string& name) const {
     reduce::where::nearest to(name, 3);
     for (const module& each : known_->modules) {
@@ -167,6 +176,9 @@ std::vector<code_range> code_names::named(const std::string&, bool) const {
 }
 std::string code_names::problem() const {
     return "this program was built without elfutils";
+}
+std::vector<std::string> code_names::problems() const {
+    return {};
 }
 std::string code_names::nearest(const std::string&) const {
     return {};

@@ -48,6 +48,8 @@ public:
     [[nodiscard]] std::vector<code_range> named(const std::string& name, bool glob) const;
     /// Why no function is known; empty if some are.
     [[nodiscard]] std::string problem() const;
+    /// Why files that were looked into give no names, each "FILE: why".
+    [[nodiscard]] std::vector<std::string> problems() const;
     /// The name that is most like this one; empty if none is.
     [[nodiscard]] std::string nearest(const std::string& name) const;
 
