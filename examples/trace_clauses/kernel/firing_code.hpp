@@ -81,14 +81,9 @@ public:
     void load_address(bpf::reg context, bpf::reg into) { to_.load(into, context, rip); }
     /// Notes when a function is entered. `point`: its cookie, if nothing.
     void note_entry(int map, std::optional<std::uint32_t> point, bpf::reg context) {
+        static_assert(entry_at == elapsed_at + 8);
         set_entry(point, context, 0);
-        to_.call(BPF_FUNC_ktime_get_ns);
-        to_.store(bpf::r10, elapsed_at, bpf::r0);
-        to_.load_map(bpf::r1, map);
-        address_in_stack(bpf::r2, entry_at);
-        address_in_stack(bpf::r3, elapsed_at);
-        to_.move(bpf::r4, BPF_ANY);
-        to_.call(BPF_FUNC_map_update_elem);
+        note_now(to_, map, elapsed_at);
     }
     /// Where the function has returned: how long that took, for `context`.
     void find_elapsed(int map, std::optional<std::uint32_t> point) {
@@ -108,31 +103,8 @@ public:
     /// Notes when a thread enters the system call whose number is in `number`, which calls leave
     /// alone. Uses 32 bytes of the stack, from `at` on.
     static void note_call(bpf_code& to, int map, bpf::reg number, int at) {
-        const int key = at + 8;
-        set_entry_of_call(to, key, number);
-        to.call(BPF_FUNC_ktime_get_ns);
-        to.store(bpf::r10, at, bpf::r0);
-        to.load_map(bpf::r1, map);
-        to.move(bpf::r2, bpf::r10);
-        to.compute(BPF_ADD, bpf::r2, key);
-        to.move(bpf::r3, bpf::r10);
-        to.compute(BPF_ADD, bpf::r3, at);
-        to.move(bpf::r4, BPF_ANY);
-        to.call(BPF_FUNC_map_update_elem);
-    }
-    /// By the entry in its place; the jump is taken if it is not known.
-    [[nodiscard]] std::size_t find_elapsed_at_entry(int map) {
-        has_elapsed_ = true;
-        to_.store(bpf::r10, elapsed_at, -1);
-        to_.load_map(bpf::r1, map);
-        address_in_stack(bpf::r2, entry_at);
-        to_.call(BPF_FUNC_map_lookup_elem);
-        const std::size_t unknown = to_.jump_if(BPF_JEQ, bpf::r0, 0);
-        to_.load(bpf::r9, bpf::r0, 0);
-        to_.call(BPF_FUNC_ktime_get_ns);
-        to_.compute(BPF_SUB, bpf::r0, bpf::r9);
-        to_.store(bpf::r10, elapsed_at, bpf::r0);
-        return unknown;
+        set_entry_of_call(to, at + 8, number);
+        note_now(to, map, at);
     }
     /// What follows is for code of that mode.
     void set_mode(program_mode mode) { mode_ = mode; }
@@ -335,14 +307,41 @@ private:
         to_.move(into, bpf::r10);
         to_.compute(BPF_ADD, into, at);
     }
-    /// By what an entry is found again: where its return address was, which is `above` the stack's
-    /// top now.
+    /// By the entry in its place; the jump is taken if it is not known.
+    [[nodiscard]] std::size_t find_elapsed_at_entry(int map) {
+        has_elapsed_ = true;
+        to_.store(bpf::r10, elapsed_at, -1);
+        to_.load_map(bpf::r1, map);
+        address_in_stack(bpf::r2, entry_at);
+        to_.call(BPF_FUNC_map_lookup_elem);
+        const std::size_t unknown = to_.jump_if(BPF_JEQ, bpf::r0, 0);
+        to_.load(bpf::r9, bpf::r0, 0);
+        to_.call(BPF_FUNC_ktime_get_ns);
+        to_.compute(BPF_SUB, bpf::r0, bpf::r9);
+        to_.store(bpf::r10, elapsed_at, bpf::r0);
+        return unknown;
+    }
+    /// Notes the time by the key that lies behind `at`. Uses 8 bytes of the stack there.
+    static void note_now(bpf_code& to, int map, int at) {
+        to.call(BPF_FUNC_ktime_get_ns);
+        to.store(bpf::r10, at, bpf::r0);
+        to.load_map(bpf::r1, map);
+        to.move(bpf::r2, bpf::r10);
+        to.compute(BPF_ADD, bpf::r2, at + 8);
+        to.move(bpf::r3, bpf::r10);
+        to.compute(BPF_ADD, bpf::r3, at);
+        to.move(bpf::r4, BPF_ANY);
+        to.call(BPF_FUNC_map_update_elem);
+    }
+    /// The key of a system call at `at`: the thread, and the number.
     static void set_entry_of_call(bpf_code& to, int at, bpf::reg number) {
         to.store(bpf::r10, at + 8, 0);
         to.store(bpf::r10, at + 16, number);
         to.call(BPF_FUNC_get_current_pid_tgid);
         to.store(bpf::r10, at, bpf::r0);
     }
+    /// By what an entry is found again: where its return address was, which is `above` the stack's
+    /// top now.
     void set_entry(std::optional<std::uint32_t> point, bpf::reg context, int above) {
         to_.load(bpf::r1, context, rsp);
         if (above != 0) to_.compute(BPF_ADD, bpf::r1, above);
