@@ -40,6 +40,11 @@ std::string symbol::where() const {
     return object;
 }
 
+std::string place_and_line(const std::vector<symbol>& of) {
+    const std::string place = of.back().place();
+    return of.front().line == 0 ? place : place + ' ' + of.front().where();
+}
+
 std::string demangle(const char* name) {
     // The demangler takes any name for that of a type: `f`, of a C function, for `float`.
     const std::string_view mangled(name);

@@ -95,6 +95,10 @@ private:
     std::string problem_;
 };
 
+/// "compress+0x16 compress.c:33": what `object::at` and `before` tell of a place, in one text, with
+/// the line if it is known.
+[[nodiscard]] std::string place_and_line(const std::vector<symbol>& of);
+
 /// A demangled C++ name, or the name itself.
 [[nodiscard]] std::string demangle(const char* name);
 

@@ -149,9 +149,8 @@ std::string_view loaded_code::name_of(::pid_t number, std::uint64_t return_addre
     std::string& name = of.names[{at->since, return_address}];
     if (!name.empty()) return name;
     const symbols::object& file = file_of(number, at->path);
-    const auto all = file.before(return_address - file.bias(at->begin, at->offset));
-    name = all.back().place();
-    if (all.front().line != 0) name += ' ' + all.front().where();
+    const std::uint64_t bias = file.bias(at->begin, at->offset);
+    name = symbols::place_and_line(file.before(return_address - bias));
     return name;
 }
 

@@ -156,9 +156,7 @@ std::string_view code_names::name_of(const reduce::record_view& record, std::uin
     if (!is_new) return at->second;
     const auto& file = known_->file_of(*there);
     if (file.function_at(address - there->bias - 1) == nullptr) return {};
-    const auto all = file.before(address - there->bias);
-    at->second = all.back().place();
-    if (all.front().line != 0) at->second += ' ' + all.front().where();
+    at->second = symbols::place_and_line(file.before(address - there->bias));
     return at->second;
 }
 
