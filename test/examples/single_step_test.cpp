@@ -130,6 +130,14 @@ account run(branch_trace::single_step& what) {
     return got;
 }
 
+/// Whether the shell that runs scripts is an ELF file of 64 bits.
+bool sh_is_of_64_bits() {
+    std::ifstream in("/bin/sh", std::ios::binary);
+    char first[5] = {};
+    in.read(first, sizeof first);
+    return in && first[4] == 2;
+}
+
 /// The third field of a process's stat: how it is.
 char state_of(::pid_t process) {
     std::ifstream in("/proc/" + std::to_string(process) + "/stat");
@@ -500,9 +508,15 @@ BOOST_AUTO_TEST_CASE(a_program_that_cannot_be_executed_is_named_with_the_reason)
     };
     const std::string foreign = make("foreign", "\177ELF\nexit 5\n");
     BOOST_TEST(reason({foreign}) == ENOEXEC);
-    branch_trace::single_step script({make("script", "exit 5\n")});
-    static_cast<void>(run(script));
-    BOOST_TEST(WEXITSTATUS(script.status().value_or(0)) == 5);
+    const std::string script = make("script", "exit 5\n");
+    if (sizeof(void*) == 4 && sh_is_of_64_bits()) {
+        // This tracer cannot step the shell, and says so: the script did reach it.
+        BOOST_TEST(reason({script}) == EOPNOTSUPP);
+        return;
+    }
+    branch_trace::single_step stepped({script});
+    static_cast<void>(run(stepped));
+    BOOST_TEST(WEXITSTATUS(stepped.status().value_or(0)) == 5);
 }
 
 BOOST_AUTO_TEST_CASE(a_32_bit_tracer_refuses_a_64_bit_program) {
