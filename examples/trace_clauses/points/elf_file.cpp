@@ -177,6 +177,15 @@ std::optional<std::uint64_t> elf_file::offset_of(std::uint64_t address,
     return std::nullopt;
 }
 
+bool elf_file::read(std::uint64_t address, std::span<std::byte> into) const noexcept {
+    const auto at = offset_of(address, false);
+    if (!at || into.empty()) return into.empty();
+    const auto last = offset_of(address + into.size() - 1, false);
+    return last && *last - *at == into.size() - 1 &&
+           ::pread(file_, into.data(), into.size(), static_cast<::off_t>(*at)) ==
+               static_cast<::ssize_t>(into.size());
+}
+
 std::span<const std::byte> elf_file::bytes_of(Elf_Scn* section) const {
     const Elf_Data* const data = elf_rawdata(section, nullptr);
     if (data == nullptr) damaged("a section");
