@@ -20,7 +20,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -38,10 +37,10 @@
 #include "options.hpp"
 #include "points/candidates.hpp"
 #include "points/find_points.hpp"
-#include "points/stack_moves.hpp"
 #include "ptrace/ptrace_source.hpp"
 #include "session/plan.hpp"
 #include "session/results.hpp"
+#include "session/return_probes.hpp"
 #include "session/source.hpp"
 #include "stacks/loaded_code.hpp"
 
@@ -104,46 +103,6 @@ struct own_firing {
     [[nodiscard]] static std::size_t stack(std::span<std::uint64_t>) noexcept { return 0; }
 };
 
-/// The kernel's return probes replace the addresses to return to. It would end a program that
-/// returns where its probe does not expect it, which is refused, and so do exceptions: that risk
-/// takes who asks for the kernel by name. Returns what is to be told of it.
-[[nodiscard]] std::string check_returns(const plan& of, bool takes_risk) {
-    const auto at_exit = [](const planned_point& one) {
-        return one.at.part == function_part::exit;
-    };
-    std::set<std::string> exits;
-    for (const planned_point& each : of.points)
-        if (at_exit(each)) exits.insert(each.at.file);
-    if (exits.empty()) return {};
-    std::string why = moves_stacks(of.files, exits);
-    const char* const tunables = std::getenv("GLIBC_TUNABLES");
-    if (why.empty() && tunables != nullptr && std::strstr(tunables, "x86_shstk=on") != nullptr)
-        why = "programs have shadow stacks (GLIBC_TUNABLES)";
-    const auto of_process =
-        std::find_if(of.points.begin(), of.points.end(),
-                     [&](const planned_point& one) { return at_exit(one) && one.at.process > 0; });
-    if (why.empty() && of_process != of.points.end()) {
-        std::ifstream in("/proc/" + std::to_string(of_process->at.process) + "/status");
-        for (std::string line; std::getline(in, line);) {
-            if (line.starts_with("x86_Thread_features:") && line.find("shstk") != std::string::npos)
-                why = "the process has shadow stacks";
-        }
-    }
-    if (!why.empty()) {
-        throw kernel_refusal("no exit points by the kernel: " + why +
-                             ", and its return probes could end the program");
-    }
-    const std::string risk = unwinds_stacks(of.files, exits);
-    if (risk.empty()) return {};
-    const std::string told =
-        risk +
-        ": where the kernel awaits a return, an exception ends the program, and its own "
-        "backtraces differ";
-    if (takes_risk) return "exit points by the kernel: " + told + " (--source ptrace is safe)";
-    throw kernel_refusal("no exit points by the kernel: " + told +
-                         " (--source kernel takes that risk)");
-}
-
 class session {
 public:
     session(const options& wanted, const plan& of) : wanted_(wanted), plan_(of) {
@@ -152,7 +111,6 @@ public:
             source_ = std::make_unique<source_of<ptrace_source>>(
                 of.code, wanted.command.empty() ? from::now : from::next_program);
         } else {
-            risk_ = check_returns(of, wanted.from == options::source::kernel);
             source_ = std::make_unique<source_of<kernel_source>>(of.code, wanted.ring);
         }
         if (!wanted.output.empty()) {
@@ -185,7 +143,6 @@ public:
         const std::vector<std::string> left_out = attach();
         tell(begun);
         if (!wanted_.quiet) {
-            if (!risk_.empty()) std::cerr << "trace-clauses: " << risk_ << '\n';
             for (const auto* const notes : {&plan_.notes, &left_out})
                 for (const auto& each : *notes) std::cerr << "trace-clauses: " << each << '\n';
             if (plan_.points.size() > 1) std::cerr << "trace-clauses: " << attached_ << " points\n";
@@ -338,7 +295,6 @@ private:
 
     const options& wanted_;
     const plan& plan_;
-    std::string risk_;  // of what the kernel does to programs; empty: none is known
     std::unique_ptr<source> source_;
     std::unique_ptr<results::recorder> to_;
     std::unique_ptr<loaded_code> code_;  // if there are stacks
@@ -360,9 +316,20 @@ private:
     return wanted.all ? files_of_all() : files_of_cache();
 }
 
+/// What is asked for, without what would harm the programs.
+[[nodiscard]] plan plan_for(const options& wanted, const std::string& script, ::pid_t process) {
+    plan made = make_plan(script, files_for(wanted), planning_for(wanted, process));
+    leave_out_times_on_moving_stacks(made);
+    if (wanted.from == options::source::ptrace) return made;
+    const bool has_choice =
+        wanted.from != options::source::kernel && !wanted.all && !wanted.children;
+    leave_out_return_probes(made, has_choice);
+    return made;
+}
+
 int trace_program(const options& wanted, const std::string& script) {
     launched_program program(wanted.command);
-    const plan made = make_plan(script, files_for(wanted), planning_for(wanted, program.process()));
+    const plan made = plan_for(wanted, script, program.process());
     session running(wanted, made);
     running.begin();
     const signal_taker taking(
@@ -377,8 +344,7 @@ int trace_program(const options& wanted, const std::string& script) {
 }
 
 int trace_others(const options& wanted, const std::string& script) {
-    const plan made = make_plan(script, files_for(wanted),
-                                planning_for(wanted, wanted.all ? -1 : wanted.process));
+    const plan made = plan_for(wanted, script, wanted.all ? -1 : wanted.process);
     for (const int each : {SIGINT, SIGTERM, SIGHUP}) std::signal(each, interrupt);
     session running(wanted, made);
     running.begin();

@@ -29,6 +29,7 @@ enum class function_part : std::uint8_t {
     entry,             ///< before its first instruction
     inside,            ///< at any other
     exit,              ///< where it has returned to
+    returning,         ///< before the instructions by which it returns
     system_call,       ///< where the kernel is entered
     system_call_exit,  ///< and left
 };
@@ -44,11 +45,13 @@ struct attach_point {
     ::pid_t process = -1;                        ///< of this process; -1: of all
     std::uint64_t semaphore = 0;             ///< offset of a probe's counter of tracers; 0: none
     program_mode mode = program_mode::lp64;  ///< of the file; of a system call: whose number it is
+    std::vector<std::uint64_t> returns{};    ///< of function_part::returning: their offsets
 };
 /// A place with the clauses that run there, in their order.
 struct planned_point {
     attach_point at{};
     std::vector<std::uint32_t> clauses{};
+    const char* returns_elsewhere = nullptr;  ///< of function_part::exit: why it is not `returning`
 };
 /// A planned point that is not set.
 struct point_left_out {

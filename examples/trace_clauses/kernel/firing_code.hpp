@@ -85,9 +85,9 @@ public:
         set_entry(point, context, 0);
         note_now(to_, map, elapsed_at);
     }
-    /// Where the function has returned: how long that took, for `context`.
+    /// Where the function returns or has returned: how long that took, for `context`.
     void find_elapsed(int map, std::optional<std::uint32_t> point) {
-        set_entry(point, firing, -8);
+        set_entry(point, firing, part_ == function_part::exit ? -8 : 0);
         const std::size_t unknown = find_elapsed_at_entry(map);
         to_.load_map(bpf::r1, map);
         address_in_stack(bpf::r2, entry_at);
@@ -160,7 +160,9 @@ public:
             case context_word::returned:
                 return returned() ? saved_word(rax) : to_.move(bpf::r1, 0);
             case context_word::address:
-                return saved_word(rip);
+                if (part_ != function_part::returning) return saved_word(rip);
+                top_of_stack(0);
+                return read(word_bytes());
             case context_word::elapsed: {
                 if (!has_elapsed_) {
                     to_.compute(BPF_ADD, faults, 1);
@@ -204,12 +206,12 @@ public:
         note_fault();
     }
     /// The kernel follows frame pointers, from the instruction that fires. Where a function is
-    /// entered it has not made its frame: the frame pointer is its caller's, and who called is on
-    /// top of the stack. Newer kernels look there, too, if the function begins as those with
-    /// frames do.
+    /// entered it has not made its frame, and where it returns it has left it: the frame pointer is
+    /// its caller's, and who called is on top of the stack. Newer kernels look there, too, if the
+    /// function begins as those with frames do.
     void stack(std::size_t offset, unsigned size) {
         frames(offset, size);
-        if (part_ != function_part::entry) return;
+        if (part_ != function_part::entry && part_ != function_part::returning) return;
         top_of_stack(0);
         peek(word_bytes());
         to_.load(bpf::r2, record, at_output(offset));
@@ -340,8 +342,8 @@ private:
         to.call(BPF_FUNC_get_current_pid_tgid);
         to.store(bpf::r10, at, bpf::r0);
     }
-    /// By what an entry is found again: where its return address was, which is `above` the stack's
-    /// top now.
+    /// By what an entry is found again: the process, and where the return address is, which is
+    /// `above` the stack's top now. Not by the thread: a coroutine may return in another one.
     void set_entry(std::optional<std::uint32_t> point, bpf::reg context, int above) {
         to_.load(bpf::r1, context, rsp);
         if (above != 0) to_.compute(BPF_ADD, bpf::r1, above);
@@ -353,6 +355,7 @@ private:
             to_.store(bpf::r10, entry_at + 16, bpf::r1);
         }
         to_.call(BPF_FUNC_get_current_pid_tgid);
+        to_.compute(BPF_RSH, bpf::r0, 32);
         to_.store(bpf::r10, entry_at, bpf::r0);
     }
     /// In a PID namespace it takes long code to find them: once, where the program begins.
@@ -363,7 +366,8 @@ private:
         to_.store(bpf::r10, numbers_at, bpf::r0);
     }
     [[nodiscard]] bool returned() const noexcept {
-        return part_ == function_part::exit || part_ == function_part::system_call_exit;
+        return part_ == function_part::exit || part_ == function_part::returning ||
+               part_ == function_part::system_call_exit;
     }
     /// The kernel keeps them until the call returns.
     void call_argument(std::size_t n) {
@@ -420,7 +424,7 @@ private:
         }
         // The first one is where it fires: at an exit, or of a system call, that is where it
         // returned to, or will.
-        const bool first = returned() || is_system_call(part_);
+        const bool first = part_ == function_part::exit || is_system_call(part_);
         to_.move(bpf::r4, BPF_F_USER_STACK | (first ? 0 : 1));
         to_.call(BPF_FUNC_get_stack);
     }

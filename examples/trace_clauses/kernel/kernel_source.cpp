@@ -23,6 +23,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "../firings/asked_values.hpp"
 #include "bpf_system.hpp"
 #include "firing_code.hpp"
 #include "first_instruction.hpp"
@@ -59,6 +60,10 @@ namespace {
     } catch (const std::exception&) {
         return static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_CONF));
     }
+}
+
+[[nodiscard]] std::string where_of(const attach_point& at) {
+    return at.file + ", offset " + std::to_string(at.offset);
 }
 
 }  // namespace
@@ -114,6 +119,7 @@ bpf_code kernel_source::code_for(const attach_point& at,
 
 void kernel_source::attach(const attach_point& at, std::span<const std::uint32_t> clauses) {
     if (is_system_call(at.part)) return attach_system_call(at, clauses);
+    if (at.part == function_part::returning) return attach_returns(at, clauses);
     if (at.part == function_part::exit) {
         attach_point entry = at;
         entry.part = function_part::entry;
@@ -126,6 +132,22 @@ void kernel_source::attach(const attach_point& at, std::span<const std::uint32_t
         if (counting) attach_uprobe(entry, *counting);
     }
     attach_uprobe(at, code_for(at, clauses));
+}
+
+void kernel_source::attach_returns(const attach_point& at, std::span<const std::uint32_t> clauses) {
+    const kernel_maps maps = maps_for(at);
+    const int notes = asks_elapsed(session_, clauses) ? entered() : -1;
+    if (notes >= 0) {
+        attach_point entry = at;
+        entry.part = function_part::entry;
+        attach_uprobe(entry, note_entries(clauses, maps, {.entered = notes}));
+    }
+    const bpf_code code = translate(session_, clauses, at.part, maps, {.entered = notes});
+    attach_point place = at;
+    for (const std::uint64_t each : at.returns) {
+        place.offset = each;
+        attach_uprobe(place, code);
+    }
 }
 
 namespace {
@@ -158,11 +180,14 @@ std::vector<point_left_out> kernel_source::attach(std::span<const planned_point>
     times_system_calls_ =
         times_system_calls_ ||
         std::any_of(points.begin(), points.end(), [this](const planned_point& one) {
-            return one.at.part == function_part::system_call_exit && asks_elapsed(one.clauses);
+            return one.at.part == function_part::system_call_exit &&
+                   asks_elapsed(session_, one.clauses);
         });
     for (std::size_t i = 0; i < points.size(); ++i) {
         const planned_point& one = points[i];
-        if (!is_system_call(one.at.part)) {
+        const bool is_at_entry =
+            one.at.part != function_part::returning || asks_elapsed(session_, one.clauses);
+        if (!is_system_call(one.at.part) && is_at_entry) {
             const auto [file, is_new] = files.try_emplace(one.at.file);
             if (is_new) file->second.reset(::open(one.at.file.c_str(), O_RDONLY | O_CLOEXEC));
             if (const char* const why = refusal_of(file->second, one.at)) {
@@ -174,7 +199,7 @@ std::vector<point_left_out> kernel_source::attach(std::span<const planned_point>
             together[one.clauses.size() == 1 ? code_key(one) : std::to_string(i)].push_back(i);
             continue;
         }
-        if (one.at.part == function_part::exit && asks_elapsed(one.clauses)) {
+        if (one.at.part == function_part::exit && asks_elapsed(session_, one.clauses)) {
             without.push_back(
                 {i,
                  "'elapsed' needs Linux 6.13 and a program of 64 bits (--source ptrace needs "
@@ -183,24 +208,8 @@ std::vector<point_left_out> kernel_source::attach(std::span<const planned_point>
         }
         attach(one.at, one.clauses);
     }
-    for (const auto& [key, which] : together) attach_links(points, which, without);
+    for (auto& [key, which] : together) attach_links(points, std::move(which), without);
     return without;
-}
-
-bool kernel_source::asks_elapsed(std::span<const std::uint32_t> clauses) const {
-    const auto asks = [](const point::instruction& one) {
-        return one.code == point::op::context &&
-               one.what == static_cast<std::uint8_t>(point::context_word::elapsed);
-    };
-    const auto any_asks = [&](point::code of) { return std::any_of(of.begin(), of.end(), asks); };
-    for (const std::uint32_t each : clauses) {
-        for (const program_mode mode : {program_mode::lp64, program_mode::ilp32}) {
-            const auto& of = session_.stream_of(each, mode);
-            if (any_asks(session_.at(of.predicate)) || any_asks(session_.at(of.action)))
-                return true;
-        }
-    }
-    return false;
 }
 
 std::string kernel_source::code_key(const planned_point& of) const {
@@ -219,30 +228,63 @@ std::string kernel_source::code_key(const planned_point& of) const {
 }
 
 void kernel_source::attach_links(std::span<const planned_point> points,
-                                 const std::vector<std::size_t>& which,
+                                 std::vector<std::size_t> which,
                                  std::vector<point_left_out>& without) {
     const planned_point& first = points[which.front()];
-    const bool at_exit = first.at.part == function_part::exit;
-    const auto kind = at_exit ? uprobe_links::kind::sessions : uprobe_links::kind::entries;
+    const function_part part = first.at.part;
+    const bool is_session = part == function_part::exit;
+    const auto kind = is_session ? uprobe_links::kind::sessions : uprobe_links::kind::entries;
     kernel_maps maps = maps_for(first.at);
     maps.only = {first.at.process, followed_ == nullptr ? -1 : followed_->map()};
-    const bool times = at_exit && asks_elapsed(first.clauses);
-    const bpf_code code = translate(session_, first.clauses, first.at.part, maps,
-                                    {.by_cookie = first.clauses.size() == 1,
-                                     .is_session = at_exit,
-                                     .entered = times ? entered() : -1});
-    const std::string where = first.at.file + ", offset " + std::to_string(first.at.offset);
-    const file_descriptor program =
-        load_program(BPF_PROG_TYPE_KPROBE, code, where, uprobe_links::attach_type_of(kind));
+    const bool is_exit = is_session || part == function_part::returning;
+    const translation how{
+        .by_cookie = first.clauses.size() == 1,
+        .is_session = is_session,
+        .entered = is_exit && asks_elapsed(session_, first.clauses) ? entered() : -1};
+    if (part == function_part::returning && how.entered >= 0)
+        link_entries(points, which, maps, how, without);
+    if (which.empty()) return;
+    const bpf_code code = translate(session_, first.clauses, part, maps, how);
+    const file_descriptor program = load_program(BPF_PROG_TYPE_KPROBE, code, where_of(first.at),
+                                                 uprobe_links::attach_type_of(kind));
     std::vector<uprobe_links::place> places;
+    std::vector<std::size_t> point_of;
     for (const std::size_t each : which) {
         const planned_point& one = points[each];
-        places.push_back({one.at.offset, one.at.semaphore, one.clauses[0]});
+        const auto add = [&](std::uint64_t offset) {
+            places.push_back({offset, one.at.semaphore, one.clauses[0]});
+            point_of.push_back(each);
+        };
+        if (part == function_part::returning) {
+            for (const std::uint64_t at : one.at.returns) add(at);
+        } else {
+            add(one.at.offset);
+        }
     }
-    if (at_exit && !describes_unseen_returns()) may_miss_returns_ = true;
+    if (is_session && !describes_unseen_returns()) may_miss_returns_ = true;
     uprobe_links::made made = uprobe_links::link(kind, first.at.file, places, program);
     for (auto& each : made.links) attached_.push_back(std::move(each));
-    for (auto& each : made.without) without.push_back({which[each.place], std::move(each.cause)});
+    for (auto& each : made.without)
+        without.push_back({point_of[each.place], std::move(each.cause)});
+}
+
+void kernel_source::link_entries(std::span<const planned_point> points,
+                                 std::vector<std::size_t>& which, const kernel_maps& maps,
+                                 const translation& how, std::vector<point_left_out>& without) {
+    const planned_point& first = points[which.front()];
+    const auto kind = uprobe_links::kind::entries;
+    const file_descriptor program =
+        load_program(BPF_PROG_TYPE_KPROBE, note_entries(first.clauses, maps, how),
+                     where_of(first.at), uprobe_links::attach_type_of(kind));
+    std::vector<uprobe_links::place> places;
+    for (const std::size_t each : which)
+        places.push_back({points[each].at.offset, 0, points[each].clauses[0]});
+    uprobe_links::made made = uprobe_links::link(kind, first.at.file, places, program);
+    for (auto& each : made.links) attached_.push_back(std::move(each));
+    for (auto each = made.without.rbegin(); each != made.without.rend(); ++each) {
+        without.push_back({which[each->place], std::move(each->cause)});
+        which.erase(which.begin() + static_cast<std::ptrdiff_t>(each->place));
+    }
 }
 
 int kernel_source::entered() {
@@ -258,7 +300,8 @@ void kernel_source::attach_system_call(const attach_point& at,
     const std::string where = "system call " + std::to_string(at.offset);
     const auto number = static_cast<std::uint32_t>(at.offset);
     const int notes = times_system_calls_ ? entered() : -1;
-    const bool times = at.part == function_part::system_call_exit && asks_elapsed(clauses);
+    const bool times =
+        at.part == function_part::system_call_exit && asks_elapsed(session_, clauses);
     const auto dispatch_of = [&](function_part part) -> system_call_dispatch& {
         return system_calls_.try_emplace({part, at.process}, part, filter_of(at), notes)
             .first->second;
@@ -272,7 +315,7 @@ void kernel_source::attach_system_call(const attach_point& at,
 }
 
 void kernel_source::attach_uprobe(const attach_point& at, const bpf_code& code) {
-    const std::string where = at.file + ", offset " + std::to_string(at.offset);
+    const std::string where = where_of(at);
     static const std::string device = "/sys/bus/event_source/devices/uprobe/";
     static const unsigned type = number_in(device + "type", "", 0);
     if (type == 0) throw kernel_refusal(where + ": this kernel has no uprobes");

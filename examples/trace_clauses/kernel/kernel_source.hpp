@@ -105,13 +105,17 @@ private:
     [[nodiscard]] bpf_code code_for(const attach_point& at,
                                     std::span<const std::uint32_t> clauses) const;
     void attach_system_call(const attach_point& at, std::span<const std::uint32_t> clauses);
+    void attach_returns(const attach_point& at, std::span<const std::uint32_t> clauses);
     void attach_uprobe(const attach_point& at, const bpf_code& code);
-    void attach_links(std::span<const planned_point> points, const std::vector<std::size_t>& which,
+    void attach_links(std::span<const planned_point> points, std::vector<std::size_t> which,
+                      std::vector<point_left_out>& without);
+    /// Notes when these functions are entered. Those where that is not possible are left out.
+    void link_entries(std::span<const planned_point> points, std::vector<std::size_t>& which,
+                      const kernel_maps& maps, const translation& how,
                       std::vector<point_left_out>& without);
     [[nodiscard]] std::string code_key(const planned_point& of) const;
     /// Where it is noted when calls begin.
     [[nodiscard]] int entered();
-    [[nodiscard]] bool asks_elapsed(std::span<const std::uint32_t> clauses) const;
 
     const point::clauses& session_;
     std::size_t ring_bytes_;

@@ -53,6 +53,13 @@ public:
         return finish();
     }
 
+    [[nodiscard]] bpf_code program_of_entry(std::span<const std::uint32_t> clauses) {
+        to_.move(bpf::r6, bpf::r1);
+        return_unless(to_, maps_.only, firing_code::name_at);
+        if (how_.by_cookie) firing_.keep_cookie(bpf::r6);
+        firing_.note_entry(how_.entered, of_point(clauses), bpf::r6);
+        return finish();
+    }
     [[nodiscard]] bpf_code program_of_unseen(std::span<const std::uint32_t> clauses) {
         return_unless(to_, maps_.only, firing_code::name_at);
         count_unseen(clauses);
@@ -330,6 +337,11 @@ bpf_code translate(const point::clauses& session, std::span<const std::uint32_t>
     translator made(maps, part, how);
     return is_system_call(part) ? made.program_of_call(session, clauses, how.call_mode)
                                 : made.program(session, clauses);
+}
+
+bpf_code note_entries(std::span<const std::uint32_t> clauses, const kernel_maps& maps,
+                      translation how) {
+    return translator(maps, function_part::entry, how).program_of_entry(clauses);
 }
 
 bool describes_unseen_returns() {

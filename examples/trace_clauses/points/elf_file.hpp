@@ -59,7 +59,8 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint64_t address,
                                                          bool in_code) const noexcept;
 
-    /// What is mapped at a virtual address, as the file has it. False: not all of it is in the file.
+    /// What is mapped at a virtual address, as the file has it. False: not all of it is in the
+    /// file.
     [[nodiscard]] bool read(std::uint64_t address, std::span<std::byte> into) const noexcept;
 
     /// Calls `tell` with each section, its header and its name.

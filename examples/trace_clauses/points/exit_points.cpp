@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 14> returning_twice{
 }  // namespace
 
 exit_points::exit_points(const program_file& of)
-    : debug_(of), rules_(debug_.file(), debug_.handle()) {}
+    : debug_(of), rules_(debug_.file(), debug_.handle()), places_(of, debug_.file(), rules_) {}
 
 void exit_points::find_entries() {
     entries_are_known_ = true;

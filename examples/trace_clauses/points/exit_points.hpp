@@ -4,11 +4,13 @@
 
 /// @file
 /// Which functions' exits can be traced: those that are entered with the address to return to on
-/// top of the stack. Both sources take that word for it and change what is there, or what is at
-/// that address; at any other place this would destroy the program's data.
+/// top of the stack. Where it is not known by which instructions a function returns, both sources
+/// take that word for it and change what is there, or what is at that address; at any other place
+/// this would destroy the program's data.
 /// @code
 ///   exit_points exits(file);
 ///   if (const char* why = exits.refusal(function)) leave_out(function, why);
+///   const auto places = exits.places(function);
 /// @endcode
 /// The file's unwind information says it (.eh_frame, .debug_frame), or its DWARF that a function
 /// begins there.
@@ -20,6 +22,7 @@
 
 #include "debug_information.hpp"
 #include "program_file.hpp"
+#include "return_places.hpp"
 #include "unwind_rules.hpp"
 
 namespace trace_clauses {
@@ -32,6 +35,10 @@ public:
 
     /// Why its exits are no trace points; null: they are.
     [[nodiscard]] const char* refusal(const program_function& of);
+    /// By which instructions one returns that is not refused.
+    [[nodiscard]] return_places::result places(const program_function& of) {
+        return places_.of(of);
+    }
 
 private:
     /// Where functions begin, and what other parts they have.
@@ -40,6 +47,7 @@ private:
 
     debug_information debug_;
     unwind_rules rules_;
+    return_places places_;
     bool entries_are_known_ = false;
     std::set<std::uint64_t> entries_;
     std::set<std::uint64_t> parts_;  // where those of functions begin that are not their entries

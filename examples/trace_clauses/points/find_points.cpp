@@ -230,10 +230,17 @@ std::vector<point_finder::opened_file> point_finder::objects(const specification
     return found;
 }
 
-const char* point_finder::exit_refusal(const program_file& in, const program_function& of) {
+const char* point_finder::make_exit(trace_point& into, const program_file& in,
+                                    const program_function& of) {
     auto& exits = exits_[&in];
     if (exits == nullptr) exits = std::make_unique<exit_points>(in);
-    return exits->refusal(of);
+    if (const char* const why = exits->refusal(of)) return why;
+    return_places::result places = exits->places(of);
+    if (places.doubt == nullptr && places.offsets.empty()) return "it never returns";
+    into.at_return = true;
+    into.returns = std::move(places.offsets);
+    into.returns_elsewhere = places.doubt;
+    return nullptr;
 }
 
 const inlined_calls& point_finder::inlined_in(const program_file& of) {
@@ -262,19 +269,18 @@ point_finder::result point_finder::find_functions(const specification& what) {
                 also_inlined.emplace_back(match.name, places);
             for (const bool at_return : {false, true}) {
                 if (!(at_return ? at.exit : at.entry)) continue;
+                trace_point made;
                 if (at_return) {
-                    if (const char* const why = exit_refusal(*each.file, *match.function)) {
+                    if (const char* const why = make_exit(made, *each.file, *match.function)) {
                         refused[why].push_back(match.name);
                         continue;
                     }
                 }
-                trace_point made;
                 made.fields = {"uft", std::string(what.fields()[1]), each.name, match.name,
                                at_return ? "exit" : "entry"};
                 made.file = each.from->opened;
                 made.offset = match.function->offset;
                 made.mode = each.file->mode();
-                made.at_return = at_return;
                 made.process = process;
                 made.address = match.function->address;
                 made.is_local = match.function->is_local;

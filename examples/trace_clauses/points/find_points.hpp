@@ -45,11 +45,13 @@ struct trace_point {
     std::uint64_t offset = 0;           ///< in that file; of a system call, its number
     program_mode mode = program_mode::lp64;
     bool at_return = false;
-    std::uint64_t semaphore_offset = 0;             ///< of a probe, in the file; 0: there is none
-    std::vector<usdt_argument> arguments{};         ///< of a probe
-    std::optional<pid_t> process{};                 ///< nothing: any
-    std::uint64_t address = 0;                      ///< of a function, as the file has it
-    bool is_local = false;                          ///< of a function that no other file can call
+    std::uint64_t semaphore_offset = 0;       ///< of a probe, in the file; 0: there is none
+    std::vector<usdt_argument> arguments{};   ///< of a probe
+    std::optional<pid_t> process{};           ///< nothing: any
+    std::uint64_t address = 0;                ///< of a function, as the file has it
+    bool is_local = false;                    ///< of a function that no other file can call
+    std::vector<std::uint64_t> returns{};     ///< of an exit: the offsets of its `ret` instructions
+    const char* returns_elsewhere = nullptr;  ///< of an exit: why these are not known
     std::shared_ptr<const program_file> program{};  ///< of a function or probe
 
     /// "@@uft:*:libc.so.6:malloc:entry".
@@ -88,7 +90,9 @@ private:
     [[nodiscard]] std::vector<const candidate*> named(std::string_view object,
                                                       std::optional<pid_t> process);
     [[nodiscard]] const inlined_calls& inlined_in(const program_file& of);
-    [[nodiscard]] const char* exit_refusal(const program_file& in, const program_function& of);
+    /// Why it is none; null: it is one.
+    [[nodiscard]] const char* make_exit(trace_point& into, const program_file& in,
+                                        const program_function& of);
     [[noreturn]] void no_such_object(std::string_view object) const;
 
     candidates among_;

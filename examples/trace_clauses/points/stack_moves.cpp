@@ -109,6 +109,16 @@ std::string moves_stacks(const std::vector<candidate>& files, const std::set<std
     });
 }
 
+bool copies_stacks(const std::string& file) {
+    constexpr std::array<std::string_view, 2> splitting{"__morestack", "runtime.morestack"};
+    try {
+        const elf_file of(file);
+        return is_of_go(of) || !function_of(of, splitting).empty();
+    } catch (const std::runtime_error&) {
+        return false;
+    }
+}
+
 std::string unwinds_stacks(const std::vector<candidate>& files,
                            const std::set<std::string>& exits) {
     return first_of(files, exits, [](const elf_file& file) {

@@ -3,7 +3,8 @@
 #pragma once
 
 /// @file
-/// Programs that have several stacks in a thread, which the kernel's return probes would end.
+/// Programs that have several stacks in a thread or follow addresses to return to, which the
+/// kernel's return probes would end.
 /// @code
 ///   if (const std::string why = moves_stacks(files); !why.empty()) refuse(why);
 /// @endcode
@@ -26,5 +27,9 @@ namespace trace_clauses {
 /// that is thrown through such a function ends the program, and stacks are shown otherwise.
 [[nodiscard]] std::string unwinds_stacks(const std::vector<candidate>& files,
                                          const std::set<std::string>& exits);
+
+/// Whether the stacks of a program move while functions are on them: Go's, and split ones. False,
+/// too, if it cannot be read.
+[[nodiscard]] bool copies_stacks(const std::string& file);
 
 }  // namespace trace_clauses

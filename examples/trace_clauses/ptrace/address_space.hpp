@@ -34,6 +34,11 @@ struct mapped_file {
     bool is_code = false;
     bool is_data = false;  ///< which may be written
     std::string path{};    ///< as this process finds it
+
+    /// Of an offset in the file.
+    [[nodiscard]] bool holds(std::uint64_t of) const noexcept {
+        return of >= offset && of - offset < end - begin;
+    }
 };
 
 struct breakpoint {
@@ -41,7 +46,8 @@ struct breakpoint {
 
     std::array<std::byte, most_code> code{};  ///< as the program has it
     std::vector<std::uint32_t> points{};      ///< that fire there
-    bool is_return_site = false;              ///< functions that are awaited return to here
+    std::vector<std::uint32_t> entered{};  ///< those whose functions are entered there, and timed
+    bool is_return_site = false;           ///< functions that are awaited return to here
     bool is_loader = false;  ///< what is mapped changes before the loader comes by here
 };
 

@@ -9,8 +9,8 @@
 /// @code
 ///   if (execute_by_hand(code, registers, memory)) set_registers(thread, registers);
 /// @endcode
-/// Source: Intel SDM volume 2. Calls and returns are not among them: a thread may have a shadow
-/// stack, which a hand does not reach.
+/// Source: Intel SDM volume 2. Calls are not among them, and returns only of threads without a
+/// shadow stack, which a hand does not reach.
 
 #include <sys/user.h>
 
@@ -31,8 +31,8 @@ namespace trace_clauses {
 
 namespace impl {
 
-/// `Memory`: `bool read(std::uint64_t, std::span<std::byte>)` and `bool write(std::uint64_t,
-/// std::span<const std::byte>)`.
+/// `Memory`: `bool read(std::uint64_t, std::span<std::byte>)`, `bool write(std::uint64_t,
+/// std::span<const std::byte>)`, and `bool has_shadow_stack()`.
 template <class Memory>
 class hand {
 public:
@@ -210,6 +210,8 @@ private:
             return true;
         }
         unsigned opcode = byte();
+        if ((opcode == 0xF3 || opcode == 0xF2) && code_.size() > 1 && code_[1] == std::byte{0xC3})
+            opcode = byte();  // rep ret, bnd ret
         has_rex_ = wide_ && (opcode & 0xF0U) == 0x40;
         if (has_rex_) {
             rex_ = opcode & 0xFU;
@@ -291,6 +293,10 @@ private:
                 return number_ == 2 && is_stack_segment(value(2));
             case 0x90:
                 return rex_ == 0;
+            case 0xC2:
+                return ret(cut(number(2), 2));
+            case 0xC3:
+                return ret(0);
             case 0xC7:
                 operand(4);
                 if ((number_ & 7U) != 0) return false;
@@ -338,6 +344,17 @@ private:
         reg(into) = *top;
         return true;
     }
+    /// Also takes so many bytes of arguments.
+    [[nodiscard]] bool ret(std::uint64_t arguments) {
+        const unsigned word = wide_ ? 8 : 4;
+        const auto to = load(now_.rsp, word);
+        // A return to where no program may be is a fault of this instruction.
+        if (!to || *to >> 47 != 0 || memory_.has_shadow_stack()) return false;
+        now_.rsp += word + arguments;
+        if (!wide_) now_.rsp &= 0xFFFFFFFFU;
+        target_ = *to;
+        return true;
+    }
     [[nodiscard]] bool jump(std::uint64_t distance) noexcept {
         target_ = now_.rip + at_ + distance;
         return true;
@@ -371,7 +388,7 @@ private:
 /// Does the instruction that `code` begins with; false if it is none of those, or its memory is not
 /// there: then nothing has changed. `code` is 15 bytes, or as many as there are. `Memory` reads and
 /// writes the program's: `bool read(std::uint64_t, std::span<std::byte>)`, `bool
-/// write(std::uint64_t, std::span<const std::byte>)`.
+/// write(std::uint64_t, std::span<const std::byte>)`, and `bool has_shadow_stack()`.
 template <class Memory>
 [[nodiscard]] bool execute_by_hand(std::span<const std::byte> code, thread_registers& registers,
                                    Memory& memory) {

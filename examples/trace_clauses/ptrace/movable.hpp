@@ -18,7 +18,7 @@
 namespace trace_clauses {
 
 /// Whether the instruction is one of those known to do the same at any address: arithmetic, moves,
-/// pushes and pops, whose operands are not found relative to it. False of all others.
+/// pushes, pops and returns, whose operands are not found relative to it. False of all others.
 [[nodiscard]] constexpr bool is_movable(std::span<const std::byte> code,
                                         trace_ring::record::program_mode mode) noexcept {
     const bool wide = mode == trace_ring::record::program_mode::lp64;
@@ -51,7 +51,8 @@ namespace trace_clauses {
     } else if (opcode < 0x60 || (opcode >= 0xB0 && opcode < 0xC0)) {  // push, pop, mov
         return true;
     } else if (opcode == 0x68 || opcode == 0x6A || (opcode & 0xFEU) == 0xA8 ||
-               (opcode >= 0x90 && opcode < 0x9A)) {  // push, test, xchg, cdq
+               (opcode & 0xFEU) == 0xC2 ||
+               (opcode >= 0x90 && opcode < 0x9A)) {  // push, test, ret, xchg, cdq
         return true;
     } else if ((opcode == 0x63 && wide) || opcode == 0x69 || opcode == 0x6B ||
                (opcode >= 0x80 && opcode < 0x8C) || opcode == 0x8D || opcode == 0xC0 ||

@@ -18,8 +18,23 @@ placed_points::file_identity placed_points::identity_of(const std::string& file)
     return {of.st_dev, of.st_ino};
 }
 
-void placed_points::add(const attach_point& at, std::uint32_t number) {
-    points_.push_back({at, number, identity_of(at.file)});
+void placed_points::add(const attach_point& at, std::uint32_t number, bool is_timed) {
+    points_.push_back({at, number, is_timed, identity_of(at.file)});
+}
+
+void placed_points::set_in(address_space& memory, const mapped_file& code,
+                           std::uint32_t point) const {
+    const auto set = [&](std::uint64_t offset, std::vector<std::uint32_t> breakpoint::*into) {
+        if (!code.holds(offset)) return;
+        breakpoint* const here = memory.insert(code.begin + (offset - code.offset));
+        if (here == nullptr) return;
+        auto& points = here->*into;
+        if (std::find(points.begin(), points.end(), point) == points.end()) points.push_back(point);
+    };
+    const placed& one = points_[point];
+    if (one.at.part != function_part::returning) return set(one.at.offset, &breakpoint::points);
+    if (one.is_timed) set(one.at.offset, &breakpoint::entered);
+    for (const std::uint64_t each : one.at.returns) set(each, &breakpoint::points);
 }
 
 void placed_points::set_in(address_space& memory, ::pid_t process) {
@@ -33,16 +48,9 @@ void placed_points::set_in(address_space& memory, ::pid_t process) {
         for (std::uint32_t i = 0; i < points_.size(); ++i) {
             const attach_point& at = points_[i].at;
             if (at.process != process || points_[i].file != identity) continue;
-            const auto is_in = [&](std::uint64_t offset) {
-                return offset >= each.offset && offset - each.offset < each.end - each.begin;
-            };
-            if (each.is_data && at.semaphore != 0 && is_in(at.semaphore))
+            if (each.is_data && at.semaphore != 0 && each.holds(at.semaphore))
                 memory.raise_semaphore(each.begin + (at.semaphore - each.offset));
-            if (!each.is_code || !is_in(at.offset)) continue;
-            breakpoint* const here = memory.insert(each.begin + (at.offset - each.offset));
-            if (here == nullptr) continue;
-            if (std::find(here->points.begin(), here->points.end(), i) == here->points.end())
-                here->points.push_back(i);
+            if (each.is_code) set_in(memory, each, i);
         }
     }
     set_in_loader(memory, files);
@@ -67,9 +75,7 @@ void placed_points::set_in_loader(address_space& memory, const std::vector<mappe
     const std::optional<std::uint64_t> offset = loaders_[loader->path];
     if (!offset) return;
     for (const auto& each : files) {
-        if (each.path != loader->path || !each.is_code || *offset < each.offset ||
-            *offset - each.offset >= each.end - each.begin)
-            continue;
+        if (each.path != loader->path || !each.is_code || !each.holds(*offset)) continue;
         breakpoint* const here = memory.insert(each.begin + (*offset - each.offset));
         if (here != nullptr) here->is_loader = true;
     }

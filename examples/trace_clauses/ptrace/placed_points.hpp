@@ -28,10 +28,11 @@ public:
     struct placed {
         attach_point at;
         std::uint32_t number;                          // in the session
+        bool is_timed;                                 // its function's entries are to be seen, too
         std::pair<std::uint64_t, std::uint64_t> file;  // its device, and its number there
     };
 
-    void add(const attach_point& at, std::uint32_t number);
+    void add(const attach_point& at, std::uint32_t number, bool is_timed);
     void clear() noexcept { points_.clear(); }
     [[nodiscard]] const placed& operator[](std::uint32_t i) const noexcept { return points_[i]; }
 
@@ -42,6 +43,7 @@ public:
 private:
     using file_identity = std::pair<std::uint64_t, std::uint64_t>;
 
+    void set_in(address_space& memory, const mapped_file& code, std::uint32_t point) const;
     void set_in_loader(address_space& memory, const std::vector<mapped_file>& files);
     [[nodiscard]] static file_identity identity_of(const std::string& file) noexcept;
 

@@ -21,6 +21,7 @@
 
 #include "../../branch_trace/step/traced_program.hpp"
 #include "../../launching/process_memory.hpp"
+#include "../firings/asked_values.hpp"
 
 namespace trace_clauses {
 namespace {
@@ -46,7 +47,7 @@ using branch_trace::impl::read_signal;
 }  // namespace
 
 ptrace_source::ptrace_source(const point::clauses& session, from begin)
-    : runs_(session), begin_(begin) {
+    : session_(session), runs_(session), begin_(begin) {
     ::sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
@@ -74,7 +75,7 @@ void ptrace_source::attach(const attach_point& at, std::span<const std::uint32_t
         return one.second.process == at.process;
     });
     if (!known) seize(at.process);
-    points_.add(at, runs_.install(clauses));
+    points_.add(at, runs_.install(clauses), asks_elapsed(session_, clauses));
     places_are_known_ = false;
 }
 
@@ -200,8 +201,10 @@ void ptrace_source::ended(traced_thread& one, int status) {
     const bool others = std::any_of(threads_.begin(), threads_.end(), [&](const auto& each) {
         return each.second.process == process;
     });
+    if (others) return;
+    entered_.erase(process);
     // If its first thread had ended before, that is not traced.
-    if (!others) ended_.try_emplace(process, status);
+    ended_.try_emplace(process, status);
 }
 
 /// Another program is in place of the one before, and this is the only thread of its process.
@@ -217,6 +220,7 @@ void ptrace_source::executed(traced_thread& one) {
         return let_go(one);
     }
     one.returns.clear();
+    entered_.erase(process);
     begin_ = from::now;
     places_are_known_ = true;
     points_.set_in(*one.memory, process);
@@ -262,11 +266,21 @@ bool ptrace_source::has_hit(traced_thread& one) {
         }
         if (here != nullptr && here->is_return_site) returned(one, registers);
         if (here != nullptr) {
+            for (const std::uint32_t each : here->entered)
+                entered_[one.process].enter(each, registers.rsp);
             for (const std::uint32_t each : here->points) {
-                if (points_[each].at.part == function_part::exit) {
-                    await_return(one, each, registers);
-                } else {
-                    fire(one, each, registers);
+                switch (points_[each].at.part) {
+                    case function_part::exit:
+                        await_return(one, each, registers);
+                        break;
+                    case function_part::returning:
+                        fire(one, each, registers,
+                             points_[each].is_timed
+                                 ? entered_[one.process].leave(each, registers.rsp)
+                                 : point::unknown_elapsed);
+                        break;
+                    default:
+                        fire(one, each, registers);
                 }
             }
         }

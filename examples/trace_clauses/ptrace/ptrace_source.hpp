@@ -19,8 +19,11 @@
 /// meets: see outliving.hpp.
 ///
 /// Processes that it forks are not traced, and left without breakpoints; one that shares the
-/// program's memory until it executes another (vfork) passes them without firing. A function that
-/// is left by longjmp or an exception does not fire its exit.
+/// program's memory until it executes another (vfork) passes them without firing.
+///
+/// An exit is seen by the instructions that return, if these are known. If not, by a breakpoint
+/// where the call returns to, for that call: then an exit that was none is told if a longjmp or an
+/// exception leads there.
 
 #include <signal.h>
 #include <sys/types.h>
@@ -41,6 +44,7 @@
 #include "../firings/firing_record.hpp"
 #include "address_space.hpp"
 #include "clause_runs.hpp"
+#include "entered_calls.hpp"
 #include "placed_points.hpp"
 #include "traced_thread.hpp"
 
@@ -103,11 +107,13 @@ private:
     void set_back(traced_thread& one);
     void let_go(traced_thread& one) noexcept;
 
+    const point::clauses& session_;
     clause_runs runs_;
     from begin_;
     bool places_are_known_ = false;
     placed_points points_;
     std::map<::pid_t, traced_thread> threads_;
+    std::map<::pid_t, entered_calls> entered_;  // by the process
     std::vector<::pid_t> with_status_;
     std::map<::pid_t, int> early_;  // children that have stopped before their parents told of them
     std::map<::pid_t, int> ended_;

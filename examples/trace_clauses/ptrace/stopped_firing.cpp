@@ -70,8 +70,14 @@ std::uint64_t stopped_firing::word(point::context_word of) const noexcept {
         case context_word::bits:
             return is_wide() ? 64 : 32;
         case context_word::returned:
-            return part_ == function_part::exit ? cut(registers_.rax) : 0;
+            return part_ == function_part::exit || part_ == function_part::returning
+                       ? cut(registers_.rax)
+                       : 0;
         case context_word::address:
+            // Where it returns to, as at other exits; if that is not readable, the return fails.
+            if (part_ == function_part::returning)
+                return read_word(thread_, cut(registers_.rsp), word_bytes_of(registers_))
+                    .value_or(0);
             return cut(registers_.rip);
         case context_word::command:
             return command(0);
@@ -145,7 +151,7 @@ std::size_t stopped_firing::stack(std::span<std::uint64_t> into) const noexcept 
     const std::size_t bytes = word_bytes_of(registers_);
     std::size_t count = 0;
     if (!into.empty() && part_ == function_part::exit) into[count++] = cut(registers_.rip);
-    if (!into.empty() && part_ == function_part::entry) {
+    if (!into.empty() && (part_ == function_part::entry || part_ == function_part::returning)) {
         if (const auto caller = read_word(thread_, cut(registers_.rsp), bytes)) {
             into[count++] = *caller;
         }

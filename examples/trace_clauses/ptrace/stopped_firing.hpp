@@ -70,8 +70,8 @@ public:
     }
     [[nodiscard]] std::optional<std::size_t> read_text(std::uint64_t address,
                                                        std::span<std::byte> into) const noexcept;
-    /// By frame pointers. A function that is entered has made no frame yet: who called it is on
-    /// top of the stack.
+    /// By frame pointers. A function that is entered has made no frame yet, and one that returns
+    /// has left it: who called it is on top of the stack.
     [[nodiscard]] std::size_t stack(std::span<std::uint64_t> into) const noexcept;
 
 private:

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -88,6 +89,13 @@ bool traced_thread::pass_by_hand(thread_registers& registers, const breakpoint& 
         [[nodiscard]] bool write(std::uint64_t at, std::span<const std::byte> from) const noexcept {
             return write_memory(pid, at, from);
         }
+        /// Where there are none, the kernel has no such registers.
+        [[nodiscard]] bool has_shadow_stack() const noexcept {
+            constexpr unsigned shadow_stack = 0x204;  // NT_X86_SHSTK
+            std::uint64_t pointer = 0;
+            ::iovec into{&pointer, sizeof pointer};
+            return ::ptrace(PTRACE_GETREGSET, pid, shadow_stack, &into) == 0;
+        }
     } of_process{tid};
     return execute_by_hand(of.code, registers, of_process) && set_registers(registers);
 }
@@ -102,7 +110,9 @@ bool traced_thread::step_elsewhere(thread_registers& registers, const breakpoint
     registers.rip = there;
     if (set_registers(registers)) {
         step(registers, of);
-        if (get_registers(registers) && registers.rip - there < before.size()) {
+        const unsigned opcode = opcode_of(of.code, word_bytes_of(registers) == 8);
+        const bool has_returned = opcode == 0xC2 || opcode == 0xC3;
+        if (!has_returned && get_registers(registers) && registers.rip - there < before.size()) {
             registers.rip += here - there;
             static_cast<void>(set_registers(registers));
         }

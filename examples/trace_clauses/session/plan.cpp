@@ -187,8 +187,9 @@ private:
                 continue;
             }
             if (point.clauses.empty()) {
-                point.at = {each.file, each.offset,           part,
-                            process,   each.semaphore_offset, each.mode};
+                point.at = {each.file, each.offset, part, process, each.semaphore_offset,
+                            each.mode, each.returns};
+                point.returns_elsewhere = each.returns_elsewhere;
             }
             point.clauses.push_back(add_code(group, name_of(each.fields), std::move(made), types));
         }
@@ -210,7 +211,8 @@ private:
     [[nodiscard]] static function_part part_of(const trace_point& at) noexcept {
         switch (at.is) {
             case trace_point::kind::function:
-                return at.at_return ? function_part::exit : function_part::entry;
+                if (!at.at_return) return function_part::entry;
+                return at.returns.empty() ? function_part::exit : function_part::returning;
             case trace_point::kind::system_call:
                 return at.at_return ? function_part::system_call_exit : function_part::system_call;
             default:

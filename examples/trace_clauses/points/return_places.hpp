@@ -1,0 +1,85 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Where functions return: their `ret` instructions. An exit point there changes neither the stack
+/// nor the address to return to, so that exceptions, longjmp and several stacks work as ever.
+/// @code
+///   return_places places(program, file, rules);
+///   const auto found = places.of(function);
+///   if (found.doubt == nullptr) set_breakpoints(found.offsets);
+/// @endcode
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "elf_file.hpp"
+#include "instruction.hpp"
+#include "landing_pads.hpp"
+#include "program_file.hpp"
+#include "unwind_rules.hpp"
+
+namespace trace_clauses {
+
+/// Not for two threads at once. What it is made of must outlive it.
+class return_places {
+public:
+    struct result {
+        std::vector<std::uint64_t> offsets{};  ///< in the file
+        const char* doubt = nullptr;           ///< why it may leave at other places, too
+    };
+
+    return_places(const program_file& of, const elf_file& file, unwind_rules& rules);
+
+    /// Decodes the function, its parts, and the functions around them, each of these once: linear
+    /// in their sizes. Without doubt and without places, it never returns.
+    [[nodiscard]] result of(const program_function& one);
+
+private:
+    /// The code of a function, or of a part of it that lies elsewhere.
+    struct piece {
+        const program_function* from = nullptr;
+        std::vector<std::byte> code{};
+        std::vector<instruction> instructions{};
+        bool is_complete = false;  ///< all of it is instructions
+
+        [[nodiscard]] bool holds(std::uint64_t address) const noexcept {
+            return address - from->address < from->size;
+        }
+        /// Also behind a lock prefix: programs of one thread jump over it.
+        [[nodiscard]] bool has_instruction_at(std::uint64_t address) const noexcept;
+        [[nodiscard]] bool jumps_into(const program_function& other) const noexcept;
+    };
+    using pieces = std::vector<piece>;
+
+    [[nodiscard]] piece decoded(const program_function& one) const;
+    // Each returns why there is doubt; null: there is none.
+    [[nodiscard]] const char* doubt_of(const program_function& one, pieces& all);
+    [[nodiscard]] const char* add_parts(pieces& all) const;
+    [[nodiscard]] const char* doubt_of_stack(const piece& one) const;
+    [[nodiscard]] const char* doubt_of_jumps(const piece& one, const pieces& all) const;
+    [[nodiscard]] const char* doubt_of_entries(const pieces& all);
+
+    [[nodiscard]] bool is_switch(std::size_t jump, const piece& one, const pieces& all) const;
+    /// Notes which jumps lead out of the functions that are near.
+    void look_around(const program_function& one);
+
+    const program_file& program_;
+    const elf_file& file_;
+    unwind_rules& rules_;
+    instruction_decoder decode_;
+    std::uint64_t got_ = 0;  // i386: what jump tables are relative to
+    landing_pads pads_;
+    // By the name before ".cold": the parts, and the functions that they may be of.
+    std::map<std::string, std::vector<const program_function*>> parts_;
+    std::map<std::string, std::vector<const program_function*>> owners_;
+    std::multimap<std::uint64_t, const program_function*> jumps_out_;  // by the target
+    std::vector<bool> looked_at_;                                      // by the function's number
+};
+
+}  // namespace trace_clauses

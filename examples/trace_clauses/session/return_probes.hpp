@@ -1,0 +1,28 @@
+// Copyright the trace_ring authors.
+// Distributed under the Boost Software License, Version 1.0. See LICENSE.
+#pragma once
+
+/// @file
+/// Exits for which the kernel would replace addresses to return to, in programs that need these.
+/// @code
+///   plan made = make_plan(script, files, how);
+///   leave_out_return_probes(made, may_use_ptrace);  // or throws kernel_refusal
+/// @endcode
+/// The kernel does so (uretprobes) where it is not known by which instructions a function returns.
+/// An exception through such a function ends the program, and so do several stacks.
+
+#include "plan.hpp"
+
+namespace trace_clauses {
+
+/// Takes such points out of the plan, with a note, if the programs need the addresses. With
+/// `or_refuse`, throws kernel_refusal instead: another source can trace them. It does so, too, if
+/// no point remains.
+void leave_out_return_probes(plan& from, bool or_refuse);
+
+/// Takes points out, with a note, that ask for `elapsed` in programs whose stacks move: there a
+/// call is not known again by its place on the stack. Throws std::runtime_error if no point
+/// remains.
+void leave_out_times_on_moving_stacks(plan& from);
+
+}  // namespace trace_clauses
