@@ -642,8 +642,8 @@ const auto product_def = with_sign[take] >>
                            with_sign[operand]);
 
 const auto with_sign_def =
-    nested(*x3::raw[x3::char_("~*-") | (in_c >> (x3::char_('+') | (x3::lit('!') >> !x3::lit('='))))]
-                   [add_sign] >>
+    nested(*x3::raw[x3::char_("~*-") | (in_c >> (x3::char_('+') | (x3::lit('!') >> !x3::lit('=')) |
+                                                 (x3::lit('&') >> !x3::lit('&'))))][add_sign] >>
            with_cast[finish_signs]);
 const auto with_cast_def =
     (x3::lit('(') >> (type_name[begin_cast] | (in_c >> typedef_name[begin_cast])) >> ')' >>

@@ -130,7 +130,7 @@ def kinds(bits):
         Kind("pointer", "int *", lambda r: f"&pointed[{r.randint(0, 4095)}]",
              [("u", "", "@(unsigned long)")]),
         Kind("reference", "const int &", lambda r: f"pointed[{r.randint(0, 4095)}]",
-             [("p", "*", "")], returned=False),
+             WHOLE["signed"] + [("u", "&", "@(unsigned long)&")], returned=False),
         Kind("enum", "color", lambda r: r.choice(["red", "green"]), [("p", "(int)", "@(int)")]),
         Kind("enum class", "tiny", lambda r: r.choice(["tiny::low", "tiny::high"]),
              [("p", "(int)", "@(int)")]),
@@ -196,7 +196,7 @@ def in_c(part, name):
 
 def in_clause(part, name):
     said = part[1]
-    return said + name if said.startswith("(") or said == "*" else name + said
+    return said + name if said.startswith("(") or said in ("*", "&") else name + said
 
 
 class Function:

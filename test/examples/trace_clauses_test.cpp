@@ -627,6 +627,54 @@ BOOST_AUTO_TEST_CASE(elapsed_of_a_system_call_is_within_what_the_program_measure
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_reference_is_what_it_refers_to) {
+    const test::folder folder;
+    const std::string program = folder / "refers";
+    for (const int bits : {64, 32}) {
+        if (!clause_programs::build(
+                program,
+                "extern \"C\" int printf(const char *, ...);\n"
+                "enum class state { open = 3, shut };\n"
+                "struct item { int id; int &other; const item *&next; state is : 4; };\n"
+                "extern \"C\" __attribute__((noinline)) int &uses(int &n, item &of, int &&last,\n"
+                "    int *&pointer, const int (&row)[3], const state &is) {\n"
+                "  n += of.id + last + *pointer + row[1] + (int)is; return of.other; }\n"
+                "int main() { int n = 7, m = -9, at = 5; int *pointer = &at; int row[3] = {1, 2, "
+                "4};\n"
+                "  const item *none = 0; item of{42, m, none, state::open};\n"
+                "  uses(n, of, 11, pointer, row, state::shut);\n"
+                "  printf(\"n=%d here=%d\\n\", n, (int)(&of.other == &m)); return 0; }\n",
+                "c++", bits, "-O0 -g"))
+            return;
+        if (!clause_programs::runs(bits)) continue;
+        for (const auto& from : sources()) {
+            const said made = run(tool(
+                from +
+                "-e '@@uft:*:refers:uses:entry when n == 7 && n + 1 == 8 && of.id > 41 && "
+                "&of.id == (int *)&of && *&n == 7 && sizeof(of) > sizeof(n) { capture(n, of.id, "
+                "of.other, last, *pointer, row, row[2], is, of.is, (long)of.next); } "
+                "@@uft:*:refers:uses:exit { capture(retval, retval + 1); }' -- " +
+                program));
+            BOOST_TEST(made.status == 0);
+            for (const char* const value :
+                 {" n=7 ", " of.id=42 ", " of.other=-9 ", " last=11 ", " *pointer=5 ",
+                  "row=", " row[2]=4 ", " is=shut ", " of.is=open ", "(long)of.next=0", "retval=-9",
+                  "retval + 1=-8", "n=71 here=1"})
+                BOOST_TEST(made.text.find(value) != std::string::npos, value << made.text);
+        }
+        for (const auto& [clause, why] : {std::pair{"capture(of->id)", "which is no pointer"},
+                                          {"capture(*n)", "no pointer"},
+                                          {"capture(&7)", "no object in memory"},
+                                          {"capture(&of.is)", "bit-field"},
+                                          {"capture(of)", "name a member"}}) {
+            const said refused = run(tool(std::string("-e '@@uft:*:refers:uses:entry { ") + clause +
+                                          "; }' -- " + program));
+            BOOST_TEST(refused.status != 0);
+            BOOST_TEST(refused.text.find(why) != std::string::npos, refused.text);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(returns_that_are_not_seen_are_told_and_are_losses_of_the_trace) {
     if (!is_permitted("kernel")) return;
     const test::folder folder;

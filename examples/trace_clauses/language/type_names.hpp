@@ -136,7 +136,7 @@ namespace impl {
             return "void";
         case type::kind::pointer: {
             const std::string to = shown_type(types, is.of, depth + 1);
-            return to + (to.back() == '*' ? "*" : " *");
+            return to + (to.back() == '*' ? "" : " ") + (is.is_reference ? '&' : '*');
         }
         case type::kind::array:
             return shown_type(types, is.of, depth + 1) + "[" + std::to_string(is.count) + "]";

@@ -55,7 +55,12 @@ public:
             case form::member:
                 return member_of(of, compile(of.parts[0]), of.word);
             case form::through: {
-                const operand pointer = value(of.parts[0]);
+                const operand found = compile(of.parts[0]);
+                if (types_.of(found).is == type::kind::structure) {
+                    refuse(of, "'->' of " + types_.shown(found.type) +
+                                   ", which is no pointer: write ." + of.word);
+                }
+                const operand pointer = value_of(of.parts[0], found);
                 if (types_.of(pointer).is != type::kind::pointer) {
                     refuse(of.parts[0],
                            "'->' of " + types_.shown(pointer.type) + ", which is no pointer");
@@ -229,8 +234,8 @@ private:
         std::string_view rest = of.word;
         const std::size_t dot = of.what == form::name ? rest.find('.') : std::string_view::npos;
         const std::string_view name = rest.substr(0, dot);
-        operand made =
-            of.what == form::name ? names_.word(of, name) : names_.argument_named(of, of.word);
+        operand made = referred(
+            of, of.what == form::name ? names_.word(of, name) : names_.argument_named(of, of.word));
         for (std::size_t end = dot; end != std::string_view::npos;) {
             rest.remove_prefix(end + 1);
             end = rest.find('.');
@@ -239,6 +244,12 @@ private:
         return made;
     }
 
+    /// What a reference refers to; anything else is itself.
+    operand referred(const expression& of, const operand& made) {
+        if (!types_.of(made).is_reference) return made;
+        const operand address = value_of(of, made);
+        return {operand::kind::object, types_.of(address).of, {}};
+    }
     /// The object's address is on the stack, or, of a pointer, its value.
     operand member_of(const expression& of, operand object, std::string_view name) {
         const type& is = types_[object.type];
@@ -266,15 +277,15 @@ private:
             refuse(of, said);
         }
         if (object.is == operand::kind::placed) {
-            return {operand::kind::placed, found->type, found->bits, object.place,
-                    object.offset + offset};
+            return referred(of, {operand::kind::placed, found->type, found->bits, object.place,
+                                 object.offset + offset});
         }
         if (offset != 0) {
             code_.constant(offset);
             code_.append({op::add});
             names_.narrow_address();
         }
-        return {operand::kind::object, found->type, found->bits};
+        return referred(of, {operand::kind::object, found->type, found->bits});
     }
 
     operand indexed(const expression& of) {
@@ -323,6 +334,14 @@ private:
         bool first = true;
         for (std::size_t i = of.signs.size(); i-- > 0; first = false) {
             const char sign = of.signs[i];
+            if (sign == '&') {
+                if (first) made = compile(of.parts[0]);
+                if (made.is != operand::kind::object)
+                    refuse(of, "'&' of what is no object in memory");
+                if (made.bits.width != 0) refuse(of, "'&' of a bit-field");
+                made = {operand::kind::number, types_.table().pointer_to(made.type), {}};
+                continue;
+            }
             if (sign == '*') {
                 made = first ? value(of.parts[0]) : made;
                 if (!first && made.is == operand::kind::object) made = loaded(of, made);

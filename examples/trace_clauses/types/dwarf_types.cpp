@@ -224,9 +224,10 @@ private:
             case DW_TAG_base_type:
                 return base_type(of);
             case DW_TAG_pointer_type:
+                return table_.pointer_to(type_of(of, depth));
             case DW_TAG_reference_type:
             case DW_TAG_rvalue_reference_type:
-                return table_.pointer_to(type_of(of, depth));
+                return table_.reference_to(type_of(of, depth));
             case DW_TAG_const_type:
             case DW_TAG_volatile_type:
             case DW_TAG_restrict_type:

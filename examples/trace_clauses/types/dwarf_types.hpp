@@ -12,7 +12,7 @@
 ///       show(types[malloc_type->parameters.at(0).type]);
 ///   }
 /// @endcode
-/// References are pointers, base classes are members without a name. `const` and the like and
+/// Base classes are members without a name. `const` and the like and
 /// typedefs are looked through. What cannot be expressed, as a 128-bit integer, is `nothing`, with
 /// its size. A file that lies costs bounded time and memory, and is read wrong at worst.
 

@@ -74,6 +74,7 @@ struct type {
     bool is_signed = false;     ///< an integer
     bool is_character = false;  ///< char itself: arrays of it are texts
     bool is_boolean = false;    ///< to it, all but 0 becomes 1
+    bool is_reference = false;  ///< a pointer that is written as what it points to
     passing passed = passing::plain;
     std::string name{};  ///< "struct s", "union u", "enum e", or a typedef's
     point::extent size{};
@@ -128,15 +129,9 @@ public:
         }
         return known;
     }
-    [[nodiscard]] type_id pointer_to(type_id to) {
-        const auto found = pointers_.find(to);
-        if (found != pointers_.end()) return found->second;
-        const type_id made = add({.is = type::kind::pointer,
-                                  .size = point::extent_of(point::c_type::pointer, mode_),
-                                  .of = to});
-        pointers_.emplace(to, made);
-        return made;
-    }
+    [[nodiscard]] type_id pointer_to(type_id to) { return address_of(to, false); }
+    /// As C++ has them.
+    [[nodiscard]] type_id reference_to(type_id to) { return address_of(to, true); }
     [[nodiscard]] type_id array_of(type_id element, std::uint64_t count) {
         point::extent size = all_[element].size;
         size.bytes *= count;
@@ -162,10 +157,21 @@ public:
     }
 
 private:
+    [[nodiscard]] type_id address_of(type_id to, bool is_reference) {
+        const auto found = pointers_.find({to, is_reference});
+        if (found != pointers_.end()) return found->second;
+        const type_id made = add({.is = type::kind::pointer,
+                                  .is_reference = is_reference,
+                                  .size = point::extent_of(point::c_type::pointer, mode_),
+                                  .of = to});
+        pointers_.emplace(std::pair{to, is_reference}, made);
+        return made;
+    }
+
     program_mode mode_;
     std::vector<type> all_;
     std::map<std::pair<point::c_type, bool>, type_id> basic_;
-    std::map<type_id, type_id> pointers_;
+    std::map<std::pair<type_id, bool>, type_id> pointers_;  // references have true
     std::array<type_id, 2> bytes_{};  // by whether it is signed; nothing: not made yet
     std::map<std::string, type_id> names_;
     std::map<std::string, enumerator> constants_;
